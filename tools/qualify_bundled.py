@@ -20,7 +20,7 @@ os.environ |= {"DJANGO_SETTINGS_MODULE": "benchapp.settings", "SINGLE_USER": "1"
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 django.setup()
 
-from inspector.pages.suites.qualified import SHIPPED  # noqa: E402
+from inspector.pages.suites.suite_fitness import SHIPPED  # noqa: E402
 from runner.suites import load_suite  # noqa: E402
 
 MODEL = "scripted/apprentice"

@@ -13,7 +13,7 @@ from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 from benchapp.stats.metrics.metric_names import KNOWN, MetricName, name_metric, note_metric
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_table import MINUS
-from inspector.pages.compare.bar_lanes import draw_share
+from inspector.pages.compare.lanes import draw_share
 from inspector.templatetags.page_tags import condition
 
 register = template.Library()

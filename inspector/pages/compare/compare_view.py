@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 from urllib.parse import urlencode
 
@@ -18,6 +19,7 @@ from benchapp.analysis.failures.run_endings import Endings, describe_endings, re
 from benchapp.models import Experiment, Run
 from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
+from benchapp.stats.comparing.across_models import AcrossModels
 from benchapp.stats.comparing.answer import Answer, arrange
 from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.choices import Choices, parse_choices
@@ -25,23 +27,30 @@ from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.declared_hypotheses import judge_difference
-from benchapp.stats.comparing.group_passes import passes_of
+from benchapp.stats.comparing.effects import Effect
+from benchapp.stats.comparing.group_passes import has_samples, passes_of
 from benchapp.stats.comparing.groups import MODEL, Group
+from benchapp.stats.inference.difference import Claim
+from benchapp.stats.inference.sentences import explain_no_test
+from benchapp.stats.inference.shares import percent_text
+from benchapp.stats.metrics.amounts import render_metric
 from benchapp.stats.metrics.catalogue import TABLES
+from benchapp.stats.metrics.metric_names import MetricName, name_metric
 from inspector.charts import ABOVE
 from inspector.charts.cards import card_of
 from inspector.charts.chart_request import sheet_of
 from inspector.charts.drawing.forest_rows import list_across_models
 from inspector.charts.sheet import ChartSheet
-from inspector.pages.compare.answer_head import AnswerHead, build_head
-from inspector.pages.compare.forest_lanes import Forest, build_forest
+from inspector.pages.compare.lanes import ForestBuilder
 from inspector.pages.compare.results import begin_page, find_answer, name_baseline, read_parent
 from inspector.pages.compare.sides_view import build_sides, choose_sides
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
+from runner.protocols.conditions import conditions_without_library
 
 GROUPS_PER_PAGE = 30
+COUNTED_UP_TO = 60  # trials of a side that are written as k of n; more as a percentage
 OF_QUESTIONS = {  # `q=` of old addresses -> the page that answers it now
     "where": "compare-where",
     "cost": "compare-cost",
@@ -49,6 +58,18 @@ OF_QUESTIONS = {  # `q=` of old addresses -> the page that answers it now
     "write": "compare-libraries",
     "fail": "compare-failures",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerHead:
+    """`answer` in words. `library`: where the best group's is read, empty where none is best."""
+
+    answer: Answer
+    name: MetricName
+    headline: str
+    lede: str
+    library: str
+    across: tuple[AcrossModels, ...]
 
 
 @require_safe
@@ -79,7 +100,8 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def find_new_address(choices: Choices, parent: Experiment | None, *, as_json: bool) -> str:
-    """Of an address from before results had tabs: `q=` asked a question, and an experiment had a second page here."""
+    """Return the page of an address from before results had tabs: `q=` asked a question, and an experiment had a second
+    page here."""
     name = OF_QUESTIONS.get(choices.q)
     choices = choices.but(q="")
     if name is None:
@@ -89,61 +111,57 @@ def find_new_address(choices: Choices, parent: Experiment | None, *, as_json: bo
 
 
 def build_answer_context(request: HttpRequest, sheet: ChartSheet, groups: Sequence[Group]) -> dict[str, object]:
-    """What `_answer_page.html` needs: the verdict, the table that is its chart, and the choices."""
-    comparison = sheet.comparison
-    head, drawn = _draw_numbers(sheet, groups)
+    """Return what `_answer_page.html` needs: the verdict, the table that is its chart, and the choices."""
+    comparison, choices = sheet.comparison, sheet.comparison.choices
+    head, forest = _draw_numbers(sheet, groups)
     shown = {group.identity for group in groups}
+    # The trials that failed where their baseline passed, of those that the heading's metric counts.
+    covered = [("covered", sheet.metric.key)] if sheet.metric and sheet.metric.is_share else []
+    regressions = [*choices.but(metric="").pairs(), *covered, ("outcome", "regressions")]
     return {
         **begin_page(comparison, "compare"),
         "pin": build_permalink(request, comparison),
-        "sheet": sheet,
         "head": head,
-        "forest": drawn,
-        "forest_card": card_of(ABOVE, comparison.choices),
+        "forest": forest,
+        "forest_card": card_of(ABOVE, choices),
         "all_alike": len({run.stand_ins for run in comparison.runs}) == 1,
         "several_models": len({group.agent_model for group in comparison.groups.all}) > 1,
         "baseline_title": name_baseline(comparison),
         "comparison": comparison,
-        "choices": comparison.choices,
+        "choices": choices,
         "problems": sheet.problems,
         "chosen": sheet.metric,
         "baseline": comparison.groups.baseline.removeprefix(MODEL),
-        "baselines": _baselines(comparison),
+        "baselines": _list_baselines(comparison),
         "tables": TABLES,
         "table": sheet.table,
         "judged_by": comparison.judged_by,
-        "regressions_query": _write_regressions(sheet),
+        "regressions_query": urlencode(regressions),
         "sentences": [each for each in head.answer.judged if each.group.identity in shown] if head else [],
-        **_read_endings(groups),
+        **_describe_endings(groups),
         "passes": passes_of(comparison, groups),
-        "profiles": _profiles(sheet, groups),
+        "profiles": _average_profiles(sheet, groups),
         "profile_groups": PROFILE_GROUPS,
         "replicated": any(group.replicates > 1 for group in comparison.groups.all),
     }
 
 
-def _draw_numbers(sheet: ChartSheet, groups: Sequence[Group]) -> tuple[AnswerHead | None, Forest | None]:
-    """Kept with the comparison."""
+def _draw_numbers(sheet: ChartSheet, groups: Sequence[Group]) -> tuple[AnswerHead | None, dict[str, object] | None]:
+    """Return the head and the forest, which are kept with the comparison."""
     kept, metric = sheet.comparison.drawn, sheet.metric.key if sheet.metric else ""
     key = sheet.comparison.choices, sheet.table, metric, tuple(group.identity for group in groups)
-    found = cast(tuple[AnswerHead | None, Forest | None] | None, kept.get(key))
+    found = cast(tuple[AnswerHead | None, dict[str, object] | None] | None, kept.get(key))
     if found is None:
         head = build_head(sheet)
-        found = head, build_forest(sheet, head.answer, groups) if head else None
+        found = head, ForestBuilder(sheet, head.answer, groups).build() if head else None
         kept.put(key, found)
     return found
-
-
-def _write_regressions(sheet: ChartSheet) -> str:
-    """The trials that failed where their baseline passed, of those that the heading's metric counts."""
-    covered = [("covered", sheet.metric.key)] if sheet.metric and sheet.metric.is_share else []
-    return urlencode([*sheet.comparison.choices.but(metric="").pairs(), *covered, ("outcome", "regressions")])
 
 
 def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, object]]:
     passes = {each.group.identity: each for each in passes_of(sheet.comparison, groups)}
     endings = read_endings(run for group in groups for run in group.runs)
-    profiles = {group.identity: profile for group, profile in _profiles(sheet, groups)}
+    profiles = {group.identity: profile for group, profile in _average_profiles(sheet, groups)}
     return [
         {
             **_group_twin(sheet, group),
@@ -153,38 +171,6 @@ def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, ob
         }
         for group in groups
     ]
-
-
-def answer_twin(sheet: ChartSheet) -> dict[str, object] | None:
-    """What the page says in its head."""
-    if sheet.metric is None:
-        return None
-    answer = ANSWER.read(Answer(sheet.comparison, sheet.metric))
-    return {**answer, "across_models": list_across_models(sheet, sheet.metric)}
-
-
-def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
-    comparison = sheet.comparison
-    return {
-        "choices": comparison.choices.pairs(),
-        "problems": sheet.problems,
-        "pin": build_permalink(request, comparison),
-        **COMPARISON.read(comparison),
-        **({"judge": comparison.judge} if comparison.judge else {}),
-        "metrics": METRIC.read_all(sheet.metrics),
-    }
-
-
-COMPARISON = JsonShape(
-    *("fingerprint", "scripted", ("runs", lambda comparison: len(comparison.runs)), "runs_not_shown=truncated"),
-    *(("setup", lambda comparison: SETUP.read(comparison.setups)), "tainted_episodes=tainted"),
-)
-ANSWER = JsonShape("metric=metric.key", "question", "heading", "judged", "ranks", "settling?")
-METRIC = JsonShape("key", "meaning", "unit", "source")
-GROUP = JsonShape(
-    *("label", ("experiment", lambda group: None if group.side else group.first.experiment)),
-    *("condition", "agent_model", "author_model", "author_agent?", "harness", "scripted"),
-)
 
 
 def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, object]:
@@ -208,7 +194,47 @@ def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, object]:
     }
 
 
-def _profiles(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[Group, LibraryProfile]]:
+def answer_twin(sheet: ChartSheet) -> dict[str, object] | None:
+    """Return the facts of the page's head."""
+    if sheet.metric is None:
+        return None
+    answer = Answer(sheet.comparison, sheet.metric)
+    return {
+        "metric": sheet.metric.key,
+        "question": answer.question,
+        "heading": answer.heading,
+        "judged": answer.judged,
+        "ranks": answer.ranks,
+        "settling": answer.settling or None,
+        "across_models": list_across_models(sheet, sheet.metric),
+    }
+
+
+def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
+    comparison = sheet.comparison
+    return {
+        "choices": comparison.choices.pairs(),
+        "problems": sheet.problems,
+        "pin": build_permalink(request, comparison),
+        "fingerprint": comparison.fingerprint,
+        "scripted": comparison.scripted,
+        "runs": len(comparison.runs),
+        "runs_not_shown": comparison.truncated,
+        "setup": SETUP.read(comparison.setups),
+        "tainted_episodes": comparison.tainted,
+        **({"judge": comparison.judge} if comparison.judge else {}),
+        "metrics": METRIC.read_all(sheet.metrics),
+    }
+
+
+METRIC = JsonShape("key", "meaning", "unit", "source")
+GROUP = JsonShape(
+    *("label", ("experiment", lambda group: None if group.side else group.first.experiment)),
+    *("condition", "agent_model", "author_model", "author_agent?", "harness", "scripted"),
+)
+
+
+def _average_profiles(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[Group, LibraryProfile]]:
     """Of groups with a library, where skills are what is compared: generated from corpora or from seed instances."""
     if sheet.table not in ("skillgenbench", "skilllearnbench"):
         return []
@@ -217,20 +243,21 @@ def _profiles(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[Group, L
     return [(group, profile) for group, profile in found if profile.libraries]
 
 
-def _read_endings(groups: Sequence[Group]) -> dict[str, list[tuple[Group, tuple[str, ...]]]]:
-    """(group, sentences) of those whose endings a reader of the numbers must know. `without_skills`: the verdict names them,
-    as in a run of theirs no library holds a skill."""
+def _describe_endings(groups: Sequence[Group]) -> dict[str, list[tuple[Group, tuple[str, ...]]]]:
+    """Return (group, sentences) of those whose endings a reader of the numbers must know.
+
+    `without_skills`: the verdict names them, as in a run of theirs no library holds a skill."""
     found = read_endings(run for group in groups for run in group.runs)
-    sentences = {group: describe_endings([found[run.pk] for run in group.runs]) for group in groups}
+    sentences = [(group, describe_endings([found[run.pk] for run in group.runs])) for group in groups]
     bare = {group for group in groups if any(found[run.pk].equals_no_skill for run in group.runs)}
     return {
-        "without_skills": [(group, sentences[group]) for group in groups if group in bare],
-        "endings": [(group, said) for group, said in sentences.items() if said and group not in bare],
+        "without_skills": [each for each in sentences if each[0] in bare],
+        "endings": [each for each in sentences if each[1] and each[0] not in bare],
     }
 
 
-def _baselines(comparison: GroupComparison) -> list[tuple[str, str]]:
-    """(value of the choice, name): every condition of the runs shown, then every agent model where there are several."""
+def _list_baselines(comparison: GroupComparison) -> list[tuple[str, str]]:
+    """Return (value of the choice, name): every condition of the runs shown, then every agent model where there are several."""
     groups = comparison.groups.all
     conditions = dict.fromkeys(group.condition for group in groups if group.condition != Run.UNKNOWN)
     models = dict.fromkeys(group.agent_model for group in groups if group.agent_model != Run.UNKNOWN)
@@ -239,3 +266,121 @@ def _baselines(comparison: GroupComparison) -> list[tuple[str, str]]:
     found = [*((name, name_condition(name).title) for name in conditions), *named]
     missing = f"{name_condition(chosen).title} (not among these)"
     return found if chosen in {value for value, _ in found} else [(chosen, missing), *found]
+
+
+# --- the head: what the numbers answer, in words ----------------------------------------------------------------------
+
+
+def build_head(sheet: ChartSheet) -> AnswerHead | None:
+    """None where no trial of these runs is covered by a metric."""
+    if sheet.metric is None:
+        return None
+    answer = Answer(sheet.comparison, sheet.metric)
+    return AnswerHead(
+        answer,
+        name_metric(sheet.metric),
+        write_headline(answer),
+        _write_lede(answer),
+        _find_library(answer),
+        tuple(list_across_models(sheet, sheet.metric)),
+    )
+
+
+def write_headline(answer: Answer) -> str:
+    """The best against its baseline, in tasks: "Self-written, always revised solved 9 of 12 new tasks; no skill solved 4.". In
+    quotation marks where it is worse than the baseline, or where no direction is better: then nothing is praised."""
+    best, metric = answer.best, answer.metric
+    if best is None:
+        return _write_alone(answer)
+    name, found = name_metric(metric), best.difference
+    is_estimate = best.effect is Effect.ESTIMATE
+    is_praised = best.effect is not Effect.WORSE and metric.has_better and (not is_estimate or answer.is_ahead(best))
+    who = f"“{name_condition(best.group.condition).title}”"
+    if is_praised:
+        who = name_condition(best.group.condition).title if len(answer.alike) == 1 else "the best conditions"
+    if best.group.side and not answer.tested and len(answer.judged) > 1:
+        return f"{len(answer.judged)} pairs, each too small to test."
+    base = "no skill" if answer.comparison.groups.compares_with_no_skill else "the baseline"
+    if not metric.is_share:
+        own, other = (render_metric(value, metric.unit) for value in (found.own, found.other))
+        return f"{name.title}: {own} with {who}, {other} with {base}."
+    tasks = f"{found.tasks} shared {name.count(found.tasks)}" if best.group.side else name.tasks
+    of = found.tasks * found.replicates[0]
+    counts = [value * side for value, side in ((found.own, of), (found.other, found.tasks * found.replicates[1]))]
+    if name.did.endswith(" in"):  # "no skill used a skill" would be a riddle
+        base, again = "the baseline", "in"
+    else:
+        again = name.did
+    is_counted = found.replicates[0] == found.replicates[1] and of <= COUNTED_UP_TO and not metric.macro
+    is_counted = is_counted and not has_samples(answer.comparison)  # several tries of a task do not make a k of n
+    who = who[0].upper() + who[1:]
+    if is_counted and all(abs(count - round(count)) < 1e-6 for count in counts):
+        # Replicates try the same tasks again: what is counted is trials then.
+        did, counted = name.did, name.count(of)
+        if of > found.tasks:
+            did, counted = ("passed" if metric.is_of_verdicts else did), f"trials on {name.tasks}"
+            again = did if metric.is_of_verdicts else again
+        return f"{who} {did} {counts[0]:.0f} of {of} {counted}; {base} {again} {counts[1]:.0f}."
+    own, other = (percent_text(share, 0) for share in (found.own, found.other))
+    return f"{who} {name.did} {own} % of {tasks}; {base} {again} {other} %."
+
+
+def _write_alone(answer: Answer) -> str:
+    """What can be said without a baseline: the value of the only group, or of the best one."""
+    cells = [answer.comparison.cell(group, answer.metric) for group in answer.comparison.groups.all]
+    known = [cell for cell in cells if cell.value is not None]
+    if not known:
+        return ""
+    best, name = max(known, key=lambda cell: cell.value or 0), name_metric(answer.metric)
+    if not answer.metric.is_share:
+        return f"{name.title}: {render_metric(best.value or 0, answer.metric.unit)}."
+    if len(best.replicates) == 1 and not answer.metric.macro and best.rate.scored <= COUNTED_UP_TO:
+        return f"{best.rate.passed} of {best.rate.scored} {name.count(best.rate.scored)} {name.done}."
+    return f"{percent_text(best.value or 0.0, 0)} % of {name.tasks} {name.done}."
+
+
+def _write_lede(answer: Answer) -> str:
+    """How sure the best is, and of what."""
+    best = answer.best
+    if best is None:
+        return _write_missing(answer.comparison)
+    found = best.difference
+    why = explain_no_test(found)
+    parts = [f"{why[:1].upper()}{why[1:]}."] if found.interval is None else []
+    if found.interval is not None and found.comparisons > 1:
+        parts.append(f"Intervals hold for {found.comparisons} comparisons together.")
+    if found.claim is Claim.RUN and found.rerun_interval is None:
+        parts.append("If rerun: unknown.")
+    if best.interim:
+        parts.append(best.interim.sentence)
+    if best.declaration:
+        parts.append("Declared before the run." if best.declaration.is_declared else "Not declared before the run.")
+    return " ".join(parts)
+
+
+def _write_missing(comparison: GroupComparison) -> str:
+    """Why nothing could be compared, and what to add."""
+    groups = comparison.groups
+    if comparison.unfinished:
+        return "Not all trials have ended yet."
+    if comparison.is_without_model:
+        return "No model took part. Next, launch these tasks with one."
+    if any(map(groups.baseline_of, groups.all)):
+        return "No task was scored on both sides."
+    if not groups.compares_with_no_skill:
+        return "Add runs to compare with the baseline, with the same tasks."
+    what = "a condition with skills" if all(map(groups.is_baseline, groups.all)) else "runs without a skill"
+    return f"Add {what}, with the same models and tasks."
+
+
+def _find_library(answer: Answer) -> str:
+    """The library of the best group's first run; empty where it has none, where others are as good, and where it does no
+    better than the baseline or could not be tested."""
+    best = answer.best
+    if best is None or best.group.side or len(answer.alike) > 1 or best.group.condition in conditions_without_library():
+        return ""
+    if best.difference.test is None or not answer.is_ahead(best):
+        return ""
+    if name_condition(best.group.condition).origin is None:
+        return ""
+    return reverse("library", args=[best.group.first.public_id])

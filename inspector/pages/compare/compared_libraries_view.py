@@ -22,7 +22,7 @@ from benchapp.stats.metrics.rates import Rate, pooled_interval
 from inspector.charts import OF_PAGES
 from inspector.charts.cards import build_gallery
 from inspector.charts.chart_request import sheet_of
-from inspector.pages.compare.bar_lanes import draw_share
+from inspector.pages.compare.lanes import draw_share
 from inspector.pages.compare.results import begin_page, begin_twin
 from inspector.web.closed_pages import words_of
 from inspector.web.responses import next_url, paginate, render_page
@@ -127,15 +127,10 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     comparison = sheet.comparison
     page = paginate(request, _sort_readers_first(sheet.groups), per_page=GROUPS_PER_PAGE)
     shown = _of_groups(list(page), comparison.choices.as_of, words_of(request))
-    data = {
-        **begin_twin(request, sheet),
-        "groups": shown,
-        "next": next_url(request, page),
-    }
+    data = {**begin_twin(request, sheet), "groups": shown, "next": next_url(request, page)}
     libraries = [each for each in shown if each.is_library]
     context = {
         **begin_page(comparison, "compare-libraries"),
-        "pin": data["pin"],
         "page": page,
         "shown": libraries,
         "answer": _answer(libraries),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import urlencode
 
 from django.core.paginator import Page
 from django.db.models import Count, F, Q, QuerySet
-from django.db.models.expressions import OrderBy
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -43,32 +42,24 @@ from runner.base.types import CheckStatus, Phase
 
 PAGE = "compare/compare_trials.html"
 PER_PAGE = 100
-SORTS = {
-    "run": ("episode__run_id",),
-    "task": ("task__key",),
-    "phase": ("phase",),
-    "status": ("status",),
-    "reward": ("reward",),
-    "turns": ("turns",),
-    "input": ("input_tokens",),
-    "output": ("output_tokens",),
-    "cost": ("cost_usd",),
-    "duration": ("duration_seconds",),
-    "read": ("skills_read",),
+SORTS = {  # in the address -> the column
+    "run": "episode__run_id",
+    "task": "task__key",
+    "phase": "phase",
+    "status": "status",
+    "reward": "reward",
+    "turns": "turns",
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cost": "cost_usd",
+    "duration": "duration_seconds",
+    "read": "skills_read",
 }
 _BESIDE = (  # columns of its episode, task and family
     *("episode__public_id", "episode__run_id"),
     *("task__key", "task__title", "task__role", "task__family__key", "task__family__name"),
 )
 _OF_TRIAL = [field.attname for field in Trial._meta.concrete_fields]
-
-
-@dataclass(frozen=True, slots=True)
-class FilterChip:
-    """One part of the filter in words, and the address without it."""
-
-    text: str
-    without: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +109,8 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
     page: Page[Trial] = paginate(request, _TrialTotals(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
     shown = list(_list_trials(list(page), choices, read_reasons(page, cast(User, request.user))))
     here, as_of = _address(choices, narrowing), choices.as_of or timezone.now()
-    added, revised = count_added_since(choices), _count_later(trials, choices)
+    added = count_added_since(choices)
+    revised = trials.filter(later(choices)).count() if choices.as_of else 0  # shown without a result
     data = {
         "problems": [],
         "as_of": choices.as_of,
@@ -141,7 +133,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "query": choices.but(metric=narrowing.covered or "").query(),
         "page": page,
         "shown": shown,
-        "chips": _chips(choices, narrowing),
+        "chips": list(_list_chips(choices, narrowing)),
         "narrowing": narrowing,
         "sort": sort,
         "all_alike": len({each.trial.episode.run.stand_ins for each in shown}) == 1,
@@ -150,7 +142,11 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "reasons": any(each.reason for each in shown),
         "baseline": say_label(choices.baseline.removeprefix(MODEL)),
         "outcomes": [
-            (OUTCOME_WORDS[name], _address(choices, _narrow(narrowing, name)), name == narrowing.outcome)
+            (
+                OUTCOME_WORDS[name],
+                _address(choices, Narrowing(**{**dict(narrowing.pairs()), "outcome": name})),
+                name == narrowing.outcome,
+            )
             for name in (*OUTCOMES, *BESIDE)
         ],
         "beside": OUTCOME_WORDS[narrowing.outcome] if narrowing.outcome in BESIDE else "",
@@ -161,19 +157,13 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
     return render_page(request, PAGE, data=data, context=context, as_json=as_json)
 
 
-def _count_later(trials: QuerySet[Trial], choices: Choices) -> int:
-    """How many of them were settled after the pin and are shown without a result."""
-    return trials.filter(later(choices)).count() if choices.as_of else 0
-
-
 def _sort_trials(trials: QuerySet[Trial], sort: str) -> QuerySet[Trial]:
-    down, fields = sort.startswith("-"), SORTS.get(sort.lstrip("-"), ())
-    return trials.order_by(*(_order(field, down=down) for field in fields), "pk")
-
-
-def _order(field: str, *, down: bool) -> OrderBy:
     """Sort unknown values last in both directions."""
-    return F(field).desc(nulls_last=True) if down else F(field).asc(nulls_last=True)
+    column = SORTS.get(sort.lstrip("-"))
+    if column is None:
+        return trials.order_by("pk")
+    by = F(column).desc(nulls_last=True) if sort.startswith("-") else F(column).asc(nulls_last=True)
+    return trials.order_by(by, "pk")
 
 
 def _tally(trials: QuerySet[Trial], choices: Choices) -> TrialTally:
@@ -265,33 +255,19 @@ def _sentence(tally: TrialTally, narrowing: Narrowing) -> str:
     return f"{trials}, {scored}."
 
 
-def _chips(choices: Choices, narrowing: Narrowing) -> list[FilterChip]:
-    names = _experiment_names(choices)
-    chips = []
-    for name, value, text in in_words(choices, narrowing):
-        if name == "experiment":
-            text = f"experiment {names.get(value, 'unknown')}"
-        chips.append(FilterChip(text, f"?{_without(choices, narrowing, name, value)}"))
-    return chips
-
-
-def _experiment_names(choices: Choices) -> Mapping[object, str]:
-    if not choices.experiment:
-        return {}
+def _list_chips(choices: Choices, narrowing: Narrowing) -> Iterator[tuple[str, str]]:
+    """Yield each part of the filter in words, and the address without it."""
     standing = Experiment.objects.standing().filter(public_id__in=choices.experiment)
-    return dict(standing.values_list("public_id", "name"))
-
-
-def _without(choices: Choices, narrowing: Narrowing, name: str, value: object) -> str:
-    if name in dict(narrowing.pairs()):
-        return _address(choices, narrowing.without(name))
-    given = getattr(choices, name)
-    left = tuple(each for each in given if value is not None and each != value) if isinstance(given, tuple) else None
-    return _address(choices.but(**{name: left}), narrowing)
-
-
-def _narrow(narrowing: Narrowing, outcome: str) -> Narrowing:
-    return Narrowing(**{**dict(narrowing.pairs()), "outcome": outcome})
+    names: Mapping[object, str] = dict(standing.values_list("public_id", "name")) if choices.experiment else {}
+    for name, value, text in in_words(choices, narrowing):
+        if name in dict(narrowing.pairs()):
+            without = _address(choices, narrowing.without(name))
+        else:
+            given, left = getattr(choices, name), None
+            if isinstance(given, tuple):
+                left = tuple(each for each in given if value is not None and each != value)
+            without = _address(choices.but(**{name: left}), narrowing)
+        yield f"experiment {names.get(value, 'unknown')}" if name == "experiment" else text, f"?{without}"
 
 
 def _address(choices: Choices, narrowing: Narrowing) -> str:

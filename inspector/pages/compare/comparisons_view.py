@@ -1,40 +1,52 @@
-"""`/comparisons/`: comparisons that were saved, and what was declared with them. Saved once, never edited."""
+"""`/comparisons/`: comparisons that were saved, and what was declared with them; saved once, never edited. Their numbers as
+files: reports, `/compare/export/<what>.<format>`, and `/compare/dictionary/` for what every column means."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from tempfile import TemporaryFile
 from uuid import UUID
 
 from django import forms
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.http import (
+    FileResponse,
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    QueryDict,
+    StreamingHttpResponse,
+)
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.text import slugify
 from django.views.decorators.http import require_http_methods, require_safe
 
-from benchapp.exports.export_run import FORMATS, Export
+from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, group_column
+from benchapp.exports.export_request import parse_export_request
+from benchapp.exports.export_run import FORMATS, Export, metrics_of
+from benchapp.exports.latex import condition_table
 from benchapp.models import Comparison, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
-from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
-from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.amounts import render_change
-from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS
+from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, RUN_METRICS
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart_request import build_sheet
-from inspector.pages.compare.exports_view import stream_export
 from inspector.pages.compare.report import least_bytes, report_of, title_of
 from inspector.pages.compare.results import name_baseline
 from inspector.web.access import needs
 from inspector.web.responses import link_to, next_url, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
+from runner.suites.tasks.task_groups import KNOWN
 
 PER_PAGE = 50
+TEX = "application/x-tex; charset=utf-8"
 
 
 class SaveForm(forms.Form):
@@ -61,46 +73,12 @@ def join_keys(metrics: Sequence[TrialMetric]) -> str:
     return " ".join(metric.key for metric in metrics)
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredRow:
-    """One declared difference as the page shows it: texts are empty where there is none; `effect` after the correction."""
-
-    hypothesis: Hypothesis
-    delta: str
-    around: str
-    drawn: SafeString
-    effect: Effect
-
-    @property
-    def holds(self) -> bool:
-        return self.hypothesis.is_found
-
-    @property
-    def stands(self) -> list[str]:
-        """Return the note for a comparison that is still interim."""
-        each = self.hypothesis
-        waits = [f"waits for {each.waiting:,} trial{'' if each.waiting == 1 else 's'}"] if each.waiting else []
-        return [*waits, each.interim.short] if each.interim else waits
-
-    @classmethod
-    def of(cls, each: Hypothesis) -> DeclaredRow:
-        found, metric = each.difference, each.metric
-        delta, around = _write_difference(found, metric) if found else ("", "")
-        drawn = _draw_difference(found) if found and metric.is_share else SafeString("")
-        return cls(each, delta, around, drawn, each.effect)
-
-
 @require_safe
 def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, Comparison.objects.select_related("created_by"), per_page=PER_PAGE)
-    data = {
-        "comparisons": LISTED.read_all(page),
-        "next": next_url(request, page),
-    }
-    names = {key: name_metric(metric).title for key, metric in METRICS.items()}
-    return render_page(
-        request, "compare/comparisons.html", data=data, context={"page": page, "names": names}, as_json=as_json
-    )
+    data = {"comparisons": LISTED.read_all(page), "next": next_url(request, page)}
+    context = {"page": page, "names": {key: name_metric(metric).title for key, metric in METRICS.items()}}
+    return render_page(request, "compare/comparisons.html", data=data, context=context, as_json=as_json)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -161,7 +139,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "compare": request.build_absolute_uri(f"{reverse('compare-json')}?{reopened.choices.query()}"),
         "next": None,
     }
-    rows = [DeclaredRow.of(each) for each in corrected.hypotheses]
+    rows = [write_declared(each) for each in corrected.hypotheses]
     context = {
         "saved": reopened.saved,
         "choices": reopened.choices,
@@ -171,8 +149,8 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "baseline": reopened.comparison.groups.baseline,
         "metrics": reopened.metrics,
         "rows": rows,
-        "held": [row for row in rows if row.holds],
-        "held_in_words": say_held(rows),
+        "held": [row for row, each in zip(rows, corrected.hypotheses, strict=True) if each.is_found],
+        "held_in_words": say_held(corrected.hypotheses),
         "stand_ins": reopened.comparison.stand_ins,
         "all_alike": len({run.stand_ins for run in reopened.comparison.runs}) == 1,
         "futile": corrected.futile,
@@ -188,7 +166,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
 def comparison_report(request: HttpRequest, public_id: UUID) -> HttpResponse:
     reopened = _reopen(public_id)
     text = report_of(reopened.choices, request.build_absolute_uri(reverse("compare")), saved=reopened)
-    return report_response(text, f"skillglass-{str(public_id)[:8]}.html")
+    return HttpResponse(text, headers=_name_file(f"skillglass-{str(public_id)[:8]}.html"))
 
 
 @require_safe
@@ -197,11 +175,7 @@ def compare_report(request: HttpRequest) -> HttpResponse:
     choices, problems = parse_choices(request.GET)
     slug = slugify(title_of(comparison_of(choices))) or "comparison"
     text = report_of(choices, request.build_absolute_uri(reverse("compare")), problems=problems)
-    return report_response(text, f"skillglass-{slug}.html")
-
-
-def report_response(text: str, name: str) -> HttpResponse:
-    return HttpResponse(text, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    return HttpResponse(text, headers=_name_file(f"skillglass-{slug}.html"))
 
 
 @require_safe
@@ -210,7 +184,7 @@ def comparison_export(request: HttpRequest, public_id: UUID, form: str) -> HttpR
     if form not in FORMATS:
         raise Http404(f"There are {', '.join(FORMATS)}.")
     reopened = _reopen(public_id)
-    return stream_export(Export("differences", reopened.choices, declared=reopened.metrics), form)
+    return _stream_export(Export("differences", reopened.choices, declared=reopened.metrics), form)
 
 
 def _reopen(public_id: UUID) -> Reopened:
@@ -230,31 +204,88 @@ HYPOTHESIS = (
 DIFFERENCE = JsonShape(*HYPOTHESIS)
 
 
-def say_held(rows: Sequence[DeclaredRow]) -> str:
-    """Which way those that hold differ: "1 better, 1 worse"; empty where neither way is better, and of one alone."""
-    tones = [row.effect.tone for row in rows if row.holds and len(rows) > 1]
+def write_declared(each: Hypothesis) -> dict[str, object]:
+    """Return one declared difference as `_declared_rows.html` shows it; texts are empty where there is none.
+
+    `notes`: of a comparison that is still interim. `drawn`: the interval on a line from -50 to +50 points, with its mark
+    at the estimate."""
+    notes = [f"waits for {each.waiting:,} trial{'' if each.waiting == 1 else 's'}"] if each.waiting else []
+    if each.interim:
+        notes.append(each.interim.short)
+    delta, around, drawn = "", "", ""
+    if each.difference:
+        delta = render_change(each.difference.delta, each.metric.unit)
+    if each.difference and (interval := each.difference.interval):
+        ends = (interval.low, interval.high)
+        around = " to ".join(render_change(end, each.metric.unit) for end in ends)
+        places = (interval.low, each.difference.delta, interval.high)
+        low, point, high = (min(100.0, max(0.0, 50 + 100 * value)) for value in places)
+        drawn = (
+            '<svg class="interval difference" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+            f'<path class="zero" d="M50 0V8"/><path class="range" d="M{low:.1f} 4H{max(high, low + 0.5):.1f}"/>'
+            f'<path class="point" d="M{point:.1f} 1V7"/></svg>'
+        )
+    drawn = SafeString(drawn if each.metric.is_share else "")
+    return {"hypothesis": each, "effect": each.effect, "delta": delta, "around": around, "drawn": drawn, "notes": notes}
+
+
+def say_held(hypotheses: Sequence[Hypothesis]) -> str:
+    """Say which way those that hold differ: "1 better, 1 worse"; empty where neither way is better, and of one alone."""
+    tones = [each.effect.tone for each in hypotheses if each.is_found and len(hypotheses) > 1]
     return ", ".join(f"{tones.count(tone)} {tone}" for tone in ("better", "worse") if tone in tones)
 
 
-def _draw_difference(difference: Difference) -> SafeString:
-    """The primary interval on a line from -50 to +50 points, with its mark at the estimate."""
-    if difference.interval is None:
-        return SafeString("")
-    low, point, high = (
-        min(100.0, max(0.0, 50 + 100 * value))
-        for value in (difference.interval.low, difference.delta, difference.interval.high)
-    )
-    return SafeString(
-        '<svg class="interval difference" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-        f'<path class="zero" d="M50 0V8"/><path class="range" d="M{low:.1f} 4H{max(high, low + 0.5):.1f}"/>'
-        f'<path class="point" d="M{point:.1f} 1V7"/></svg>'
-    )
+# --- numbers as files, and what every column of them means ------------------------------------------------------------
 
 
-def _write_difference(difference: Difference, metric: TrialMetric) -> tuple[str, str]:
-    """The difference and the ends of the interval about it."""
-    delta = render_change(difference.delta, metric.unit)
-    if difference.interval is None:
-        return delta, ""
-    low, high = difference.interval.low, difference.interval.high
-    return delta, f"{render_change(low, metric.unit)} to {render_change(high, metric.unit)}"
+@require_safe
+def export(request: HttpRequest, what: str, form: str) -> HttpResponseBase:
+    """`table.tex` is the condition table for a paper. What is not understood is not left out of the filter: that would
+    give out more than was asked for."""
+    is_table = (what, form) == ("table", "tex")
+    if not is_table and (what not in EXPORTS or form not in FORMATS):
+        raise Http404(f"There are {', '.join(EXPORTS)}, each as {', '.join(FORMATS)}.")
+    asked, problems = parse_export_request("aggregates" if is_table else what, request.GET)
+    if problems:
+        text = "\n".join(["Nothing was exported:", *(f"- {problem}" for problem in problems), ""])
+        return HttpResponse(text, content_type="text/plain; charset=utf-8", status=400)
+    if not is_table:
+        return _stream_export(asked, form)
+    found = comparison_of(asked.choices)
+    text = condition_table(found, metrics_of(found))
+    return HttpResponse(text, content_type=TEX, headers=_name_file("skillglass-conditions.tex"))
+
+
+def _stream_export(asked: Export, form: str) -> HttpResponseBase:
+    """Parquet, whose end holds the places of its parts, goes through a temporary file."""
+    name = f"skillglass-{asked.what}.{form}"
+    if form == "parquet":
+        file = TemporaryFile()  # noqa: SIM115  (the response closes it)
+        asked.write(file, form)
+        file.seek(0)
+        return FileResponse(file, as_attachment=True, filename=name, content_type=FORMATS[form])
+    return StreamingHttpResponse(asked.pieces(form), content_type=FORMATS[form], headers=_name_file(name))
+
+
+def _name_file(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
+
+
+METRIC = JsonShape("key", "unit", "meaning", "phases", "role", "source?")
+NONE = ("phases", lambda _: None), ("role", lambda _: None)  # a metric of whole runs is of no phase
+RUN_METRIC = JsonShape("key", "unit", "meaning", *NONE, "source?")
+
+
+@require_safe
+def dictionary(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    data = {
+        "exports": {
+            name: {"rows_are": ROWS_ARE[name], "columns": [field.as_json() for field in fields]}
+            for name, fields in EXPORTS.items()
+        },
+        "group_columns": [group_column(name).as_json() for name in KNOWN],
+        "formats": list(FORMATS),
+        "metrics": [*METRIC.read_all(METRICS.values()), *RUN_METRIC.read_all(RUN_METRICS.values())],
+        "next": None,
+    }
+    return render_page(request, "compare/compare_dictionary.html", data=data, as_json=as_json)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.classification import CLASSES_VERSION
@@ -36,14 +34,13 @@ from benchapp.stats.metrics.agent_ends import AgentEnd
 from benchapp.stats.metrics.outcomes import CORPUS_NAMES
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.chart_request import sheet_of
-from inspector.pages.compare.bar_lanes import draw_share
+from inspector.pages.compare.lanes import draw_share
 from inspector.pages.compare.results import begin_page
 from inspector.web.closed_pages import words_of
 from inspector.web.permalinks import build_permalink
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,38 +62,31 @@ class FailureCell:
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class FailureCause:
-    """A class over all refusals: its plain name, and one trial of it with what its verifier said."""
-
-    key: str
-    title: str
-    meaning: str
-    cell: FailureCell
-    drawn: SafeString
-    example: RefusedRow | None
-    quote: str
-
-
 @require_safe
 def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
-    comparison = sheet.comparison
+    comparison, choices = sheet.comparison, sheet.comparison.choices
     found = read_failures(comparison.runs)
     closed = set(words_of(request).closed_trials().values_list("pk", flat=True))
     every = list(_list_refused_trials(comparison, found))
     shown = [each for each in every if each.refused.pk not in closed]
     refused = [each.refused for each in shown]
-    rows, by_group = count_by_source(refused, CORPUS_NAMES), _by_group(shown)
+    rows, by_group = count_by_source(refused, CORPUS_NAMES), _count_by_group(shown)
     groups = [row for _, row in by_group]
+    used = [place for place in range(len(COLUMNS)) if any(row.counts[place] or row.further[place] for row in groups)]
     asked = {name: request.GET[name] for name in ("class", "source") if name in request.GET}
-    page = paginate(request, [each for each in shown if _is_asked(each, asked)], per_page=PER_PAGE)
-    pin = build_permalink(request, comparison)
+    listed = [
+        each
+        for each in shown
+        if asked.get("class") in (None, choose_column(each.refused))
+        and asked.get("source", each.refused.source) == each.refused.source
+    ]
+    page = paginate(request, listed, per_page=PER_PAGE)
     ends = sum((Counter(each.ends) for each in found.values()), Counter[AgentEnd]())
     data = {
-        "choices": comparison.choices.pairs(),
+        "choices": choices.pairs(),
         "problems": sheet.problems,
-        "pin": pin,
+        "pin": build_permalink(request, comparison),
         "scripted": comparison.scripted,
         "rules_version": CLASSES_VERSION,
         "classes": COLUMNS,
@@ -110,24 +100,28 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "trials": REFUSAL.read_all(page),
         "next": next_url(request, page),
     }
-    causes = _rank_causes(comparison, refused)
+    # Failed trials of every phase, as far as this reader may see them: the table counts a part of them.
+    outcomes = [comparison.outcomes[run.pk] for run in comparison.runs]
+    failed = {pk for each in outcomes for pk in each.trial[each.success == 0].tolist()}
     context = {
         **begin_page(comparison, "compare-failures"),
-        "only": comparison.choices.condition,
-        "pin": pin,
+        "only": choices.condition,
         "page": page,
         "asked": asked,
         "asked_source": CORPUS_NAMES.get(asked.get("source", ""), ""),
         "words": {name: title for name, (title, _) in WORDS.items()},
-        "columns": name_columns(groups),
-        "causes": causes,
-        "unexplained": next((each.cell.count for each in causes if each.key == UNCLASSIFIED), 0),
+        "columns": [(COLUMNS[place], WORDS[COLUMNS[place]][0]) for place in used],
+        "causes": _rank_causes(choices, refused),
+        "unexplained": sum(choose_column(each) == UNCLASSIFIED for each in refused),
         "sourced": any(each.source for each in refused),
-        "by_source": _draw_sources(comparison, rows, groups) if any(row.key for row in rows) else [],
-        "by_group": _draw_groups(comparison, by_group),
+        # With the columns of the table by group: nobody reads a column of zeros.
+        "by_source": [(row, _cells(choices, row, used, source=row.key)) for row in rows]
+        if any(row.key for row in rows)
+        else [],
+        "by_group": [(row, _cells(choices.but(**group.narrowing), row, used)) for group, row in by_group],
         "counted": len(refused),
-        "failed": count_failed(request, comparison),
-        "here": f"{reverse('compare-failures')}?{urlencode(comparison.choices.pairs())}",
+        "failed": len(failed - closed),
+        "here": f"{reverse('compare-failures')}?{urlencode(choices.pairs())}",
     }
     return render_page(request, "compare/compare_failures.html", data=data, context=context, as_json=as_json)
 
@@ -141,78 +135,34 @@ def _list_refused_trials(comparison: GroupComparison, found: dict[int, Failures]
             yield from (RefusedTrial(each, group, run) for each in found[run.pk].refused if each.pk in failed)
 
 
-def _is_asked(shown: RefusedTrial, asked: dict[str, str]) -> bool:
-    refused = shown.refused
-    return ("class" not in asked or asked["class"] == choose_column(refused)) and (
-        "source" not in asked or asked["source"] == refused.source
-    )
-
-
-def count_failed(request: HttpRequest, comparison: GroupComparison) -> int:
-    """Failed trials of every phase, as far as this reader may see them: the table counts a part of them."""
-    closed = set(words_of(request).closed_trials().values_list("pk", flat=True))
-    found = (comparison.outcomes[run.pk] for run in comparison.runs)
-    return len({pk for outcomes in found for pk in outcomes.trial[outcomes.success == 0].tolist()} - closed)
-
-
-def _draw_groups(
-    comparison: GroupComparison, found: Sequence[tuple[Group, FailureRow]]
-) -> list[tuple[FailureRow, list[FailureCell]]]:
-    """Each count leads to its trials: those of the group alone."""
-    rows = [row for _, row in found]
-    return [
-        (row, _drop_empty(rows, _cells(comparison.choices.but(**group.narrowing), row, {}))) for group, row in found
-    ]
-
-
-def _draw_sources(
-    comparison: GroupComparison, rows: Sequence[FailureRow], groups: Sequence[FailureRow]
-) -> list[tuple[FailureRow, list[FailureCell]]]:
-    """With the columns of the table by group."""
-    return [(row, _drop_empty(groups, _cells(comparison.choices, row, {"source": row.key}))) for row in rows]
-
-
-def _by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureRow]]:
-    """In the order of every list."""
+def _count_by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureRow]]:
+    """Count in the order of every list."""
     refused: dict[int, list[RefusedRow]] = defaultdict(list)
     unique = {id(each.group): each.group for each in shown}
-    groups = {id(group): group for group in arrange(unique.values())}
     for each in shown:
         refused[id(each.group)].append(each.refused)
-    return [(group, count_row(group.label, group.label, refused[key])) for key, group in groups.items()]
+    return [(group, count_row(group.label, group.label, refused[id(group)])) for group in arrange(unique.values())]
 
 
-def name_columns(rows: Sequence[FailureRow]) -> list[tuple[str, str]]:
-    """(class, plain name) of those that some row has: nobody reads a column of zeros."""
-    return _drop_empty(rows, [(name, WORDS[name][0]) for name in COLUMNS])
+def _rank_causes(choices: Choices, refused: Sequence[RefusedRow]) -> list[dict[str, object]]:
+    """Return each class over all refusals with one trial of it and what its verifier said, the most frequent first.
 
-
-def _drop_empty(rows: Sequence[FailureRow], by_column: Sequence[T]) -> list[T]:
-    used = [any(row.counts[place] or row.further[place] for row in rows) for place in range(len(COLUMNS))]
-    return [each for each, is_used in zip(by_column, used, strict=True) if is_used]
-
-
-def _rank_causes(comparison: GroupComparison, refused: Sequence[RefusedRow]) -> list[FailureCause]:
-    """The most frequent class first; what no rule matches comes last, and classes that nothing is of are left out."""
-    row = count_row("", "", refused)
-    found = [
-        (name, cell)
-        for name, cell in zip(COLUMNS, _cells(comparison.choices, row, {}), strict=True)
-        if cell.count or cell.further
-    ]
+    What no rule matches comes last, and classes without a refusal are left out."""
+    cells = _cells(choices, count_row("", "", refused), range(len(COLUMNS)))
+    found = [(name, cell) for name, cell in zip(COLUMNS, cells, strict=True) if cell.count or cell.further]
     found.sort(key=lambda each: (each[0] == UNCLASSIFIED, -each[1].count))
     of_class: dict[str, list[RefusedRow]] = defaultdict(list)
     for each in refused:
         of_class[choose_column(each)].append(each)
-    return [_build_cause(name, cell, of_class[name]) for name, cell in found]
-
-
-def _build_cause(name: str, cell: FailureCell, of_class: Sequence[RefusedRow]) -> FailureCause:
-    title, meaning = WORDS[name]
-    quoted = ((each, quote) for each in of_class if (quote := _quote(each)))
-    example, quote = next(quoted, (next(iter(of_class), None), ""))
-    drawn = draw_share("", cell.share or 0.0, None, f"{title}: {cell.count}")
-    return FailureCause(name, title, meaning, cell, drawn, example, quote)
+    causes = list[dict[str, object]]()
+    for name, cell in found:
+        quoted = ((each, quote) for each in of_class[name] if (quote := _quote(each)))
+        example, quote = next(quoted, (next(iter(of_class[name]), None), ""))
+        title, meaning = WORDS[name]
+        drawn = draw_share("", cell.share or 0.0, None, f"{title}: {cell.count}")
+        cause = {"key": name, "title": title, "meaning": meaning, "cell": cell, "drawn": drawn}
+        causes.append({**cause, "example": example, "quote": quote})
+    return causes
 
 
 def _quote(refused: RefusedRow) -> str:
@@ -221,30 +171,26 @@ def _quote(refused: RefusedRow) -> str:
     return redact_text(next(filter(None, said), ""))
 
 
-def _cells(choices: Choices, row: FailureRow, narrower: Mapping[str, str]) -> list[FailureCell]:
-    """With the address of their trials."""
+def _cells(choices: Choices, row: FailureRow, places: Iterable[int], **narrower: str) -> list[FailureCell]:
+    """Return the classes at these places, each with the address of its trials."""
     head, asked = reverse("compare-failures"), choices.pairs()
     return [
         FailureCell(
-            count,
-            count / row.total if row.total else None,
-            further,
-            f"{head}?{urlencode([*asked, ('class', name), *narrower.items()])}#trials",
+            row.counts[place],
+            row.counts[place] / row.total if row.total else None,
+            row.further[place],
+            f"{head}?{urlencode([*asked, ('class', COLUMNS[place]), *narrower.items()])}#trials",
         )
-        for name, count, further in zip(COLUMNS, row.counts, row.further, strict=True)
+        for place in places
     ]
 
 
 SIGN = JsonShape(
-    *("class=failure", "why", "check?", "start", "end", ("quote", lambda sign: redact_text(sign.quote)), "step"),
+    *("class=failure", "why", "check?", "start", "end", ("quote", lambda sign: redact_text(sign.quote)), "step")
 )
 REFUSAL = JsonShape(
     *("trial=refused.trial", link_to("trial-json", "refused.trial"), "task=refused.task", "sample=refused.sample"),
-    *(
-        "group=group.label",
-        "replicate=run.replicate",
-        "source=refused.source?",
-        ("class", lambda shown: choose_column(shown.refused)),
-    ),
+    *("group=group.label", "replicate=run.replicate", "source=refused.source?"),
+    ("class", lambda shown: choose_column(shown.refused)),
     ("signs", lambda shown: SIGN.read_all(shown.refused.classified.signs)),
 )

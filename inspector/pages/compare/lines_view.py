@@ -33,12 +33,8 @@ SHOWN = 5  # sets of lines of a group
 MAX_ASKED = 2_000  # characters of an address for the lines that a probe is asked about; servers refuse long addresses
 
 
-@dataclass(frozen=True, slots=True)
-class TestedLines:
-    """A probe that was tested, and the lines that it took out: (key of the decision, path, text as suspects have it)."""
-
-    result: ProbeResult
-    lines: frozenset[tuple[int, str, str]]
+Tested = tuple[ProbeResult, frozenset[tuple[int, str, str]]]
+"""A probe that was tested, and the lines that it took out: (key of the decision, path, text as suspects have it)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +46,7 @@ class GroupSuspects:
     found: tuple[SuspectLines, ...]
     total: int
     runs_left_out: int
-    tested: tuple[TestedLines, ...] = ()  # newest first
+    tested: Sequence[Tested]  # newest first
 
     @property
     def metric(self) -> MetricName | None:
@@ -63,23 +59,24 @@ class GroupSuspects:
     @property
     def rows(self) -> list[tuple[SuspectLines, str, ProbeResult | None]]:
         """With the address of a probe, empty where nothing can be probed, and what the newest probe of them found."""
-        return [(each, write_probe_address(each), self._find_tested(each)) for each in self.found]
-
-    def _find_tested(self, found: SuspectLines) -> ProbeResult | None:
-        asked = {
-            (place.decision.pk, place.path, line.text)
-            for line in found.lines
-            for place in line.places
-            if place.decision
-        }
-        return next((each.result for each in self.tested if each.lines & asked), None)
+        rows = []
+        for found in self.found:
+            places = [(place, line.text) for line in found.lines for place in line.places]
+            asked = {(place.decision.pk, place.path, text) for place, text in places if place.decision}
+            result = next((result for result, lines in self.tested if lines & asked), None)
+            rows.append((found, write_probe_address(found), result))
+        return rows
 
 
 @require_safe
 def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
-    asked = _choose_groups(sheet)
+    worse = Answer(comparison, sheet.metric).worse if sheet.metric else []
+    bare = conditions_without_library()
+    # Those that got worse, as the answer lists them; where none did, all that can have a library.
+    asked: list[tuple[Group, JudgedGroup | None]] = [(each.group, each) for each in worse]
+    asked = asked or [(group, None) for group in sheet.groups if group.condition not in bare]
     closed = frozenset(words_of(request).closed_runs().values_list("pk", flat=True))
     groups = [_read_suspects(sheet, *each, closed) for each in asked[:MAX_GROUPS]]
     data = {
@@ -95,7 +92,7 @@ def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "as_of": comparison.choices.as_of,
         "suspects": groups,
         "is_fragment": wants_fragment(request),  # the answer of an experiment shows the worst line alone
-        "got_worse": any(each.judged for each in groups),
+        "got_worse": bool(worse),
         "several_models": len({each.group.agent_model for each in groups}) > 1,
     }
     return render_page(request, "compare/compare_lines.html", data=data, context=context, as_json=as_json)
@@ -117,19 +114,6 @@ def write_probe_address(found: SuspectLines) -> str:
     return f"{reverse('probe', args=[place.run.public_id])}?{urlencode(pairs)}"
 
 
-def _choose_groups(sheet: ChartSheet) -> list[tuple[Group, JudgedGroup | None]]:
-    """Those that got worse, as the answer lists them; where none did, all that can have a library."""
-    worse = list_worse(sheet)
-    if worse:
-        return [(each.group, each) for each in worse]
-    bare = conditions_without_library()
-    return [(group, None) for group in sheet.groups if group.condition not in bare]
-
-
-def list_worse(sheet: ChartSheet) -> list[JudgedGroup]:
-    return Answer(sheet.comparison, sheet.metric).worse if sheet.metric else []
-
-
 def _read_suspects(
     sheet: ChartSheet, group: Group, judged: JudgedGroup | None, closed: frozenset[int]
 ) -> GroupSuspects:
@@ -144,22 +128,24 @@ def _read_suspects(
     return GroupSuspects(group, judged, tuple(ranked[:SHOWN]), len(ranked), left_out, _read_tested(runs))
 
 
-def _read_tested(runs: Sequence[Run]) -> tuple[TestedLines, ...]:
-    """The newest probes that took lines of a decision back and were tested."""
+def _read_tested(runs: Sequence[Run]) -> list[Tested]:
+    """Read the newest probes that took lines of a decision back and were tested."""
     about = Probe.objects.standing().filter(origin__run__in=[run.pk for run in runs]).exclude(reverted_digest="")
     probes = list(about.exclude(decision=None).select_related("decision__before", "decision__after")[:MAX_PROBES])
-    results = read_results(probes) if probes else []
-    return tuple(TestedLines(each, _list_tested(each.probe)) for each in results if each.finding)
-
-
-def _list_tested(probe: Probe) -> frozenset[tuple[int, str, str]]:
-    decision = probe.decision
-    assert decision is not None, "only such are read"
-    taken = {str(each.get("id")) for each in probe.reverted}
-    hunks = list_hunks(decision.before.read(), decision.after.read())
-    found = [each for hunk in hunks for each in (hunk, *hunk.lines) if each.id in taken]
-    lines = [(each.path, text) for whole in found for each in (whole, *whole.lines) for text in each.added]
-    return frozenset((decision.pk, path, text.decode(errors="replace").strip()[:MAX_LENGTH]) for path, text in lines)
+    found: list[Tested] = []
+    for result in read_results(probes) if probes else []:
+        decision = result.probe.decision
+        if decision is None or not result.finding:
+            continue
+        taken = {str(each.get("id")) for each in result.probe.reverted}
+        hunks = list_hunks(decision.before.read(), decision.after.read())
+        whole = [each for hunk in hunks for each in (hunk, *hunk.lines) if each.id in taken]
+        parts = [part for each in whole for part in (each, *each.lines)]
+        lines = [
+            (part.path, text.decode(errors="replace").strip()[:MAX_LENGTH]) for part in parts for text in part.added
+        ]
+        found.append((result, frozenset((decision.pk, path, text) for path, text in lines)))
+    return found
 
 
 SUSPECTS = JsonShape(

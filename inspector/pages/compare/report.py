@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -13,59 +12,36 @@ from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.template.loader import render_to_string
 from django.utils import timezone
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import mark_safe
 
 from benchapp.papers.loading import PAPERS
-from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.answer import Answer, arrange
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, count_added_since
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition, say_label
 from benchapp.stats.comparing.groups import MODEL, experiment_names
-from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened
-from benchapp.stats.metrics.metric_names import MetricName, name_metric
+from benchapp.stats.comparing.saved_comparisons import Reopened
+from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts import CHARTS
-from inspector.charts.chart import Chart, ChartDrawing, TableColumn
+from inspector.charts.chart import Chart
 from inspector.charts.chart_request import build_sheet
-from inspector.charts.chart_table import MAX_ROWS, TextRow, numeric_columns, text_rows
 from inspector.charts.drawn_chart import draw_chart
 from inspector.charts.sheet import ChartSheet
-from inspector.pages.compare.answer_head import AnswerHead, build_head
-from inspector.pages.compare.forest_lanes import build_forest, list_run_metrics
+from inspector.pages.compare.chart_view import build_table
+from inspector.pages.compare.compare_view import build_head
+from inspector.pages.compare.lanes import ForestBuilder, list_run_metrics
 from inspector.pages.compare.results import name_comparison
 from inspector.web.text.markdown_file import render_markdown
 
 BUNDLE = "vendor/plotly-cartesian-*.min.js"
 
 
-@dataclass(frozen=True, slots=True)
-class Plate:
-    """One chart in the report: its figure as JSON for a script element, and its table."""
-
-    chart: Chart
-    drawing: ChartDrawing
-    figure: SafeString
-    metric: MetricName | None
-
-    @property
-    def heads(self) -> list[tuple[TableColumn, bool]]:
-        return list(zip(self.drawing.table.columns, numeric_columns(self.drawing.table), strict=True))
-
-    @property
-    def rows(self) -> list[TextRow]:
-        return text_rows(self.drawing.table)
-
-    @property
-    def rows_left(self) -> int:
-        return max(0, len(self.drawing.table.rows) - MAX_ROWS)
-
-
 def report_of(choices: Choices, compare: str, *, saved: Reopened | None = None, problems: Sequence[str] = ()) -> str:
-    """`compare`: the whole address of Compare, for the way back to these numbers. `saved`: add its name, its declared set and
-    what has changed in the record since."""
-    plates, absent = _plates(choices)
+    """Write the report. `compare`: the whole address of Compare, for the way back to these numbers. `saved`: add its name,
+    its declared set and what has changed in the record since."""
+    plates, absent = _draw_plates(choices)
     context = {**_build_context(choices, compare, saved, problems), "plates": plates, "absent": absent}
-    return render_to_string("compare/report.html", {**context, **_embed_assets(bool(plates))})
+    return render_to_string("compare/report.html", {**context, **_embed_assets(with_charts=bool(plates))})
 
 
 def write_markdown(choices: Choices, compare: str) -> str:
@@ -82,7 +58,16 @@ def _build_context(
     forest = None
     if sheet.metric:
         answer = head.answer if head else Answer(sheet.comparison, sheet.metric)
-        forest = build_forest(sheet, answer, arrange(sheet.comparison.groups.all))
+        forest = ForestBuilder(sheet, answer, arrange(sheet.comparison.groups.all)).build()
+    # Each sentence with what distinguishes its group beyond the condition.
+    if saved:
+        sentences = [(each.sentence, SEPARATOR.join(each.lines)) for each in saved.corrected.hypotheses]
+    else:
+        judged = head.answer.judged if head else []
+        sentences = [(each.sentence, each.group.label.partition(SEPARATOR)[2]) for each in judged]
+    tables: dict[str, dict[str, None]] = {}  # paper -> the tables and texts of it that the charts were given
+    for row in sheet.published:
+        tables.setdefault(row.paper, {})[row.table] = None
     pinned = choices.but(as_of=choices.as_of or made_at, seen=sheet.comparison.fingerprint)
     return {
         "title": saved.saved.name if saved else title_of(sheet.comparison),
@@ -104,8 +89,8 @@ def _build_context(
         "baseline": say_label(choices.baseline.removeprefix(MODEL)),
         "forest": forest,
         "are_marked": len({group.stand_ins for group in sheet.comparison.groups.all}) > 1,
-        "sentences": _sentences(head, saved.corrected if saved else None),
-        "sources": _sources(sheet.published),
+        "sentences": sentences,
+        "sources": [(PAPERS.get(paper, paper), ", ".join(names)) for paper, names in tables.items()],
     }
 
 
@@ -130,32 +115,22 @@ def least_bytes() -> int:
     return sum(len(text.encode()) for text in (static_text("css/report.css"), static_text("js/report.js"), _bundle()))
 
 
-def _plates(choices: Choices) -> tuple[list[Plate], list[tuple[Chart, str]]]:
-    """Every chart that has something to draw, each with its own options; the others with their reason."""
-    plates, absent = [], []
+def _draw_plates(choices: Choices) -> tuple[list[dict[str, object]], list[tuple[Chart, str]]]:
+    """Return every chart that has something to draw, each with its own options, and the others with their reason."""
+    plates, absent = list[dict[str, object]](), []
     for chart in CHARTS.values():
         sheet = build_sheet(choices, chart)
         drawn_chart = draw_chart(chart, sheet)
+        drawing = drawn_chart.drawing
         if drawn_chart.figure is None:
-            absent.append((chart, drawn_chart.drawing.absent))
-        else:
-            metric = name_metric(sheet.metric) if chart.uses_metric and sheet.metric else None
-            plates.append(Plate(chart, drawn_chart.drawing, _inside_script(drawn_chart.figure), metric))
+            absent.append((chart, drawing.absent))
+            continue
+        # JSON that cannot end the script element that holds it: "<" inside its strings is written as its code.
+        figure = mark_safe(drawn_chart.figure.replace(b"<", b"\\u003c").decode())  # noqa: S308
+        metric = name_metric(sheet.metric) if chart.uses_metric and sheet.metric else None
+        plate = {"chart": chart, "drawing": drawing, "figure": figure, "metric": metric}
+        plates.append({**plate, **build_table(drawing.table)})
     return plates, absent
-
-
-def _inside_script(text: bytes) -> SafeString:
-    """Return JSON that cannot end the element that holds it: "<" inside its strings is written as its code."""
-    return mark_safe(text.replace(b"<", b"\\u003c").decode())  # noqa: S308
-
-
-def _sentences(head: AnswerHead | None, corrected: Corrected | None) -> list[tuple[str, str]]:
-    """Rows of the declared differences if a set was declared, else of the chosen metric; each with what distinguishes its
-    group beyond the condition."""
-    if corrected:
-        return [(each.sentence, SEPARATOR.join(each.lines)) for each in corrected.hypotheses]
-    judged = head.answer.judged if head else []
-    return [(each.sentence, each.group.label.partition(SEPARATOR)[2]) for each in judged]
 
 
 def _choices_in_words(choices: Choices, sheet: ChartSheet) -> list[tuple[str, str]]:
@@ -173,21 +148,14 @@ def _choices_in_words(choices: Choices, sheet: ChartSheet) -> list[tuple[str, st
     ]
 
 
-def _sources(published: Sequence[PrintedNumber]) -> list[tuple[str, str]]:
-    """Paper, and the tables and texts of it that the charts were given."""
-    tables: dict[str, dict[str, None]] = {}
-    for row in published:
-        tables.setdefault(row.paper, {})[row.table] = None
-    return [(PAPERS.get(paper, paper), ", ".join(names)) for paper, names in tables.items()]
-
-
 # --- what the file contains -------------------------------------------------------------------------------------------
 
 
-def _embed_assets(with_charts: bool) -> dict[str, object]:
-    """Style and scripts as text, and a policy that lets these scripts run, and nothing else."""
+def _embed_assets(*, with_charts: bool) -> dict[str, object]:
+    """Return style and scripts as text, and a policy that lets these scripts run, and nothing else."""
     scripts = [_bundle(), static_text("js/report.js")] if with_charts else []
-    hashes = " ".join(f"'sha256-{_sha256(script)}'" for script in scripts) or "'none'"
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    hashes = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; script-src {hashes}"
     return {
         "policy": policy,
@@ -215,7 +183,3 @@ def static_text(name: str) -> str:
 def _unending(script: str) -> str:
     """HTML ends a script at the first "</script" anywhere; inside strings the backslash changes nothing."""
     return script.replace("</script", "<\\/script").replace("\r\n", "\n")
-
-
-def _sha256(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from django.http import HttpRequest, HttpResponse
@@ -16,9 +15,9 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.choices import MAX_SIDE_NAME, MODEL_ROWS, Choices, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.condition_names import ConditionName, name_condition
+from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import Groups
-from benchapp.stats.comparing.side import LETTERS, Side, assign, merge_model_name, name_sides
+from benchapp.stats.comparing.side import LETTERS, assign, merge_model_name, name_sides
 from benchapp.stats.comparing.side_suggestions import MOST_EXPERIMENTS, SideRow, list_candidates, suggest
 from benchapp.stats.metrics.outcomes import Floats
 from inspector.web.responses import PathLink, render_page
@@ -28,20 +27,6 @@ SAVED = 5  # newest saved comparisons, next to the suggestions
 NAMED = 8  # tasks that some side did not try
 CHIPS = 6  # agents and models of a side
 Members = Mapping[str, Sequence[Run]]  # letter of a side -> its runs
-
-
-@dataclass(frozen=True, slots=True)
-class SideCard:
-    """One side as the page shows it. `chips`: agent and model, with their trials. `opened`: whether its trials opened skills."""
-
-    side: Side
-    name: ConditionName
-    runs: int
-    trials: int
-    tasks: int
-    chips: list[tuple[str, int]]
-    more: int
-    opened: str
 
 
 @require_safe
@@ -90,31 +75,27 @@ def _list_unlisted(choices: Choices, ticked: Mapping[str, Sequence[SideRow]]) ->
         yield from ((side.letter, part) for part in side.parts if part not in covered)
 
 
-def _list_cards(comparison: GroupComparison, members: Members) -> list[SideCard]:
+def _list_cards(comparison: GroupComparison, members: Members) -> Iterator[dict[str, object]]:
+    """Yield each side as the page shows it. `chips`: agent and model, with their trials."""
     names = name_sides(comparison.choices.sides, members)
-    cards = []
     for side in comparison.choices.sides:
         runs = members[side.letter]
         trials = [comparison.outcomes[run.pk] for run in runs]
         chips: Counter[str] = Counter()
         for run, outcomes in zip(runs, trials, strict=True):
-            chips[", ".join(filter(None, (agent_title(run.harness), merge_model_name(run.agent_model))))] += len(
-                outcomes
-            )
+            model = merge_model_name(run.agent_model)
+            chips[", ".join(filter(None, (agent_title(run.harness), model)))] += len(outcomes)
         opened = np.concatenate([each.skills_read for each in trials] or [np.empty(0)])
-        cards.append(
-            SideCard(
-                side=side,
-                name=name_condition(names[side.letter]),
-                runs=len(runs),
-                trials=len(opened),
-                tasks=len(set().union(*(each.task.tolist() for each in trials))),
-                chips=chips.most_common(CHIPS),
-                more=max(0, len(chips) - CHIPS),
-                opened=_say_opened(opened) if runs else "",
-            )
-        )
-    return cards
+        yield {
+            "side": side,
+            "name": name_condition(names[side.letter]),
+            "runs": len(runs),
+            "trials": len(opened),
+            "tasks": len(set().union(*(each.task.tolist() for each in trials))),
+            "chips": chips.most_common(CHIPS),
+            "more": max(0, len(chips) - CHIPS),
+            "opened": _say_opened(opened) if runs else "",
+        }
 
 
 def _say_opened(skills: Floats) -> str:
@@ -134,22 +115,21 @@ def build_sides(comparison: GroupComparison) -> dict[str, object]:
     """What `_sides.html` needs."""
     choices = comparison.choices
     members = assign(comparison.runs, choices.sides)
-    by_task, by_model = (_count_shared(comparison, choices.but(pool=each)) for each in ("", MODEL_ROWS))
+    (shared, tasks), (shared_rows, rows) = (
+        _count_shared(comparison, choices.but(pool=each)) for each in ("", MODEL_ROWS)
+    )
+    by_model = choices.pool == MODEL_ROWS
     swapped = choices.but(a=choices.b, b=choices.a, name_a=choices.name_b, name_b=choices.name_a)
     return {
-        "side_cards": _list_cards(comparison, members),
+        "side_cards": list(_list_cards(comparison, members)),
         "pairings": [
-            (f"task: {by_task[0]} of {by_task[1]} on all sides", choices.query(pool=""), choices.pool != MODEL_ROWS),
-            (
-                f"task and model: {by_model[0]} of {by_model[1]}",
-                choices.query(pool=MODEL_ROWS),
-                choices.pool == MODEL_ROWS,
-            ),
+            (f"task: {shared} of {tasks} on all sides", choices.query(pool=""), not by_model),
+            (f"task and model: {shared_rows} of {rows}", choices.query(pool=MODEL_ROWS), by_model),
         ],
         "swapped": swapped.query(),
         "unpaired": _name_unpaired(comparison, members),
-        "merged": list(_list_merged_names(comparison)) if choices.pool == MODEL_ROWS else [],
-        "without_models": list(_list_unmatched_models(members)) if choices.pool != MODEL_ROWS else [],
+        "merged": list(_list_merged_names(comparison)) if by_model else [],
+        "without_models": [] if by_model else list(_list_unmatched_models(members)),
     }
 
 

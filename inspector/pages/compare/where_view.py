@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Square, Task
 from benchapp.record.json_shape import JsonShape
-from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
+from benchapp.stats.comparing.answer import Answer, JudgedGroup
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import Group
@@ -76,10 +76,13 @@ ROW = JsonShape(
 def where(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison, metric = sheet.comparison, sheet.metric
-    groups = paginate(request, _list_covered(comparison, metric), per_page=GROUPS_PER_PAGE, name="groups")
+    covered = [each for each in sheet.groups if metric and comparison.cell(each, metric).rate.planned]
+    groups = paginate(request, covered, per_page=GROUPS_PER_PAGE, name="groups")
     tasks = paginate(request, _list_tasks(comparison, metric), per_page=TASKS_PER_PAGE)
     best = Answer(comparison, metric).best if metric else None
-    gains = _list_gains(comparison, best)
+    # Task pk -> what the best condition gains on it, over the tasks that it shares with its baseline.
+    paired = pair(*comparison.sides(best.group, best.baseline, best.metric)) if best else None
+    gains = dict(zip(paired.task.tolist(), paired.delta.tolist(), strict=True)) if paired else {}
     rows = _read_rows(comparison, metric, groups, tasks, gains) if metric else []
     data = {
         **begin_twin(request, sheet),
@@ -90,8 +93,6 @@ def where(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     }
     context = {
         **begin_page(comparison, "compare-where"),
-        "problems": sheet.problems,
-        "pin": data["pin"],
         "answer": _write_answer(best, gains),
         "best": best,
         "has_unscored": any(cell.scored < len(cell.squares) for row in rows for cell in row.cells),
@@ -106,32 +107,23 @@ def where(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare_where.html", data=data, context=context, as_json=as_json)
 
 
-def _list_covered(comparison: GroupComparison, metric: TrialMetric | None) -> list[Group]:
-    groups = arrange(comparison.groups.all)
-    return [group for group in groups if metric and comparison.cell(group, metric).rate.planned]
-
-
 def _list_tasks(comparison: GroupComparison, metric: TrialMetric | None) -> list[Task]:
-    """What the metric counts, family by family."""
+    """Return the tasks that the metric counts, family by family."""
     if metric is None:
         return []
     covered = [metric.select_covered(outcomes).task for outcomes in comparison.outcomes.values()]
     keys = np.unique(np.concatenate(covered)).tolist() if covered else []
     found = Task.objects.select_related("family").in_bulk(keys)
-    return sorted(found.values(), key=_place)
 
+    def place(task: Task) -> tuple[object, ...]:
+        family = task.family
+        return family is None, (family.ordinal, family.key) if family else (0, ""), task.ordinal, task.key
 
-def _place(task: Task) -> tuple[object, ...]:
-    family = task.family
-    return (family is None, (family.ordinal, family.key) if family else (0, ""), task.ordinal, task.key)
+    return sorted(found.values(), key=place)
 
 
 def _read_rows(
-    comparison: GroupComparison,
-    metric: TrialMetric,
-    groups: Page[Group],
-    tasks: Page[Task],
-    gains: Mapping[int, float],
+    comparison: GroupComparison, metric: TrialMetric, groups: Page[Group], tasks: Page[Task], gains: Mapping[int, float]
 ) -> list[TaskRow]:
     """One query for the trials of these tasks."""
     group_of = {
@@ -156,14 +148,8 @@ def _read_rows(
     ]
 
 
-def _list_gains(comparison: GroupComparison, best: JudgedGroup | None) -> dict[int, float]:
-    """Task pk -> what the best condition gains on it, over the tasks that it shares with its baseline."""
-    paired = pair(*comparison.sides(best.group, best.baseline, best.metric)) if best else None
-    return dict(zip(paired.task.tolist(), paired.delta.tolist(), strict=True)) if paired else {}
-
-
 def _write_answer(best: JudgedGroup | None, gains: Mapping[int, float]) -> str:
-    """On how many tasks the best condition gains and loses; empty where nothing has a baseline."""
+    """Say on how many tasks the best condition gains and loses; empty where nothing has a baseline."""
     if best is None or not gains:
         return ""
     more, less = (sum(sign * gain > ZERO for gain in gains.values()) for sign in (1, -1))

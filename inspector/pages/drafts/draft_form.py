@@ -18,7 +18,7 @@ from benchapp.drafting.draft_starts import (
 )
 from inspector.pages.drafts.draft import LOOP_WORDS
 from inspector.pages.drafts.draft_file import MAX_CHARS, MAX_PATH
-from inspector.pages.launch.launch import Option, list_models, list_suite_options
+from inspector.pages.launch.launch_steps import Option, list_models, list_suite_options
 from runner.base.errors import RunnerError, SetupError
 from runner.base.trees import check_relative
 from runner.base.types import File, Files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
@@ -27,9 +27,8 @@ from benchapp.stats.comparing.answer import arrange
 from benchapp.stats.comparing.axis_facets import facets_of, name_probe
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
 from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses, list_unknown_metrics
-from benchapp.stats.comparing.saved_comparisons import Corrected
 from benchapp.stats.metrics.outcomes import Outcomes
-from benchapp.stats.metrics.spending import RunSpending, spending_of
+from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.compare_view import (
@@ -39,9 +38,8 @@ from inspector.pages.compare.compare_view import (
     find_new_address,
     groups_twin,
 )
-from inspector.pages.compare.comparisons_view import HYPOTHESIS, DeclaredRow, say_held
-from inspector.pages.compare.cost_view import sum_up
-from inspector.pages.compare.runs_view import MEMBER, RUNS_PER_PAGE, build_members
+from inspector.pages.compare.comparisons_view import HYPOTHESIS, say_held, write_declared
+from inspector.pages.compare.tabs_view import MEMBER, RUNS_PER_PAGE, build_members, sum_up
 from inspector.web.closed_pages import words_of
 from inspector.web.responses import next_url, paginate, read_htmx, render_page, wants_fragment
 
@@ -63,17 +61,32 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     runs = list(found.runs.filter(created_at__lte=as_of) if as_of else found.runs.all())
     groups = paginate(request, arrange(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE, name="groups")
     outcomes = _read_outcomes(runs, as_of)
-    spending = spending_of(runs, as_of)
     total = sum((TrialTally.of(each) for each in outcomes.values()), TrialTally())
+    file = describe_launched(found.spec) if found.origin == Experiment.Origin.RUN and found.spec else None
+    still = _read_standing_still(found)
     data = {
         **comparison_twin(request, sheet),
-        **_build_twin(found, runs, total),
-        **_build_costs(found, spending.values()),
+        **EXPERIMENT.read(found),
+        "file": file and yaml.safe_dump(file, sort_keys=False, allow_unicode=True, width=88, default_flow_style=None),
+        "scripted": any(run.scripted for run in runs),
+        "is_probe": any(run.is_probe for run in runs),
+        "trials": total,
+        "runs_total": len(runs),
+        **TIMES.read(found),
+        "spent": sum_up(spending_of(runs, as_of).values()),
+        "estimate": found.estimate.get("whole"),  # null for what was not launched here
+        "standing_still": [{"status": word, "reason": why or None, "episodes": n} for word, why, n in still],
     }
-    still = _read_standing_still(found)
-    data["standing_still"] = [{"status": word, "reason": why or None, "episodes": n} for word, why, n in still]
     declared = correct_hypotheses(sheet.comparison).get(found.pk)
-    data |= {"declared": _build_declared(found, declared)} if declared else {}
+    if declared:
+        data["declared"] = {
+            "unknown_metrics": list_unknown_metrics(found),
+            "futile": declared.futile or None,
+            "tested": declared.tested,
+            "without_runs": declared.missing,
+            "below_level": declared.found,
+            "differences": DECLARED.read_all(declared.hypotheses),
+        }
     if as_json:
         data |= {"answer": answer_twin(sheet), "groups": groups_twin(sheet, list(groups))}
         data["groups_next"] = next_url(request, groups, name="groups")
@@ -86,7 +99,6 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "experiment": found,
         "facets": [facet for facet in facets_of(sheet.comparison.choices, found) if facet.axis in AXES_CHOSEN],
         "papers": PAPERS,
-        **_draw_declared(found, declared),
         "qualified": say_verdicts(read_verdicts(found)) if any(run.is_qualification for run in runs) else "",
         "stand_ins": join_stand_ins(runs),
         **(_read_probed(request, found) if data["is_probe"] else {"title": found.name, "is_probe": False}),
@@ -97,34 +109,17 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "is_live": found.is_open and as_of is None,
         "standing_still": still,
         "notices": sorted({run.notice for run in runs} - {""}),
-        "launch_again": _find_launch(found),
-        "has_authors": _has_file(found) and any(run.author_model and not run.is_probe for run in runs),
+        "launch_again": f"{reverse('launch')}?from={found.public_id}" if file else "",
+        "has_authors": bool(file) and any(run.author_model and not run.is_probe for run in runs),
     }
+    if declared and declared.total:
+        context |= {
+            "declared": declared,
+            "declared_rows": [write_declared(each) for each in declared.hypotheses],
+            "held_in_words": say_held(declared.hypotheses),
+            "unknown_metrics": list_unknown_metrics(found),
+        }
     return render_page(request, "experiments/experiment.html", data=data, context=context, as_json=False)
-
-
-def _build_declared(found: Experiment, declared: Corrected) -> dict[str, object]:
-    return {
-        "unknown_metrics": list_unknown_metrics(found),
-        "futile": declared.futile or None,
-        "tested": declared.tested,
-        "without_runs": declared.missing,
-        "below_level": declared.found,
-        "differences": DECLARED.read_all(declared.hypotheses),
-    }
-
-
-def _draw_declared(found: Experiment, declared: Corrected | None) -> dict[str, object]:
-    """The rows of `_declared.html`; none where nothing was declared."""
-    if declared is None or not declared.total:
-        return {}
-    rows = [DeclaredRow.of(each) for each in declared.hypotheses]
-    return {
-        "declared": declared,
-        "declared_rows": rows,
-        "held_in_words": say_held(rows),
-        "unknown_metrics": list_unknown_metrics(found),
-    }
 
 
 def _read_probed(request: HttpRequest, found: Experiment) -> dict[str, object]:
@@ -150,15 +145,6 @@ def _render_count(request: HttpRequest, found: Experiment) -> HttpResponse:
     return response
 
 
-def _find_launch(found: Experiment) -> str:
-    """Where it can be launched again; empty for what came in otherwise."""
-    return f"{reverse('launch')}?from={found.public_id}" if _has_file(found) else ""
-
-
-def _has_file(found: Experiment) -> bool:
-    return found.origin == Experiment.Origin.RUN and bool(found.spec)
-
-
 def _read_standing_still(found: Experiment) -> list[tuple[str, str, int]]:
     """(status, how its reason begins, episodes) of what waits for an operator or fails and is tried again, the most
     frequent reason first."""
@@ -180,35 +166,4 @@ def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outc
 
 EXPERIMENT = JsonShape("id=public_id", "name", "status", "origin", "suite=suite.key", "source?")
 TIMES = JsonShape("created_at", "started_at", "finished_at")
-
-
 DECLARED = JsonShape(*HYPOTHESIS, "waiting", "is_found")
-
-
-def _build_twin(found: Experiment, runs: list[Run], total: TrialTally) -> dict[str, object]:
-    return {
-        **EXPERIMENT.read(found),
-        "file": _render_file(found),
-        "scripted": any(run.scripted for run in runs),
-        "is_probe": any(run.is_probe for run in runs),
-        "trials": total,
-        "runs_total": len(runs),
-        **TIMES.read(found),
-    }
-
-
-def _build_costs(found: Experiment, spending: Iterable[RunSpending]) -> dict[str, object]:
-    """What agents and authors used, and what was foretold at the launch; None for what was not launched here."""
-    return {
-        "spent": sum_up(spending),
-        "estimate": found.estimate.get("whole"),
-    }
-
-
-def _render_file(found: Experiment) -> str | None:
-    """The experiment file it was launched from, with every default that was in force; None for what came in otherwise."""
-    if not _has_file(found):
-        return None
-    return yaml.safe_dump(
-        describe_launched(found.spec), sort_keys=False, allow_unicode=True, width=88, default_flow_style=None
-    )

@@ -2,66 +2,158 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods
 
-from benchapp.experiments.round_probes import cancel_rounds, launch_rounds, list_learning_runs
-from benchapp.models import Experiment, User
-from inspector.pages.experiments.measuring import (
-    PAGE,
-    SKILLS,
-    open_measuring_page,
-    preview_asked,
-    read_asked,
+from benchapp.experiments.round_probes import (
+    REASON,
+    RoundsPreview,
+    RunRounds,
+    cancel_rounds,
+    launch_rounds,
+    list_judges,
+    list_learning_runs,
+    preview_rounds,
 )
+from benchapp.experiments.skill_probes import REASON as SKILL_REASON
+from benchapp.experiments.skill_probes import preview_skills
+from benchapp.models import Experiment, User
+from benchapp.record.json_shape import JsonShape
 from inspector.web.access import needs, user_of
-from inspector.web.responses import render_page
+from inspector.web.responses import PageLink, render_page
+from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.errors import RunnerError
+
+ROUNDS, SKILLS = "rounds", "skills"
+TIMES = 1  # as the deployment of most protocols
+PREVIEW = JsonShape(("probes", lambda found: len(found.probes)), "trials", "estimate")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedMeasuring:
+    """`runs`: public ids; none: all. `max_usd`: of all probes together; None: each as its run. `design`: each round's library, or the
+    last one without each of its skills."""
+
+    runs: tuple[str, ...] = ()
+    times: int = TIMES
+    max_usd: float | None = None
+    design: str = ROUNDS
+
+    def takes(self, found: RunRounds) -> bool:
+        return not self.runs or str(found.run.public_id) in self.runs
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found = get_object_or_404(Experiment.objects.standing(), public_id=public_id)
-    if request.method == "POST":
-        done = _cancel(request, found) if request.POST.get("act") == "cancel" else _launch(request, found)
-        if done:
-            return done
-    query = request.POST if request.method == "POST" else request.GET
-    page = open_measuring_page(found, query)
-    data = {"experiment": found, **PAGE.read(page), "next": None}
+    """`?times=` asks for the estimate as well, which reads the suite."""
+    experiment = get_object_or_404(Experiment.objects.standing(), public_id=public_id)
+    is_post = request.method == "POST"
+    if is_post and request.POST.get("act") == "cancel":
+        return _cancel(request, experiment)
+    if is_post and _launch(request, experiment):
+        return redirect("experiment-rounds", public_id)
+    query = request.POST if is_post else request.GET
+    asked, problem = _read_asked(query)
+    runs = list_learning_runs(experiment)
+    preview = None
+    if query.get("times") and not problem:
+        try:
+            preview = _preview(runs, asked)
+        except RunnerError as error:
+            problem = str(error)
+    shown = [(each, not each.run.is_open and asked.takes(each)) for each in runs]
+    data = {
+        "experiment": experiment,
+        "problem": problem or None,
+        "measured": sum(each.measured for each in runs),
+        "libraries": sum(each.libraries for each in runs),
+        "times": asked.times,
+        "max_usd": asked.max_usd,
+        "design": asked.design,
+        "judges": list(list_judges(each.run for each in runs if asked.takes(each))) if preview else [],
+        "runs": [_read_run(each, is_chosen=is_chosen) for each, is_chosen in shown],
+        "preview": preview and PREVIEW.read(preview),
+        "next": None,
+    }
     context = {
-        "experiment": found,
-        "page": page,
-        "reason": query.get("reason", page.asked.reason),
+        "runs": shown,
+        "preview": preview,
+        "asked": asked,
+        "under_way": sum(len(each.under_way) for each in runs),
+        "has_open": any(each.open for each in runs),
+        "has_ended": any(not each.run.is_open for each in runs),
+        "reason": query.get("reason", SKILL_REASON if asked.design == SKILLS else REASON),
         "wants_judged": request.method == "GET" or "judged" in query,
     }
-    status = 422 if request.method == "POST" else 200
+    status = 422 if is_post else 200
     return render_page(
         request, "experiments/measuring.html", data=data, context=context, as_json=as_json, status=status
     )
 
 
-def _launch(request: HttpRequest, found: Experiment) -> HttpResponse | None:
-    """Launch what was estimated. None where it is refused: the page says why."""
-    asked, problem = read_asked(request.POST)
+def _read_run(found: RunRounds, *, is_chosen: bool) -> dict[str, object]:
+    return {
+        "run": RUN_HEAD.read(found.run),
+        "chosen": is_chosen,
+        "episodes": len(found.episodes),
+        "rounds": found.most_rounds,
+        "libraries": found.libraries,
+        "measured": found.measured,
+        "under_way": found.coming,
+        "open": len(found.open),
+        "probe_trials": found.probed,
+        "url": PageLink("run-json", found.run.public_id),
+    }
+
+
+def _read_asked(query: QueryDict) -> tuple[AskedMeasuring, str]:
+    """Return what an address or a form asks for, and the parts that are not numbers."""
+    times, usd = query.get("times", "").strip(), query.get("usd", "").strip()
+    runs = tuple(dict.fromkeys(query.getlist("run")))
+    if times and not (times.isascii() and times.isdigit() and len(times) < 7):
+        return AskedMeasuring(runs), f"Trials of each task: expected a whole number, found {times[:40]!r}."
+    try:
+        limit = float(usd) if usd else None
+    except ValueError:
+        limit = -1.0
+    if limit is not None and not (isfinite(limit) and 0 < limit < 1e9):
+        return AskedMeasuring(runs), f"Dollars at most: expected more than 0, or nothing; found {usd[:40]!r}."
+    design = SKILLS if query.get("design") == SKILLS else ROUNDS
+    return AskedMeasuring(runs, int(times) if times else TIMES, limit, design), ""
+
+
+def _preview(runs: Sequence[RunRounds], asked: AskedMeasuring) -> RoundsPreview:
+    """Raise NotPossible and SetupError as `round_probes.preview_rounds`."""
+    chosen = [each for each in runs if asked.takes(each)]
+    if asked.design == SKILLS:
+        return preview_skills([each.run for each in chosen], times=asked.times, max_usd=asked.max_usd)
+    return preview_rounds(chosen, times=asked.times, max_usd=asked.max_usd)
+
+
+def _launch(request: HttpRequest, found: Experiment) -> bool:
+    """Launch what was estimated. False where it is refused: the page says why."""
+    asked, problem = _read_asked(request.POST)
     try:
         if problem:
             raise RunnerError(problem)
-        wanted = preview_asked(list_learning_runs(found), asked)
+        wanted = _preview(list_learning_runs(found), asked)
         judged = bool(request.POST.get("judged"))
         probes = launch_rounds(wanted, reason=request.POST.get("reason", ""), by=user_of(request), judged=judged)
     except RunnerError as error:
         messages.error(request, f"Nothing was launched. {error}")
-        return None
+        return False
     told = f"{len(probes)} probe{'' if len(probes) == 1 else 's'}, {wanted.trials} trials"
     place = "What skills add" if asked.design == SKILLS else "The learning curve"
     messages.success(request, f"Launched: {told}. {place} appears when they have ended.")
-    return redirect("experiment-rounds", found.public_id)
+    return True
 
 
 def _cancel(request: HttpRequest, found: Experiment) -> HttpResponse:

@@ -34,14 +34,15 @@ from benchapp.record.sets.suite_files import find_suite
 from inspector.pages.launch import launch as form
 from inspector.pages.launch.launch_steps import (
     FRONT,
-    LaunchPreset,
     build_way_table,
     describe_preset,
+    draw_fields,
+    draw_stated,
+    find_field,
     has_same_author,
-    place_problems,
+    read_stated,
     split_models,
 )
-from inspector.pages.launch.stated_spread import draw_stated, read_stated
 from inspector.pages.launch.suite_defaults import drop_models, find_new_suite, follow_choice
 from inspector.web.access import needs, user_of
 from inspector.web.forms import parse_id
@@ -85,6 +86,10 @@ class LaunchDraft:
     drawn: str | None = None
     said: tuple[str, ...] = ()  # what followed a choice without being chosen
 
+    @classmethod
+    def of(cls, file: Mapping[str, object], said: tuple[str, ...] = ()) -> LaunchDraft:
+        return cls(form.write(file), form.values_of(file), file, said=said)
+
     @property
     def fields_from(self) -> str:
         return self.text if self.drawn is None else self.drawn
@@ -115,10 +120,6 @@ class CheckedLaunch(Shaped):
         ("runs", lambda checked: len(checked.prepared.plans)),
         *("estimate", "first_trials=first", "cannot_run=foreseen.problems", "notes=foreseen.notes", "design"),
     )
-
-    @property
-    def wall_seconds(self) -> float | None:
-        return self.design.chosen.wall_seconds
 
     @property
     def asks_models(self) -> bool:
@@ -168,9 +169,7 @@ class CheckedLaunch(Shaped):
     def models(self) -> list[str]:
         """Of agents and authors; none where no agent asks any."""
         spec = self.prepared.spec
-        return (
-            [] if set(spec.agents) <= MODELLESS else [str(name) for name in (*spec.agent_models, *spec.author_models)]
-        )
+        return [] if set(spec.agents) <= MODELLESS else [*map(str, (*spec.agent_models, *spec.author_models))]
 
     @property
     def fails_own_tasks(self) -> bool:
@@ -199,8 +198,9 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if request.method != "POST":
         draft, checked = _check(_build_start(request), {})
         return _render(request, draft, checked=checked, as_json=as_json)
-    draft, act = _change(_read_sent(request), request.POST.get("act", "check")), request.POST.get("act", "check")
-    draft, checked = _check(draft, read_stated(request.POST.dict()))
+    act = request.POST.get("act", "check")
+    stated = {name: each / 100 for name, each in read_stated(request.POST.dict()).items() if isinstance(each, float)}
+    draft, checked = _check(_change(_read_sent(request), act), stated)
     if act == "launch" and checked:
         if request.POST.get("checked") == draft.billed:
             try:
@@ -228,8 +228,7 @@ def _read_sent(request: HttpRequest) -> LaunchDraft:
     unchanged, merged = form.write_changes(file, sent, sent), form.write_changes(file, drawn, sent)
     if merged == unchanged:
         return LaunchDraft(text, form.values_of(merged), merged)
-    followed = follow_choice(unchanged, merged)
-    return LaunchDraft(form.write(followed.file), form.values_of(followed.file), followed.file, said=followed.said)
+    return LaunchDraft.of(*follow_choice(unchanged, merged))
 
 
 def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
@@ -252,7 +251,7 @@ def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
         file |= {"environments": form.units(draft.values)[:1], "replicates": 1}
     if draft.file is None or file == draft.file:
         return draft
-    return LaunchDraft(form.write(file), form.values_of(file), file, said=draft.said)
+    return LaunchDraft.of(file, draft.said)
 
 
 def _check(draft: LaunchDraft, stated: Mapping[str, float]) -> tuple[LaunchDraft, CheckedLaunch | None]:
@@ -289,6 +288,10 @@ def _build_start(request: HttpRequest) -> LaunchDraft:
     file is over the suite that is asked for (`?suite=`), or that was loaded and never launched. `?model=`: a preset that agents and authors use."""
     file, text = dict(START), ""
     said: tuple[str, ...] = ()
+    try:
+        presets = preset_files()
+    except SetupError:
+        presets = {}
     if (name := request.GET.get("example", "")) in _read_examples():
         text = _read_examples()[name]
         file = form.read(text)
@@ -296,32 +299,19 @@ def _build_start(request: HttpRequest) -> LaunchDraft:
         launched = describe_launched(earlier.spec)
         file = {name: value for name, value in launched.items() if name != "key" and not _is_default(name, value)}
     elif name := request.GET.get("qualify", ""):
-        file = _write_qualification(name)
-    elif (suite := find_new_suite(request.GET.get("suite", ""))) not in ("", START["suite"]):
-        followed = follow_choice(file, {**file, "suite": suite, "name": f"First run of {suite}"})
-        file, said = followed.file, followed.said
-    if (model := _find_model(request.GET.get("model", ""))) and file.get("protocol") != QUALIFICATION:
+        try:
+            suite = find_suite(name)
+            file = write_qualification(suite, model="scripted/apprentice" if suite.trusted else None)
+        except SetupError:  # the form says so at the field of the suite
+            file |= {"suite": name, "protocol": QUALIFICATION, "conditions": [NO_SKILL], "replicates": 1}
+    elif (key := find_new_suite(request.GET.get("suite", ""))) not in ("", START["suite"]):
+        file, said = follow_choice(file, {**file, "suite": key, "name": f"First run of {key}"})
+    model = request.GET.get("model", "")
+    if model in presets and file.get("protocol") != QUALIFICATION:
         file |= {"agent_models": [model], "author_models": [model]}
-    if file.pop("key", None) or model or not text:
+    if file.pop("key", None) or model in presets or not text:
         text = form.write(file)
     return LaunchDraft(text, form.values_of(file), file, said=said)
-
-
-def _write_qualification(key: str) -> dict[str, object]:
-    """Of a suite that was not found the form says so at its field."""
-    try:
-        suite = find_suite(key)
-    except SetupError:
-        return {**START, "suite": key, "protocol": QUALIFICATION, "conditions": [NO_SKILL], "replicates": 1}
-    return write_qualification(suite, model="scripted/apprentice" if suite.trusted else None)
-
-
-def _find_model(name: str) -> str:
-    """A preset by its name; "" where there is none."""
-    try:
-        return name if name in preset_files() else ""
-    except SetupError:
-        return ""
 
 
 def _is_default(name: str, value: object) -> bool:
@@ -340,14 +330,11 @@ def _find_earlier(text: str) -> Experiment | None:
 @cache
 def _read_examples() -> dict[str, str]:
     """Name -> text, of the files that come along."""
-    found = {"demo": form.write(DEMO)}
-    for path in sorted(EXAMPLES.glob("*.yaml")):
-        found[path.stem] = path.read_text()
-    return found
+    return {"demo": form.write(DEMO), **{path.stem: path.read_text() for path in sorted(EXAMPLES.glob("*.yaml"))}}
 
 
 @cache
-def _describe_examples() -> list[LaunchPreset]:
+def _describe_examples() -> list[dict[str, object]]:
     return [describe_preset(name, form.read(text)) for name, text in _read_examples().items()]
 
 
@@ -373,11 +360,11 @@ def _render(
     }
     if as_json:
         return render_page(request, "launch/launch.html", data=data, as_json=True, status=status)
-    fields = form.draw_fields(draft.values, by_field)
+    fields = draw_fields(draft.values, by_field)
     presets = _describe_examples()
     context = {
         "draft": draft,
-        "told": place_problems(draft.problems),
+        "told": [(find_field(problem.field), problem) for problem in draft.problems],
         "fields": {name.replace(".", "_"): shown for name, shown in fields.items()},
         "more": [fields[name] for name in form.MORE],
         "more_is_open": any(fields[name].errors for name in form.MORE)
@@ -392,8 +379,8 @@ def _render(
         "stated": draw_stated(request.POST.dict(), checked.design if checked else None),
         "act": act,
         "once": request.POST.get("once") or uuid.uuid4().hex,
-        "presets": [each for each in presets if each.name in FRONT],
-        "more_presets": [each for each in presets if each.name not in FRONT],
+        "presets": [each for each in presets if each["name"] in FRONT],
+        "more_presets": [each for each in presets if each["name"] not in FRONT],
         "chosen_example": request.GET.get("example", ""),
     }
     return render_page(request, "launch/launch.html", data=data, context=context, as_json=False, status=status)

@@ -7,7 +7,6 @@ would show a list of problems that nobody caused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from benchapp.experiments.launch_spec import LaunchSpec
 from benchapp.models import Suite as SuiteRow
@@ -26,16 +25,8 @@ PROTOCOL = LaunchSpec.model_fields["protocol"].default  # of a file that names n
 BUNDLED_FORMATS = {"starter-learning": "skilllearnbench"}  # in another format's shape
 
 
-@dataclass(frozen=True, slots=True)
-class FollowedFile:
-    """A file whose defaults follow what was chosen in it. `said`: what was changed for that, in sentences."""
-
-    file: dict[str, object]
-    said: tuple[str, ...] = ()
-
-
 def find_new_suite(asked: str = "") -> str:
-    """The suite to open with: the one that is asked for, else the newest that was loaded and never launched; "" if none."""
+    """Return the suite to open with: the one that is asked for, else the newest that was loaded and never launched; "" if none."""
     loaded = SuiteRow.objects.exclude(path="")
     if asked in SUITES or loaded.filter(key=asked).exists():
         return asked
@@ -43,14 +34,16 @@ def find_new_suite(asked: str = "") -> str:
     return newest.key if newest and not newest.experiments.exists() else ""
 
 
-def follow_choice(before: Mapping[str, object], after: Mapping[str, object]) -> FollowedFile:
-    """`after` with what its new suite or its new protocol asks for, where `before` had another. Only what did not
-    change itself follows."""
-    file, said = dict(after), []
+def follow_choice(
+    before: Mapping[str, object], after: Mapping[str, object]
+) -> tuple[dict[str, object], tuple[str, ...]]:
+    """Return `after` with what its new suite or its new protocol asks for, where `before` had another, and what was changed
+    for that, in sentences. Only what did not change itself follows."""
+    file, said = dict(after), list[str]()
     try:
         suite = find_suite(str(file.get("suite", "")))
     except RunnerError:  # the check says so
-        return FollowedFile(file)
+        return file, ()
     if before.get("suite") != file.get("suite"):
         said += _follow_suite(file, before, suite)
     if before.get("protocol") != file.get("protocol"):
@@ -59,29 +52,26 @@ def follow_choice(before: Mapping[str, object], after: Mapping[str, object]) -> 
         said += _drop_unused_models(file)
     if before.get("suite") != file.get("suite") or before.get("protocol") != file.get("protocol"):
         said += _drop_unknown_parts(file, suite)
-    return FollowedFile(file, tuple(said))
+    return file, tuple(said)
 
 
 def _follow_suite(file: dict[str, object], before: Mapping[str, object], suite: Suite) -> list[str]:
+    """Own tasks run in containers; the bundled ones where they did before somebody tried own ones."""
     said = []
     row = SuiteRow.objects.filter(key=suite.key).first()
     fitting = find_fitting_protocol(suite, BUNDLED_FORMATS.get(suite.key) or (row.format if row else ""))
     if file.get("protocol", PROTOCOL) == before.get("protocol", PROTOCOL) != fitting:
         file["protocol"] = fitting
         said.append(f"Protocol: {fitting}. It fits the tasks of {suite.key}.")
-    if file.get("sandbox", "local") == before.get("sandbox", "local"):
-        said += _follow_trust(file, suite, came_along=before.get("suite") in SUITES)
-    return said
-
-
-def _follow_trust(file: dict[str, object], suite: Suite, *, came_along: bool) -> list[str]:
-    """Own tasks run in containers; the bundled ones where they did before somebody tried own ones."""
-    if not suite.trusted and file.get("sandbox", "local") == "local":
+    sandbox = file.get("sandbox", "local")
+    if sandbox != before.get("sandbox", "local"):
+        return said
+    if not suite.trusted and sandbox == "local":
         file["sandbox"] = "docker"
-        return ["Sandbox: docker. Your own tasks run in containers only."]
-    if suite.trusted and not came_along and file.pop("sandbox", "local") != "local":
-        return ["Sandbox: local, as bundled tasks may."]
-    return []
+        said.append("Sandbox: docker. Your own tasks run in containers only.")
+    elif suite.trusted and before.get("suite") not in SUITES and file.pop("sandbox", "local") != "local":
+        said.append("Sandbox: local, as bundled tasks may.")
+    return said
 
 
 def _drop_unknown_ways(file: dict[str, object]) -> list[str]:
@@ -100,7 +90,7 @@ def _drop_unknown_ways(file: dict[str, object]) -> list[str]:
 
 
 def drop_models(file: dict[str, object]) -> None:
-    """Neither models nor an agent that writes for one."""
+    """Drop the models, and the agent that writes for one."""
     file |= {"agent_models": [None], "author_models": [None]}
     file.pop("author_agents", None)
 

@@ -1,9 +1,13 @@
-"""One suite: its families and tasks with their groups, from the record or, where nothing was recorded, from its folder."""
+"""One suite: its families and tasks with their groups, from the record or, where nothing was recorded, from its folder.
+
+Of one task also what an agent is asked, what is checked, where it runs, and how often it was passed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -24,16 +28,21 @@ from benchapp.stats.metrics.splits import name_attribute, order_value
 from inspector.charts.drawing.places import name_value
 from inspector.pages.suites.suites import BUNDLED, IMPORTED, experiments_of
 from inspector.web.responses import PathLink
-from runner.base.errors import SetupError
+from inspector.web.text.markdown import split_frontmatter
+from runner.base.errors import SetupError, SuiteError
 from runner.base.suite import Suite
-from runner.base.types import Task, TaskGroups
+from runner.base.types import Files, Task, TaskGroups
 from runner.suites import SUITES
+from runner.suites.documents import read_text
 from runner.suites.tasks.task_groups import KNOWN
+from runner.suites.tasks.tests_outline import TestsFile, outline_tests
 
 NO_FOLDER = "Created by an import; its task folder is not on this server."
 UNTOLD = "not stated"  # heads the tasks without a value of the attribute they are listed by
 PLACES = ("environment", "family", "role")  # what tasks are listed by besides the attributes of their groups
 FIT = "fit"
+MAX_SKILL = 20_000  # characters of one SKILL.md
+_FROM = re.compile(r"^[^\S\n]*FROM\s+(?:--\S+\s+)*(\S+)", re.MULTILINE | re.IGNORECASE)
 HIDDEN = ("gap", "trap", "composition")  # attributes of a task that say what is hard about it
 
 
@@ -63,13 +72,13 @@ class SuiteTask(Shaped):
 
     @property
     def signals(self) -> list[tuple[str, str]]:
-        """Its groups in words, those the papers list first."""
+        """Return its groups in words, those the papers list first."""
         known = sorted(self.groups, key=lambda name: (KNOWN.index(name) if name in KNOWN else len(KNOWN), name))
         return [(name_attribute(name), ", ".join(self.groups[name]).replace("_", " ")) for name in known]
 
     @property
     def tests(self) -> str:
-        """What it tests, in words: its role, and what its suite states as hard about it."""
+        """Return what it tests, in words: its role, and what its suite states as hard about it."""
         said = dict(self.signals)
         hard = [(name, said[name_attribute(name)]) for name in HIDDEN if name in self.groups]
         if self.role and len(hard) == 1 and name_role(self.role) == hard[0][0]:
@@ -77,7 +86,7 @@ class SuiteTask(Shaped):
         return " · ".join(filter(None, [name_role(self.role), *(f"{name}: {values}" for name, values in hard)]))
 
     def values_of(self, by: str) -> tuple[str, ...]:
-        """Of a place, or of an attribute; several where it has several, none where it has none."""
+        """Return those of a place or of an attribute; several where it has several, none where it has none."""
         if by in PLACES:
             value: str = getattr(self, by)
             return (value,) if value else ()
@@ -114,7 +123,7 @@ class SuiteView:
     absent: str
     families: tuple[SuiteFamily, ...]
     tasks: tuple[SuiteTask, ...]
-    experiments: tuple[models.Experiment, ...] = field(default=())
+    experiments: tuple[models.Experiment, ...]
 
     @property
     def is_joined(self) -> bool:
@@ -123,13 +132,13 @@ class SuiteView:
 
     @property
     def attributes(self) -> list[str]:
-        """That some task has."""
+        """Return the attributes that some task has."""
         said = {attribute for task in self.tasks for attribute in task.groups}
         return [*(name for name in KNOWN if name in said), *sorted(said - set(KNOWN))]
 
     @property
     def splits(self) -> list[str]:
-        """What its tasks can be listed by."""
+        """Return what its tasks can be listed by."""
         return [
             *(place for place in PLACES if any(task.values_of(place) for task in self.tasks)),
             *self.attributes,
@@ -158,7 +167,7 @@ class SuiteView:
         ]
 
     def list_by(self, by: str) -> list[tuple[str, list[SuiteTask]]]:
-        """(value in words, its tasks), in the order of the values; last the tasks without one."""
+        """Return (value in words, its tasks), in the order of the values; last the tasks without one."""
         found: dict[str, list[SuiteTask]] = {}
         for task in self.tasks:
             for value in task.values_of(by) or ("",):
@@ -171,64 +180,47 @@ class SuiteView:
 
 
 def read_suite_view(name: str) -> SuiteView:
-    """By its key, or by its public id. Http404 where there is none."""
-    row = _find_row(name)
+    """Read it by its key, or by its public id. Http404 where there is none."""
+    row = models.Suite.objects.filter(key=name).first()
+    if row is None:
+        with suppress(ValueError):
+            row = models.Suite.objects.filter(public_id=UUID(name)).first()
     key = row.key if row else name
     if row is None and key not in SUITES:
         raise Http404(f"no suite {name[:80]!r}")
-    read, absent = _read_folder(key, row)
-    environments = [] if row or read is None else list(read.environments)
-    families = _families_of(row, read) if row else tuple(_families_of_folder(read))
-    tasks = (
-        _tasks_of(row, read)
-        if row
-        else tuple(
-            _task_of_folder(task, environment.name, family.name)
-            for environment in environments
-            for family in environment.families
-            for task in family.tasks
-        )
-    )
-    known = (
-        (row.name, row.version, row.digest) if row else (read.name, read.version, read.digest) if read else ("",) * 3
-    )
-    format = BUNDLED if key in SUITES else (row.format if row else "") or IMPORTED
-    experiments = tuple(experiments_of(row)) if row else ()
-    return SuiteView(key, known[0], known[1], format, known[2], row, read, absent, families, tasks, experiments)
-
-
-def _find_row(name: str) -> models.Suite | None:
-    row = models.Suite.objects.filter(key=name).first()
-    if row is None:
+    read, absent = None, NO_FOLDER
+    if key in SUITES or (row and row.path):
         try:
-            return models.Suite.objects.filter(public_id=UUID(name)).first()
-        except ValueError:
-            return None
-    return row
+            read, absent = find_suite(key), ""
+        except SetupError as error:
+            absent = str(error).splitlines()[0]
+    known = row or read
+    return SuiteView(
+        key=key,
+        name=known.name if known else "",
+        version=known.version if known else "",
+        format=BUNDLED if key in SUITES else (row.format if row else "") or IMPORTED,
+        digest=known.digest if known else "",
+        row=row,
+        read=read,
+        absent=absent,
+        families=tuple(_list_families(row, read) if row else _list_families_of_folder(read)),
+        tasks=tuple(_list_tasks(row, read) if row else _list_tasks_of_folder(read)),
+        experiments=tuple(experiments_of(row)) if row else (),
+    )
 
 
-def _read_folder(key: str, row: models.Suite | None) -> tuple[Suite | None, str]:
-    if key not in SUITES and not (row and row.path):
-        return None, NO_FOLDER
-    try:
-        return find_suite(key), ""
-    except SetupError as error:
-        return None, str(error).splitlines()[0]
+# --- from the folder --------------------------------------------------------------------------------------------------
 
 
-# --- from the folder ----------------------------------------------------------------------------------------------
+def _iterate_tasks(suite: Suite | None) -> Iterator[tuple[Task, str, str]]:
+    """Yield each task with the names of its environment and its family."""
+    for environment in suite.environments if suite else ():
+        for family in environment.families:
+            yield from ((task, environment.name, family.name) for task in family.tasks)
 
 
-def find_task(suite: Suite | None, key: str) -> Task | None:
-    """Return the task as the folder has it."""
-    return next((task for task in _iterate_tasks(suite) if task.key == key), None) if suite else None
-
-
-def _iterate_tasks(suite: Suite) -> Iterator[Task]:
-    return (task for environment in suite.environments for family in environment.families for task in family.tasks)
-
-
-def _families_of_folder(read: Suite | None) -> Iterable[SuiteFamily]:
+def _list_families_of_folder(read: Suite | None) -> Iterator[SuiteFamily]:
     for environment in read.environments if read else ():
         for family in environment.families:
             skills = tuple(sorted({path.partition("/")[0] for path in family.curated}))
@@ -236,86 +228,60 @@ def _families_of_folder(read: Suite | None) -> Iterable[SuiteFamily]:
             yield SuiteFamily(family.key, family.name, place, family.description, len(family.tasks), skills)
 
 
-def _task_of_folder(task: Task, environment: str, family: str) -> SuiteTask:
-    return SuiteTask(task.key, task.title, environment, family, str(task.role or ""), task.groups)
+def _list_tasks_of_folder(read: Suite | None) -> Iterator[SuiteTask]:
+    for task, environment, family in _iterate_tasks(read):
+        yield SuiteTask(task.key, task.title, environment, family, str(task.role or ""), task.groups)
 
 
-# --- from the record ----------------------------------------------------------------------------------------------
+# --- from the record --------------------------------------------------------------------------------------------------
 
 
-def _families_of(row: models.Suite, read: Suite | None) -> tuple[SuiteFamily, ...]:
+def _list_families(row: models.Suite, read: Suite | None) -> Iterator[SuiteFamily]:
     """Skills are in the folder alone."""
-    skills = {family.key: family.skills for family in _families_of_folder(read)}
+    skills = {family.key: family.skills for family in _list_families_of_folder(read)}
     rows = row.families.annotate(total=Count("tasks")).filter(total__gt=0).select_related("environment")
-    return tuple(
-        SuiteFamily(
-            each.key,
-            each.name,
-            each.environment.name if each.environment else "",
-            each.description,
-            each.total,
-            skills.get(each.key, ()),
-        )
-        for each in rows.order_by("environment__ordinal", "environment__key", "ordinal", "key")
-    )
+    for each in rows.order_by("environment__ordinal", "environment__key", "ordinal", "key"):
+        place = each.environment.name if each.environment else ""
+        yield SuiteFamily(each.key, each.name, place, each.description, each.total, skills.get(each.key, ()))
 
 
-def _tasks_of(row: models.Suite, read: Suite | None) -> tuple[SuiteTask, ...]:
+def _list_tasks(row: models.Suite, read: Suite | None) -> Iterator[SuiteTask]:
     """A suite that was recorded before there were groups has those of its folder until it is loaded again."""
-    stated = {} if read is None else {task.key: task.groups for task in _iterate_tasks(read)}
+    stated = {task.key: task.groups for task, _, _ in _iterate_tasks(read)}
     groups: dict[int, dict[str, list[str]]] = {}
     said = models.TaskGroup.objects.filter(task__suite=row).order_by("pk")
-    for task, attribute, value in said.values_list("task", "attribute", "value"):
-        groups.setdefault(task, {}).setdefault(attribute, []).append(value)
-    rates, trials = _count_trials(row), _trials_of_suite(row)
-    places = ("environment__ordinal", "environment__key", "ordinal", "key")
-    tasks = row.tasks.select_related("family__environment").order_by(
-        *(f"family__{each}" for each in places), "ordinal", "key"
-    )
-    return tuple(
-        SuiteTask(
-            task.key,
-            task.title,
-            task.family.environment.name if task.family and task.family.environment else "",
-            task.family.name if task.family else "",
-            task.role,
-            {name: tuple(values) for name, values in groups.get(task.pk, {}).items()} or stated.get(task.key, {}),
-            rates.get(task.pk),
-            f"{trials}&{urlencode({'task': task.key})}" if task.pk in rates else "",
+    for pk, attribute, value in said.values_list("task", "attribute", "value"):
+        groups.setdefault(pk, {}).setdefault(attribute, []).append(value)
+    rates = dict(_count_trials(row.tasks.all(), "task"))
+    # The list of trials, narrowed to the experiments over this suite. Those that were imported name none.
+    launched = models.Experiment.objects.standing().filter(suite=row).exists()
+    ids = [] if launched else experiments_of(row).values_list("public_id", flat=True)
+    kept = [("suite", row.key)] if launched else [("experiment", str(each)) for each in ids]
+    trials = f"{reverse('compare-trials')}?{urlencode(kept)}"
+    places = (f"family__{name}" for name in ("environment__ordinal", "environment__key", "ordinal", "key"))
+    for task in row.tasks.select_related("family__environment").order_by(*places, "ordinal", "key"):
+        family = task.family
+        yield SuiteTask(
+            key=task.key,
+            title=task.title,
+            environment=family.environment.name if family and family.environment else "",
+            family=family.name if family else "",
+            role=task.role,
+            groups={name: tuple(values) for name, values in groups.get(task.pk, {}).items()}
+            or stated.get(task.key, {}),
+            rate=rates.get(task.pk),
+            trials_url=f"{trials}&{urlencode({'task': task.key})}" if task.pk in rates else "",
         )
-        for task in tasks
-    )
 
 
-def _count_trials(row: models.Suite) -> dict[object, Rate]:
-    """Key of a task's row -> its trials."""
-    return dict(_rates(row.tasks.all(), "task"))
-
-
-def count_by_condition(row: models.Suite | None, key: str) -> list[tuple[str, Rate]]:
-    """Of one task: condition -> its trials."""
-    found = _rates(row.tasks.filter(key=key), "episode__run__condition") if row else ()
-    return sorted(
-        ((str(code), rate) for code, rate in found), key=lambda each: (name_condition(each[0]).order, each[0])
-    )
-
-
-def _rates(tasks: QuerySet[models.Task], by: str) -> Iterator[tuple[object, Rate]]:
+def _count_trials(tasks: QuerySet[models.Task], by: str) -> Iterator[tuple[object, Rate]]:
     trials = models.Trial.objects.pooled().filter(task__in=tasks).order_by(by)
     for each in trials.values(by).annotate(**TALLY):
         yield each[by], Rate(each["passed"], each["scored"], each["planned"])
 
 
-def _trials_of_suite(row: models.Suite) -> str:
-    """The list of trials, narrowed to the experiments over this suite. Those that were imported name none."""
-    launched = models.Experiment.objects.standing().filter(suite=row).exists()
-    ids = [] if launched else experiments_of(row).values_list("public_id", flat=True)
-    kept = [("suite", row.key)] if launched else [("experiment", str(each)) for each in ids]
-    return f"{reverse('compare-trials')}?{urlencode(kept)}"
-
-
 def summarise(view: SuiteView, by: str, groups: Mapping[str, int]) -> str:
-    """The suite in one sentence."""
+    """Describe the suite in one sentence."""
     tasks, families = len(view.tasks), len(view.families)
     scored, passed = (
         sum(getattr(task.rate, name) for task in view.tasks if task.rate) for name in ("scored", "passed")
@@ -327,3 +293,101 @@ def summarise(view: SuiteView, by: str, groups: Mapping[str, int]) -> str:
     if not scored and view.is_joined:
         tried = "their trials count in another suite"
     return f"{many}{split}; {tried}."
+
+
+# --- one task ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSkill(Shaped):
+    """A skill that people wrote for the task's family: its SKILL.md, and the number of files next to it."""
+
+    name: str
+    text: str
+    files: int
+
+    json_shape = JsonShape("name", "files", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteTaskView(Shaped):
+    """`instruction` is the latest that is known. `environment`: what its folder asks of the machine, in words; empty
+    where the folder is not here."""
+
+    task: SuiteTask
+    instruction: str
+    tests: tuple[TestsFile, ...]
+    verified: str
+    environment: tuple[tuple[str, str], ...]
+    skills: tuple[ReferenceSkill, ...]
+    conditions: tuple[tuple[str, Rate], ...]
+
+    json_shape = JsonShape(
+        *("*task", "instruction", "verified", "tests", "reference_skills=skills"),
+        ("environment", lambda row: dict(row.environment)),
+        ("conditions", lambda row: dict(row.conditions)),
+    )
+
+
+def read_task_view(view: SuiteView, task: SuiteTask) -> SuiteTaskView:
+    found = next((each for each, _, _ in _iterate_tasks(view.read) if each.key == task.key), None)
+    counted = _count_trials(view.row.tasks.filter(key=task.key), "episode__run__condition") if view.row else ()
+    conditions = sorted(
+        ((str(code), rate) for code, rate in counted), key=lambda each: (name_condition(each[0]).order, each[0])
+    )
+    verified = ""
+    if found and found.evaluation is not None:
+        verified = "tests/evaluation.toml declares what outputs are compared with"
+    elif found:
+        shared = ", ".join(path.name for path in found.shared_tests)
+        verified = "tests/test.sh decides" + (f", with {shared} next to it" if shared else "")
+    return SuiteTaskView(
+        task=task,
+        instruction=read_instruction(view, task.key),
+        tests=tuple(outline_tests(found.folder)) if found else (),
+        verified=verified,
+        environment=tuple(_describe_machine(found)) if found else (),
+        skills=_read_skills(view, found) if found else (),
+        conditions=tuple(conditions),
+    )
+
+
+def read_instruction(view: SuiteView, key: str) -> str:
+    """Read that of the folder, else of the latest revision that has one; "" where an import brought none."""
+    found = next((task for task, _, _ in _iterate_tasks(view.read) if task.key == key), None)
+    if found:
+        return found.instruction
+    revisions = models.TaskRevision.objects.filter(task__suite=view.row, task__key=key).exclude(instruction=None)
+    latest = revisions.select_related("instruction").order_by("-pk").first() if view.row else None
+    return latest.instruction.text() if latest and latest.instruction else ""
+
+
+def _describe_machine(task: Task) -> list[tuple[str, str]]:
+    machine = task.machine
+    image = machine.image or "the sandbox's own"
+    if machine.context is not None:
+        bases = []
+        with suppress(SuiteError):
+            bases = _FROM.findall(read_text(machine.context / "Dockerfile"))
+        image = "built from its Dockerfile" + (f", on {', '.join(dict.fromkeys(bases))[:200]}" if bases else "")
+    names = ", ".join(sorted({*machine.environment, *machine.host_variables}))
+    return [
+        ("Image", image),
+        ("Network", "reaches the outside" if machine.network else "none"),
+        ("Limits", f"{machine.cpus:g} CPU, {machine.memory_mb:,} MiB memory, {machine.storage_mb:,} MiB disk"),
+        ("Time", f"agent {task.agent_timeout_seconds:,.0f} s, verifier {task.verifier_timeout_seconds:,.0f} s"),
+        *([("Variables", names)] if names else []),
+        *([("Composes", ", ".join(task.requires))] if task.requires else []),
+    ]
+
+
+def _read_skills(view: SuiteView, task: Task) -> tuple[ReferenceSkill, ...]:
+    """Read each skill's SKILL.md below its frontmatter."""
+    families = [family for part in view.read.environments for family in part.families] if view.read else []
+    curated: Files = next((family.curated for family in families if family.key == task.family), {})
+    skills = []
+    for slug in dict.fromkeys(path.partition("/")[0] for path in sorted(curated)):
+        file = curated.get(f"{slug}/SKILL.md")
+        text = split_frontmatter(file.content.decode("utf-8", "replace"))[1][:MAX_SKILL] if file else ""
+        skills.append(ReferenceSkill(slug, text, sum(path.startswith(f"{slug}/") for path in curated)))
+    return tuple(skills)

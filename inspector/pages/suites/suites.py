@@ -75,30 +75,16 @@ class ListedSuite(Shaped):
     @property
     def source(self) -> str:
         """Where it is from, of a suite that did not come along."""
-        return (
-            ", ".join(filter(None, (self.format, self.licence or "licence unknown"))) if self.format != BUNDLED else ""
-        )
+        return "" if self.format == BUNDLED else f"{self.format}, {self.licence or 'licence unknown'}"
 
     @property
     def not_loaded(self) -> str:
         """Return, in words, what its folder holds that was not loaded."""
-        return (
-            describe_account(self.account) if self.account and self.account["found"] != self.account["loaded"] else ""
-        )
+        return describe_account(self.account, only_partial=True)
 
     json_shape = JsonShape(
-        *(
-            "key",
-            "name",
-            "version?",
-            "format",
-            "licence?",
-            "families",
-            "tasks",
-            "attributes",
-            "experiments",
-            "can_launch",
-        ),
+        *("key", "name", "version?", "format", "licence?", "families", "tasks"),
+        *("attributes", "experiments", "can_launch"),
         ("account", lambda row: row.account or None),
         *("passed=rate.passed", "scored=rate.scored", "planned=rate.planned"),
         ("qualification", lambda row: row.qualification and dict(row.qualification._asdict())),
@@ -108,7 +94,11 @@ class ListedSuite(Shaped):
 
 def list_suites() -> list[ListedSuite]:
     """Those that can be launched first, bundled ones before others, each part by name."""
-    attributes, counts = _list_attributes(), count_experiments()
+    counts = count_experiments()
+    attributes: dict[str, list[str]] = {}
+    for key, attribute in Suite.objects.values_list("key", "tasks__groups__attribute").distinct().order_by():
+        if attribute:
+            attributes.setdefault(key, []).append(attribute)
     rows = Suite.objects.exclude(key__in=SUITES).annotate(
         families_total=Count("tasks__family", distinct=True),
         tasks_total=Count("tasks", distinct=True),
@@ -118,28 +108,24 @@ def list_suites() -> list[ListedSuite]:
     found = [*map(_list_bundled, SUITES), *map(_list_recorded, rows)]
     tallied = Trial.objects.pooled().order_by().values("task__suite__key").annotate(**TALLY)
     rates = {each["task__suite__key"]: Rate(each["passed"], each["scored"], each["planned"]) for each in tallied}
-    qualified = _read_qualifications({each.key: each.digest for each in found})
+    digests = {each.key: each.digest for each in found}
+    qualified = list_qualifications(digests)  # as many queries for many suites as for one
+    verdicts = read_verdicts_of([qualification for qualification, _ in qualified.values()])
+    states = {
+        key: ListedQualification(count_admissions(verdicts[each.pk]), digest == digests[key], each.is_open)
+        for key, (each, digest) in qualified.items()
+    }
     listed = [
         replace(
             each,
-            attributes=tuple(attributes.get(each.key, each.attributes)),
+            attributes=tuple(sorted(attributes.get(each.key, each.attributes))),
             experiments=counts[each.key],
             rate=rates.get(each.key, Rate()),
-            qualification=qualified.get(each.key),
+            qualification=states.get(each.key),
         )
         for each in found
     ]
     return sorted(listed, key=lambda each: (not each.can_launch, each.format != BUNDLED, each.name.casefold()))
-
-
-def _read_qualifications(digests: Mapping[str, str]) -> dict[str, ListedQualification]:
-    """Suite -> what its qualification says. As many queries for many suites as for one."""
-    found = list_qualifications(digests)
-    verdicts = read_verdicts_of([qualification for qualification, _ in found.values()])
-    return {
-        key: ListedQualification(count_admissions(verdicts[each.pk]), digest == digests[key], each.is_open)
-        for key, (each, digest) in found.items()
-    }
 
 
 @cache
@@ -156,27 +142,19 @@ def _list_bundled(key: str) -> ListedSuite:
 
 def _list_recorded(row: Suite) -> ListedSuite:
     is_here = bool(row.path) and Path(row.path).is_dir()
-    licence = find_licence(Path(row.path)) if is_here else ""
-    totals: tuple[int, int] = (row.families_total, row.tasks_total)  # type: ignore[attr-defined]
+    families, tasks = row.families_total, row.tasks_total  # type: ignore[attr-defined]
     return ListedSuite(
-        row.key,
-        row.name,
-        row.version,
-        row.format or IMPORTED,
-        licence,
-        *totals,
+        key=row.key,
+        name=row.name,
+        version=row.version,
+        format=row.format or IMPORTED,
+        licence=_read_licence(Path(row.path)) if is_here else "",
+        families=families,
+        tasks=tasks,
         can_launch=is_here,
         account=row.account or None,
         digest=row.digest,
     )
-
-
-def _list_attributes() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for key, attribute in Suite.objects.values_list("key", "tasks__groups__attribute").distinct().order_by():
-        if attribute:
-            found.setdefault(key, []).append(attribute)
-    return {key: sorted(names) for key, names in found.items()}
 
 
 def experiments_of(suite: Suite) -> QuerySet[Experiment]:
@@ -195,9 +173,9 @@ def count_experiments() -> Counter[str]:
     return found
 
 
-def describe_account(account: StoredAccount | None) -> str:
-    """ "Found 56 tasks: 22 loaded, 34 set aside. "; empty for a suite of no folder."""
-    if not account:
+def describe_account(account: StoredAccount | None, *, only_partial: bool = False) -> str:
+    """ "Found 56 tasks: 22 loaded, 34 set aside. "; empty for a suite of no folder, or where everything was loaded."""
+    if not account or (only_partial and account["found"] == account["loaded"]):
         return ""
     set_aside, left_out = (
         tuple(AccountLine(line["reason"], ("",) * line["count"]) for line in account[name])
@@ -206,8 +184,8 @@ def describe_account(account: StoredAccount | None) -> str:
     return f"{Account(account['found'], account['loaded'], set_aside, left_out).sentence()} "
 
 
-def find_licence(folder: Path) -> str:
-    """The first line of the licence in a suite's folder; "" where none can be read."""
+def _read_licence(folder: Path) -> str:
+    """Return the first line of the licence in a suite's folder; "" where none can be read."""
     for path in (folder / name for name in LICENCES):
         if path.is_file():
             with suppress(SuiteError):

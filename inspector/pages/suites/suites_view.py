@@ -14,20 +14,17 @@ from benchapp.experiments.qualifying.task_verdicts import RATES
 from benchapp.models import Draft, Suite, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.sets.joined_suites import join_by_name, joined_with, propose_by_name, separate
-from benchapp.record.sets.suite_files import (
-    MAX_NAMED,
-    StoredAccount,
-    account_as_json,
-    choose_families,
-    problem_as_json,
-)
+from benchapp.record.sets.suite_files import MAX_NAMED, StoredAccount, account_as_json, choose_families, problem_as_json
 from benchapp.stats.metrics.splits import name_attribute
-from inspector.pages.suites.qualified import read_qualification, read_shipped
-from inspector.pages.suites.screened_suite import read_screening
-from inspector.pages.suites.suite import SuiteView, read_suite_view, summarise
-from inspector.pages.suites.suite_task import read_task_view
+from inspector.pages.suites.suite import SuiteView, read_suite_view, read_task_view, summarise
+from inspector.pages.suites.suite_fitness import (
+    judge_tasks,
+    read_matrix,
+    read_qualification,
+    read_screening,
+    read_shipped,
+)
 from inspector.pages.suites.suites import describe_account, list_suites
-from inspector.pages.suites.task_matrix import judge_tasks, read_matrix
 from inspector.web.access import needs, user_of
 from inspector.web.closed_pages import words_of
 from inspector.web.responses import link_to, render_page
@@ -52,16 +49,28 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     qualification = read_qualification(view.key, view.read.digest if view.read else view.digest)
     shipped = None if qualification else read_shipped(view.read)
     view, matrix = judge_tasks(view, matrix, qualification, shipped)
-    by, within = _read_splits(request, view, problems)
-    task = _read_task(request, view, problems)
+
+    def read_split(name: str, default: str) -> str:
+        chosen = request.GET.get(name, default)
+        if chosen in view.splits or chosen == default:
+            return chosen
+        problems.append(f"{name}: {chosen[:80]!r} is unknown, expected one of {', '.join(view.splits)}")
+        return default
+
+    by = read_split("by", "family")
+    within = read_split("within", view.find_within(by))
+    wanted = request.GET.get("task")
+    task = next((each for each in view.tasks if each.key == wanted), None)
+    if wanted is not None and task is None:
+        problems.append(f"task: {wanted[:80]!r} is not a task of this suite")
+    row, read = view.row, view.read
     listed, composed = view.list_by(by), view.compose(by, within)
-    account: StoredAccount | None = view.row.account if view.row else None
-    if view.read:
-        account = account_as_json(view.read.account, MAX_NAMED)
+    account: StoredAccount | None = row.account if row else None
+    if read:
+        account = account_as_json(read.account, MAX_NAMED)
     counts = {value: len(tasks) for value, tasks in listed}
-    set_aside = view.read.set_aside if view.read else {}
-    screening = read_screening(view, asked=request.GET.get("screening") == "now")
-    drafts = list(Draft.objects.of_suite(view.row)) if view.row else []
+    set_aside = read.set_aside if read else {}
+    drafts = list(Draft.objects.of_suite(row)) if row else []
     answer, evidence = summarise_fit([each.fit for each in view.tasks])
     data = {
         **_describe(view),
@@ -70,16 +79,16 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "by": by,
         "within": within,
         "groups": counts,
-        "task": task,
+        "task": read_task_view(view, task) if task else None,
         "account": account or None,
         "set_aside": {what: [problem_as_json(each) for each in mine] for what, mine in set_aside.items()},
-        "screening": screening,
+        "screening": read_screening(view, asked=request.GET.get("screening") == "now"),
         "qualification": qualification,
         "composition": composed,
         "answer": answer or None,
         "matrix": matrix,
         **({"drafts": DRAFT.read_all(drafts)} if drafts else {}),
-        **_describe_joins(view.row),
+        **({"joined": JOINED.read_all(joined_with(row)), "proposals": propose_by_name(row)} if row else {}),
         "next": None,
     }
     status = 400 if problems else 200
@@ -87,16 +96,21 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         return render_page(request, "suites/suite.html", data=data, as_json=True, status=status)
     asked = {name: request.GET[name] for name in ("experiment", "within") if name in request.GET}
     parts: dict[object, list[dict[str, object]]] = {}
-    for row in composed if "within" in asked and by != within else ():
-        parts.setdefault(row["outer"], []).append(row)
+    for part in composed if "within" in asked and by != within else ():
+        parts.setdefault(part["outer"], []).append(part)
     families = {each.name: each for each in view.families} if by == "family" else {}
+    groups = [
+        (value, families.get(value), parts.get(value), [(each, matrix.row_of(each)) for each in tasks])
+        for value, tasks in listed
+    ]
+    reasons: list[dict[str, object]] = []
+    if account:
+        reasons += [{**line, "is_aside": True} for line in account["set_aside"]]
+        reasons += [{**line, "is_aside": False} for line in account["left_out"]]
     context = {
         "view": view,
         "evidence": evidence,
-        "groups": [
-            (value, families.get(value), parts.get(value), [(each, matrix.row_of(each)) for each in tasks])
-            for value, tasks in listed
-        ],
+        "groups": groups,
         "choices": [(name, name_attribute(name), urlencode({**asked, "by": name})) for name in view.splits],
         "by_words": name_attribute(by),
         "attributes_named": [(name, name_attribute(name)) for name in view.attributes],
@@ -106,22 +120,35 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "experiments": view.experiments,
         "drafts": drafts,
         "may_separate": view.is_joined,
-        "reasons": [
-            {**line, "is_aside": lines is account["set_aside"]}
-            for lines in (account["set_aside"], account["left_out"])
-            for line in lines
-        ]
-        if account
-        else [],
-        "account_says": describe_account(account) if account and account["found"] != account["loaded"] else "",
-        "may_launch": view.read is not None,
-        "families_by": view.row.families_by.get("by", "") if view.row else "",
+        "reasons": reasons,
+        "account_says": describe_account(account, only_partial=True),
+        "may_launch": read is not None,
+        "families_by": row.families_by.get("by", "") if row else "",
         "may_regroup": view.format == "harbor" and view.attributes,
         "columns": len(matrix.conditions) + 3,
         "rates": RATES,
         "shipped": shipped,
     }
     return render_page(request, "suites/suite.html", data=data, context=context, as_json=False, status=status)
+
+
+def _describe(view: SuiteView) -> dict[str, object]:
+    """Return the twin's facts about the suite that do not depend on what is asked."""
+    return {
+        "key": view.key,
+        "id": view.row.public_id if view.row else None,
+        "name": view.name,
+        "version": view.version or None,
+        "format": view.format,
+        "digest": view.digest or None,
+        "absent": view.absent or None,
+        "splits": view.splits,
+        "attributes": view.attributes,
+        "families": view.families,
+        "tasks": view.tasks,
+        "notes": list(view.read.notes) if view.read else [],
+        "experiments": EXPERIMENT.read_all(view.experiments),
+    }
 
 
 @require_POST
@@ -142,67 +169,12 @@ def families(request: HttpRequest, name: str) -> HttpResponse:
 @needs(User.Level.OPERATOR)
 def join(request: HttpRequest, name: str) -> HttpResponse:
     """Joins an imported suite with the loaded one named in `loaded`, by the names of their tasks; without one, separates it."""
-    imported, loaded = _find_row(name), request.POST.get("loaded", "")
+    imported, loaded = get_object_or_404(Suite, key=name), request.POST.get("loaded", "")
     try:
         if loaded:
-            join_by_name(imported, _find_row(loaded), user_of(request))
+            join_by_name(imported, get_object_or_404(Suite, key=loaded), user_of(request))
         else:
             separate(imported, user_of(request))
     except SetupError as error:
         messages.error(request, f"{error}.")
     return redirect("suite", loaded or imported.key)
-
-
-def _find_row(key: str) -> Suite:
-    return get_object_or_404(Suite, key=key)
-
-
-def _describe_joins(row: Suite | None) -> dict[str, object]:
-    """What suites it is joined with, and what suites have tasks of the same names."""
-    if row is None:
-        return {}
-    return {"joined": JOINED.read_all(joined_with(row)), "proposals": propose_by_name(row)}
-
-
-def _describe(view: SuiteView) -> dict[str, object]:
-    """What the twin says about the suite in every answer."""
-    return {
-        "key": view.key,
-        "id": view.row.public_id if view.row else None,
-        "name": view.name,
-        "version": view.version or None,
-        "format": view.format,
-        "digest": view.digest or None,
-        "absent": view.absent or None,
-        "splits": view.splits,
-        "attributes": view.attributes,
-        "families": view.families,
-        "tasks": view.tasks,
-        "notes": list(view.read.notes) if view.read else [],
-        "experiments": EXPERIMENT.read_all(view.experiments),
-    }
-
-
-def _read_splits(request: HttpRequest, view: SuiteView, problems: list[str]) -> tuple[str, str]:
-    """What tasks are listed by, and what is counted within; `problems` takes what of the address was not understood."""
-
-    def read(name: str, default: str) -> str:
-        asked = request.GET.get(name, default)
-        if asked in view.splits or asked == default:
-            return asked
-        problems.append(f"{name}: {asked[:80]!r} is unknown, expected one of {', '.join(view.splits)}")
-        return default
-
-    by = read("by", "family")
-    return by, read("within", view.find_within(by))
-
-
-def _read_task(request: HttpRequest, view: SuiteView, problems: list[str]) -> object:
-    asked = request.GET.get("task")
-    if asked is None:
-        return None
-    found = next((task for task in view.tasks if task.key == asked), None)
-    if found is None:
-        problems.append(f"task: {asked[:80]!r} is not a task of this suite")
-        return None
-    return read_task_view(view, found)

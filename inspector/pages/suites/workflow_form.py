@@ -1,13 +1,17 @@
-"""The form that draws a workflow: what it holds when it opens, and what it sends."""
+"""One task's workflow: the form to draw it, and what two annotators drew side by side once both handed in."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from uuid import UUID
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 
 from django.http import QueryDict
+from django.utils.safestring import SafeString
 
-from inspector.web.forms import parse_id
+from benchapp.models import TaskWorkflow
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.workflows.seen_workflows import SeenWorkflows
+from inspector.pages.suites.workflow_drawing import Edge, draw_workflow, name_step
 from runner.base.text import replace_unprintable
 from runner.suites.workflows.workflow import (
     LABELS,
@@ -18,14 +22,71 @@ from runner.suites.workflows.workflow import (
     STEP_ID,
     VARIATIONS,
     Workflow,
+    WorkflowRule,
     WorkflowStep,
+    check_workflow,
+    to_plain,
 )
+from runner.suites.workflows.workflow_comparison import common_part
 
 BIG = 2**31 - 1
 
 
+# --- the form ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowEditor:
+    """`revision`: of the draft it shows, 0 for none."""
+
+    workflow: Workflow
+    revision: int
+
+    @property
+    def svg(self) -> SafeString:
+        return draw_workflow(self.workflow, "Your draft")
+
+    @property
+    def rules(self) -> list[WorkflowRule]:
+        return check_workflow(self.workflow)
+
+    @property
+    def fields(self) -> list[tuple[WorkflowStep, list[tuple[str, str, bool]], list[tuple[str, bool]]]]:
+        """Return each step with the labels it can have and the steps it can need, and whether these are chosen."""
+        return [
+            (
+                step,
+                [(label, meaning, label == step.label) for label, meaning in LABELS.items()],
+                [(each.id, each.id in step.needs) for each in self.workflow.steps if each.id != step.id],
+            )
+            for step in self.workflow.steps
+        ]
+
+    @property
+    def may_add(self) -> bool:
+        return len(self.workflow.steps) < MOST
+
+    @property
+    def variations(self) -> list[tuple[str, str, bool]]:
+        return [(kind, words, kind in self.workflow.varies) for kind, words in VARIATIONS.items()]
+
+
+def open_editor(seen: SeenWorkflows, *, settles: bool) -> WorkflowEditor:
+    """Open with the person's draft, else a blank workflow. An adjudicator begins with the settled workflow, else with what
+    both annotators have, in the words of the first."""
+    draft = seen.settling if settles else seen.own
+    if draft:
+        return WorkflowEditor(draft.workflow, draft.revision)
+    if not settles:
+        return WorkflowEditor(blank_workflow(), 0)
+    if seen.settled:
+        return WorkflowEditor(renumber(seen.settled.workflow), 0)
+    one, other = (each.workflow for each in seen.compared)
+    return WorkflowEditor(renumber(common_part(one, other)), 0)
+
+
 def blank_workflow() -> Workflow:
-    """What a person starts from: as many steps as a workflow has at least, each after the one before it."""
+    """Return what a person starts from: as many steps as a workflow has at least, each after the one before it."""
     ids = [f"s{number}" for number in range(1, LEAST + 1)]
     return Workflow(tuple(WorkflowStep(each, "", needs=tuple(ids[:place][-1:])) for place, each in enumerate(ids)))
 
@@ -55,13 +116,8 @@ def read_revision(sent: QueryDict) -> int:
     return min(int(text), BIG) if text.isdecimal() and len(text) < 11 else 0
 
 
-def read_standing_id(sent: QueryDict) -> UUID | None:
-    """The settled workflow at the time the form was opened, or None."""
-    return parse_id(sent.get("seen", ""))
-
-
 def add_step(workflow: Workflow) -> Workflow:
-    """One more, after the last one; nothing where there are as many as may be."""
+    """Add one after the last one; nothing where there are as many as may be."""
     if len(workflow.steps) >= MOST:
         return workflow
     new = next(name for number in range(1, MOST + 1) if (name := f"s{number}") not in workflow.by_id)
@@ -70,7 +126,7 @@ def add_step(workflow: Workflow) -> Workflow:
 
 
 def drop_step(workflow: Workflow, step_id: str) -> Workflow:
-    """Without that step. Those that needed it need what it needed."""
+    """Remove that step. Those that needed it need what it needed."""
     gone = workflow.by_id.get(step_id)
     if gone is None:
         return workflow
@@ -91,3 +147,61 @@ def renumber(workflow: Workflow) -> Workflow:
         for step in ordered.steps
     )
     return Workflow(tuple(steps), workflow.varies)
+
+
+# --- what was drawn ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnWorkflow(Shaped):
+    """One person's workflow, and what the other one lacks. `number`: its place in the comparison, from 0."""
+
+    row: TaskWorkflow
+    alone: Collection[str | Edge]
+    number: int
+
+    json_shape = JsonShape(
+        *("by=row.by", "handed_in_at=row.handed_in_at", "finds_consistent=row.finds_consistent"),
+        ("workflow", lambda drawn: to_plain(drawn.row.workflow)),
+        ("alone", lambda drawn: {"steps": drawn.steps, "edges": [list(edge) for edge in drawn.edges]}),
+    )
+
+    @property
+    def svg(self) -> SafeString:
+        return draw_workflow(self.row.workflow, f"Workflow of {self.row.name}", self.alone)
+
+    @property
+    def steps(self) -> list[str]:
+        """Ids of those that the other lacks."""
+        return [step.id for step in self.row.workflow.steps if step.id in self.alone]
+
+    @property
+    def edges(self) -> list[Edge]:
+        return sorted(edge for edge in self.row.workflow.edges if edge in self.alone)
+
+    @property
+    def own_steps(self) -> list[tuple[str, WorkflowStep]]:
+        """(its name, the step)"""
+        return [(name_step(step), step) for each in self.steps if (step := self.row.workflow.by_id[each])]
+
+    @property
+    def own_edges(self) -> list[str]:
+        """Between steps that both have, in words: those of a single step come with it."""
+        labels = {step.id: name_step(step) for step in self.row.workflow.steps}
+        return [f"{labels[a]} → {labels[b]}" for a, b in self.edges if a not in self.alone and b not in self.alone]
+
+
+def list_drawn(seen: SeenWorkflows) -> list[DrawnWorkflow]:
+    """List those handed in; of the two that are compared, what each has alone."""
+    alone = [frozenset[str | Edge]()] * len(seen.annotations)
+    if seen.compared and seen.agreement is not None:
+        first, second = seen.compared[0].workflow, seen.compared[1].workflow
+        pairs, shared = seen.agreement.pairs, seen.agreement.shared
+        alone[0] = _find_alone(first, pairs, shared)
+        alone[1] = _find_alone(second, pairs.values(), {(pairs[a], pairs[b]) for a, b in shared})
+    return [DrawnWorkflow(row, alone[number], number) for number, row in enumerate(seen.annotations)]
+
+
+def _find_alone(workflow: Workflow, steps: Iterable[str], edges: Iterable[Edge]) -> frozenset[str | Edge]:
+    """Return the steps and edges that are not among those."""
+    return frozenset({step.id for step in workflow.steps} - set(steps)) | frozenset(workflow.edges - set(edges))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from statistics import fmean
+
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from benchapp.models import Task, User
-from benchapp.record.json_shape import JsonShape
+from benchapp.models import Suite, Task, User
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_rows import record_suite
 from benchapp.review.workflows.drawn_workflows import (
     WorkflowConflict,
@@ -21,35 +26,127 @@ from benchapp.review.workflows.drawn_workflows import (
     screen,
     settle,
 )
-from benchapp.review.workflows.seen_workflows import SeenWorkflows, read_seen_task
+from benchapp.review.workflows.seen_workflows import PLACES, SeenWorkflows, read_seen, read_seen_task
 from benchapp.review.workflows.workflow_exchange import export_workflows, import_workflows
-from inspector.pages.suites.suite import SuiteTask, SuiteView, read_suite_view
-from inspector.pages.suites.suite_task import read_task_view
+from inspector.pages.suites.suite import SuiteTask, SuiteView, read_instruction, read_suite_view
+from inspector.pages.suites.workflow_drawing import draw_workflow
 from inspector.pages.suites.workflow_form import (
+    WorkflowEditor,
     add_step,
     drop_step,
+    list_drawn,
+    open_editor,
     read_posted,
     read_revision,
-    read_standing_id,
     renumber,
 )
-from inspector.pages.suites.workflow_task import (
-    WorkflowEditor,
-    draw_settled,
-    edit_own,
-    edit_settling,
-    list_drawn,
-)
-from inspector.pages.suites.workflows import AGREEMENT, list_families
 from inspector.web.access import needs, user_of
-from inspector.web.responses import PageLink, read_htmx, render_page
+from inspector.web.forms import parse_id
+from inspector.web.responses import PageLink, PathLink, read_htmx, render_page
 from runner.base.errors import SuiteProblems
 from runner.suites.documents import MAX_BYTES
-from runner.suites.workflows.workflow import LABELS, Workflow, to_plain
-from runner.suites.workflows.workflow_comparison import take_step
+from runner.suites.workflows.workflow import VARIATIONS, Workflow, to_plain
+from runner.suites.workflows.workflow_comparison import (
+    Membership,
+    WorkflowAgreement,
+    find_memberships,
+    shared_workflow,
+    take_step,
+)
 
 RULE = JsonShape("name", ("problem", lambda rule: rule.problem or None))
 HEAD = {"Content-Disposition": 'attachment; filename="workflows.yaml"'}
+
+
+AGREEMENT = JsonShape("steps", "edges", "graph")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowRow(Shaped):
+    """A task. `membership`: how it compares with what its family shares; None without a settled workflow."""
+
+    task: SuiteTask
+    seen: SeenWorkflows
+    url: str
+    may_draw: bool
+    may_settle: bool
+    membership: Membership | None
+
+    json_shape = JsonShape(
+        *("key=task.key", "title=task.title", "handed_in=seen.handed_in", "hidden=is_hidden", "may_draw", "may_settle"),
+        ("by", lambda row: [each.by for each in row.seen.annotations]),
+        ("agreement", lambda row: row.agreement and AGREEMENT.read(row.agreement)),
+        *("screening=seen.screening", "settled", "varies", "membership"),
+        ("workflow", lambda row: row.seen.standing and to_plain(row.seen.standing)),
+        ("url", lambda row: PathLink(row.url)),
+    )
+
+    @property
+    def agreement(self) -> WorkflowAgreement | None:
+        return self.seen.agreement
+
+    @property
+    def settled(self) -> bool:
+        return self.seen.settled is not None
+
+    @property
+    def is_hidden(self) -> bool:
+        """There is something, and this person does not see it yet."""
+        return self.seen.is_hidden and self.seen.handed_in > 0
+
+    @property
+    def varies(self) -> list[str]:
+        """In words."""
+        return [VARIATIONS[kind] for kind in self.seen.standing.varies] if self.seen.standing else []
+
+    @property
+    def needs_settling(self) -> bool:
+        return bool(self.seen.annotations) and self.seen.standing is None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowFamily(Shaped):
+    """`shared`: what all settled workflows of its tasks have; `standing`: their number. Tasks without a family share
+    nothing; `name` is then empty."""
+
+    environment: str
+    name: str
+    rows: tuple[WorkflowRow, ...]
+    shared: Workflow
+    standing: int
+
+    json_shape = JsonShape(
+        *("environment?", "name?", "standing"),
+        ("shared", lambda family: to_plain(family.shared)),
+        ("agreement", lambda family: family.agreement),
+        "tasks=rows",
+    )
+
+    @property
+    def has_shared(self) -> bool:
+        return bool(self.name) and self.standing > 1
+
+    @property
+    def svg(self) -> SafeString:
+        return draw_workflow(self.shared, f"What tasks of {self.name} share")
+
+    @property
+    def agreement(self) -> dict[str, float]:
+        """Means over its tasks that two people drew; empty where there is none."""
+        found = [row.agreement for row in self.rows if row.agreement]
+        return {name: fmean(getattr(each, name) for each in found) for name in ("steps", "edges", "graph") if found}
+
+    @property
+    def compared(self) -> int:
+        return sum(row.agreement is not None for row in self.rows)
+
+    @property
+    def screened(self) -> list[bool]:
+        return [row.seen.screening for row in self.rows if row.seen.screening is not None]
+
+    @property
+    def members(self) -> int:
+        return sum(row.membership is not None and row.membership.holds for row in self.rows)
 
 
 @never_cache
@@ -65,8 +162,37 @@ def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> Http
     families = list_families(view, user_of(request))
     data = {"key": view.key, "name": view.name, "families": families, "problems": problems, "next": None}
     context = {"section": "suites", "max_kib": MAX_BYTES // 1024, "drawn": any(each.standing for each in families)}
+    context["places"] = PLACES
     status = 400 if problems else 200
     return render_page(request, "suites/workflows.html", data=data, context=context, as_json=as_json, status=status)
+
+
+def list_families(view: SuiteView, user: User) -> list[WorkflowFamily]:
+    """List every family of the suite with all its tasks; a task that this person may still draw counts for nothing here."""
+    seen = read_seen(view.row, user)
+    families: dict[tuple[str, str], list[SuiteTask]] = {}
+    for task in view.tasks:
+        families.setdefault((task.environment, task.family), []).append(task)
+    found = []
+    for (environment, name), tasks in families.items():
+        mine = {task.key: seen.get(task.key, SeenWorkflows()) for task in tasks}
+        standing = {key: each.standing for key, each in mine.items() if each.standing}
+        drawn = list(standing.values())
+        shared = shared_workflow(drawn if name else [])
+        members = dict(zip(standing, find_memberships(shared, drawn), strict=True)) if name else {}
+        rows = tuple(
+            WorkflowRow(
+                task=task,
+                seen=mine[task.key],
+                url=reverse("suite-workflow", args=[view.key, task.key]),
+                may_draw=not mine[task.key].explain_closed(user),
+                may_settle=not mine[task.key].explain_barred(user),
+                membership=members.get(task.key),
+            )
+            for task in tasks
+        )
+        found.append(WorkflowFamily(environment, name, rows, shared, len(standing)))
+    return found
 
 
 @never_cache
@@ -81,7 +207,7 @@ def _take_file(request: HttpRequest, view: SuiteView) -> list[str]:
     file = request.FILES.get("file")
     if file is None:
         return ["Choose a file."]
-    suite = view.row or (record_suite(view.read).suite if view.read else None)
+    suite = _record(view)
     if suite is None:
         return [view.absent]
     try:
@@ -118,7 +244,8 @@ def _answer(request: HttpRequest, name: str, key: str, *, settles: bool, as_json
         return _page(request, view, task, settles=settles, as_json=as_json)
     drawn = read_posted(request.POST)
     try:
-        editor, is_done = _act(request, _row_of(view, key), drawn, settles=settles)
+        row = get_object_or_404(Task, suite=_record(view), key=key)
+        editor, is_done = _act(request, row, drawn, settles=settles)
     except (WorkflowRefused, WorkflowConflict) as error:
         problems = error.problems if isinstance(error, WorkflowRefused) else [str(error)]
         editor = WorkflowEditor(drawn, read_revision(request.POST))
@@ -141,7 +268,7 @@ def _act(request: HttpRequest, task: Task, drawn: Workflow, *, settles: bool) ->
         return None, True
     if act == "finish":
         if settles:
-            settle(task, user, drawn, revision=revision, seen=read_standing_id(request.POST))
+            settle(task, user, drawn, revision=revision, seen=parse_id(request.POST.get("seen", "")))
         else:
             hand_in(task, user, drawn, revision=revision)
         messages.success(request, "The task is settled." if settles else "Handed in. It stays as it is.")
@@ -161,20 +288,15 @@ def _act(request: HttpRequest, task: Task, drawn: Workflow, *, settles: bool) ->
 def _take(drawn: Workflow, what: str, seen: SeenWorkflows) -> Workflow:
     """With a step of one of the two annotators: "0:s3"."""
     number, _, step_id = what.partition(":")
-    sources = {str(place): each.workflow for place, each in enumerate(seen.compared)}
-    source = sources.get(number)
+    source = {str(place): each.workflow for place, each in enumerate(seen.compared)}.get(number)
     if source is None or step_id not in source.by_id or not WorkflowEditor(drawn, 0).may_add:
         return drawn
     return take_step(drawn, source, step_id)
 
 
-def _row_of(view: SuiteView, key: str) -> Task:
-    """The same for a suite that nobody used yet, after it is recorded."""
-    suite = view.row or (record_suite(view.read).suite if view.read else None)
-    found = Task.objects.filter(suite=suite, key=key).first() if suite else None
-    if found is None:
-        raise Http404(f"no task {key[:80]!r} in the record")
-    return found
+def _record(view: SuiteView) -> Suite | None:
+    """Return the suite's row; a suite that nobody used yet is recorded first."""
+    return view.row or (record_suite(view.read).suite if view.read else None)
 
 
 def _page(
@@ -194,14 +316,13 @@ def _page(
     if settles and barred and not as_json:
         raise PermissionDenied(barred)
     if editor is None and not barred:
-        editor = edit_settling(seen) if settles else edit_own(seen)
-    drawn = list_drawn(seen)
+        editor = open_editor(seen, settles=settles)
     data = {
         **{"suite": view.key, "key": task.key, "title": task.title, "handed_in": seen.handed_in},
         **{"hidden": seen.is_hidden and seen.handed_in > 0, "barred": barred or None},
         "draft": to_plain(editor.workflow) if editor and editor.revision else None,
         "rules": RULE.read_all(editor.rules) if editor else [],
-        "drawn": drawn,
+        "drawn": list_drawn(seen),
         "agreement": AGREEMENT.read(seen.agreement) if seen.agreement else None,
         "screening": seen.screening,
         "settled": to_plain(seen.settled.workflow) if seen.settled else None,
@@ -210,8 +331,15 @@ def _page(
         "next": None,
     }
     context = {
-        **{"section": "suites", "view": view, "task": read_task_view(view, task), "seen": seen, "editor": editor},
-        **{"settles": settles, "faults": problems or [], "labels": LABELS.items(), "settled_svg": draw_settled(seen)},
+        **{
+            "section": "suites",
+            "view": view,
+            "instruction": read_instruction(view, task.key),
+            "seen": seen,
+            "editor": editor,
+        },
+        **{"settles": settles, "faults": problems or []},
+        "settled_svg": draw_workflow(seen.settled.workflow, "Settled workflow") if seen.settled else "",
         "may_settle": not settles and not seen.explain_barred(user),
         "may_screen": seen.may_screen(user),
     }

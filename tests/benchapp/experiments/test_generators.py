@@ -15,6 +15,7 @@ from benchapp.experiments.preparation import prepare
 from benchapp.models import ModelCall, Trial
 from benchapp.record.sets import suite_files
 from inspector.pages.launch import launch as launch_form
+from inspector.pages.launch.launch_steps import draw_fields
 from tests.worlds.corpora import AGNOSTIC, CONDITIONED, handbook_suite
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "generators"
@@ -131,7 +132,7 @@ def _blob() -> str:
 def test_the_form_offers_the_generators_that_there_are_beside_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKILLGLASS_GENERATORS", str(EXAMPLES))
     values = launch_form.values_of(file_of("plug-in", authors=("generator/sections",)))
-    fields = launch_form.draw_fields(values, {})
+    fields = draw_fields(values, {})
     authors, agents = fields["author_models"], fields["agent_models"]
     assert {"generator/outline", "generator/sections"} <= {option.value for option in authors.options}
     assert not any(option.value.startswith("generator/") for option in agents.options)
@@ -139,7 +140,7 @@ def test_the_form_offers_the_generators_that_there_are_beside_the_models(monkeyp
 
 def test_a_generator_is_offered_with_the_models_that_it_can_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKILLGLASS_GENERATORS", str(EXAMPLES))
-    fields = launch_form.draw_fields(launch_form.values_of(file_of("plug-in")), {})
+    fields = draw_fields(launch_form.values_of(file_of("plug-in")), {})
     offered = {option.value for option in fields["author_models"].options}
     assert {"generator/one-call+gpt-5.4", "generator/skill-seekers+claude-opus-4.6"} <= offered
     assert not {"generator/one-call", "generator/one-call+claude-opus-4.6", "generator/sections+gpt-5.4"} & offered
@@ -171,7 +172,7 @@ def test_a_budget_in_money_takes_a_generator_whose_model_has_a_price(monkeypatch
 def test_the_form_keeps_a_condition_with_a_budget_as_a_line_of_its_own() -> None:
     file = file_of("no-skill", "naive-prompt@2000")
     values = launch_form.values_of(file)
-    assert launch_form.draw_fields(values, {})["conditions"].rest == "naive-prompt@2000"
+    assert draw_fields(values, {})["conditions"].rest == "naive-prompt@2000"
     changed = launch_form.write_changes(file, values, {**values, "conditions": ["no-skill", "naive-prompt@4000"]})
     assert changed["conditions"] == ["no-skill", "naive-prompt@4000"]
 

@@ -17,7 +17,7 @@ from benchapp.stats.inference.shares import wilson
 from benchapp.stats.metrics.catalogue import METRICS, RUN_METRICS
 from benchapp.stats.metrics.metric_names import name_metric, note_metric
 from inspector.charts.chart_request import build_sheet
-from inspector.pages.compare.forest_lanes import build_forest
+from inspector.pages.compare.lanes import ForestBuilder
 from tests.worlds.factories import (
     make_attempt,
     make_experiment,
@@ -53,10 +53,9 @@ def find_cells(table: str = "", metric: str = "") -> dict[str, dict[str, str]]:
     """What the answer's table shows of the other metrics, for its only group with something to tell."""
     sheet = build_sheet(Choices(table=table, metric=metric))
     assert sheet.metric
-    forest = build_forest(sheet, Answer(sheet.comparison, sheet.metric), sheet.groups)
-    lane = [lane for _, lanes in forest.sections for lane in lanes][-1]
-    keys = [metric.key for metric in sheet.metrics if metric != sheet.metric]
-    return dict(zip(keys, lane.cells, strict=False))
+    builder = ForestBuilder(sheet, Answer(sheet.comparison, sheet.metric), sheet.groups)
+    (*_, group) = builder.covered
+    return {each.key: builder.write_cell(group, each, of.get(group.identity)) for each, of in builder.others.items()}
 
 
 def cell_of(key: str) -> MetricCell:

@@ -10,7 +10,7 @@ from django.test import Client
 from benchapp.papers.errata import read_errata
 from benchapp.papers.loading import PAPERS, read_published_rows
 from benchapp.papers.printing import flatten_rows, lay_out
-from inspector.pages.compare.printed_lanes import NEAR, draw_printed, list_metrics
+from inspector.pages.compare.published_view import NEAR, draw_lanes, list_metrics
 
 
 def test_rounding_is_not_counted_as_a_contradiction(client: Client, db: None) -> None:
@@ -54,11 +54,11 @@ def test_every_number_of_every_table_is_a_dot_and_none_covers_another(paper: str
     for table in {number["table"] for number in numbers}:
         layout = lay_out([number for number in numbers if number["table"] == table])
         for metric, place in list_metrics(layout).items():
-            chart = draw_printed(layout, metric)
-            dots = [dot for lane in chart.lanes for dot in lane.dots]
+            _, lanes, _ = draw_lanes(layout, place)
+            dots = [dot for lane in lanes for dot in lane.dots]
             printed = [line.cells[place] for line in layout.lines if line.cells[place]]
             assert len(dots) == sum(number["value"] is not None for number in printed if number), (table, metric)
-            for lane in chart.lanes:
+            for lane in lanes:
                 places = sorted((dot.y, dot.x) for dot in lane.dots)
                 pairs = zip(places, places[1:], strict=False)
                 assert all(b[1] - a[1] >= NEAR for a, b in pairs if a[0] == b[0]), (table, metric, lane.who)

@@ -7,7 +7,8 @@ import re
 import pytest
 from django.test import Client
 
-from inspector.pages.compare.bar_lanes import BarAxis, TwoSided, draw_share, draw_two_sided
+from inspector.pages.compare.lanes import draw_share
+from inspector.pages.compare.replay_view import draw_two_sided
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = pytest.mark.django_db
@@ -40,9 +41,8 @@ def test_an_empty_record_says_so(client: Client) -> None:
 
 
 def test_bars_share_an_axis_and_begin_at_its_zero() -> None:
-    axis = BarAxis.of([0.25], [0.75])
-    assert axis.place(0) == pytest.approx(25)
-    drawn = draw_two_sided(axis, "selfgen-always", TwoSided(0.25, 0.75), TwoSided(0.0, 0.1), 'a "quote"')
+    drawn = draw_two_sided((0.25, 0.75), "selfgen-always", (0.25, 0.75), (0.0, 0.1), 'a "quote"')
+    assert 'class="zero-line" x1="25.00%"' in drawn
     assert drawn.count('class="bar') == 2
     assert drawn.count('class="luck"') == 2
     assert 'aria-label="a &quot;quote&quot;"' in drawn

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from benchapp.experiments.foresight import Foreseen, Foresight
 from benchapp.models import Experiment, Run, Suite, User
-from inspector.pages.launch import launch, launch_view
+from inspector.pages.launch import launch, launch_steps, launch_view
 from inspector.pages.launch.launch_view import START
 from runner.agents import AGENTS
 from runner.base.errors import SuiteError
@@ -487,7 +487,7 @@ def test_an_agent_that_asks_no_model_gets_none(client: Client, small: dict[str, 
 
 
 def test_each_agent_says_what_it_is() -> None:
-    assert set(launch.AGENT_NOTES) == set(AGENTS)
+    assert set(launch_steps.AGENT_NOTES) == set(AGENTS)
 
 
 def test_an_absent_image_stands_in_sight(

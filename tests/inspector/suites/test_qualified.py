@@ -12,7 +12,7 @@ from django.test import Client
 from benchapp.experiments.qualifying.qualification import write_file
 from benchapp.models import Experiment, Run
 from benchapp.record.sets.suite_rows import record_suite
-from inspector.pages.suites.qualified import read_shipped
+from inspector.pages.suites.suite_fitness import read_shipped
 from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, UNTOUCHED
 from runner.suites import load_suite
 from tests.queries import assert_queries_flat

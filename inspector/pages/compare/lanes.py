@@ -1,19 +1,21 @@
-"""The answer of a comparison as a table that is its chart: a row per group, its interval on one axis, other metrics as columns."""
+"""Rows of tables as drawings as wide as their cell.
+
+The answer of a comparison is a table that is its chart: a row per group, its interval on one axis, other metrics as columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
-from benchapp.analysis.failures.run_endings import Endings, read_endings
+from benchapp.analysis.failures.run_endings import read_endings
 from benchapp.record.visible import visible
 from benchapp.stats.comparing.answer import Answer, JudgedGroup, can_have_verdict, judge_groups
 from benchapp.stats.comparing.comparison import MetricCell
-from benchapp.stats.comparing.condition_names import SEPARATOR, ConditionName, name_condition
+from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.amounts import render_metric, render_relative, render_signed
@@ -23,14 +25,13 @@ from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.drawing.arms import arms_of
 from inspector.charts.drawing.forest_rows import list_published_rows
 from inspector.charts.sheet import ChartSheet
-from inspector.pages.compare.bar_lanes import draw_share
 
 TICKS = 5  # about this many on an axis
 ROOM_OF_WORD = 0.2  # of the axis, between the middles of the baseline's word and of a number
 ROOM = 0.06  # of the axis, free on either side
 FEW = 10  # scored trials: below it k of n, since a percentage would pretend to know more
 UNKNOWN = "unknown"
-NOT_JUDGED = "not judged"
+BAR_HEIGHT = 26  # px
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +43,13 @@ class PointAxis:
     ticks: tuple[float, ...] = ()
 
     @classmethod
-    def around(cls, values: Iterable[float]) -> PointAxis:
-        """Wide enough for every value and for 0."""
-        return cls.spanning([0.0, *values])
-
-    @classmethod
     def spanning(cls, values: Sequence[float]) -> PointAxis:
-        """Wide enough for every value, with some five round ticks."""
+        """Wide enough for every value, with some five round ticks: 1, 2 or 5 times a power of ten apart."""
         low, high = min(values), max(values)
-        step = _round_step((high - low) / TICKS)
+        about, step = (high - low) / TICKS, 1.0
+        if about > 0:
+            power = 10.0 ** floor(log10(about))
+            step = next(power * part for part in (1, 2, 5, 10) if power * part >= about * 0.999)
         room = ROOM * (high - low) or 1.0
         low, high = low - room, high + room
         return cls(low, high, tuple(step * place for place in range(ceil(low / step), floor(high / step) + 1)))
@@ -64,59 +63,31 @@ class PointAxis:
         return f"{self.share(value):.2f}%"
 
 
-def _round_step(about: float) -> float:
-    """1, 2 or 5 times a power of ten, at least about as large; 1 for nothing."""
-    if about <= 0:
-        return 1.0
-    power = 10.0 ** floor(log10(about))
-    return next(power * part for part in (1, 2, 5, 10) if power * part >= about * 0.999)
+def draw_share(condition: str, share: float, ends: tuple[float, float] | None, says: str) -> SafeString:
+    """Draw a share as a bar from nothing to all; `ends` of its interval as a thin line over the bar."""
+    parts = [f'<line class="grid-line" x1="{at}%" x2="{at}%" y1="0" y2="{BAR_HEIGHT}"/>' for at in (0, 25, 50, 75, 100)]
+    parts.append(draw_bar(0, 100 * share, f"c-{name_condition(condition).colour or 'ink'}"))
+    if ends:
+        line = f'x1="{100 * ends[0]:.2f}%" x2="{100 * ends[1]:.2f}%" y1="{BAR_HEIGHT / 2:g}" y2="{BAR_HEIGHT / 2:g}"'
+        parts += [f'<line class="halo" {line}/>', f'<line class="whisker" {line}/>']
+    return draw_lane(parts, says)
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """One group. `solved` and `count`: its value and k of n; `lines`: what it is beyond its condition; `cells`: its other metrics,
-    as the heads of the forest name them; `drawn`: interval, mark, replicates and papers' differences as one SVG."""
-
-    group: Group
-    name: ConditionName
-    url: str
-    solved: str
-    count: str
-    is_baseline: bool
-    lines: tuple[str, ...]
-    cells: tuple[dict[str, str], ...]
-    judged: JudgedGroup | None
-    delta: str
-    around: str
-    drawn: SafeString
-
-    @property
-    def settle(self) -> str:
-        """What would settle an open difference."""
-        judged = self.judged
-        return f"{judged.more} more {judged.more_of} to detect 10 points" if judged and judged.more else ""
+def draw_bar(start: float, end: float, kind: str) -> str:
+    """`start` and `end` in percent of the width."""
+    width = max(0.0, end - start)
+    return f'<rect class="bar {kind}" x="{start:.2f}%" width="{width:.2f}%" y="6" height="{BAR_HEIGHT - 12}"/>'
 
 
-@dataclass(frozen=True, slots=True)
-class Forest:
-    """`sections`: lanes under a title, the model where there are several. `ticks`: place in the width, and words. `heads`: the other
-    metrics; `query` moves one into the chart. `left_out`: groups that the metric asked for does not cover."""
-
-    sections: list[tuple[str, list[Lane]]]
-    ticks: list[tuple[str, str]]
-    unit: str
-    heads: list[dict[str, object]]
-    left_out: list[Group]
-    papers: tuple[str, ...]
-    has_dots: bool
-
-
-def build_forest(sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> Forest:
-    """Of these groups, in this order; the axis is that of all, so that every page of a list has the same."""
-    return ForestBuilder(sheet, answer, groups).build()
+def draw_lane(parts: Sequence[str], says: str, height: int = BAR_HEIGHT, role: str = "img") -> SafeString:
+    """Return one row's drawing; `says` is for readers who cannot see it."""
+    size = f'width="100%" height="{height}" role="{role}" aria-label="{escape(says)}"'
+    return SafeString(f'<svg class="lane" {size}>{"".join(parts)}</svg>')
 
 
 class ForestBuilder:
+    """Builds the rows of these groups, in this order; the axis is that of all, so that every page of a list has the same."""
+
     def __init__(self, sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> None:
         self.sheet, self.comparison, self.metric = sheet, sheet.comparison, answer.metric
         self.scale = 100 if self.metric.is_share else 1
@@ -124,8 +95,7 @@ class ForestBuilder:
         self.covered = [group for group in groups if self.comparison.cell(group, self.metric).rate.planned]
         self.judged = {each.group.identity: each for each in answer.judged}
         self.printed = self._list_printed() if self.judged else {}
-        self.axis = PointAxis.around(self._list_ends())
-        self.grid = _draw_grid(self.axis)
+        self.axis = PointAxis.spanning([0.0, *self._list_ends()])
         self.are_uneven = len({group.replicates for group in self.comparison.groups.all}) > 1
         self.endings = read_endings(run for group in self.covered for run in group.runs)
         self.others = {
@@ -137,45 +107,54 @@ class ForestBuilder:
         }
         self.of_runs = list_run_metrics(sheet)
 
-    def build(self) -> Forest:
+    def build(self) -> dict[str, object]:
+        """Return what `_forest.html` shows.
+
+        `sections`: lanes under a title, the model where there are several. `ticks`: place in the width, and words.
+        `heads`: the other metrics; `query` moves one into the chart. `left_out`: groups that the metric does not cover."""
         arms = arms_of(self.covered)
         if len(arms) > 1:
             sections = [(arm.title, [self._build_lane(group, headed=True) for group in arm.groups]) for arm in arms]
         else:
-            sections = [("", [self._build_lane(group) for group in self.covered])]
-        replicated = any(group.replicates > 1 for group in self.covered)
-        return Forest(
-            sections=sections,
-            ticks=list(self._write_ticks()),
-            unit="points" if self.metric.is_share else self.metric.unit.value,
-            heads=self._list_heads(),
-            left_out=[group for group in self.groups if group not in self.covered],
-            papers=tuple(dict.fromkeys(row.paper for row in self.sheet.published)) if self.printed else (),
-            has_dots=bool(self.judged) and replicated,
-        )
+            sections = [("", [self._build_lane(group, headed=False) for group in self.covered])]
+        choices = self.comparison.choices
+        heads = [
+            {"name": name_metric(each), "metric": each, "query": choices.query(metric=each.key)} for each in self.others
+        ]
+        return {
+            "sections": sections,
+            "ticks": list(self._write_ticks()),
+            "unit": "points" if self.metric.is_share else self.metric.unit.value,
+            "heads": [*heads, *({"name": name_metric(each), "metric": each} for each in self.of_runs)],
+            "left_out": [group for group in self.groups if group not in self.covered],
+            "papers": list(dict.fromkeys(row.paper for row in self.sheet.published)) if self.printed else [],
+            "has_dots": bool(self.judged) and any(group.replicates > 1 for group in self.covered),
+        }
 
-    def _build_lane(self, group: Group, *, headed: bool = False) -> Lane:
-        """`headed`: leave out of its lines what the title of its section says."""
+    def _build_lane(self, group: Group, *, headed: bool) -> dict[str, object]:
+        """Return one group's row.
+
+        `solved` and `count`: its value and k of n. `lines`: what it is beyond its condition. `cells`: its other metrics,
+        as the heads of the forest name them. `drawn`: interval, mark, replicates and papers' differences as one SVG.
+        `headed`: leave out of its lines what the title of its section says."""
         comparison, metric = self.comparison, self.metric
         cell, judged = comparison.cell(group, metric), self.judged.get(group.identity)
         rate = cell.rate
         shared = comparison.shared_value(group, metric)
         value = cell.value if shared is None else shared
-        solved = "unknown" if value is None else render_metric(value, metric.unit)
+        solved = UNKNOWN if value is None else render_metric(value, metric.unit)
         if metric.is_share and value is not None:
             solved = f"{half_up(100 * value)} %"
         missing = f" of {rate.planned}" if rate.missing else ""
         count = f"{rate.passed}/{rate.scored}{missing}" if metric.is_share and rate.scored else ""
         if shared is not None and count:
             count += " of all trials"
-        interval = judged.difference.interval if judged else None
-        around = ""
+        delta = around = ""
         if judged:
-            ends = (
-                [_write_change(self.scale * end, metric) for end in (interval.low, interval.high)] if interval else []
-            )
-            around = " to ".join(ends) or "no interval"
-        delta = _write_change(self.scale * judged.difference.delta, metric) if judged else ""
+            interval = judged.difference.interval
+            ends = (interval.low, interval.high) if interval else ()
+            around = " to ".join(_write_change(self.scale * end, metric) for end in ends) or "no interval"
+            delta = _write_change(self.scale * judged.difference.delta, metric)
         said = (group.agent_model, group.harness, group.first.experiment.name) if headed else ()
         if self.judged:
             drawn = self._draw_lane(group, cell, judged, f"{solved}, {delta}, {around}".strip(", "))
@@ -183,29 +162,31 @@ class ForestBuilder:
             drawn = draw_share(group.condition, cell.value, cell.spread, f"{solved} {count}")
         else:
             drawn = SafeString("")
-        return Lane(
-            group=group,
-            name=name_condition(group.condition),
-            url=self.sheet.trials_url(group, metric=metric),
-            solved=solved,
-            count=count,
-            is_baseline=comparison.groups.is_baseline(group),
-            lines=tuple(line for line in self._describe(group, self.endings) if line not in said),
-            cells=(
-                *(self._write_cell(group, each, of.get(group.identity)) for each, of in self.others.items()),
+        return {
+            "group": group,
+            "name": name_condition(group.condition),
+            "url": self.sheet.trials_url(group, metric=metric),
+            "solved": solved,
+            "count": count,
+            "is_baseline": comparison.groups.is_baseline(group),
+            "lines": [line for line in self._describe(group) if line not in said],
+            "cells": [
+                *(self.write_cell(group, each, of.get(group.identity)) for each, of in self.others.items()),
                 *(self._write_run_cell(group, each) for each in self.of_runs),
-            ),
-            judged=judged,
-            delta=delta,
-            around=around,
-            drawn=drawn,
-        )
+            ],
+            "judged": judged,
+            "delta": delta,
+            "around": around,
+            "drawn": drawn,
+        }
 
     def _draw_lane(self, group: Group, cell: MetricCell, judged: JudgedGroup | None, words: str) -> SafeString:
         """As wide as its cell: grid, printed differences, interval, mark, and below them a dot per replicate that leads to its run."""
         axis, name = self.axis, name_condition(group.condition)
         colour, is_baseline = f"c-{name.colour or 'ink'}", self.comparison.groups.is_baseline(group)
-        parts = [self.grid]
+        zero = axis.place(0)
+        grid = [("grid-line", axis.place(tick)) for tick in axis.ticks] + [("zero-line", zero)]
+        parts = [f'<line class="{kind}" x1="{at}" x2="{at}" y1="0" y2="36"/>' for kind, at in grid]
         dots: list[str] = []
         if judged or is_baseline:
             for delta, says in self.printed.get(group.condition, ()):
@@ -229,12 +210,9 @@ class ForestBuilder:
             hollow = " open" if judged and not judged.effect.is_clear else ""
             mark = f'<use href="#shape-{name.shape}" class="point {colour}{hollow}" x="{at}" y="14"/>'
             parts += [*dots, mark]
-        height, role = (36, "group") if dots else (28, "img")
-        return SafeString(
-            f'<svg class="lane" width="100%" height="{height}" role="{role}" aria-label="{escape(words)}">{"".join(parts)}</svg>'
-        )
+        return draw_lane(parts, words, 36, "group") if dots else draw_lane(parts, words, 28)
 
-    def _describe(self, group: Group, endings: Mapping[int, Endings]) -> Iterator[str]:
+    def _describe(self, group: Group) -> Iterator[str]:
         """What its label says beyond the condition, and what a reader must know before trusting the row."""
         yield from group.label.split(SEPARATOR)[1:]
         tally = self.comparison.tally(group)
@@ -249,16 +227,16 @@ class ForestBuilder:
         baseline = self.comparison.groups.baseline_of(group)
         if baseline is not None and not group.side and baseline.first.experiment_id != group.first.experiment_id:
             yield f"baseline of {baseline.first.experiment.name}"
-        if alike := sum(endings[run.pk].equals_no_skill for run in group.runs):
+        if alike := sum(self.endings[run.pk].equals_no_skill for run in group.runs):
             which = "" if alike == group.replicates else f" in {alike} of {group.replicates} replicates"
             yield f"equals no-skill{which}: no skill in any library"
 
-    def _write_cell(self, group: Group, metric: TrialMetric, judged: JudgedGroup | None) -> dict[str, str]:
+    def write_cell(self, group: Group, metric: TrialMetric, judged: JudgedGroup | None) -> dict[str, str]:
         """Another metric of the group. Whole percent, since the difference to the baseline is next to it; of few trials how many
         passed. `mark`: of a clear effect, since colour alone would not do."""
         cell, name = self.comparison.cell(group, metric), name_metric(metric).short
         if cell.value is None:
-            return {"name": name, "text": NOT_JUDGED if metric.is_judged else UNKNOWN if cell.rate.planned else "–"}
+            return {"name": name, "text": "not judged" if metric.is_judged else UNKNOWN if cell.rate.planned else "–"}
         shared = self.comparison.shared_value(group, metric)
         value = cell.value if shared is None else shared
         text = str(half_up(100 * value)) if metric.is_share else render_metric(value, metric.unit)
@@ -285,13 +263,6 @@ class ForestBuilder:
         found = self.comparison.run_value(group, metric)
         text = UNKNOWN if found.value is None else render_metric(found.value, metric.unit)
         return {"name": name_metric(metric).short, "text": text, "says": found.note}
-
-    def _list_heads(self) -> list[dict[str, object]]:
-        heads: list[dict[str, object]] = [
-            {"name": name_metric(each), "metric": each, "query": self.comparison.choices.query(metric=each.key)}
-            for each in self.others
-        ]
-        return heads + [{"name": name_metric(each), "metric": each} for each in self.of_runs]
 
     def _list_ends(self) -> Iterator[float]:
         """Yield every value that the axis must show; a paper's only where the record has its condition."""
@@ -332,14 +303,6 @@ def list_run_metrics(sheet: ChartSheet) -> list[RunMetric]:
         for metric in (RUN_TABLES[sheet.table] if sheet.table != "success" else ())
         if any(comparison.run_value(group, metric).value is not None for group in comparison.groups.all)
     ]
-
-
-def _draw_grid(axis: PointAxis) -> str:
-    ticks = "".join(
-        f'<line class="grid-line" x1="{at}" x2="{at}" y1="0" y2="36"/>' for at in map(axis.place, axis.ticks)
-    )
-    zero = axis.place(0)
-    return f'{ticks}<line class="zero-line" x1="{zero}" x2="{zero}" y1="0" y2="36"/>'
 
 
 def _write_change(value: float, metric: TrialMetric) -> str:

@@ -1,0 +1,319 @@
+"""How fit a suite is to measure skills: what screening found, its qualification, and its tasks by the conditions of one
+experiment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypedDict
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.db.models import Max, Min
+from django.urls import reverse
+
+from benchapp.analysis.suite_screening import screen_once, summarise_screening, take_screening
+from benchapp.experiments.qualifying.qualification import list_qualifications
+from benchapp.experiments.qualifying.task_fit import TaskFit, judge_by_trials, judge_by_verdict
+from benchapp.experiments.qualifying.task_verdicts import (
+    CHECK_WORDS,
+    RATES,
+    Admission,
+    TaskCheck,
+    TaskVerdict,
+    count_admissions,
+    read_verdicts,
+    say_verdicts,
+)
+from benchapp.models import Experiment, Run, Trial
+from benchapp.models.stand_ins import StandIn, join_stand_ins
+from benchapp.models.trials import TALLY
+from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.blinding import Words
+from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.metrics.rates import Rate
+from inspector.pages.suites.suite import SuiteTask, SuiteView
+from inspector.web.responses import link_to
+from runner.base.suite import Suite
+from runner.base.types import Phase
+from runner.protocols.conditions import base_name
+from runner.protocols.task_rules import Rule
+from runner.screening.suite_findings import KINDS, Screening, SuiteFinding, Weight
+from runner.suites import SUITES
+
+SHIPPED = "qualification.json"  # in a bundled suite's folder: `qualification` of its page's twin, as it was when it was released
+TONES = {Admission.ADMIT: "ok", Admission.REJECT: "bad", Admission.LOOK: "warn"}
+BARE = "no-skill"
+TRACES = frozenset({"raw-trajectory", "history-context"})  # no skill, and not bare either
+MOST_SQUARES = 12  # of one cell; more trials are a count
+QUOTE = JsonShape("task?", "path", ("line", lambda quote: quote.line or None), "text?")
+FINDING = JsonShape("kind", "weight", "tasks", "says", ("quotes", lambda finding: QUOTE.read_all(finding.quotes)))
+
+
+# --- screening: leaks, near-duplicates, roles that do not hold --------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShownScreening(Shaped):
+    """`kinds`: (in words, its findings, whether any is a leak), those with leaks first."""
+
+    says: str
+    found: Screening
+    kinds: tuple[tuple[str, tuple[SuiteFinding, ...], bool], ...]
+
+    json_shape = JsonShape(
+        "says",
+        ("leaks", lambda row: row.found.count(Weight.LEAK)),
+        ("looks", lambda row: row.found.count(Weight.LOOK)),
+        ("more", lambda row: row.found.more),
+        ("skipped", lambda row: list(row.found.skipped)),
+        ("findings", lambda row: FINDING.read_all(row.found.findings)),
+    )
+
+
+def read_screening(view: SuiteView, *, asked: bool) -> ShownScreening | None:
+    """Return what is kept. Where nothing is, a bundled suite is screened at once, another one when somebody asks. None: the folder
+    is not here, or nobody has asked yet."""
+    if view.read is None:
+        return None
+    found = screen_once(view.read) if asked or view.key in SUITES else take_screening(view.read)
+    if found is None:
+        return None
+    by_kind = {kind: tuple(each for each in found.findings if each.kind == kind) for kind in KINDS}
+    kinds = [
+        (KINDS[kind], mine, any(each.weight is Weight.LEAK for each in mine)) for kind, mine in by_kind.items() if mine
+    ]
+    return ShownScreening(summarise_screening(found), found, tuple(sorted(kinds, key=lambda kind: not kind[2])))
+
+
+# --- qualification: verdicts, the runs behind them, how sure they are ------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteQualification(Shaped):
+    """`is_of_this_state`: the suite's folder is as it was when its tasks were tried. `asked`: agent and model."""
+
+    experiment: Experiment
+    digest: str
+    is_of_this_state: bool
+    asked: str
+    stand_ins: frozenset[StandIn]
+    tasks: tuple[TaskVerdict, ...]
+
+    json_shape = JsonShape(
+        *("id=experiment", "status=experiment.status", "digest", "is_of_this_state", "asked?", "measured_at"),
+        "counts",
+        ("chances", lambda found: [_read_chances(title, rule) for title, rule in found.rules]),
+        "tasks",
+        link_to("experiment-json", "experiment.public_id"),
+    )
+
+    @property
+    def measured_at(self) -> datetime:
+        return self.experiment.finished_at or self.experiment.created_at
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return count_admissions(self.tasks)
+
+    @property
+    def says(self) -> str:
+        return say_verdicts(self.tasks)
+
+    @property
+    def checks(self) -> list[str]:
+        """Names of the checks that some task has, in their order."""
+        names = {check.name for each in self.tasks for check in each.checks}
+        return [name for name in CHECK_WORDS if name in names]
+
+    @property
+    def heads(self) -> list[str]:
+        return [CHECK_WORDS[name] for name in self.checks]
+
+    @property
+    def has_costs(self) -> bool:
+        return any(each.cost_usd for each in self.tasks)
+
+    @property
+    def rows(self) -> list[tuple[TaskVerdict, str, list[TaskCheck | None]]]:
+        """Each task, the tone of its verdict, and its checks below `heads`."""
+        found = [(each, {check.name: check for check in each.checks}) for each in self.tasks]
+        return [(each, TONES[each.admission], [checks.get(name) for name in self.checks]) for each, checks in found]
+
+    @property
+    def rules(self) -> list[tuple[str, Rule]]:
+        """Each check in words, and its rule."""
+        found = {check.name: check.rule for each in self.tasks for check in each.checks}
+        return [(CHECK_WORDS[name], found[name]) for name in self.checks]
+
+    @property
+    def chances(self) -> list[tuple[str, str, list[str]]]:
+        """How many of 100 tasks keep each rule whose runs pass at one of RATES."""
+        return [(title, str(rule), [_write_chance(rule.chance(rate)) for rate in RATES]) for title, rule in self.rules]
+
+
+def _read_chances(title: str, rule: Rule) -> dict[str, object]:
+    """How probable it is that a task keeps the rule whose runs pass at one of RATES."""
+    chances = [{"rate": rate, "kept": rule.chance(rate)} for rate in RATES]
+    return {"check": title, "rule": str(rule), "chances": chances}
+
+
+def _write_chance(chance: float) -> str:
+    """Of 100 tasks; ends of the scale only where they are meant."""
+    if 0.005 <= chance <= 0.995 or chance in (0.0, 1.0):
+        return f"{100 * chance:.0f}"
+    return "<1" if chance < 0.5 else ">99"
+
+
+def read_qualification(key: str, digest: str) -> SuiteQualification | None:
+    """Read that of the suite as it is now; where that state has none, of an earlier one."""
+    found, then = list_qualifications({key: digest}).get(key, (None, ""))
+    if found is None:
+        return None
+    runs = list(found.runs.all())
+    asked = next((f"{run.harness} with {run.agent_model}" for run in runs if run.agent_model), "")
+    stand_ins = join_stand_ins(run for run in runs if run.agent_model or not asked)
+    page = reverse("compare-trials")
+
+    def link(check: TaskCheck, task: str) -> TaskCheck:
+        query = urlencode({"experiment": found.public_id, "condition": check.condition, "task": task})
+        return replace(check, url=f"{page}?{query}") if check.trials else check
+
+    verdicts = read_verdicts(found)
+    tasks = tuple(replace(each, checks=tuple(link(check, each.key) for check in each.checks)) for each in verdicts)
+    return SuiteQualification(found, then, then == digest, asked, stand_ins, tasks)
+
+
+class ShippedCheck(TypedDict):
+    check: str
+    kept: bool | None
+
+
+class ShippedVerdict(TypedDict):
+    task: str
+    verdict: str
+    reasons: list[str]
+    checks: list[ShippedCheck]
+
+
+class ShippedVerdicts(TypedDict):
+    """What is read of the file; a page shows all of it."""
+
+    digest: str
+    tasks: list[ShippedVerdict]
+
+
+def read_shipped(read: Suite | None) -> ShippedVerdicts | None:
+    """Read the verdicts that a bundled suite brings along; None where it has none, or its tasks are others by now."""
+    if read is None or read.key not in SUITES:
+        return None
+    task = read.environments[0].families[0].tasks[0]
+    path = task.folder.parent.parent / SHIPPED
+    if not path.is_file():
+        return None
+    found: ShippedVerdicts = json.loads(path.read_text())
+    return found if found["digest"] == read.digest else None
+
+
+# --- tasks by condition -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixCell:
+    """The trials of one task under one condition. Replays are left out: they repeat a task."""
+
+    condition: str
+    rate: Rate
+    url: str
+
+    @property
+    def marks(self) -> list[str]:
+        """One word a square, passed trials first; empty where only the count is shown."""
+        if self.rate.planned > MOST_SQUARES:
+            return []
+        failed = self.rate.scored - self.rate.passed
+        return ["passed"] * self.rate.passed + ["failed"] * failed + ["unscored"] * self.rate.missing
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMatrix(Shaped):
+    """`experiment`: None while nothing was tried. `source`: what the fits are read from."""
+
+    experiment: Experiment | None
+    conditions: tuple[str, ...]
+    models: int
+    source: str
+    cells: Mapping[str, Mapping[str, MatrixCell]]
+
+    json_shape = JsonShape("experiment", "conditions", "models", "source")
+
+    def row_of(self, task: SuiteTask) -> list[MatrixCell | None]:
+        return [self.cells.get(task.key, {}).get(condition) for condition in self.conditions]
+
+
+def read_matrix(view: SuiteView, asked: str, words: Words) -> tuple[TaskMatrix, list[str]]:
+    """Count the trials of the experiment that was asked for by its id, or else of the newest one, without those that this
+    reader still reviews blind. Return also what of the address was not understood."""
+    experiments = {str(each.public_id): each for each in view.experiments}
+    problems = []
+    if asked and asked not in experiments:
+        problems.append(f"experiment: {asked[:80]!r} did not use this suite")
+    experiment = experiments.get(asked) or next(iter(view.experiments), None)
+    if experiment is None or view.row is None:
+        return TaskMatrix(None, (), 0, "", {}), problems
+    cells = _read_cells(view.row.pk, experiment.pk, experiment.public_id, words)
+    found = {condition for row in cells.values() for condition in row}
+    conditions = tuple(sorted(found, key=lambda code: (name_condition(code).order, code)))
+    models = Run.objects.filter(experiment=experiment).order_by().values("agent_model").distinct().count()
+    return TaskMatrix(experiment, conditions, models, "", cells), problems
+
+
+def _read_cells(suite: int, experiment: int, public_id: UUID, words: Words) -> dict[str, dict[str, MatrixCell]]:
+    """One query."""
+    by = ("task__key", "episode__run__condition")
+    trials = Trial.objects.pooled().filter(task__suite=suite, episode__run__experiment=experiment)
+    trials = trials.exclude(pk__in=words.closed_trials())
+    counted = trials.exclude(phase=Phase.REPLAY).order_by().values(*by)
+    cells: dict[str, dict[str, MatrixCell]] = {}
+    for each in counted.annotate(**TALLY, first=Min("phase"), last=Max("phase")):
+        key, condition = (each[name] for name in by)
+        asked = {"experiment": public_id, "condition": condition, "task": key}
+        if each["first"] == each["last"]:
+            asked["phase"] = each["first"]
+        rate = Rate(each["passed"], each["scored"], each["planned"])
+        url = f"{reverse('compare-trials')}?{urlencode(asked)}"
+        cells.setdefault(key, {})[condition] = MatrixCell(condition, rate, url)
+    return cells
+
+
+def judge_tasks(
+    view: SuiteView, matrix: TaskMatrix, qualification: SuiteQualification | None, shipped: ShippedVerdicts | None
+) -> tuple[SuiteView, TaskMatrix]:
+    """Return the view with the fit of each task: by its qualification in this state, or by the verdicts that came along, or by trials."""
+    if qualification and qualification.is_of_this_state:
+        fits = {
+            each.key: judge_by_verdict(each.admission, each.reasons, [c.name for c in each.checks if c.kept is False])
+            for each in qualification.tasks
+        }
+        source = "qualification"
+    elif shipped:
+        fits = {
+            each["task"]: judge_by_verdict(
+                each["verdict"], each["reasons"], [c["check"] for c in each["checks"] if c["kept"] is False]
+            )
+            for each in shipped["tasks"]
+        }
+        source = "shipped"
+    else:
+        fits = {key: _judge_row(cells) for key, cells in matrix.cells.items()}
+        source = "trials"
+    tasks = tuple(replace(task, fit=fits.get(task.key, TaskFit())) for task in view.tasks)
+    return replace(view, tasks=tasks), replace(matrix, source=source if fits else "")
+
+
+def _judge_row(cells: Mapping[str, MatrixCell]) -> TaskFit:
+    alone = sum((cell.rate for condition, cell in cells.items() if base_name(condition) == BARE), Rate())
+    skilled = (cell.rate for condition, cell in cells.items() if base_name(condition) not in TRACES | {BARE})
+    return judge_by_trials(alone, sum(skilled, Rate()))
