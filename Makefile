@@ -2,7 +2,7 @@
 #             make demo MODEL=small also runs a small experiment with a small language model on the CPU, without a key
 # make test   the fast tests: no database, browser, container or PostgreSQL; and every page opened once
 #             make test T=tests/runner/models/test_usage.py runs one place, whatever it needs (T takes any pytest arguments)
-# make test-all  the whole test suite
+# make test-all  the whole test suite (KEEP_DURATIONS=1 writes tests/durations.txt, by which files are ordered)
 # make check  code checks and the whole test suite
 # make lock   writes requirements*.txt anew (needs uv)
 
@@ -33,7 +33,7 @@ else
 endif
 
 test-all: $(VENV)/.development
-	@$(BIN)/pytest $(PARALLEL) --durations=100 --durations-min=3
+	@$(BIN)/pytest $(PARALLEL)
 
 check: check-code test-all
 

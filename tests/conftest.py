@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,8 @@ settings.load_profile("busy")
 IS_FULL = os.environ.get("FULL") == "1"
 ROOT = Path(__file__).resolve().parents[1]
 SHARED_DATA = ROOT.parent / "shared" / "data"
+DURATIONS = Path(__file__).with_name("durations.txt")
+TOOK = Counter[str]()  # test -> seconds, set-up and teardown included
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -90,7 +93,7 @@ DATABASE = frozenset({"db", "transactional_db", "live_server", "django_db_setup"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Mark what uses a database before `-m` selects; sort after the shuffle.
 
-    Modules whose tests take long come first, so that no core waits at the end for one that began late.
+    Files that took longest come first, so that no core waits at the end for one that began late.
     """
     if not IS_FULL:
         items[:] = [item for item in items if not item.get_closest_marker("full")]
@@ -98,9 +101,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         if item.get_closest_marker("django_db") or not DATABASE.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("database")
     yield
-    long = {item.path for item in items if any(item.get_closest_marker(mark) for mark in ("slow", "browser", "docker"))}
-    first = {item.path for item in items if item.get_closest_marker("postgresql")}
-    items.sort(key=lambda item: 0 if item.path in first else 1 if item.path in long else 2)
+    rows = (line.split() for line in DURATIONS.read_text().splitlines() if not line.startswith("#"))
+    seconds = {ROOT / path: float(took) for took, _, path in rows}
+    items.sort(key=lambda item: -seconds.get(item.path, 0))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    TOOK[report.nodeid] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write down what each file took, and the slowest tests, where KEEP_DURATIONS=1 asks for it."""
+    if os.environ.get("KEEP_DURATIONS") != "1" or hasattr(session.config, "workerinput"):
+        return
+    files, tests = Counter[str](), Counter(name.partition("::")[0] for name in TOOK)
+    for name, took in TOOK.items():
+        files[name.partition("::")[0]] += took
+    lines = [f"{took:8.1f} {tests[path]:5} {path}" for path, took in files.most_common()]
+    slowest = [f"# {took:8.1f} {name}" for name, took in TOOK.most_common(50)]
+    head = "# seconds, tests and file of one whole run; the slowest tests at the end"
+    DURATIONS.write_text("\n".join([head, *lines, *slowest]) + "\n")
 
 
 @pytest.hookimpl(tryfirst=True)
