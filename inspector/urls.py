@@ -52,7 +52,7 @@ from inspector.pages.runs import judgements_view, run_view, skills_view
 from inspector.pages.search import palette_view, search_view
 from inspector.pages.suites import suites_view, workflows_view
 from inspector.pages.trials import pair_view, trial_view
-from inspector.web import health_view
+from inspector.web import health
 from inspector.web.responses import View
 
 Routes = Callable[[str], list[URLPattern]]  # below a prefix
@@ -76,8 +76,8 @@ def part(route: str, view: View, name: str) -> Routes:
 
 ROUTES: dict[str, list[Routes]] = {
     "": [
-        part("healthz", health_view.healthz, "healthz"),
-        part("readyz", health_view.readyz, "readyz"),
+        part("healthz", health.healthz, "healthz"),
+        part("readyz", health.readyz, "readyz"),
         page("", overview_view.index, "index"),
         page("experiments/<uuid:public_id>/", experiment_view.experiment, "experiment"),
         page("experiments/<uuid:public_id>/judgements/", judging_view.experiment_judging, "experiment-judging"),

@@ -9,8 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from inspector.web.key_map import KeyGroup, KeyRow, describe_keys, group_rows
-from inspector.web.places import ANYONE, PLACES
+from inspector.web.navigation import ANYONE, MEANINGS, PLACES, describe_keys
 from runner.base.var_folder import DEMO, IS_INSTALLED, MANAGE
 
 register = template.Library()
@@ -52,7 +51,10 @@ def go_to(context: template.Context, *names: str) -> SafeString:
 @register.simple_tag(takes_context=True)
 def key(context: template.Context, keys: str, noun: str = "") -> str:
     """A row for the list under ?: `{% key "j|k" "step" %}`. The words are the map's; `noun` completes them."""
-    context.render_context[_LISTED].append(describe_keys(keys.split("|"), noun))
+    named = keys.split("|")
+    row = [key.split(" ") for key in named], describe_keys(named, noun)
+    group = next(group for group, meanings in MEANINGS.items() if named[0] in meanings)
+    context.render_context[_LISTED][group].append(row)
     return ""
 
 
@@ -69,7 +71,7 @@ class KeyListNode(Node):
         self.nodelist = nodelist
 
     def render(self, context: template.Context) -> SafeString:
-        rows: list[tuple[KeyGroup, KeyRow]] = []
-        context.render_context[_LISTED] = rows
+        groups: dict[str, list[object]] = {group: [] for group in MEANINGS}
+        context.render_context[_LISTED] = groups
         self.nodelist.render(context)
-        return render_to_string("shared/_keys.html", {"groups": group_rows(rows)})
+        return render_to_string("shared/_keys.html", {"groups": [each for each in groups.items() if each[1]]})

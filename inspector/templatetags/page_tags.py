@@ -37,6 +37,7 @@ from inspector.web.text.formats import (
     duration,
     estimated_usd,
     headline,
+    in_a_line,
     known,
     number,
     percent,
@@ -47,7 +48,6 @@ from inspector.web.text.formats import (
     usd,
     whole_points,
 )
-from inspector.web.text.live_step import in_a_line
 
 Item = TypeVar("Item")
 register = template.Library()

@@ -33,7 +33,7 @@ from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.answer_head import AnswerHead, build_head
 from inspector.pages.compare.forest_lanes import build_forest, list_run_metrics
 from inspector.pages.compare.results import name_comparison
-from inspector.web.text.markdown_file import render_markdown
+from inspector.web.text.markdown import render_markdown_file
 
 BUNDLE = "vendor/plotly-cartesian-*.min.js"
 
@@ -70,7 +70,7 @@ def report_of(choices: Choices, compare: str, *, saved: Reopened | None = None, 
 
 def write_markdown(choices: Choices, compare: str) -> str:
     """The same without its charts, as text."""
-    return render_markdown("compare/report.md", _build_context(choices, compare, None, ()))
+    return render_markdown_file("compare/report.md", _build_context(choices, compare, None, ()))
 
 
 def _build_context(
