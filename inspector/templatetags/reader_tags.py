@@ -12,18 +12,16 @@ from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from inspector.pages.trials.step_cards import CardPart, CardText
-from inspector.pages.trials.step_map import (
+from inspector.reader.cards import CardPart, CardText, Layer
+from inspector.reader.outline import (
     BINS,
     WIDEST,
     ChunkHeading,
     Clock,
     MapMark,
     OutlineLine,
-    StepMap,
     join_headings,
 )
-from inspector.pages.trials.text_colours import Layer
 from inspector.templatetags.hostile_tags import fold_blanks, isolate_rtl
 from inspector.web.text.formats import compact
 from inspector.web.text.visible import RIGHT_TO_LEFT, visible, visible_between
@@ -156,14 +154,14 @@ def _draw_bars(took: float, tokens: float) -> str:
 
 
 @register.simple_tag
-def step_map(found: StepMap, query: str, first: int, last: int) -> SafeString:
+def step_map(marks: Sequence[MapMark], total: int, query: str, first: int, last: int) -> SafeString:
     """The map next to the outline, for the mouse; the outline says the same in words."""
-    height = max(found.total, 1)
-    marks = "".join(_draw_mark(mark, escape(query), height) for mark in found.marks)
+    height = max(total, 1)
+    drawn = "".join(_draw_mark(mark, escape(query), height) for mark in marks)
     view = f'<rect class="view" data-view x="0.5" y="{first - 1}" width="{MAP_WIDTH - 1}" height="{max(last - first + 1, 1)}"/>'
     return mark_safe(  # noqa: S308 (numbers, and a query that is escaped)
         f'<svg class="minimap" viewBox="0 0 {MAP_WIDTH} {height}" preserveAspectRatio="none" aria-hidden="true"'
-        f' data-total="{found.total}">{marks}{view}</svg>'
+        f' data-total="{total}">{drawn}{view}</svg>'
     )
 
 
