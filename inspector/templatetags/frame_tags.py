@@ -1,14 +1,17 @@
-"""The frame of every page: where one is among the pages, and the keys of the page."""
+"""The frame of every page: where one is among the pages and on the tour, and the keys of the page."""
 
 from __future__ import annotations
 
 from django import template
 from django.template.base import Node, NodeList, Parser, Token
+from django.template.context import RequestContext
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from inspector.pages.overview.tour import find_place
+from inspector.web.access import user_of
 from inspector.web.navigation import ANYONE, MEANINGS, PLACES, describe_keys
 from runner.base.var_folder import DEMO, IS_INSTALLED, MANAGE
 
@@ -46,6 +49,13 @@ def go_to(context: template.Context, *names: str) -> SafeString:
         for name, place in seen.items()
     )
     return format_html_join("\n", '<a href="{}"{}{}>{}</a>', rows)
+
+
+@register.simple_tag(takes_context=True)
+def tour_place(context: RequestContext) -> dict[str, object] | None:
+    """None outside the tour, which costs nothing."""
+    request = context["request"]
+    return find_place(user_of(request), request.GET.get("tour", ""))
 
 
 @register.simple_tag(takes_context=True)

@@ -14,9 +14,10 @@ from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from benchapp.analysis.lineage.library_states import LibraryState
-from benchapp.models import LibraryDiagnosis, Run, Square, Trial
+from benchapp.models import Comment, LibraryDiagnosis, Run, Square, Trial
 from benchapp.models.stand_ins import StandIn
 from benchapp.record.visible import visible
+from benchapp.review.comment_places import place_in_words
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import Effect
@@ -27,6 +28,7 @@ from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.evolution.decision_words import describe_request, write_summary
 from inspector.pages.compare.where_view import TaskCell
+from inspector.pages.people.comments import CommentedChart, CommentedSteps
 from inspector.pages.runs.run_view import GridCell
 from inspector.web.text.formats import (
     UNKNOWN,
@@ -51,55 +53,23 @@ from inspector.web.text.formats import (
 
 Item = TypeVar("Item")
 register = template.Library()
-for written in (
-    *(
-        known,
-        percent,
-        points,
-        whole_points,
-        number,
-        compact,
-        tokens,
-        all_tokens,
-        usd,
-        cost,
-        estimated_usd,
-        spent_cost,
-        about,
-        duration,
-    ),
-    *(headline, status_word),
-):
+for written in (known, percent, points, whole_points, number, compact, tokens, all_tokens, usd, cost, estimated_usd):
+    register.filter(written)
+for written in (spent_cost, about, duration, headline, status_word):
     register.filter(written)
 register.filter("step_line", in_a_line)
 register.filter("decision_summary", write_summary)
 register.filter("decision_request", describe_request)
 
-TONES = {
-    "passed": "ok",
-    "applied": "ok",
-    "answered": "ok",
-    "failed": "bad",
-    "rejected": "bad",
-    "blocked": "bad",
-    "crash-looping": "bad",
-    "stuck": "warn",
-    "trials blocked": "warn",
-    "paused": "warn",
-    "cancelled": "warn",
-    "unscored": "warn",
-    "skipped": "warn",
-    "interrupted": "warn",
-    "infrastructure": "warn",
-    "scripted": "warn",
-    "tainted": "warn",
-    "running": "acc",
-    "frozen": "acc",
+_TONES = {
+    "ok": ("passed", "applied", "answered"),
+    "bad": ("failed", "rejected", "blocked", "crash-looping"),
+    "warn": ("stuck", "trials blocked", "paused", "cancelled", "unscored", "skipped", "interrupted", "infrastructure")
+    + ("scripted", "tainted"),
+    "acc": ("running", "frozen"),
 }
-GLYPHS = {
-    **{"passed": "✓", "failed": "✗", "unscored": "!", "skipped": "!"},
-    **{"blocked": "⊘", "running": "…", "waiting": "·"},
-}
+TONES = {word: tone for tone, words in _TONES.items() for word in words}
+GLYPHS = {"passed": "✓", "failed": "✗", "unscored": "!", "skipped": "!", "blocked": "⊘", "running": "…", "waiting": "·"}
 FIELD_WORDS = {"tool_calls": "call", "observations": "result"}
 
 
@@ -322,3 +292,30 @@ def sort_head(context: template.Context, key: str, label: str, current: str, kin
 def choices_url(choices: Choices, **changes: object) -> str:
     """The query string of these choices with some of them changed: "?condition=no-skill&metric=ESR"."""
     return f"?{choices.query(**changes)}"
+
+
+@register.simple_tag
+def step_comments(commented: CommentedSteps | str | None, step: int) -> SafeString:
+    """The link from a step to its comments. Nothing on pages that take none, such as those of a blind review."""
+    if not isinstance(commented, CommentedSteps):
+        return SafeString("")
+    return _link_comments(commented.url(step), commented.counts.get(step, 0), f"step {step}")
+
+
+@register.simple_tag
+def chart_comments(commented: CommentedChart | str | None) -> SafeString:
+    if not isinstance(commented, CommentedChart):
+        return SafeString("")
+    return _link_comments(commented.url, commented.count, "this chart", kind="plain ")
+
+
+def _link_comments(url: str, count: int, place: str, *, kind: str = "") -> SafeString:
+    word = f"{count} comment{'' if count == 1 else 's'}" if count else "comment"
+    html = '<a class="{}says{}" data-comment href="{}" aria-label="{} on {}">{}</a>'
+    return format_html(html, kind, " some" if count else "", url, word, place, word)
+
+
+@register.filter
+def where(comment: Comment) -> str:
+    """The place in a few words: "step 3", "tidy/SKILL.md line 7", "chart forest"."""
+    return visible(place_in_words(comment.on, comment.place))
