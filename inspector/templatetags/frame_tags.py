@@ -16,6 +16,7 @@ from inspector.web.navigation import ANYONE, MEANINGS, PLACES, describe_keys
 from runner.base.var_folder import DEMO, IS_INSTALLED, MANAGE
 
 register = template.Library()
+register.simple_tag(lambda: DEMO, name="start_demo")
 _LISTED = "keys_of_this_page"
 
 
@@ -23,11 +24,6 @@ _LISTED = "keys_of_this_page"
 def manage(interpreter: str = "") -> str:
     """What a person types before the name of a command. `interpreter`: named before it in a clone."""
     return MANAGE if IS_INSTALLED else f"{interpreter} {MANAGE}".lstrip()
-
-
-@register.simple_tag
-def start_demo() -> str:
-    return DEMO
 
 
 @register.simple_tag(takes_context=True)

@@ -25,7 +25,6 @@ from benchapp.stats.inference.sentences import render_p
 from benchapp.stats.metrics.amounts import DAY, HOUR, MINUTE
 from benchapp.stats.metrics.metric_names import name_role
 from benchapp.stats.metrics.rates import Rate
-from benchapp.stats.metrics.splits import name_attribute
 from inspector.evolution.decision_words import describe_request, write_summary
 from inspector.pages.compare.where_view import TaskCell
 from inspector.pages.people.comments import CommentedChart, CommentedSteps
@@ -53,9 +52,10 @@ from inspector.web.text.formats import (
 
 Item = TypeVar("Item")
 register = template.Library()
-for written in (known, percent, points, whole_points, number, compact, tokens, all_tokens, usd, cost, estimated_usd):
-    register.filter(written)
-for written in (spent_cost, about, duration, headline, status_word):
+for written in (
+    *(known, percent, points, whole_points, number, compact, tokens, all_tokens, usd, cost, estimated_usd),
+    *(spent_cost, about, duration, headline, status_word),
+):
     register.filter(written)
 register.filter("step_line", in_a_line)
 register.filter("decision_summary", write_summary)
@@ -114,12 +114,6 @@ def run_title(run: Run) -> str:
     """What people call a run: its condition's plain name and the replicate, without mark-up."""
     name = "condition unknown" if run.condition == Run.UNKNOWN else condition_title(run.condition)
     return name if run.replicate is None else f"{name}, replicate {run.replicate}"
-
-
-@register.filter
-def attribute_name(attribute: str) -> str:
-    """Of a group of tasks, in words."""
-    return name_attribute(attribute)
 
 
 @register.filter
@@ -187,10 +181,13 @@ def when(moment: datetime | None) -> SafeString:
     """A point in time: relative in words, exact on hover and for machines."""
     if moment is None:
         return UNKNOWN
-    exact = moment.strftime("%Y-%m-%d %H:%M:%S UTC")
-    return format_html(
-        '<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, _render_age(moment, timezone.now())
-    )
+    seconds = (timezone.now() - moment).total_seconds()
+    if seconds < -MINUTE or seconds >= 30 * DAY:
+        return _render_time(moment, f"{moment:%d %b %Y}")
+    for limit, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
+        if seconds >= limit:
+            return _render_time(moment, f"{seconds // limit:.0f} {unit} ago")
+    return _render_time(moment, "just now")
 
 
 @register.simple_tag
@@ -199,8 +196,11 @@ def until(moment: datetime | None) -> SafeString:
     if moment is None:
         return UNKNOWN
     seconds = (moment - timezone.now()).total_seconds()
+    return _render_time(moment, f"in {duration(seconds)}" if seconds > 0 else "now")
+
+
+def _render_time(moment: datetime, words: str) -> SafeString:
     exact = moment.strftime("%Y-%m-%d %H:%M:%S UTC")
-    words = f"in {duration(seconds)}" if seconds > 0 else "now"
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, words)
 
 
@@ -208,16 +208,6 @@ def until(moment: datetime | None) -> SafeString:
 def wish_word(wish: str) -> str:
     """Return what happens to an episode after its current trial has ended."""
     return {"pause": "pauses after this trial", "cancel": "ends after this trial"}.get(wish, wish)
-
-
-def _render_age(moment: datetime, now: datetime) -> str:
-    seconds = (now - moment).total_seconds()
-    if seconds < -MINUTE or seconds >= 30 * DAY:
-        return f"{moment:%d %b %Y}"
-    for limit, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
-        if seconds >= limit:
-            return f"{seconds // limit:.0f} {unit} ago"
-    return "just now"
 
 
 @register.inclusion_tag("shared/_rate.html")

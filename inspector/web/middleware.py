@@ -69,26 +69,16 @@ class RequestLogMiddleware:
         with log_context.about(request=known):
             started = time.monotonic()
             response = self.get_response(request)
-            _tell(request, response, 1000 * (time.monotonic() - started))
+            milliseconds = 1000 * (time.monotonic() - started)
+            path = quote(request.path, safe="/:@!$&'()*+,;=-._~")
+            is_quiet = request.path.startswith(QUIET) and response.status_code < 500
+            facts = {
+                "method": request.method,
+                "path": path,
+                "status": response.status_code,
+                "milliseconds": round(milliseconds, 1),
+            }
+            shown = request.method, path, response.status_code, milliseconds
+            log.log(logging.DEBUG if is_quiet else logging.INFO, "%s %s %d in %.0f ms", *shown, extra={"facts": facts})
         response[HEADER] = known
         return response
-
-
-def _tell(request: HttpRequest, response: HttpResponse, milliseconds: float) -> None:
-    path = quote(request.path, safe="/:@!$&'()*+,;=-._~")
-    level = logging.DEBUG if request.path.startswith(QUIET) and response.status_code < 500 else logging.INFO
-    facts = {
-        "method": request.method,
-        "path": path,
-        "status": response.status_code,
-        "milliseconds": round(milliseconds, 1),
-    }
-    log.log(
-        level,
-        "%s %s %d in %.0f ms",
-        request.method,
-        path,
-        response.status_code,
-        milliseconds,
-        extra={"facts": facts},
-    )
