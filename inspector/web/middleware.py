@@ -14,6 +14,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, JsonR
 from benchapp.record import log_context
 from inspector.web.access import wants_page
 
+log = logging.getLogger(__name__)
+
+HEADER = "X-Request-ID"
+SANE = re.compile(r"[A-Za-z0-9._-]{8,64}")  # anything else from outside is not written into logs
+QUIET = ("/healthz", "/readyz", "/static/")  # asked every few seconds, or a dozen times a page
 NUL = "\x00"
 
 
@@ -45,13 +50,6 @@ def _find_parts(request: HttpRequest) -> Iterator[str]:
                 yield f"the part “{name[:80].replace(NUL, '')}” of {words}"
     if any(NUL in text for text in request.COOKIES.values()):
         yield "a cookie"
-
-
-log = logging.getLogger(__name__)
-
-HEADER = "X-Request-ID"
-SANE = re.compile(r"[A-Za-z0-9._-]{8,64}")  # anything else from outside is not written into logs
-QUIET = ("/healthz", "/readyz", "/static/")  # asked every few seconds, or a dozen times a page
 
 
 class RequestLogMiddleware:

@@ -112,7 +112,7 @@ def _bound_links(tokens: list[Token], left: int) -> None:
 
 
 def render_markdown_file(template: str, context: Mapping[str, object]) -> str:
-    """Render a template of a Markdown file, in which text from outside cannot become HTML: of what is escaped only "<" and ">"
+    """Render a template as a Markdown file. Text from outside cannot become HTML there: of what is escaped only "<" and ">"
     stay so, since other characters are harmless and easier to read as they are."""
     text: str = render_to_string(template, dict(context))
     for escaped, plain in (("&#x27;", "'"), ("&quot;", '"'), ("&amp;", "&")):
