@@ -66,7 +66,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "inspector.web.request_log.RequestLogMiddleware",
+    "inspector.web.middleware.RequestLogMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -75,7 +75,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "inspector.web.text.visible.VisibleMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "inspector.web.nul_characters.NulMiddleware",
+    "inspector.web.middleware.NulMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "inspector.web.access.AccessMiddleware",
     "allauth.account.middleware.AccountMiddleware",  # makes no query

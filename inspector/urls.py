@@ -48,8 +48,8 @@ from inspector.pages.review.suggestions import suggestions_view
 from inspector.pages.runs import judgements_view, run_view, skills_view
 from inspector.pages.search import palette_view, search_view
 from inspector.pages.suites import suites_view, workflows_view
-from inspector.pages.trials import pair_view, trial_view
-from inspector.web import health_view
+from inspector.pages.trials import live_trial, pair_view, parting, pieces, trial
+from inspector.web import health
 from inspector.web.responses import View
 
 Routes = Callable[[str], list[URLPattern]]  # below a prefix
@@ -73,8 +73,8 @@ def part(route: str, view: View, name: str) -> Routes:
 
 ROUTES: dict[str, list[Routes]] = {
     "": [
-        part("healthz", health_view.healthz, "healthz"),
-        part("readyz", health_view.readyz, "readyz"),
+        part("healthz", health.healthz, "healthz"),
+        part("readyz", health.readyz, "readyz"),
         page("", overview_view.index, "index"),
         page("experiments/<uuid:public_id>/", experiment_view.experiment, "experiment"),
         page("experiments/<uuid:public_id>/judgements/", judging_view.experiment_judging, "experiment-judging"),
@@ -129,16 +129,16 @@ ROUTES: dict[str, list[Routes]] = {
         page("library/probe/", probe_view.probe, "probe"),
     ],
     "trials/<uuid:public_id>/": [
-        page("", trial_view.trial, "trial"),
-        part("live/", trial_view.live_trial, "trial-live"),
-        part("field/", trial_view.field, "trial-field"),
-        part("image/<slug:digest>/", trial_view.image, "trial-image"),
-        part("steps/", trial_view.steps, "trial-steps"),
-        part("outline/", trial_view.outline_rows, "trial-outline"),
-        part("parting/<uuid:other_id>/", trial_view.parting, "trial-parting"),
-        part("<slug:name>.txt", trial_view.text, "trial-text"),
+        page("", trial.trial, "trial"),
+        part("live/", live_trial.live_trial, "trial-live"),
+        part("field/", pieces.field, "trial-field"),
+        part("image/<slug:digest>/", pieces.image, "trial-image"),
+        part("steps/", trial.steps, "trial-steps"),
+        part("outline/", pieces.outline_rows, "trial-outline"),
+        part("parting/<uuid:other_id>/", parting.parting, "trial-parting"),
+        part("<slug:name>.txt", pieces.text, "trial-text"),
         page("compare/<uuid:other_id>/", pair_view.pair, "compare-pair"),
-        part("trajectory.json", trial_view.trajectory_file, "trial-trajectory"),
+        part("trajectory.json", pieces.trajectory_file, "trial-trajectory"),
         part("capsule/", capsule_view.trial_capsule, "trial-capsule"),
     ],
     "compare/": [

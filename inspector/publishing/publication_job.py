@@ -33,7 +33,7 @@ from inspector.pages.compare.report import report_of, write_markdown
 from inspector.publishing.site import choose_trials, publish
 from inspector.publishing.site_files import PublishingError
 from inspector.publishing.taxonomy import write_taxonomy
-from inspector.web.text.markdown_file import render_markdown
+from inspector.web.text.markdown import render_markdown_file
 from runner.base.errors import SetupError
 
 CODEBOOK = (
@@ -233,4 +233,4 @@ def _write_readme(package: Package, files: Mapping[str, tuple[int, str]]) -> str
         "left_out": package.left_out,
         "files": [] if is_site else [(name, size, digest) for name, (size, digest) in files.items()],
     }
-    return render_markdown("publish/readme.md", context)
+    return render_markdown_file("publish/readme.md", context)

@@ -1,19 +1,22 @@
-"""The frame of every page: where one is among the pages, and the keys of the page."""
+"""The frame of every page: where one is among the pages and on the tour, and the keys of the page."""
 
 from __future__ import annotations
 
 from django import template
 from django.template.base import Node, NodeList, Parser, Token
+from django.template.context import RequestContext
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from inspector.web.key_map import KeyGroup, KeyRow, describe_keys, group_rows
-from inspector.web.places import ANYONE, PLACES
+from inspector.pages.overview.tour import find_place
+from inspector.web.access import user_of
+from inspector.web.navigation import ANYONE, MEANINGS, PLACES, describe_keys
 from runner.base.var_folder import DEMO, IS_INSTALLED, MANAGE
 
 register = template.Library()
+register.simple_tag(lambda: DEMO, name="start_demo")
 _LISTED = "keys_of_this_page"
 
 
@@ -21,11 +24,6 @@ _LISTED = "keys_of_this_page"
 def manage(interpreter: str = "") -> str:
     """What a person types before the name of a command. `interpreter`: named before it in a clone."""
     return MANAGE if IS_INSTALLED else f"{interpreter} {MANAGE}".lstrip()
-
-
-@register.simple_tag
-def start_demo() -> str:
-    return DEMO
 
 
 @register.simple_tag(takes_context=True)
@@ -50,9 +48,19 @@ def go_to(context: template.Context, *names: str) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
+def tour_place(context: RequestContext) -> dict[str, object] | None:
+    """None outside the tour, which costs nothing."""
+    request = context["request"]
+    return find_place(user_of(request), request.GET.get("tour", ""))
+
+
+@register.simple_tag(takes_context=True)
 def key(context: template.Context, keys: str, noun: str = "") -> str:
     """A row for the list under ?: `{% key "j|k" "step" %}`. The words are the map's; `noun` completes them."""
-    context.render_context[_LISTED].append(describe_keys(keys.split("|"), noun))
+    named = keys.split("|")
+    row = [key.split(" ") for key in named], describe_keys(named, noun)
+    group = next(group for group, meanings in MEANINGS.items() if named[0] in meanings)
+    context.render_context[_LISTED][group].append(row)
     return ""
 
 
@@ -69,7 +77,7 @@ class KeyListNode(Node):
         self.nodelist = nodelist
 
     def render(self, context: template.Context) -> SafeString:
-        rows: list[tuple[KeyGroup, KeyRow]] = []
-        context.render_context[_LISTED] = rows
+        groups: dict[str, list[object]] = {group: [] for group in MEANINGS}
+        context.render_context[_LISTED] = groups
         self.nodelist.render(context)
-        return render_to_string("shared/_keys.html", {"groups": group_rows(rows)})
+        return render_to_string("shared/_keys.html", {"groups": [each for each in groups.items() if each[1]]})

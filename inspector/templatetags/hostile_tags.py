@@ -14,6 +14,7 @@ from inspector.web.text.visible import RIGHT_TO_LEFT
 from inspector.web.text.visible import visible as make_visible
 
 register = template.Library()
+register.filter("markdown", render_markdown)
 
 CUT_FROM = 160  # characters
 ENDINGS = frozenset(".!?…)]}\"'”’")
@@ -54,11 +55,6 @@ def _fold_blanks(match: re.Match[str]) -> str:
     lines = match[0].count("\n")
     summary = f'<summary data-lines="{lines}" aria-label="{lines} blank lines"></summary>'
     return f'<details class="blanks">{summary}{match[0]}</details>'
-
-
-@register.filter
-def markdown(text: str) -> SafeString:
-    return render_markdown(text)
 
 
 @register.filter

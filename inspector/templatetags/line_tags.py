@@ -26,12 +26,8 @@ NONE = SafeString('<span class="muted">none</span>')
 @register.filter
 def pieces(row: DiffRow) -> SafeString:
     """The text of a line in its colours, with changed words marked."""
-    return SafeString(_draw_pieces(row))
-
-
-def _draw_pieces(row: DiffRow) -> str:
     note = f'<small class="eof">{escape(row.note)}</small>' if row.note else ""
-    return "".join(map(_draw_piece, row.pieces)) + note
+    return SafeString("".join(map(_draw_piece, row.pieces)) + note)
 
 
 def _draw_piece(piece: LinePiece) -> str:
@@ -47,14 +43,10 @@ def _draw_piece(piece: LinePiece) -> str:
 @register.filter
 def readers_cell(readers: LineReaders | None) -> SafeString:
     """The bar of a line: later trials that read it, and how many of them passed."""
-    return SafeString(_draw_readers(readers))
-
-
-def _draw_readers(readers: LineReaders | None) -> str:
     if not readers or not readers.scored:
-        return '<td class="readers"></td>'
+        return SafeString('<td class="readers"></td>')
     passed, scored = readers.passed, readers.scored
-    return (
+    return SafeString(
         f'<td class="readers" title="{passed} of {scored} later readers of this line passed">'
         f'<svg width="26" height="7" viewBox="0 0 {scored} 7" preserveAspectRatio="none" aria-hidden="true">'
         f'<rect class="readers-all" width="{scored}" height="7"/>'
@@ -69,24 +61,20 @@ def unified_rows(
 ) -> SafeString:
     """The rows of one block. `index` and `shown` are "" where no library's page shows it: then no line has readers."""
     has_readers, has_authors = (shown.has_readers, shown.has_authors) if isinstance(shown, ShownFile) else (False,) * 2
-    drawn = []
+    drawn, file = [], f"f{escape(str(index))}"
     for row in rows:
-        readers = _draw_readers(row.readers) if has_readers else ""
+        readers = readers_cell(row.readers) if has_readers else ""
         author = _draw_author(context, row) if has_authors else ""
-        drawn.append(_draw_unified(row, f"f{escape(str(index))}", f"{readers}{author}"))
+        kind, place = f' class="{row.sign}"' if row.mark else "", f"{file}-R{row.new}"
+        number = f'<a id="{place}" href="#{place}" tabindex="-1">{row.new}</a>'
+        if not row.new:
+            number = f'<a id="{file}-L{row.old}"></a>'
+        drawn.append(
+            f'<tr{kind}>{readers}{author}<td class="n old">{"" if row.old is None else row.old}</td>'
+            f'<td class="n">{number}</td>'
+            f'<td class="g">{row.mark}</td><td class="code">{pieces(row)}</td></tr>\n'
+        )
     return SafeString("".join(drawn))
-
-
-def _draw_unified(row: DiffRow, file: str, beside: str) -> str:
-    kind = f' class="{row.sign}"' if row.mark else ""
-    place = f"{file}-R{row.new}"
-    number = (
-        f'<a id="{place}" href="#{place}" tabindex="-1">{row.new}</a>' if row.new else f'<a id="{file}-L{row.old}"></a>'
-    )
-    return (
-        f'<tr{kind}>{beside}<td class="n old">{"" if row.old is None else row.old}</td><td class="n">{number}</td>'
-        f'<td class="g">{row.mark}</td><td class="code">{_draw_pieces(row)}</td></tr>\n'
-    )
 
 
 def _draw_author(context: template.Context, row: DiffRow) -> str:
@@ -131,7 +119,7 @@ def blamed_rows(context: template.Context, span: LineSpan, state: str, chosen: i
         drawn.append(
             f'<tr id="L{row.new}"{marked}>'
             f'{"" if drawn else _draw_origin(span, url)}<td class="n"><a href="{url}" tabindex="-1">{row.new}</a></td>'
-            f'<td class="code">{_draw_pieces(row)}</td></tr>'
+            f'<td class="code">{pieces(row)}</td></tr>'
         )
     return SafeString("".join(drawn))
 

@@ -10,29 +10,21 @@ from benchapp.record.visible import visible
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
 from benchapp.stats.metrics.amounts import render_change, render_count, render_usd
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
-from benchapp.stats.metrics.metric_names import KNOWN, MetricName, name_metric, note_metric
+from benchapp.stats.metrics.metric_names import KNOWN, name_metric, note_metric
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_table import MINUS
 from inspector.pages.compare.lanes import draw_share
 from inspector.templatetags.page_tags import condition
 
 register = template.Library()
-
-
-@register.filter
-def metric_name(metric: TrialMetric) -> MetricName:
-    return name_metric(metric)
+register.filter("metric_name", name_metric)
+register.filter("metric_note", note_metric)
 
 
 @register.simple_tag
 def chart_label(label: str) -> SafeString:
     """A row or column of a chart: a metric or a group by its short name, a place by its own."""
     return format_html("{}", KNOWN[label].short) if label in KNOWN else group_label(label, "short")
-
-
-@register.filter
-def metric_note(metric: TrialMetric) -> str:
-    return note_metric(metric)
 
 
 @register.filter

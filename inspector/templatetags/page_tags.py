@@ -14,9 +14,10 @@ from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from benchapp.analysis.lineage.library_states import LibraryState
-from benchapp.models import LibraryDiagnosis, Run, Square, Trial
+from benchapp.models import Comment, LibraryDiagnosis, Run, Square, Trial
 from benchapp.models.stand_ins import StandIn
 from benchapp.record.visible import visible
+from benchapp.review.comment_places import place_in_words
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import Effect
@@ -24,9 +25,9 @@ from benchapp.stats.inference.sentences import render_p
 from benchapp.stats.metrics.amounts import DAY, HOUR, MINUTE
 from benchapp.stats.metrics.metric_names import name_role
 from benchapp.stats.metrics.rates import Rate
-from benchapp.stats.metrics.splits import name_attribute
 from inspector.evolution.decision_words import describe_request, write_summary
 from inspector.pages.compare.where_view import TaskCell
+from inspector.pages.people.comments import CommentedChart, CommentedSteps
 from inspector.pages.runs.run_view import GridCell
 from inspector.web.text.formats import (
     UNKNOWN,
@@ -37,6 +38,7 @@ from inspector.web.text.formats import (
     duration,
     estimated_usd,
     headline,
+    in_a_line,
     known,
     number,
     percent,
@@ -47,59 +49,27 @@ from inspector.web.text.formats import (
     usd,
     whole_points,
 )
-from inspector.web.text.live_step import in_a_line
 
 Item = TypeVar("Item")
 register = template.Library()
 for written in (
-    *(
-        known,
-        percent,
-        points,
-        whole_points,
-        number,
-        compact,
-        tokens,
-        all_tokens,
-        usd,
-        cost,
-        estimated_usd,
-        spent_cost,
-        about,
-        duration,
-    ),
-    *(headline, status_word),
+    *(known, percent, points, whole_points, number, compact, tokens, all_tokens, usd, cost, estimated_usd),
+    *(spent_cost, about, duration, headline, status_word),
 ):
     register.filter(written)
 register.filter("step_line", in_a_line)
 register.filter("decision_summary", write_summary)
 register.filter("decision_request", describe_request)
 
-TONES = {
-    "passed": "ok",
-    "applied": "ok",
-    "answered": "ok",
-    "failed": "bad",
-    "rejected": "bad",
-    "blocked": "bad",
-    "crash-looping": "bad",
-    "stuck": "warn",
-    "trials blocked": "warn",
-    "paused": "warn",
-    "cancelled": "warn",
-    "unscored": "warn",
-    "skipped": "warn",
-    "interrupted": "warn",
-    "infrastructure": "warn",
-    "scripted": "warn",
-    "tainted": "warn",
-    "running": "acc",
-    "frozen": "acc",
+_TONES = {
+    "ok": ("passed", "applied", "answered"),
+    "bad": ("failed", "rejected", "blocked", "crash-looping"),
+    "warn": ("stuck", "trials blocked", "paused", "cancelled", "unscored", "skipped", "interrupted", "infrastructure")
+    + ("scripted", "tainted"),
+    "acc": ("running", "frozen"),
 }
-GLYPHS = {
-    **{"passed": "✓", "failed": "✗", "unscored": "!", "skipped": "!"},
-    **{"blocked": "⊘", "running": "…", "waiting": "·"},
-}
+TONES = {word: tone for tone, words in _TONES.items() for word in words}
+GLYPHS = {"passed": "✓", "failed": "✗", "unscored": "!", "skipped": "!", "blocked": "⊘", "running": "…", "waiting": "·"}
 FIELD_WORDS = {"tool_calls": "call", "observations": "result"}
 
 
@@ -144,12 +114,6 @@ def run_title(run: Run) -> str:
     """What people call a run: its condition's plain name and the replicate, without mark-up."""
     name = "condition unknown" if run.condition == Run.UNKNOWN else condition_title(run.condition)
     return name if run.replicate is None else f"{name}, replicate {run.replicate}"
-
-
-@register.filter
-def attribute_name(attribute: str) -> str:
-    """Of a group of tasks, in words."""
-    return name_attribute(attribute)
 
 
 @register.filter
@@ -217,10 +181,13 @@ def when(moment: datetime | None) -> SafeString:
     """A point in time: relative in words, exact on hover and for machines."""
     if moment is None:
         return UNKNOWN
-    exact = moment.strftime("%Y-%m-%d %H:%M:%S UTC")
-    return format_html(
-        '<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, _render_age(moment, timezone.now())
-    )
+    seconds = (timezone.now() - moment).total_seconds()
+    if seconds < -MINUTE or seconds >= 30 * DAY:
+        return _render_time(moment, f"{moment:%d %b %Y}")
+    for limit, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
+        if seconds >= limit:
+            return _render_time(moment, f"{seconds // limit:.0f} {unit} ago")
+    return _render_time(moment, "just now")
 
 
 @register.simple_tag
@@ -229,8 +196,11 @@ def until(moment: datetime | None) -> SafeString:
     if moment is None:
         return UNKNOWN
     seconds = (moment - timezone.now()).total_seconds()
+    return _render_time(moment, f"in {duration(seconds)}" if seconds > 0 else "now")
+
+
+def _render_time(moment: datetime, words: str) -> SafeString:
     exact = moment.strftime("%Y-%m-%d %H:%M:%S UTC")
-    words = f"in {duration(seconds)}" if seconds > 0 else "now"
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact, words)
 
 
@@ -238,16 +208,6 @@ def until(moment: datetime | None) -> SafeString:
 def wish_word(wish: str) -> str:
     """Return what happens to an episode after its current trial has ended."""
     return {"pause": "pauses after this trial", "cancel": "ends after this trial"}.get(wish, wish)
-
-
-def _render_age(moment: datetime, now: datetime) -> str:
-    seconds = (now - moment).total_seconds()
-    if seconds < -MINUTE or seconds >= 30 * DAY:
-        return f"{moment:%d %b %Y}"
-    for limit, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
-        if seconds >= limit:
-            return f"{seconds // limit:.0f} {unit} ago"
-    return "just now"
 
 
 @register.inclusion_tag("shared/_rate.html")
@@ -322,3 +282,30 @@ def sort_head(context: template.Context, key: str, label: str, current: str, kin
 def choices_url(choices: Choices, **changes: object) -> str:
     """The query string of these choices with some of them changed: "?condition=no-skill&metric=ESR"."""
     return f"?{choices.query(**changes)}"
+
+
+@register.simple_tag
+def step_comments(commented: CommentedSteps | str | None, step: int) -> SafeString:
+    """The link from a step to its comments. Nothing on pages that take none, such as those of a blind review."""
+    if not isinstance(commented, CommentedSteps):
+        return SafeString("")
+    return _link_comments(commented.url(step), commented.counts.get(step, 0), f"step {step}")
+
+
+@register.simple_tag
+def chart_comments(commented: CommentedChart | str | None) -> SafeString:
+    if not isinstance(commented, CommentedChart):
+        return SafeString("")
+    return _link_comments(commented.url, commented.count, "this chart", kind="plain ")
+
+
+def _link_comments(url: str, count: int, place: str, *, kind: str = "") -> SafeString:
+    word = f"{count} comment{'' if count == 1 else 's'}" if count else "comment"
+    html = '<a class="{}says{}" data-comment href="{}" aria-label="{} on {}">{}</a>'
+    return format_html(html, kind, " some" if count else "", url, word, place, word)
+
+
+@register.filter
+def where(comment: Comment) -> str:
+    """The place in a few words: "step 3", "tidy/SKILL.md line 7", "chart forest"."""
+    return visible(place_in_words(comment.on, comment.place))

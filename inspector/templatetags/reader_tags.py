@@ -12,18 +12,17 @@ from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from inspector.pages.trials.step_cards import CardPart, CardText
-from inspector.pages.trials.step_map import (
+from inspector.pages.review.exhibits.masking import HIDDEN
+from inspector.reader.cards import CardPart, CardText, Layer
+from inspector.reader.outline import (
     BINS,
     WIDEST,
     ChunkHeading,
     Clock,
     MapMark,
     OutlineLine,
-    StepMap,
     join_headings,
 )
-from inspector.pages.trials.text_colours import Layer
 from inspector.templatetags.hostile_tags import fold_blanks, isolate_rtl
 from inspector.web.text.formats import compact
 from inspector.web.text.visible import RIGHT_TO_LEFT, visible, visible_between
@@ -58,7 +57,7 @@ def _draw_block(text: CardText, part: CardPart) -> str:
     kind = text.field.kind
     direction = "" if kind == "call" else ' dir="auto"'  # each line of a text, never of code
     place = f'data-field="{text.field.name}" data-start="{part.part.start}"'
-    return f'<pre class="{kind}" {place}{direction}>\n{card_part(part, is_code=kind == "call")}</pre>'
+    return f'<pre class="{kind}" {place}{direction}>\n{_draw_part(part, is_code=kind == "call")}</pre>'
 
 
 def _draw_fold(text: CardText, part: CardPart, step: int, piece_at: str, absent: str) -> str:
@@ -76,11 +75,17 @@ def _draw_fold(text: CardText, part: CardPart, step: int, piece_at: str, absent:
     )
 
 
-def card_part(part: CardPart, *, is_code: bool = False) -> SafeString:
+@register.simple_tag
+def masked(text: str) -> SafeString:
+    """The text with every mask marked up. Its characters stay as they are: offsets count them."""
+    return mark_safe(fold_blanks(text).replace(HIDDEN, f'<span class="mask">{HIDDEN}</span>'))  # noqa: S308 (escaped)
+
+
+def _draw_part(part: CardPart, *, is_code: bool) -> str:
     """A shown stretch of a text. All its characters stay in the page, and only they."""
     raw = part.part.raw
     drawn = _draw_pieces(raw, part.layers) if part.layers else [fold_blanks(visible(raw))]
-    return mark_safe("".join(map(isolate_rtl, drawn) if is_code else drawn))  # noqa: S308 (fold_blanks escapes)
+    return "".join(map(isolate_rtl, drawn) if is_code else drawn)
 
 
 def _draw_pieces(raw: str, layers: Sequence[Layer]) -> Iterator[str]:
@@ -108,25 +113,20 @@ def _draw_line(line: OutlineLine, query: str, first: int, last: int) -> str:
     classes = f"{' error' * line.is_error}{' skill' * line.has_skill}{' deciding' * line.is_deciding}"
     icon = "skill" if line.has_skill else line.kind.value
     note = f"<small>{html_escape(line.note)}</small>" if line.note else ""
-    away = "" if first <= line.number <= last else f"?at={line.number}{query}"
+    elsewhere = "" if first <= line.number <= last else f"?at={line.number}{query}"
     label = html_escape(line.label)
     title = f' title="{label}"' if len(line.label) > SHORT_LABEL else ""
+    first_strong = RIGHT_TO_LEFT.search(label)
+    direction = ' dir="auto"' if first_strong else ""
+    # A label that begins from the left may be code: its words from the right stay apart.
+    begins_left = first_strong and any(letter.isalpha() for letter in label[: first_strong.start()])
+    words = (isolate_rtl(label) if begins_left else label) or "nothing said"
     bars = _draw_bars(*line.bars) if line.bars else ""
     return (
-        f'<li class="{line.kind.value}{classes}{line.missed}"><a href="{away}#step-{line.number}"{title}>'
+        f'<li class="{line.kind.value}{classes}{line.missed}"><a href="{elsewhere}#step-{line.number}"{title}>'
         f'<b>{line.number}</b><svg class="icon" aria-hidden="true"><use href="#i-{icon}"/></svg>'
-        f'<span class="t"{_direct(label)}>{_isolate(label) or "nothing said"}{note}</span>{bars}</a></li>\n'
+        f'<span class="t"{direction}>{words}{note}</span>{bars}</a></li>\n'
     )
-
-
-def _direct(label: str) -> str:
-    return ' dir="auto"' if RIGHT_TO_LEFT.search(label) else ""
-
-
-def _isolate(label: str) -> str:
-    """A label that begins from the left may be code: its words from the right stay apart."""
-    first = RIGHT_TO_LEFT.search(label)
-    return isolate_rtl(label) if first and any(letter.isalpha() for letter in label[: first.start()]) else label
 
 
 @register.simple_tag
@@ -156,22 +156,19 @@ def _draw_bars(took: float, tokens: float) -> str:
 
 
 @register.simple_tag
-def step_map(found: StepMap, query: str, first: int, last: int) -> SafeString:
+def step_map(marks: Sequence[MapMark], total: int, query: str, first: int, last: int) -> SafeString:
     """The map next to the outline, for the mouse; the outline says the same in words."""
-    height = max(found.total, 1)
-    marks = "".join(_draw_mark(mark, escape(query), height) for mark in found.marks)
+    height = max(total, 1)
+    kept, least = escape(query), height / BINS * 2.5  # a band of one step among thousands would be thinner than a hair
+    drawn = "".join(
+        f'<a href="?at={mark.step}{kept}#step-{mark.step}" tabindex="-1"><rect class="{mark.kind}" x="2" y="{mark.top}"'
+        f' width="{MAP_WIDTH - 4}" height="{max(mark.height, least):g}"/></a>'
+        for mark in marks
+    )
     view = f'<rect class="view" data-view x="0.5" y="{first - 1}" width="{MAP_WIDTH - 1}" height="{max(last - first + 1, 1)}"/>'
     return mark_safe(  # noqa: S308 (numbers, and a query that is escaped)
         f'<svg class="minimap" viewBox="0 0 {MAP_WIDTH} {height}" preserveAspectRatio="none" aria-hidden="true"'
-        f' data-total="{found.total}">{marks}{view}</svg>'
-    )
-
-
-def _draw_mark(mark: MapMark, query: str, total: int) -> str:
-    least = max(mark.height, total / BINS * 2.5)  # a band of one step among thousands would be thinner than a hair
-    return (
-        f'<a href="?at={mark.step}{query}#step-{mark.step}" tabindex="-1">'
-        f'<rect class="{mark.kind}" x="2" y="{mark.top}" width="{MAP_WIDTH - 4}" height="{least:g}"/></a>'
+        f' data-total="{total}">{drawn}{view}</svg>'
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.http import HttpRequest, HttpResponse
 
+from benchapp.experiments.work.progress import AtWork
 from benchapp.models import Queue, QueueItem, Run, Trial
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import Words, hidden_until
 from inspector.web.access import user_of
 from inspector.web.responses import render_page
 
@@ -39,3 +42,15 @@ def _refuse(request: HttpRequest, queue: Queue | None, *, as_json: bool) -> Http
     error = f"This page could reveal an item of the queue “{queue.name}” that you have not finished yet."
     data = {"error": error, "queue": request.build_absolute_uri(queue.get_absolute_url()), "next": None}
     return render_page(request, "review/closed.html", data=data, context={"queue": queue}, as_json=as_json, status=403)
+
+
+def without_closed(words: Words, working: list[AtWork]) -> list[AtWork]:
+    """Hide the steps of trials that are closed to this reader."""
+    shown = []
+    for row in working:
+        trial = row.attempt.trial
+        queue = words.closing_trial(trial.task_id, trial.episode.key) if row.step else None
+        if queue and row.step:
+            row = replace(row, step={"step_id": row.step.get("step_id", "?"), "message": hidden_until(queue)})
+        shown.append(row)
+    return shown

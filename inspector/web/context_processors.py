@@ -23,10 +23,7 @@ def frame(request: HttpRequest) -> dict[str, object]:
         "may": SimpleLazyObject(
             lambda: {level.value: isinstance(user, User) and user.may(level) for level in User.Level}
         ),
-        "unread_mentions": SimpleLazyObject(lambda: _count_unread(user)),
+        "unread_mentions": SimpleLazyObject(  # of the local user none: nobody can mention who has no name
+            lambda: unread_mentions(user) if isinstance(user, User) and not is_local(user) else 0
+        ),
     }
-
-
-def _count_unread(user: object) -> int:
-    """Always 0 for the local user: nobody can mention who has no name."""
-    return unread_mentions(user) if isinstance(user, User) and not is_local(user) else 0

@@ -9,7 +9,6 @@ from uuid import UUID
 from django import forms
 from django.db import transaction
 from django.db.models import F, QuerySet
-from django.db.models.expressions import OrderBy
 
 from benchapp.imports.audited_edits import EDITABLE, Author, RunEdit, TrialEdit, edit_runs, edit_trials
 from benchapp.models import Run, Trial, User
@@ -51,16 +50,10 @@ class TrialListForm(forms.Form):
         chosen = self.chosen()
         if chosen["status"]:
             trials = trials.filter(status=chosen["status"])
-        downwards = chosen["sort"].startswith("-")
-        fields = SORTS[chosen["sort"].lstrip("-")]
-        return trials.order_by(
-            *(_build_order(field, downwards=downwards) for field in fields), "task__key", "sample", "id"
-        )
-
-
-def _build_order(field: str, *, downwards: bool) -> OrderBy:
-    """Sort unknown values last in both directions."""
-    return F(field).desc(nulls_last=True) if downwards else F(field).asc(nulls_last=True)
+        is_downwards = chosen["sort"].startswith("-")
+        fields = (F(name) for name in SORTS[chosen["sort"].lstrip("-")])  # unknown values are last in both directions
+        order = [field.desc(nulls_last=True) if is_downwards else field.asc(nulls_last=True) for field in fields]
+        return trials.order_by(*order, "task__key", "sample", "id")
 
 
 class AssignForm(forms.Form):
@@ -108,20 +101,14 @@ class AssignForm(forms.Form):
         """Makes the edits in one transaction and returns how many rows changed. EditRefused leaves all as it was."""
         runs, reason = list(self.cleaned_data["runs"]), self.cleaned_data["reason"]
         author = Author(self.user, self.cleaned_data.get("name", ""))
-        run_edit, trial_edit = (
-            RunEdit(**self._read_given(self.RUN_FIELDS)),
-            TrialEdit(**self._read_given(self.TRIAL_FIELDS)),
-        )
+        given = {name: value for name, value in self.cleaned_data.items() if value}
+        run_edit = RunEdit(**{name: given[name] for name in self.RUN_FIELDS if name in given})
+        trial_edit = TrialEdit(**{name: given[name] for name in self.TRIAL_FIELDS if name in given})
+        trials = Trial.objects.filter(episode__run__in=runs).for_detail().select_related("task__suite")
+        pattern = self.cleaned_data["tasks"] or "*"
         with transaction.atomic():
             changed = edit_runs(runs, run_edit, author=author, reason=reason) if run_edit.changes() else 0
             if trial_edit.changes():
-                changed += edit_trials(self._select_trials(runs), trial_edit, author=author, reason=reason)
+                matching = [trial for trial in trials if fnmatchcase(trial.task.key, pattern)]
+                changed += edit_trials(matching, trial_edit, author=author, reason=reason)
         return changed
-
-    def _select_trials(self, runs: list[Run]) -> list[Trial]:
-        trials = Trial.objects.filter(episode__run__in=runs).for_detail().select_related("task__suite")
-        pattern = self.cleaned_data["tasks"] or "*"
-        return [trial for trial in trials if fnmatchcase(trial.task.key, pattern)]
-
-    def _read_given(self, names: tuple[str, ...]) -> dict[str, Any]:
-        return {name: value for name in names if (value := self.cleaned_data[name])}

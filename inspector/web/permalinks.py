@@ -36,18 +36,15 @@ class Permalink(Shaped):
 def build_permalink(request: HttpRequest, comparison: GroupComparison) -> Permalink:
     choices = comparison.choices
     query = choices.but(as_of=choices.as_of or timezone.now(), seen=comparison.fingerprint).query()
+    # The page's own path, also when its twin was asked for.
+    path = f"{request.path.removesuffix('.json')}/" if request.path.endswith(".json") else request.path
     return Permalink(
         as_of=choices.as_of,
         added=count_added_since(choices),
         revised=comparison.revised,
         differs=bool(choices.seen) and choices.seen != comparison.fingerprint,
         query=query,
-        permalink=request.build_absolute_uri(f"{_find_page_path(request)}?{query}"),
+        permalink=request.build_absolute_uri(f"{path}?{query}"),
         live=f"{request.path}?{choices.but(as_of=None, seen='').query()}",
         unfinished=comparison.unfinished,
     )
-
-
-def _find_page_path(request: HttpRequest) -> str:
-    """The page's own path, also when its twin was asked for."""
-    return f"{request.path.removesuffix('.json')}/" if request.path.endswith(".json") else request.path

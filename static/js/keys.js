@@ -1,4 +1,4 @@
-// The keys of every page: inspector/web/key_map.py says what each means. Whatever carries data-key="x" is pressed by x, and
+// The keys of every page: inspector/web/navigation.py says what each means. Whatever carries data-key="x" is pressed by x, and
 // data-key="g x" by g, then x. A page with keys of its own listens on document; this file acts where nobody else did.
 
 const PATIENCE = 1500; // milliseconds in which g waits for its second key

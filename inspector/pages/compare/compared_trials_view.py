@@ -35,7 +35,7 @@ from benchapp.stats.comparing.narrowing import (
 )
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.pages.compare.results import list_tabs, read_parent
-from inspector.pages.trials.origins import Origin, read_origins
+from inspector.reader.reading import Origin, read_origins
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.text.row_shapes import TRIAL
 from runner.base.types import CheckStatus, Phase

@@ -31,7 +31,7 @@ from inspector.pages.compare.chart_view import build_table
 from inspector.pages.compare.compare_view import build_head
 from inspector.pages.compare.lanes import ForestBuilder, list_run_metrics
 from inspector.pages.compare.results import name_comparison
-from inspector.web.text.markdown_file import render_markdown
+from inspector.web.text.markdown import render_markdown_file
 
 BUNDLE = "vendor/plotly-cartesian-*.min.js"
 
@@ -46,7 +46,7 @@ def report_of(choices: Choices, compare: str, *, saved: Reopened | None = None, 
 
 def write_markdown(choices: Choices, compare: str) -> str:
     """The same without its charts, as text."""
-    return render_markdown("compare/report.md", _build_context(choices, compare, None, ()))
+    return render_markdown_file("compare/report.md", _build_context(choices, compare, None, ()))
 
 
 def _build_context(

@@ -15,9 +15,8 @@ from benchapp.models import Alert, Attempt, Experiment, JudgingOrder, ModelCall
 from benchapp.record.json_shape import encode
 from inspector.pages.jobs.jobs import ended_experiments, find_troubled, group_troubles, open_experiments
 from inspector.pages.jobs.timeline import draw_timelines
-from inspector.web.closed_pages import words_of
+from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import PageLink, render_page, wants_fragment
-from inspector.web.text.live_step import without_closed
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
 
 MAX_AT_WORK = 60  # attempts shown; a larger team has more pages to look at

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from inspector.web.text.drawn_steps import read_reasons
+from inspector.reader.steps import read_reasons
 from inspector.web.text.visible import one_line, visible
 
 MAX_SECTION = 200_000  # characters of one section on the page; the whole has an address of its own

@@ -22,13 +22,11 @@ from benchapp.record.trajectory_store import StoredStep, read_page
 from inspector.pages.library.author_call import MAX_SECTION, parse_prompt, parse_reply
 from inspector.pages.library.prompt_diff import compare_prompts
 from inspector.pages.library.rail import choose_episode
-from inspector.pages.trials.step_reading import StepReading, read_trajectory
-from inspector.pages.trials.step_window import StepWindow, parse_window
-from inspector.pages.trials.trial import choose_trajectory
+from inspector.reader.reading import StepReading, StepWindow, choose_trajectory, parse_window, read_trajectory
+from inspector.reader.steps import reading_order
 from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import PageLink, render_page
 from inspector.web.subject import find_neighbours, of_run
-from inspector.web.text.drawn_steps import reading_order
 from inspector.web.text.row_shapes import RUN_HEAD
 from inspector.web.text.visible import visible
 from runner.agents import agent_title
@@ -185,7 +183,7 @@ class AuthorSession:
 
 def _read_session(call: ModelCall, worked: Sequence[Trajectory], query: Mapping[str, str]) -> AuthorSession:
     trajectory = choose_trajectory(worked, query.get("trajectory", "")) or worked[0]
-    reading = read_trajectory(trajectory, uses=(), verdict=None, compactions={}, query=query)
+    reading = read_trajectory(trajectory, query)
     return AuthorSession(call, worked, trajectory, reading)
 
 

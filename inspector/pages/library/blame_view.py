@@ -26,10 +26,10 @@ from benchapp.record.textual_change import is_binary
 from inspector.pages.library.changes import FileChange, build_tree, compare_versions, read_contents, read_versions
 from inspector.pages.library.probe import RESULT, read_probes_about, read_probes_by_decision
 from inspector.pages.library.rail import LibraryCourse, RailStop, ShownTrial, choose_episode, open_course, read_evidence
+from inspector.reader.compactions import Segment
 from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import find_neighbours, of_run, once_for
 from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
-from inspector.web.text.excerpt import Segment
 from inspector.web.text.row_shapes import RUN_HEAD
 
 TEMPLATE = "library/blame.html"

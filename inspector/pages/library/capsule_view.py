@@ -28,14 +28,12 @@ from inspector.pages.compare.report import static_text
 from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes, read_contents
 from inspector.pages.library.library_view import TimeMachine, open_time_machine
 from inspector.pages.library.rail import ShownTrial
-from inspector.pages.trials.decided_checks import decide_checks
-from inspector.pages.trials.outline import read_chunk_summaries
-from inspector.pages.trials.trial import choose_attempt, choose_trajectory, inspect_trial
-from inspector.pages.trials.verdict import VerdictView, read_verdicts
+from inspector.reader.outline import read_chunk_summaries
+from inspector.reader.reading import choose_attempt, choose_trajectory, read_instruction, read_trial
+from inspector.reader.steps import PAGE_STEPS, StepView, draw_steps, list_uses_by_step
+from inspector.reader.verdict import VerdictView, decide_checks, read_verdicts, write_ending
 from inspector.web.closed_pages import refuse_closed
 from inspector.web.subject import of_run
-from inspector.web.text.drawn_steps import PAGE_STEPS, StepView, draw_steps, list_uses_by_step
-from inspector.web.text.excerpt import EvidenceExcerpt
 from inspector.web.text.visible import visible
 
 MAX_CLAIM = 500  # characters
@@ -105,14 +103,14 @@ def trial_capsule(request: HttpRequest, public_id: UUID) -> HttpResponse:
     redactor = Redactor()
     run, episode = trial.episode.run, trial.episode
     account = _read_account(trial, redactor)
-    inspection = inspect_trial(trial, {"view": "rough"})  # its ending and instruction; steps are drawn by the account
-    instruction = inspection.instruction
+    opened = read_trial(trial, {}, with_steps=False)  # for its ending; steps are drawn by the account
+    instruction = read_instruction(trial)
     decisions = list(trial.decisions.select_related(*DECISION_WITH).order_by("number"))
     changes = [_read_change(run, episode, decision, redactor) for decision in decisions[:MAX_DECISIONS]]
     context: dict[str, object] = {
         "of": "trial",
         "title": visible(f"{trial.task.title} ({trial.phase})"),
-        "headline": visible(redactor.text(inspection.ending)),
+        "headline": visible(redactor.text(write_ending(trial, opened.attempt, opened.steps.decided.verdict))),
         "instruction": instruction and replace(instruction, text=redactor.text(instruction.text)),
         "decisions_left_out": max(0, len(decisions) - MAX_DECISIONS),
     }
@@ -188,7 +186,7 @@ def _draw(
     for start in range(first, first + count, PAGE_STEPS):
         stored = read_steps(trajectory, start, min(PAGE_STEPS, first + count - start))
         cleaned = [replace(found, step=redactor.step(found.step)) for found in stored]
-        drawn += draw_steps(cleaned, skills=skills, kept={})
+        drawn += draw_steps(cleaned, skills=skills)
     return tuple(drawn)
 
 
@@ -233,7 +231,7 @@ def _redact_evidence(shown: ShownTrial, redactor: Redactor) -> ShownTrial:
         replace(segment, pieces=tuple((redactor.text(text), is_cut) for text, is_cut in segment.pieces))
         for segment in shown.excerpt.segments
     )
-    return ShownTrial(shown.trial, EvidenceExcerpt(shown.excerpt.compaction, segments, shown.excerpt.kept))
+    return ShownTrial(shown.trial, replace(shown.excerpt, segments=segments))
 
 
 # --- digests ----------------------------------------------------------------------------------------------------

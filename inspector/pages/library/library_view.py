@@ -48,7 +48,7 @@ from inspector.pages.library.rail import (
     select,
 )
 from inspector.pages.people.comments import count_line_comments
-from inspector.pages.trials.verdict import VerdictView
+from inspector.reader.verdict import VerdictView
 from inspector.web.responses import PageLink, is_published, link_to, render_page
 from inspector.web.subject import find_neighbours, of_run, once_for
 from inspector.web.text.diff import draw_source_rows, explain_no_rows

@@ -43,9 +43,9 @@ from benchapp.models import (
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.evolution.decision_words import CURATED, describe_seeding, describe_step
 from inspector.pages.library.changes import FileChange
-from inspector.pages.trials.verdict import VerdictView, read_verdicts
+from inspector.reader.compactions import EvidenceExcerpt, read_excerpts
+from inspector.reader.verdict import VerdictView, read_verdicts
 from inspector.web.subject import choose_row, find_neighbours, once_for
-from inspector.web.text.excerpt import EvidenceExcerpt, read_excerpts
 
 
 def choose_episode(run: Run, public_id: str = "") -> tuple[Sequence[Episode], Episode | None]:

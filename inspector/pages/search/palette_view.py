@@ -14,7 +14,7 @@ from benchapp.stats.comparing.condition_names import KNOWN, name_run
 from inspector.pages.documents.documents import list_entries
 from inspector.web.access import user_of
 from inspector.web.closed_pages import words_of
-from inspector.web.places import ACTS, PLACES, Place
+from inspector.web.navigation import ACTS, PLACES, Place
 from inspector.web.text.visible import one_line
 
 SHOWN = 3  # rows of a kind; acts alone are all shown

@@ -11,11 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from benchapp.models import Attempt
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_safe
+
+from benchapp.models import Attempt, Trial
 from benchapp.record import live
 from benchapp.record.trajectory_store import StoredStep
-from inspector.pages.trials.step_cards import StepCard, draw_cards
-from inspector.web.text.drawn_steps import draw_steps
+from inspector.reader.cards import StepCard, draw_cards
+from inspector.reader.steps import draw_steps
+from inspector.web.responses import read_htmx
+from inspector.web.subject import of_trial
 from runner.trajectories.atif_values import step_from_json
 from runner.trajectories.readers.skill_use import step_uses
 
@@ -46,6 +52,18 @@ class LiveSteps:
         return max(0, self.steps[0].number - 1) if self.steps else 0
 
 
+@require_safe
+@of_trial
+def live_trial(request: HttpRequest, found: Trial) -> HttpResponse:
+    """A fragment for htmx; anybody else is sent to the page it belongs to."""
+    if not read_htmx(request):
+        return redirect(found)
+    number = request.GET.get("attempt", "")
+    attempt = get_object_or_404(found.attempts, number=int(number) if number.isdecimal() and len(number) < 6 else 0)
+    context = {"live": read_steps_since(attempt, request.GET.get("after", "")), "this_trial": found, "is_more": True}
+    return render(request, "trials/_live_more.html", context)
+
+
 def read_live_steps(attempt: Attempt | None) -> LiveSteps | None:
     """The last steps of a running attempt; None for any other."""
     if attempt is None or attempt.status != Attempt.Status.RUNNING:
@@ -66,13 +84,11 @@ def _draw(
 ) -> LiveSteps:
     steps = [step_from_json(raw) for _, raw in found]
     numbered = [StoredStep(step, {}) for step in steps]
-    skills = {
-        step.number: [(use.skill, use.kind.value) for use in step_uses(step, mounted=None)] for step in steps
-    }  # fmt: skip
+    skills = {step.number: [(use.skill, use.kind.value) for use in step_uses(step, mounted=None)] for step in steps}
     place = found[-1][0] if found else after
     return LiveSteps(
         attempt=attempt,
-        steps=tuple(draw_cards(draw_steps(numbered, skills=skills, kept={}), numbered)),
+        steps=tuple(draw_cards(draw_steps(numbered, skills=skills), numbered)),
         published=tuple(found),
         after=place,
         last_number=steps[-1].number if steps else None,

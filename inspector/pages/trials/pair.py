@@ -5,45 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from typing import NamedTuple
 
 from benchapp.analysis.alignment.aligned_reading import AlignedSide, read_side
 from benchapp.analysis.alignment.alignment import AlignedRow, Alignment, DifferingPart, Parting, RowKind, Stretch
 from benchapp.analysis.alignment.step_pairing import align
 from benchapp.analysis.alignment.step_signs import StepSign
 from benchapp.models import Attempt, Trajectory, Trial
-from benchapp.record.trajectory_store import read_picked
+from benchapp.record.trajectory_store import StoredStep, read_picked
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
-from inspector.pages.trials.outline import ROW_CHARS
-from inspector.pages.trials.pair_fields import CheckPair, FieldPair, SkillPair, pair_checks, pair_fields, pair_skills
-from inspector.pages.trials.step_cards import StepCard, draw_cards
-from inspector.pages.trials.step_reading import list_skill_steps
-from inspector.pages.trials.token_curves import Curves, draw_curves
-from inspector.pages.trials.trial import (
-    MAX_SKILL_STEPS,
+from inspector.reader.cards import CardText, StepCard, draw_cards
+from inspector.reader.reading import (
     SkillUsage,
     build_skill_usages,
     choose_attempt,
     choose_trajectory,
+    list_skill_steps,
+    read_uses,
 )
-from inspector.pages.trials.verdict import VerdictView, read_verdicts
-from inspector.web.text.drawn_steps import draw_steps
+from inspector.reader.steps import draw_steps
+from inspector.reader.verdict import VerdictView, read_verdicts
+from inspector.web.text.diff import RowPair, diff_file
 from inspector.web.text.visible import one_line, visible
+from runner.base.types import Source
+from runner.trajectories.fields import fields
 
 UNITS = 8  # on one page
 APART = 3  # steps of either side in one unit where the two go their own ways
-DEED_CHARS = 110
+DEED_CHARS, ROW_CHARS = 110, 56
+MAX_CHARS = 12_000  # of either text of a field; longer ones are shown side by side, folded
 FOLDED_LINES = 100  # of a folded stretch that are listed
-MAX_CHECKS = 60
-MAX_SKILLS = 40
 DIFFERS = {
     DifferingPart.GIVEN: "another input",
     DifferingPart.ACTION: "another action",
     DifferingPart.RESULT: "another result",
     DifferingPart.WORDS: "other words",
 }
-STRIP_WIDTH = 1_000
-STRIP_PLACES = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +77,7 @@ class Half:
         return f"{self.trial.get_absolute_url()}image/" if self.trajectory else ""
 
 
-@dataclass(frozen=True, slots=True)
-class PairLine:
+class PairLine(NamedTuple):
     """A folded pair of steps in a line. Numbers of steps from 1."""
 
     left: int
@@ -89,8 +86,7 @@ class PairLine:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
+class Deed(NamedTuple):
     """What one side did where the two part. `is_next`: its step there has no counterpart, so the next own step is shown."""
 
     letter: str
@@ -145,15 +141,6 @@ class PairUnit:
 
 
 @dataclass(frozen=True, slots=True)
-class PairMark:
-    """A stretch on the strip: x and width of STRIP_WIDTH."""
-
-    kind: str
-    x: float
-    width: float
-
-
-@dataclass(frozen=True, slots=True)
 class TrialPair:
     """The page: both trials, how their steps align, and what each had been given."""
 
@@ -163,14 +150,18 @@ class TrialPair:
     parting: Parting
     units: tuple[PairUnit, ...]  # all of them, without steps
     setups: Comparability
-    checks: tuple[CheckPair, ...]
-    skills: tuple[SkillPair, ...]
-    curves: Curves
-    strip: tuple[PairMark, ...]
 
     @property
     def halves(self) -> tuple[Half, Half]:
         return self.left, self.right
+
+    @property
+    def parting_row(self) -> tuple[int | None, int | None]:
+        """The places of the two steps where they part, None where a side has none there."""
+        if self.parting.first is None:
+            return None, None
+        row = self.alignment.rows[self.parting.first]
+        return row.left, row.right
 
     @property
     def paired(self) -> int:
@@ -233,7 +224,6 @@ def build_pair(left: Trial, right: Trial, query: Mapping[str, str]) -> TrialPair
     )
     alignment = align(one.side.signs, other.side.signs)
     parting = alignment.parting()
-    at = alignment.rows[parting.first] if parting.first is not None else AlignedRow(None, None, RowKind.SAME)
     return TrialPair(
         left=one,
         right=other,
@@ -241,10 +231,6 @@ def build_pair(left: Trial, right: Trial, query: Mapping[str, str]) -> TrialPair
         parting=parting,
         units=tuple(_split_units(alignment, parting.first)),
         setups=compare_setups({run.pk: run for run in (left.episode.run, right.episode.run)}.values()),
-        checks=tuple(pair_checks(one.verdict, other.verdict)),
-        skills=tuple(pair_skills(one.skills, other.skills)),
-        curves=draw_curves(one.side.tokens, other.side.tokens, (at.left, at.right)),
-        strip=tuple(_draw_strip(alignment)),
     )
 
 
@@ -252,33 +238,29 @@ def draw_units(pair: TrialPair, units: Iterable[PairUnit]) -> list[PairUnit]:
     """The units of one page with their steps. Four queries, and only the chunks these steps lie in."""
     shown = list(units)
     places = [row for unit in shown if unit.kind != "same" for row in unit.rows]
-    left = _Drawn(pair.left, [row.left + 1 for row in places if row.left is not None])
-    right = _Drawn(pair.right, [row.right + 1 for row in places if row.right is not None])
-    return [_fill_unit(pair, unit, left, right) for unit in shown]
+    left = _draw_steps(pair.left, [row.left + 1 for row in places if row.left is not None])
+    right = _draw_steps(pair.right, [row.right + 1 for row in places if row.right is not None])
+    drawn = []
+    for unit in shown:
+        if unit.kind == "same":
+            lines = tuple(_draw_line(pair, row) for row in unit.rows[:FOLDED_LINES])
+            drawn.append(replace(unit, lines=lines))
+            continue
+        mine = [left[row.left] for row in unit.rows if row.left in left]
+        theirs = [right[row.right] for row in unit.rows if row.right in right]
+        is_pair = unit.kind == "changed" and mine and theirs
+        texts = pair_fields(mine[0][0], theirs[0][0], (mine[0][1], theirs[0][1])) if is_pair else ()
+        cards, others = (tuple(card for card, _ in side) for side in (mine, theirs))
+        drawn.append(replace(unit, left=cards, right=others, fields=texts))
+    return drawn
 
 
-class _Drawn:
-    """The steps of one side that a page shows, as stored and as drawn."""
-
-    def __init__(self, half: Half, numbers: list[int]) -> None:
-        self.stored = read_picked(half.trajectory, numbers) if half.trajectory else {}
-        ordered = [self.stored[number] for number in sorted(self.stored)]
-        views = draw_steps(ordered, skills=half.skill_steps, kept={})
-        self.cards = {card.number: card for card in draw_cards(views, ordered)}
-
-    def of(self, places: Iterable[int | None]) -> tuple[StepCard, ...]:
-        return tuple(self.cards[place + 1] for place in places if place is not None and place + 1 in self.cards)
-
-
-def _fill_unit(pair: TrialPair, unit: PairUnit, left: _Drawn, right: _Drawn) -> PairUnit:
-    if unit.kind == "same":
-        return replace(unit, lines=tuple(_draw_line(pair, row) for row in unit.rows[:FOLDED_LINES]))
-    mine, theirs = left.of(row.left for row in unit.rows), right.of(row.right for row in unit.rows)
-    fields: tuple[FieldPair, ...] = ()
-    if unit.kind == "changed" and mine and theirs:
-        stored = left.stored[mine[0].number], right.stored[theirs[0].number]
-        fields = pair_fields(mine[0], theirs[0], stored)
-    return replace(unit, left=mine, right=theirs, fields=fields)
+def _draw_steps(half: Half, numbers: list[int]) -> dict[int | None, tuple[StepCard, StoredStep]]:
+    """The steps of one side that a page shows, by their place: as drawn and as stored."""
+    found = read_picked(half.trajectory, numbers) if half.trajectory else {}
+    stored = [found[number] for number in sorted(found)]
+    cards = draw_cards(draw_steps(stored, skills=half.skill_steps), stored)
+    return {card.number - 1: (card, found[card.number]) for card in cards}
 
 
 def _draw_line(pair: TrialPair, row: AlignedRow) -> PairLine:
@@ -301,7 +283,7 @@ def _read_half(letter: str, label: str, trial: Trial, asked: str) -> Half:
     attempt = next((each for each in attempts if chosen and each.pk == chosen.attempt_id), choose_attempt(attempts, ""))
     own = [each for each in found if attempt and each.attempt_id == attempt.pk]
     trajectory = chosen or choose_trajectory(own, "")
-    uses = list(attempt.skill_uses.order_by("step", "id")[:MAX_SKILL_STEPS]) if attempt else []
+    uses = read_uses(attempt)
     verdicts = read_verdicts(attempt)
     return Half(
         letter=letter,
@@ -373,19 +355,58 @@ def _find_range(places: Iterable[int | None]) -> tuple[int, int] | None:
     return (min(known), max(known)) if known else None
 
 
-def _draw_strip(alignment: Alignment) -> Iterator[PairMark]:
-    """The rows from left to right; where many fall on one place the one that differs most shows."""
-    total = len(alignment.rows)
-    places = min(total, STRIP_PLACES)
-    kinds = []
-    for place in range(places):
-        found = {row.kind for row in alignment.rows[place * total // places : (place + 1) * total // places]}
-        kinds.append(
-            "apart" if found & {RowKind.LEFT, RowKind.RIGHT} else "changed" if RowKind.CHANGED in found else "same"
-        )
-    start = 0
-    for place in range(1, places + 1):
-        if place == places or kinds[place] != kinds[start]:
-            scale = STRIP_WIDTH / places
-            yield PairMark(kinds[start], round(start * scale, 1), round((place - start) * scale, 1))
-            start = place
+# --- the fields of two steps that belong together ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPair:
+    """One field on both sides, None where a side lacks it. `lines`: the lines around what differs, with neighbouring lines
+    that both have as {"equal": ...}; empty where the texts are better read whole."""
+
+    name: str
+    left: CardText | None
+    right: CardText | None
+    is_same: bool
+    lines: Sequence[RowPair | Mapping[str, list[str]]] = ()
+
+    @property
+    def shown(self) -> CardText | None:
+        return self.left or self.right
+
+
+def pair_fields(left: StepCard, right: StepCard, stored: tuple[StoredStep, StoredStep]) -> tuple[FieldPair, ...]:
+    """The fields in the order of the left step; one that only the right step has comes after the one it follows there.
+
+    Words around a call do not count as a difference, so they are not compared line by line."""
+    names, before = list(left.texts), ""
+    for name in right.texts:
+        if name not in names:
+            names.insert(names.index(before) + 1 if before else 0, name)
+        before = name
+    step = stored[0].step
+    compared = {"tool_calls" if step.source is Source.AGENT and step.tool_calls else "message", "observations"}
+    texts = [dict(fields(found.step)) for found in stored]
+    pairs = []
+    for name in names:
+        # Each text where it is at hand in full.
+        mine, theirs = (None if name in found.long else own.get(name) for own, found in zip(texts, stored, strict=True))
+        is_same = mine is not None and mine == theirs
+        lines: Sequence[RowPair | Mapping[str, list[str]]] = ()
+        is_compared = not is_same and name.partition("/")[0] in compared
+        if is_compared and mine is not None and theirs is not None and max(len(mine), len(theirs)) <= MAX_CHARS:
+            if name.startswith("tool_calls/"):  # the tool is in the label
+                mine, theirs = mine.partition("\n")[2], theirs.partition("\n")[2]
+            lines = _draw_lines(mine, theirs)
+        pairs.append(FieldPair(name, left.texts.get(name), right.texts.get(name), is_same, lines))
+    return tuple(pairs)
+
+
+def _draw_lines(left: str, right: str) -> list[RowPair | Mapping[str, list[str]]]:
+    """The lines around the differences. Texts that share no line at all have none."""
+    diff = diff_file("text", *(f"{text.rstrip(chr(10))}\n".encode("utf-8", "replace") for text in (left, right)))
+    if not any(row.sign == "same" for block in diff.blocks for row in block.rows) and diff.added != diff.removed:
+        return []
+    lines: list[RowPair | Mapping[str, list[str]]] = []
+    for block in diff.blocks:
+        lines += [{"equal": [row.text for row in block.rows]}] if block.is_folded else block.pairs
+    return [] if all(block.is_folded for block in diff.blocks) else lines

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
 from uuid import UUID
 
 from django.core.paginator import Page, Paginator
@@ -10,15 +13,24 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.analysis.alignment.alignment import AlignedRow, RowKind
+from benchapp.analysis.alignment.alignment import AlignedRow, Alignment, RowKind
 from benchapp.models import Trial
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape
-from inspector.pages.trials.pair import MAX_CHECKS, MAX_SKILLS, UNITS, Half, PairUnit, TrialPair, build_pair, draw_units
-from inspector.pages.trials.token_curves import sum_tokens
+from inspector.pages.trials.pair import UNITS, Half, PairUnit, TrialPair, build_pair, draw_units
+from inspector.reader.reading import SkillUsage
+from inspector.reader.verdict import VerdictView
 from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import next_url, render_page
 from inspector.web.text.row_shapes import TRIAL
+from inspector.web.text.visible import visible
+
+MAX_CHECKS, MAX_SKILLS = 60, 40
+STRIP_WIDTH, STRIP_PLACES = 1_000, 250
+CURVE_WIDTH, CURVE_HEIGHT = 1_000, 140
+CURVE_POINTS = 240  # of one line; a longer one keeps every nth point and its last
+
+Tokens = Sequence[tuple[int | None, int | None]]  # input (cached ones among it) and output of each step
 
 
 @require_safe
@@ -33,11 +45,17 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         both = {"section": "trial", "left_trial": left, "right_trial": right}
         return render_page(request, "trials/pair_refused.html", data=refused, context=both, as_json=as_json, status=400)
     this = build_pair(left, right, request.GET)
-    pointed = _find_pointed(request, this)
+    row = request.GET.get("row", "")
+    pointed = this.unit_at(int(row)) if row.isdecimal() and len(row) < 9 else None
     page = _choose_page(request, this, pointed if pointed or as_json else this.parting_unit)
     units = draw_units(this, page)
     opens_at = _find_opening(request, units)
-    data = _twin(request, this, page, units)
+    checks, skills = (
+        pair_checks(this.left.verdict, this.right.verdict),
+        pair_skills(this.left.skills, this.right.skills),
+    )
+    data = {**_twin(this), "checks": CHECK.read_all(checks), "skills": SKILL.read_all(skills)}
+    data |= {"units": UNIT.read_all(units), "next": next_url(request, page)}
     context = {
         "section": "trial",
         "this": this,
@@ -46,12 +64,15 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         "before_parting": units[:opens_at],
         "shown": units[opens_at:],
         "pointed": pointed.row if pointed else None,
-        "checks": this.checks[:MAX_CHECKS],
-        "checks_left_out": max(0, len(this.checks) - MAX_CHECKS),
-        "checks_differ": sum(check.differs for check in this.checks),
-        "checks_both": sum(not check.is_one_sided for check in this.checks),
-        "skills": this.skills[:MAX_SKILLS],
-        "skills_left_out": max(0, len(this.skills) - MAX_SKILLS),
+        "checks": checks[:MAX_CHECKS],
+        "checks_left_out": max(0, len(checks) - MAX_CHECKS),
+        "checks_differ": sum(check.differs for check in checks),
+        "checks_both": sum(not check.is_one_sided for check in checks),
+        "skills": skills[:MAX_SKILLS],
+        "skills_total": len(skills),
+        "skills_left_out": max(0, len(skills) - MAX_SKILLS),
+        "strip": list(_draw_strip(this.alignment)),
+        "curves": draw_curves(this.left.side.tokens, this.right.side.tokens, this.parting_row),
         "same": this.alignment.count(RowKind.SAME),
         "changed": this.alignment.count(RowKind.CHANGED),
         "only_left": this.alignment.count(RowKind.LEFT),
@@ -70,12 +91,6 @@ def _find_problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
     if left == right and query.get("a", "") == query.get("b", ""):
         return "Both sides are the same trial. Choose another one, or two of its trajectories with ?a= and ?b=."
     return ""
-
-
-def _find_pointed(request: HttpRequest, this: TrialPair) -> PairUnit | None:
-    """The unit that holds ?row=41."""
-    row = request.GET.get("row", "")
-    return this.unit_at(int(row)) if row.isdecimal() and len(row) < 9 else None
 
 
 def _choose_page(request: HttpRequest, this: TrialPair, pointed: PairUnit | None) -> Page[PairUnit]:
@@ -119,10 +134,135 @@ def _build_swap_query(query: Mapping[str, str]) -> str:
     return "?" + "&".join(kept) if kept else ""
 
 
+# --- how the two ended, and what they had -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CheckPair:
+    """One check on both sides; None where that side's verdict does not name it."""
+
+    name: str
+    group: str
+    left: str | None
+    right: str | None
+
+    @property
+    def differs(self) -> bool:
+        """Both sides name it, and it ended differently."""
+        return not self.is_one_sided and self.left != self.right
+
+    @property
+    def is_one_sided(self) -> bool:
+        return None in (self.left, self.right)
+
+
+class SkillPair(NamedTuple):
+    """One skill on both sides; None where that side does not know it."""
+
+    slug: str
+    left: SkillUsage | None
+    right: SkillUsage | None
+
+
+def pair_checks(left: VerdictView | None, right: VerdictView | None) -> list[CheckPair]:
+    """Those that ended differently first, then those that one side names; else in the verifier's order. A name used twice
+    is held apart."""
+    mine, theirs = _list_statuses(left), _list_statuses(right)
+    pairs = [
+        CheckPair(visible(key[1]), key[0], mine.get(key), theirs.get(key)) for key in dict.fromkeys([*mine, *theirs])
+    ]
+    return sorted(pairs, key=lambda pair: (not pair.differs, not pair.is_one_sided))
+
+
+def _list_statuses(view: VerdictView | None) -> dict[tuple[str, str, int], str]:
+    found: dict[tuple[str, str, int], str] = {}
+    for check in view.verdict.checks.all() if view else ():
+        again = 0
+        while (check.group, check.name, again) in found:
+            again += 1
+        found[check.group, check.name, again] = check.status
+    return found
+
+
+def pair_skills(left: Sequence[SkillUsage], right: Sequence[SkillUsage]) -> list[SkillPair]:
+    """Those that were used on either side first."""
+    mine, theirs = ({fact.slug: fact for fact in facts} for facts in (left, right))
+    pairs = [SkillPair(slug, mine.get(slug), theirs.get(slug)) for slug in dict.fromkeys([*mine, *theirs])]
+    return sorted(pairs, key=lambda pair: not any(fact and fact.kinds for fact in (pair.left, pair.right)))
+
+
+# --- drawings ---------------------------------------------------------------------------------------------------
+
+
+def _draw_strip(alignment: Alignment) -> Iterator[dict[str, object]]:
+    """The rows from left to right; where many fall on one place the one that differs most shows."""
+    total = len(alignment.rows)
+    places = min(total, STRIP_PLACES)
+    kinds = []
+    for place in range(places):
+        found = {row.kind for row in alignment.rows[place * total // places : (place + 1) * total // places]}
+        kinds.append(
+            "apart" if found & {RowKind.LEFT, RowKind.RIGHT} else "changed" if RowKind.CHANGED in found else "same"
+        )
+    start = 0
+    for place in range(1, places + 1):
+        if place == places or kinds[place] != kinds[start]:
+            scale = STRIP_WIDTH / places
+            yield {
+                "kind": kinds[start],
+                "x": round(start * scale, 1),
+                "width": round((place - start) * scale, 1),
+            }
+            start = place
+
+
+def sum_tokens(tokens: Tokens) -> list[int]:
+    """Input and output up to each step. A step without a report adds nothing."""
+    return list(accumulate(sum(part or 0 for part in step) for step in tokens))
+
+
+def draw_curves(left: Tokens, right: Tokens, marked: tuple[int | None, int | None]) -> dict[str, object]:
+    """Tokens summed step by step, as two lines on one scale: `most` tokens high, `steps` wide. A side without a step that
+    reports tokens has no curve. `marked`: the place of the step to mark on either side, from 0."""
+    steps = max(len(left), len(right), 1)
+    most = max([0, *sum_tokens(left)[-1:], *sum_tokens(right)[-1:]])
+    return {
+        "left": _draw_curve(left, steps, most, marked[0]),
+        "right": _draw_curve(right, steps, most, marked[1]),
+        "most": most,
+        "steps": steps,
+        "width": CURVE_WIDTH,
+        "height": CURVE_HEIGHT,
+    }
+
+
+def _draw_curve(tokens: Tokens, steps: int, most: int, marked: int | None) -> dict[str, object] | None:
+    """`points` as SVG wants them; `known` of `steps` report tokens; if one of them reports only input or only output,
+    `total` is a lower bound."""
+    known = sum(any(part is not None for part in step) for step in tokens)
+    if not known or not most:
+        return None
+    sums = sum_tokens(tokens)
+    places = [
+        (round(CURVE_WIDTH * (at + 1) / steps, 1), round(CURVE_HEIGHT * (1 - total / most), 1))
+        for at, total in enumerate(sums)
+    ]
+    stride = -(-len(places) // CURVE_POINTS)
+    drawn = [(0, CURVE_HEIGHT), *places[: len(places) - 1 : stride], places[-1]]
+    return {
+        "points": " ".join(f"{x:g},{y:g}" for x, y in drawn),
+        "total": sums[-1],
+        "known": known,
+        "steps": len(tokens),
+        "at": None if marked is None else places[marked],
+        "is_partial": any((given is None) != (written is None) for given, written in tokens),
+    }
+
+
 # --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _twin(request: HttpRequest, this: TrialPair, page: Page[PairUnit], units: list[PairUnit]) -> dict[str, object]:
+def _twin(this: TrialPair) -> dict[str, object]:
     alignment, parting = this.alignment, this.parting
     return {
         "problem": "",
@@ -140,10 +280,6 @@ def _twin(request: HttpRequest, this: TrialPair, page: Page[PairUnit], units: li
         "first_other": {
             part: _row_twin(alignment.rows, getattr(parting, part)) for part in ("given", "action", "result", "words")
         },
-        "checks": CHECK.read_all(this.checks),
-        "skills": SKILL.read_all(this.skills),
-        "units": UNIT.read_all(units),
-        "next": next_url(request, page),
     }
 
 
@@ -155,10 +291,10 @@ def _compare_revisions(this: TrialPair) -> bool | None:
     return revisions[0] == revisions[1]
 
 
-def _sum_tokens(half: Half) -> list[int] | None:
+def _sum_by_step(half: Half) -> list[int] | None:
     """None if no step reports any."""
-    is_told = any(any(part is not None for part in step) for step in half.side.tokens)
-    return sum_tokens(half.side.tokens) if is_told else None
+    is_reported = any(part is not None for step in half.side.tokens for part in step)
+    return sum_tokens(half.side.tokens) if is_reported else None
 
 
 def _row_twin(rows: tuple[AlignedRow, ...], place: int | None) -> dict[str, object] | None:
@@ -174,7 +310,7 @@ HALF = JsonShape(
     *("replicate=trial.episode.run.replicate", "agent_model=trial.episode.run.agent_model"),
     *("harness=trial.episode.run.harness", "scripted=trial.episode.run.scripted"),
     *("library_digest=trial.snapshot.digest", "attempt=attempt.number", "trajectory"),
-    ("tokens_by_step", _sum_tokens),
+    ("tokens_by_step", _sum_by_step),
 )
 SKILL = JsonShape("skill=slug", "A=left", "B=right")
 CHECK = JsonShape("name", "group", "A=left", "B=right")

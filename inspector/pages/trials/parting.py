@@ -2,46 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_safe
 
 from benchapp.analysis.alignment.aligned_reading import AlignedSide, read_side
 from benchapp.analysis.alignment.alignment import AlignedRow, Alignment, DifferingPart, RowKind
 from benchapp.analysis.alignment.step_pairing import align
 from benchapp.models import SkillUse, Trajectory, Trial
+from inspector.web.closed_pages import refuse_closed
+from inspector.web.responses import read_htmx
 from inspector.web.text.visible import one_line
 from runner.base.types import TrajectoryKind, UseKind
 
-SAID_CHARS = 110
+LINE_CHARS = 110
 
 
-@dataclass(frozen=True, slots=True)
-class TrialParting:
-    """`here`, `there`: numbers of the steps at the first row where the agents acted differently, None where a side has no
-    step of its own there; `did_here`, `did_there`: these steps in a line. `row`: of the alignment, from 1, None where the
-    two never act differently. `steps`: how many the other has. `skill`: where they part because one of them alone opened
-    this skill; `is_mine`: this trial did."""
+@require_safe
+def parting(request: HttpRequest, public_id: UUID, other_id: UUID) -> HttpResponse:
+    """Where two trials of one task first part, for htmx; anybody else is sent to the two side by side."""
+    if not read_htmx(request):
+        return redirect("compare-pair", public_id, other_id)
+    left = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
+    right = get_object_or_404(Trial.objects.for_detail(), public_id=other_id)
+    for trial in (left, right):
+        if closed := refuse_closed(request, trial=trial):
+            return closed
+    if left.task_id != right.task_id:
+        raise Http404("these two have different tasks")
+    return render(
+        request,
+        "trials/_parting.html",
+        {"parting": _find_parting(left, right), "other": right, "this_trial_id": left.public_id},
+    )
 
-    row: int | None
-    here: int | None
-    there: int | None
-    did_here: str
-    did_there: str
-    steps: int
-    skill: str = ""
-    is_mine: bool = False
 
+def _find_parting(trial: Trial, other: Trial) -> dict[str, object]:
+    """Return for the template: `row`, of the alignment, from 1, None where the two never act differently; `here` and `there`,
+    numbers of the steps at that row, None where a side has no step of its own there; `did_here` and `did_there`, these
+    steps in a line; `skill`, where they part because one of them alone opened it; `is_mine`, this trial did.
 
-def find_parting(trial: Trial, other: Trial) -> TrialParting:
-    """A skill that one of them alone opened comes before any other difference. Three queries for each side."""
+    A skill that one of them alone opened comes before any other difference. Three queries for each side."""
     mains = [_find_main(each) for each in (trial, other)]
     left, right = (read_side(main) for main in mains)
     alignment = align(left.signs, right.signs)
     row, skill, is_mine = _find_lone_skill(alignment, *mains) or (_find_row(alignment, left), "", False)
     if row is None:
-        return TrialParting(None, None, None, "", "", right.total)
+        return {"row": None}
     here, there = _find_step(alignment, row, "left"), _find_step(alignment, row, "right")
-    said = _say(left, here), _say(right, there)
-    return TrialParting(row + 1, _number(here), _number(there), *said, right.total, skill, is_mine)
+    return {
+        "row": row + 1,
+        "here": None if here is None else here + 1,
+        "there": None if there is None else there + 1,
+        "did_here": "" if here is None else one_line(left.lines[here], LINE_CHARS),
+        "did_there": "" if there is None else one_line(right.lines[there], LINE_CHARS),
+        "skill": skill,
+        "is_mine": is_mine,
+    }
 
 
 def _find_lone_skill(
@@ -100,11 +119,3 @@ def _find_step(alignment: Alignment, row: int, side: str) -> int | None:
         if place is not None:
             return None
     return None
-
-
-def _number(place: int | None) -> int | None:
-    return None if place is None else place + 1
-
-
-def _say(side: AlignedSide, place: int | None) -> str:
-    return "" if place is None else one_line(side.lines[place], SAID_CHARS)

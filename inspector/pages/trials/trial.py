@@ -1,275 +1,340 @@
-"""Everything the trial page shows for one address: how the trial ended, its steps, its verdict, and what followed from it."""
+"""`/trials/<id>/`, the inspector: how did it end, where did it go wrong, and had it read a skill?"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from urllib.parse import urlencode
 
-from benchapp.models import Attempt, Blob, Compaction, Decision, SkillUse, Trajectory, Trial
-from benchapp.record.json_shape import JsonShape, Shaped
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from benchapp.analysis.alignment.counterparts import Counterpart, find_counterparts
+from benchapp.analysis.failures.failure_reading import WORDS, read_class
+from benchapp.models import Attempt, Decision, Trajectory, Trial
+from benchapp.record.json_shape import JsonShape, encode
+from benchapp.record.recorded import BOUND_OF
+from benchapp.record.trajectory_store import StoredStep
 from benchapp.stats.learning.funnel import read_skills_held
-from inspector.pages.trials.cut_texts import READERS
-from inspector.pages.trials.decided_checks import DecidedVerdict
-from inspector.pages.trials.ending import say_ending
-from inspector.pages.trials.origins import Origin, read_origins
-from inspector.pages.trials.step_cards import StepCard
-from inspector.pages.trials.step_map import StepMap
-from inspector.pages.trials.step_reading import StepReading, read_compactions, read_trajectory, read_uses
-from inspector.pages.trials.step_window import StepWindow
-from inspector.pages.trials.verdict import VerdictView, read_verdicts
-from inspector.web.subject import choose_row, find_neighbours
-from inspector.web.text.excerpt import EvidenceExcerpt, read_excerpts
-from inspector.web.text.visible import visible
-from runner.base.types import Phase, TrajectoryKind, UseKind
+from inspector.evolution.strip import open_strip
+from inspector.pages.people.comments import count_step_comments
+from inspector.pages.trials.live_trial import read_live_steps
+from inspector.reader.compactions import READERS, read_excerpts
+from inspector.reader.reading import (
+    MAX_OUTPUT,
+    StepReading,
+    TrialReading,
+    build_skill_usages,
+    read_instruction,
+    read_long,
+    read_origins,
+    read_trial,
+)
+from inspector.reader.verdict import write_ending
+from inspector.web.closed_pages import words_of
+from inspector.web.responses import PageLink, is_published, link_to, read_htmx, render_page
+from inspector.web.subject import find_neighbours, of_trial
+from runner.base.types import Phase
+from runner.trajectories.fields import fields
 
-VIEWS = ("full", "rich", "rough")
-MAX_SKILL_STEPS = 2_000
+VIEW_WORDS = {"rich": "full trace", "rough": "short trace"}
+COUNTERPARTS_SHOWN, COUNTERPARTS_SEARCHED = 10, 60  # trials of the same task: listed, and searched for one that passed
 MAX_SIBLINGS = 40
-MAX_INSTRUCTION = MAX_OUTPUT = 60_000  # characters on the page; the whole has an address of its own
+JSON_CHARS = 20_000  # of one text in the JSON twin
+JSON_PAGE_CHARS = 1_000_000  # of all fields of its page of steps together
 _NUMBERS = {
     "reward": ("reward",),
     "checks": ("checks_total",),
     "tokens": ("input_tokens", "output_tokens", "input_at_least", "output_at_least"),
     "cost": ("cost_usd", "priced_usd", "estimated_usd"),
 }
-_SPENT = {"tokens", "cost"}  # on a model
-_JUDGED = {"reward", "checks"}
+_SPENT, _JUDGED = {"tokens", "cost"}, {"reward", "checks"}
 _PHASES = {phase.value: place for place, phase in enumerate(Phase)}
 
 
-@dataclass(frozen=True, slots=True)
-class SkillUsage(Shaped):
-    """One skill of the attempt: was it mounted, how was it used, and its first step."""
+@require_safe
+@of_trial
+def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpResponse:
+    view = request.GET.get("view", "")
+    view = view if view in VIEW_WORDS else "full"
+    opened = read_trial(found, request.GET, with_steps=view == "full")
+    attempt, reading, compactions, verdicts = opened.attempt, opened.steps, opened.compactions, opened.verdicts
+    most = COUNTERPARTS_SEARCHED if found.success is False else COUNTERPARTS_SHOWN
+    others = find_counterparts(found, without=words_of(request).closed_trials(), most=most)
+    live = read_live_steps(attempt) if reading.trajectory is None else None
+    strip = None if as_json else open_strip(found.episode.run, found.episode, words_of(request), trial=found)
+    siblings, previous, following = ([], None, None) if strip else find_surroundings(found)
+    skills = build_skill_usages(opened.uses)
+    ending = write_ending(found, attempt, reading.decided.verdict)
+    decisions = list(found.decisions.select_related("episode__run", "after").order_by("number"))
+    shown_in = list(Decision.objects.filter(evidence__trial=found).select_related("episode__run").order_by("number"))
+    retrieved = list(found.retrieved.select_related("task").order_by("id")[:MAX_SIBLINGS])
 
-    slug: str
-    is_mounted: bool
-    kinds: tuple[str, ...]
-    first_step: int | None
-    uses: int
+    def twin() -> dict[str, object]:
+        return {
+            **FACTS.read(found),
+            "attempts": ATTEMPT.read_all(opened.attempts),
+            "attempt": attempt.number if attempt else None,
+            "verdicts": [
+                {**VERDICT.read(each.verdict), "dimensions": DIMENSION.read_all(each.dimensions)} for each in verdicts
+            ],
+            "skills": [{"skill": skill.slug, **encode(skill)} for skill in skills],
+            "trajectories": TRAJECTORY.read_all(opened.trajectories),
+            "trajectory": reading.trajectory,
+            "compactions": [{"kind": kind, **COMPACTION.read(one)} for kind, one in compactions.items()],
+            "decisions": DECISION.read_all(decisions),
+            "shown_in": SHOWN_IN.read_all(shown_in),
+            "retrieved": retrieved,
+            "ending": ending,
+            "deciding": list(_deciding_twin(reading)),
+            "steps": _steps_twin(reading.stored),
+            "steps_total": reading.window.total,
+            "previous": previous,
+            "following": following,
+            "next": _build_next(request, reading, view),
+            "live": [step for _, step in live.published] if live else None,
+            "compare_with": [_counterpart_twin(found, each) for each in others[:COUNTERPARTS_SHOWN]],
+        }
 
-    json_shape = JsonShape("mounted=is_mounted", "used=kinds", "first_step")
-
-    @property
-    def word(self) -> str:
-        return ", ".join(self.kinds) if self.kinds else "not read"
-
-
-@dataclass(frozen=True, slots=True)
-class LongText:
-    """A bounded piece of a longer text; `left_out`: characters."""
-
-    text: str
-    left_out: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """The family's trials in this episode, the one before this trial and the one after it."""
-
-    siblings: tuple[Trial, ...] = ()
-    previous: Trial | None = None
-    following: Trial | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Inspection:
-    """The page of one trial for one address."""
-
-    trial: Trial
-    ending: str
-    attempts: tuple[Attempt, ...]
-    attempt: Attempt | None
-    trajectories: tuple[Trajectory, ...]
-    trajectory: Trajectory | None
-    view: str
-    reading: StepReading
-    map: StepMap | None
-    compactions: Mapping[str, Compaction]
-    excerpt: EvidenceExcerpt | None
-    skills: tuple[SkillUsage, ...]
-    held: frozenset[str]  # skills of the library it was given: folders with a SKILL.md
-    verdicts: tuple[VerdictView, ...]
-    output: LongText | None
-    instruction: LongText | None
-    decisions: tuple[Decision, ...]
-    shown_in: tuple[Decision, ...]
-    retrieved: tuple[Trial, ...]
-    origin: Origin | None
-
-    @property
-    def shared_tokens(self) -> list[Trajectory]:
-        """Whose tokens the attempt's are, where there are sub-agents."""
-        known = [one for one in self.trajectories if (one.input_tokens, one.output_tokens) != (None, None)]
-        return known if len(known) > 1 else []
-
-    @property
-    def verdict(self) -> VerdictView | None:
-        return self.verdicts[0] if self.verdicts else None
-
-    @property
-    def window(self) -> StepWindow:
-        return self.reading.window
-
-    @property
-    def steps(self) -> tuple[StepCard, ...]:
-        return self.reading.cards
-
-    @property
-    def decided(self) -> DecidedVerdict:
-        return self.reading.decided
-
-    @property
-    def cut_switch(self) -> list[tuple[str, str, int]]:
-        """Return (kind, reader, steps with a part left out) of compactions that left anything out."""
-        counted = ((kind, READERS[kind], self._count_cut(kind)) for kind in self.reading.cuts.kinds if kind in READERS)
-        return [found for found in counted if found[2]]
-
-    def _count_cut(self, kind: str) -> int:
-        kept = self.reading.cuts.kinds[kind]
-        return self.compactions[kind].steps_total - len(kept.steps - kept.partial)
-
-    @property
-    def unknown(self) -> list[str]:
-        """Numbers that nobody recorded, in words. A part of a sum that is known counts as known; without a model there are
-        no tokens to record, and a session has no verdict."""
-        run = self.trial.episode.run
-        free = (_SPENT if run.works_without_model else set()) | (_JUDGED if run.is_of_sessions else set())
-        rows = [self.trial, *([self.attempt] if self.attempt and self.attempt.counts else [])]
-        return [
-            word
-            for word, names in _NUMBERS.items()
-            if word not in free and all(getattr(row, name, None) is None for row in rows for name in names)
-        ]
-
-    @property
-    def read(self) -> list[SkillUsage]:
-        return [skill for skill in self.skills if skill.kinds]
-
-
-def inspect_trial(trial: Trial, query: Mapping[str, str]) -> Inspection:
-    """Return the page for any query string; nonsense falls back to the defaults.
-
-    `trial` as `Trial.objects.for_detail` gives it. The number of queries is the same for every length.
-    """
-    attempts = list(trial.attempts.order_by("number"))
-    attempt = choose_attempt(attempts, query.get("attempt", ""))
-    trajectories = list_trajectories(attempt)
-    trajectory = choose_trajectory(trajectories, query.get("trajectory", ""))
-    uses = read_uses(attempt, MAX_SKILL_STEPS)
-    compactions = read_compactions(trajectory)
-    verdicts = read_verdicts(attempt)
-    view = query.get("view", "")
-    view = view if view in VIEWS else "full"
-    reading = read_trajectory(
-        trajectory,
-        uses=uses,
-        verdict=verdicts[0] if verdicts else None,
-        compactions=compactions,
-        query=query,
-        with_steps=view == "full",
-        others=trajectories,
-    )
-    decided = reading.decided.verdict
-    instruction = trial.task_revision.instruction_id if trial.task_revision else None
-    return Inspection(
-        trial=trial,
-        ending=say_ending(trial, attempt, decided),
-        attempts=tuple(attempts),
-        attempt=attempt,
-        trajectories=tuple(trajectories),
-        trajectory=trajectory,
-        view=view,
-        reading=reading,
-        map=reading.build_map(),
-        compactions=compactions,
-        excerpt=read_excerpts([compactions[view]])[0] if view in compactions else None,
-        skills=tuple(build_skill_usages(uses)),
-        held=_read_held(trial.snapshot_id),
-        verdicts=tuple([decided, *verdicts[1:]] if decided else verdicts),
+    known = [one for one in opened.trajectories if (one.input_tokens, one.output_tokens) != (None, None)]
+    held = read_skills_held({found.snapshot_id}).get(found.snapshot_id, ()) if found.snapshot_id else ()
+    this = {
+        "ending": ending,
+        "decisions": decisions,
+        "shown_in": shown_in,
+        "retrieved": retrieved,
+        "attempts": opened.attempts,
+        "attempt": attempt,
+        "trajectories": opened.trajectories,
+        "trajectory": reading.trajectory,
+        "shared_tokens": known if len(known) > 1 else [],  # whose tokens the attempt's are, where there are sub-agents
+        "view": view,
+        "reading": reading,
+        "window": reading.window,
+        "steps": reading.cards,
+        "decided": reading.decided,
+        "map": reading.build_map(),
+        "compactions": compactions,
+        "cut_switch": _count_cuts(opened),
+        "excerpt": read_excerpts([compactions[view]])[0] if view in compactions else None,
+        "skills": skills,
+        "read": [skill for skill in skills if skill.kinds],
+        "held": held,  # skills of the library it was given: folders with a SKILL.md
+        "verdicts": verdicts,
         # Its end: that is where a verifier says what it concluded.
-        output=_read_long(verdicts[0].verdict.output_id if verdicts else None, slice(-MAX_OUTPUT, None)),
-        instruction=_read_long(instruction, slice(MAX_INSTRUCTION)),
-        decisions=tuple(trial.decisions.select_related("episode__run", "after").order_by("number")),
-        shown_in=tuple(
-            Decision.objects.filter(evidence__trial=trial).select_related("episode__run").order_by("number")
-        ),
-        retrieved=tuple(trial.retrieved.select_related("task").order_by("id")[:MAX_SIBLINGS]),
-        origin=read_origins([attempt]).get(attempt.pk) if attempt else None,
-    )
+        "output": read_long(verdicts[0].verdict.output_id if verdicts else None, slice(-MAX_OUTPUT, None)),
+        "instruction": read_instruction(found),
+        "origin": read_origins([attempt]).get(attempt.pk) if attempt else None,
+        "unknown": _list_unknown(found, attempt),
+    }
+    context = {
+        "section": "trial",
+        "this": this,
+        "live": live,
+        "strip": strip,
+        "around": {"siblings": siblings, "previous": previous, "following": following},
+        "views": list(VIEW_WORDS.items()),
+        "counterparts": others[:COUNTERPARTS_SHOWN],
+        "passing": _choose_passing(found, others) if reading.trajectory else None,
+        "failure": None if as_json else _name_failure(found),
+        **_build_step_context(found, attempt, reading, commented=not (as_json or is_published(request))),
+    }
+    return render_page(request, "trials/trial.html", data=twin, context=context, as_json=as_json)
 
 
-def _read_held(snapshot: int | None) -> frozenset[str]:
-    """Slugs of the library that the trial was given; empty without one."""
-    return frozenset(read_skills_held({snapshot}).get(snapshot, ())) if snapshot else frozenset()
+@require_safe
+@of_trial
+def steps(request: HttpRequest, found: Trial) -> HttpResponse:
+    """Further steps for htmx: from `?first=` on, up to `?to=`, or around `?at=`. Anybody else is sent to the page."""
+    if not read_htmx(request):
+        query = request.GET.copy()
+        query["at"] = query.get("at") or query.get("first") or query.get("to") or "1"
+        return redirect(f"{found.get_absolute_url()}?{query.urlencode()}")
+    opened = read_trial(found, request.GET)
+    reading = opened.steps
+    context = {
+        "reading": reading,
+        "above": reading.window.above if "first" not in request.GET else None,
+        "below": reading.window.next if "to" not in request.GET else None,
+        **_build_step_context(found, opened.attempt if reading.trajectory else None, reading),
+    }
+    return render(request, "trials/_more_steps.html", context)
 
 
-def read_more_steps(trial: Trial, query: Mapping[str, str]) -> StepReading:
-    """The steps that `?first=`, `?to=` or `?at=` asks for, without the rest of the page."""
-    attempt = choose_attempt(list(trial.attempts.order_by("number")), query.get("attempt", ""))
-    trajectories = list_trajectories(attempt)
-    trajectory = choose_trajectory(trajectories, query.get("trajectory", ""))
-    verdicts = read_verdicts(attempt)
-    return read_trajectory(
-        trajectory,
-        uses=read_uses(attempt, MAX_SKILL_STEPS),
-        verdict=verdicts[0] if verdicts else None,
-        compactions=read_compactions(trajectory),
-        query=query,
-        others=trajectories,
-    )
+def _build_step_context(
+    trial: Trial, attempt: Attempt | None, reading: StepReading, *, commented: bool = True
+) -> dict[str, object]:
+    """What the templates of steps and of the outline need, on the page and in its pieces."""
+    trajectory = reading.trajectory
+    kept = read_kept_query(attempt, trajectory)
+    return {
+        "this_trial": trial,
+        "this_query": write_query(kept),
+        "this_hidden": kept,
+        "steps_at": reverse("trial-steps", args=[trial.public_id]),
+        "piece_at": f"{trial.get_absolute_url()}field/?trajectory={trajectory.public_id}" if trajectory else "",
+        "images_at": f"{trial.get_absolute_url()}image/" if trajectory else "",
+        "commented": count_step_comments(trial, trajectory) if reading.cards and commented else None,
+    }
 
 
-def list_trajectories(attempt: Attempt | None) -> list[Trajectory]:
-    return list(attempt.trajectories.filter(is_superseded=False).select_related("parent")) if attempt else []
+def read_kept_query(attempt: Attempt | None, trajectory: Trajectory | None) -> list[tuple[str, object]]:
+    """What a link inside the page must say besides its step: nothing while the counting attempt's main one is shown."""
+    kept: list[tuple[str, object]] = []
+    if attempt and not attempt.counts:
+        kept.append(("attempt", attempt.number))
+    if trajectory and trajectory.kind != "main":
+        kept.append(("trajectory", trajectory.public_id))
+    return kept
 
 
-def choose_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:
-    """The one asked for; else the counting one; else the latest."""
-    asked = (attempt for attempt in attempts if str(attempt.number) == number)
-    counting = (attempt for attempt in attempts if attempt.counts)
-    return next(asked, None) or next(counting, None) or (attempts[-1] if attempts else None)
+def write_query(kept: Sequence[tuple[str, object]]) -> str:
+    return "".join(f"&{name}={value}" for name, value in kept)
 
 
-def choose_trajectory(trajectories: Sequence[Trajectory], public_id: str) -> Trajectory | None:
-    """The one asked for; else the main one; else the first."""
-    return choose_row(trajectories, public_id, lambda one: one.kind == TrajectoryKind.MAIN)
+# --- what the page says besides ---------------------------------------------------------------------------------
 
 
-def build_skill_usages(uses: Sequence[SkillUse]) -> list[SkillUsage]:
-    """Skills that were used first, in the order of their first use; then those only mounted."""
-    by_slug: dict[str, list[SkillUse]] = defaultdict(list)
-    for use in uses:
-        by_slug[use.skill].append(use)
-    facts = []
-    for slug, found in by_slug.items():
-        used = [use for use in found if use.kind != UseKind.MOUNTED]
-        steps = [use.step for use in used if use.step is not None]
-        kinds = tuple(dict.fromkeys(use.kind for use in used))
-        mounted = any(use.kind == UseKind.MOUNTED for use in found)
-        facts.append(SkillUsage(visible(slug), mounted, kinds, min(steps, default=None), len(used)))
-    return sorted(facts, key=lambda fact: (not fact.kinds, fact.first_step or 0, fact.slug))
+def find_surroundings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | None]:
+    """Return the family's trials in this episode, the one before this trial and the one after it.
 
-
-def _read_long(blob: str | None, bounds: slice) -> LongText | None:
-    """Return the part of the text with this digest that is within the bounds."""
-    if blob is None:
-        return None
-    text = Blob.objects.read_text(blob)
-    shown = text[bounds]
-    return LongText(visible(shown), len(text) - len(shown))
-
-
-def find_surroundings(trial: Trial) -> Surroundings:
-    """Without a family, neighbours follow the order of recording."""
+    Without a family, neighbours follow the order of recording."""
     same = Trial.objects.filter(episode=trial.episode_id).select_related("task")
     if trial.task.family_id is None:
         before, after = same.filter(pk__lt=trial.pk).order_by("-pk"), same.filter(pk__gt=trial.pk).order_by("pk")
-        return Surroundings((), before.first(), after.first())
+        return [], before.first(), after.first()
     found = list(same.filter(task__family=trial.task.family_id).order_by("id")[:500])
     found.sort(key=lambda other: (_PHASES.get(other.phase, 9), other.task.ordinal, other.sample, other.pk))
     if trial not in found:
-        return Surroundings()
-    place = found.index(trial)
-    start = max(0, min(place - MAX_SIBLINGS // 2, len(found) - MAX_SIBLINGS))
-    return Surroundings(tuple(found[start : start + MAX_SIBLINGS]), *find_neighbours(found, trial))
+        return [], None, None
+    start = max(0, min(found.index(trial) - MAX_SIBLINGS // 2, len(found) - MAX_SIBLINGS))
+    return found[start : start + MAX_SIBLINGS], *find_neighbours(found, trial)
+
+
+def _list_unknown(trial: Trial, attempt: Attempt | None) -> list[str]:
+    """Numbers that nobody recorded, in words. A part of a sum that is known counts as known; without a model there are
+    no tokens to record, and a session has no verdict."""
+    run = trial.episode.run
+    free = (_SPENT if run.works_without_model else set()) | (_JUDGED if run.is_of_sessions else set())
+    rows = [trial, *([attempt] if attempt and attempt.counts else [])]
+    return [
+        word
+        for word, names in _NUMBERS.items()
+        if word not in free and all(getattr(row, name, None) is None for row in rows for name in names)
+    ]
+
+
+def _count_cuts(opened: TrialReading) -> list[tuple[str, str, int]]:
+    """Return (kind, reader, steps with a part left out) of compactions that left anything out."""
+    counted = (
+        (kind, READERS[kind], opened.compactions[kind].steps_total - len(kept.steps - kept.partial))
+        for kind, kept in opened.steps.cuts.kinds.items()
+        if kind in READERS
+    )
+    return [found for found in counted if found[2]]
+
+
+def _name_failure(found: Trial) -> dict[str, str] | None:
+    """Its class as the tables of failures name it, with its meaning and the address of the others of its experiment."""
+    if not (key := read_class(found)):
+        return None
+    title, meaning = WORDS[key]
+    query = urlencode({"experiment": found.episode.run.experiment.public_id, "class": key})
+    return {"title": title, "meaning": meaning, "url": f"{reverse('compare-failures')}?{query}#trials"}
+
+
+def _choose_passing(trial: Trial, others: Sequence[Counterpart]) -> Counterpart | None:
+    """Return the closest passed trial of the same task for a failed one. Trials of probes are left out unless this is one:
+    a library edited for a test does not show how a learning run could have passed."""
+    if trial.success is not False:
+        return None
+    with_probes = trial.episode.run.is_probe
+    passed = (each for each in others if each.trial.status == Trial.Status.PASSED)
+    return next((each for each in passed if with_probes or not each.trial.episode.run.is_probe), None)
+
+
+# --- the twin ---------------------------------------------------------------------------------------------------
+
+
+def _counterpart_twin(found: Trial, each: Counterpart) -> dict[str, object]:
+    url = PageLink("compare-pair-json", found.public_id, each.trial.public_id)
+    return {"id": each.trial, "why": each.why, "status": each.trial.status, "url": url}
+
+
+def _steps_twin(stored: Sequence[StoredStep]) -> list[dict[str, object]]:
+    """Every field with its length; a text over its share of the page is cut, as `length` shows."""
+    texts = [(found, list(fields(found.step))) for found in stored]
+    limit = min(JSON_CHARS, JSON_PAGE_CHARS // max(sum(len(named) for _, named in texts), 1))
+    return [
+        {
+            **STEP.read(found.step),
+            "fields": [
+                {"name": name, "text": text[:limit], "length": found.long.get(name, len(text))} for name, text in named
+            ],
+        }
+        for found, named in texts
+    ]
+
+
+def _deciding_twin(reading: StepReading) -> Iterator[dict[str, object]]:
+    """Of every check the steps that most likely decided it, by rule."""
+    verdict = reading.decided.verdict
+    for group in verdict.groups if verdict else ():
+        for check in (*group.open, *group.good):
+            for one in check.decided:
+                yield {"check": check.name, "step": one.step, "rule": one.rule, "about": one.about, "words": one.words}
+
+
+def _library_link(decision: Decision) -> PageLink:
+    episode = decision.episode
+    return PageLink("library-json", episode.run.public_id, episode=episode.public_id, decision=decision.number)
+
+
+def _build_next(request: HttpRequest, reading: StepReading, view: str) -> str | None:
+    if reading.window.next is None or view != "full":
+        return None
+    query = request.GET.copy()
+    for name in ("step", "at", "to", "next", "after"):
+        query.pop(name, None)
+    query["first"] = str(reading.window.next)
+    return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
+
+
+TASK = JsonShape("key", "title", "role?")
+RUN = JsonShape("id=public_id", "condition", "scripted", link_to("run-json"))
+ATTEMPT = JsonShape(
+    *("id=public_id", "number", "status", "counts", "started_at", "finished_at", "input_tokens", "output_tokens"),
+    *("cost_usd", "estimated_usd", "price_table?", *BOUND_OF.values(), "queued_seconds", "exception_type", "lineage"),
+    ("exception_message", lambda attempt: attempt.exception_message[:JSON_CHARS]),
+)
+CHECK = JsonShape("group", "name", "status", "message")
+DIMENSION = JsonShape("name", "score", "max_score", "weight")
+VERDICT = JsonShape(
+    *("source", "primary=is_primary", "success", "reward", "outcome", "process", "overall", "rewards", "notes"),
+    ("checks", lambda verdict: CHECK.read_all(verdict.checks.all())),
+)
+TRAJECTORY = JsonShape(
+    *("id=public_id", "name", "kind", "source_format", "digest", "steps=steps_total", "copied_steps", "parent"),
+    *("input_tokens", "output_tokens"),
+    ("tool_call_id", lambda one: one.extra.get("tool_call_id")),
+    ("provider_delay", lambda one: one.extra.get("provider_delay") if one.provider_delay else None),
+    ("events_without_step", lambda one: one.extra.get("facts", {}).get("events_without_step", {})),
+    ("not_sent", lambda one: one.extra.get("not_sent", [])),
+)
+STEP = JsonShape(
+    *("number", "source", "time=timestamp", "model"),
+    ("error", lambda step: any(observation.is_error for observation in step.observations)),
+    *("input_tokens=usage.input_tokens", "output_tokens=usage.output_tokens"),
+)
+COMPACTION = JsonShape("version", "tokens", "kept=steps_kept", "of=steps_total")
+DECISION = JsonShape("number", "status", ("url", _library_link))
+SHOWN_IN = JsonShape("number", ("url", _library_link))
+FACTS = JsonShape(
+    *("id=public_id", "status", ("task", lambda trial: TASK.read(trial.task)), "family=task.family.key", "phase"),
+    *("sample", "experiment=episode.run.experiment", ("run", lambda trial: RUN.read(trial.episode.run)), "episode"),
+    *("library_digest=snapshot.digest", "success", "reward", "outcome", "process", "overall", "checks_passed"),
+    *("checks_total", "turns", "input_tokens", "cached_tokens", "output_tokens", "input_at_least?", "estimated_usd"),
+    *("output_at_least?", "cost_usd", "duration_seconds", "exception_type", "skills_mounted", "skills_read"),
+    "finished_at",
+)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
-from itertools import zip_longest
+from itertools import accumulate, pairwise, zip_longest
+from typing import NamedTuple
 
 from benchapp.record.textual_change import MAX_LINES, compare_lines, is_binary, split_endless_lines
 from inspector.web.text.folding import LINE_CHARS, LINE_HEAD, LINE_TAIL
@@ -83,8 +84,7 @@ class DiffRow:
         return "".join(piece.text for piece in self.pieces)
 
 
-@dataclass(frozen=True, slots=True)
-class RowPair:
+class RowPair(NamedTuple):
     """A row of the split view; None where a side has no line."""
 
     left: DiffRow | None
@@ -125,11 +125,10 @@ class FileDiff:
         return sum(len(block.rows) for block in self.blocks)
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
     text: str
-    pieces: Line
-    has_newline: bool = True
+    pieces: tuple[LinePiece, ...]
+    note: str = ""
 
 
 def diff_file(
@@ -179,7 +178,8 @@ def draw_source_rows(path: str, content: bytes) -> tuple[DiffRow, ...]:
     if _explain_not_compared(b"", content):
         return ()
     return tuple(
-        _make_row(LineSign.SAME, None, number, line) for number, line in enumerate(_draw_lines(content, path), 1)
+        DiffRow(LineSign.SAME, None, number, line.pieces, line.note)
+        for number, line in enumerate(_draw_lines(content, path), 1)
     )
 
 
@@ -214,16 +214,18 @@ def _draw_lines(content: bytes, path: str) -> list[_Line]:
     shown = [visible(line if len(line) <= LINE_CHARS else line[:LINE_HEAD]) for line in raw]
     colours = highlight("\n".join(shown), path) or [(("", line),) for line in shown]
     lines = [
-        _Line(line, colour if len(line) <= LINE_CHARS else (*colour, *_fold_rest(line)))
+        _Line(line, tuple(LinePiece(text, kind) for kind, text in (*colour, *_fold_rest(line))))
         for line, colour in zip(raw, colours, strict=True)
     ]
     if not ends_well:
-        lines[-1] = replace(lines[-1], has_newline=False)
+        lines[-1] = lines[-1]._replace(note=NO_NEWLINE)
     return lines
 
 
 def _fold_rest(line: str) -> Line:
     """What follows the beginning of a long line: its middle to open, as far as a page holds it, and its end."""
+    if len(line) <= LINE_CHARS:
+        return ()
     middle = line[LINE_HEAD:-LINE_TAIL]
     kept = middle[: MAX_SHOWN_CHARS - LINE_HEAD - LINE_TAIL]
     left = len(middle) - len(kept)
@@ -240,33 +242,20 @@ def _compare_files(before: bytes, after: bytes, path: str) -> list[DiffRow]:
     work_left = MAX_WORD_WORK
     for tag, old_start, old_end, new_start, new_end in codes:
         if tag == "equal":
-            rows += (
-                _make_row(LineSign.SAME, old_start + index + 1, new_start + index + 1, line)
-                for index, line in enumerate(new[new_start:new_end])
-            )
+            for index, line in enumerate(new[new_start:new_end], start=1):
+                rows.append(DiffRow(LineSign.SAME, old_start + index, new_start + index, line.pieces, line.note))
             continue
         gone, come = old[old_start:old_end], new[new_start:new_end]
         work = _count_word_work(gone, come)
         if len(gone) == len(come) and work <= work_left:
             work_left -= work
-            left, right = _mark_words(gone, come)
-        else:
-            left, right = [_draw_plain(line) for line in gone], [_draw_plain(line) for line in come]
-        rows += (_make_row(LineSign.DEL, old_start + i + 1, None, line, left[i]) for i, line in enumerate(gone))
-        rows += (_make_row(LineSign.ADD, None, new_start + i + 1, line, right[i]) for i, line in enumerate(come))
+            pairs = [_mark_words(before, after) for before, after in zip(gone, come, strict=True)]
+            gone, come = [before for before, _ in pairs], [after for _, after in pairs]
+        for index, line in enumerate(gone, start=old_start + 1):
+            rows.append(DiffRow(LineSign.DEL, index, None, line.pieces, line.note))
+        for index, line in enumerate(come, start=new_start + 1):
+            rows.append(DiffRow(LineSign.ADD, None, index, line.pieces, line.note))
     return rows
-
-
-def _make_row(
-    sign: LineSign, old: int | None, new: int | None, line: _Line, pieces: tuple[LinePiece, ...] | None = None
-) -> DiffRow:
-    return DiffRow(
-        sign, old, new, _draw_plain(line) if pieces is None else pieces, "" if line.has_newline else NO_NEWLINE
-    )
-
-
-def _draw_plain(line: _Line) -> tuple[LinePiece, ...]:
-    return tuple(LinePiece(text, kind) for kind, text in line.pieces)
 
 
 # --- words ------------------------------------------------------------------------------------------------------
@@ -281,20 +270,11 @@ def _count_word_work(gone: Sequence[_Line], come: Sequence[_Line]) -> int:
     )
 
 
-def _mark_words(
-    gone: Sequence[_Line], come: Sequence[_Line]
-) -> tuple[list[tuple[LinePiece, ...]], list[tuple[LinePiece, ...]]]:
-    """Both runs with changed words marked, paired line by line."""
-    left, right = [], []
-    for before, after in zip(gone, come, strict=True):
-        old_marks, new_marks = _compare_words(_join_text(before), _join_text(after))
-        left.append(_mark_spans(before, old_marks))
-        right.append(_mark_spans(after, new_marks))
-    return left, right
-
-
-def _join_text(line: _Line) -> str:
-    return "".join(text for _, text in line.pieces)
+def _mark_words(before: _Line, after: _Line) -> tuple[_Line, _Line]:
+    """Both lines with their changed words marked."""
+    old, new = ("".join(piece.text for piece in line.pieces) for line in (before, after))
+    old_marks, new_marks = _compare_words(old, new)
+    return _mark_spans(before, old_marks), _mark_spans(after, new_marks)
 
 
 _Spans = list[tuple[int, int]]
@@ -310,19 +290,12 @@ def _compare_words(old: str, new: str) -> tuple[_Spans, _Spans]:
         return [], []
     old_spans: _Spans = []
     new_spans: _Spans = []
-    old_at, new_at = _find_word_starts(old_words), _find_word_starts(new_words)
+    old_at, new_at = ([0, *accumulate(map(len, words))] for words in (old_words, new_words))
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag != "equal":
             old_spans += [(old_at[i1], old_at[i2])] if i2 > i1 else []
             new_spans += [(new_at[j1], new_at[j2])] if j2 > j1 else []
     return _join_spans(old_spans, old), _join_spans(new_spans, new)
-
-
-def _find_word_starts(words: list[str]) -> list[int]:
-    starts = [0]
-    for word in words:
-        starts.append(starts[-1] + len(word))
-    return starts
 
 
 def _join_spans(spans: _Spans, text: str) -> _Spans:
@@ -336,17 +309,18 @@ def _join_spans(spans: _Spans, text: str) -> _Spans:
     return joined
 
 
-def _mark_spans(line: _Line, spans: _Spans) -> tuple[LinePiece, ...]:
-    """The line's coloured pieces, cut at the borders of the marks."""
+def _mark_spans(line: _Line, spans: _Spans) -> _Line:
+    """The line with its coloured pieces cut at the borders of the marks."""
     borders = {border for span in spans for border in span}
     pieces, at = [], 0
-    for kind, text in line.pieces:
-        cuts = sorted({at, at + len(text), *(border for border in borders if at < border < at + len(text))})
-        for start, end in zip(cuts, cuts[1:], strict=False):
+    for piece in line.pieces:
+        stop = at + len(piece.text)
+        cuts = sorted({at, stop, *(border for border in borders if at < border < stop)})
+        for start, end in pairwise(cuts):
             is_marked = any(first <= start and end <= last for first, last in spans)
-            pieces.append(LinePiece(text[start - at : end - at], kind, is_marked))
-        at += len(text)
-    return tuple(pieces)
+            pieces.append(LinePiece(piece.text[start - at : end - at], piece.kind, is_marked))
+        at = stop
+    return line._replace(pieces=tuple(pieces))
 
 
 # --- blocks -----------------------------------------------------------------------------------------------------

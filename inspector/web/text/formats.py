@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from django.utils.html import format_html
@@ -14,6 +14,7 @@ from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_count, render_duration, render_number, render_signed, render_usd
 from benchapp.stats.metrics.spending import Spending
 
+MAX_STEP = 200  # characters of a step in a line
 V = TypeVar("V")
 UNKNOWN = SafeString('<span class="unknown">unknown</span>')
 
@@ -123,3 +124,17 @@ def headline(text: str) -> str:
 def status_word(status: str) -> str:
     """How pages call a state: those that need more than their own word."""
     return "no verdict" if status == "unscored" else status
+
+
+def in_a_line(step: Mapping[str, object] | None) -> str:
+    """`step` as live.latest_of gives it, an ATIF step: "step 6 · shell · python merge.py ..."; "" without a step."""
+    if step is None:
+        return ""
+    calls = step.get("tool_calls")
+    call = calls[0] if isinstance(calls, list) and calls and isinstance(calls[0], dict) else {}
+    arguments = call.get("arguments")
+    texts = list(arguments.values()) if isinstance(arguments, dict) else []
+    said = next((text for text in [*texts, step.get("message")] if isinstance(text, str) and text.strip()), "")
+    place = f"step {step.get('step_id', '?')}"
+    parts = [place, call.get("function_name") or "", " ".join(said.split())[:MAX_STEP]]
+    return " · ".join(part for part in parts if part)

@@ -8,7 +8,11 @@ hostile sources.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 import nh3
+from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
@@ -105,3 +109,12 @@ def _bound_links(tokens: list[Token], left: int) -> None:
             left -= sum(len(escapeHtml(str(value))) for value in token.attrs.values())
         if left < 0:
             token.attrs = {}
+
+
+def render_markdown_file(template: str, context: Mapping[str, object]) -> str:
+    """Render a template as a Markdown file. Text from outside cannot become HTML there: of what is escaped only "<" and ">"
+    stay so, since other characters are harmless and easier to read as they are."""
+    text: str = render_to_string(template, dict(context))
+    for escaped, plain in (("&#x27;", "'"), ("&quot;", '"'), ("&amp;", "&")):
+        text = text.replace(escaped, plain)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchapp.record.json_shape import JsonShape
 from inspector.web.responses import link_to
-from inspector.web.text.live_step import in_a_line
+from inspector.web.text.formats import in_a_line
 
 RUN_HEAD = JsonShape("id=public_id", "condition", "scripted")
 

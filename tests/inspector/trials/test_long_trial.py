@@ -9,7 +9,7 @@ import pytest
 
 from benchapp.analysis.deciding import reading_steps
 from benchapp.models import Blob, TaskRevision, Trial
-from inspector.pages.trials import step_map
+from inspector.reader import outline
 from runner.base.types import Check, CheckGroup, CheckStatus, Observation, Source, Step, ToolCall
 from tests.inspector.trials.test_trial import numbers, page, walk
 from tests.queries import assert_queries_flat, count_queries
@@ -186,7 +186,7 @@ def test_it_reads_only_the_chunks_of_its_window(client):
 
 
 def test_a_heading_joins_neighbours_where_there_are_more_chunks_than_a_browser_should_hold(client, monkeypatch):
-    monkeypatch.setattr(step_map, "MAX_HEADINGS", 2)
+    monkeypatch.setattr(outline, "MAX_HEADINGS", 2)
     trial = make_trial()
     trajectory = record_steps(trial.counting_attempt(), walk(3_500, errors=(2_900,)))
     chunks = list(trajectory.chunks.order_by("first_step").values_list("first_step", flat=True))

@@ -11,6 +11,7 @@ from benchapp.analysis.deciding import reading_steps
 from benchapp.models import SkillUse, Trial
 from inspector.evolution import strip
 from inspector.pages.trials.pair import APART, FOLDED_LINES, UNITS
+from inspector.pages.trials.pair_view import draw_curves
 from inspector.web.access import local_user
 from runner.base.types import Observation, Source, Step, ToolCall, Usage
 from tests.queries import assert_queries_flat, count_queries
@@ -148,6 +149,14 @@ def test_it_draws_tokens_summed_by_step(client, pair):
     text = page(client, pair)
     assert text.count("<polyline") == 2
     assert "reported by 4 of 5 steps" in text
+
+
+def test_a_step_that_tells_its_input_alone_makes_the_sum_a_lower_bound() -> None:
+    curves = draw_curves(((10, 1), (20, None)), ((10, 1), (None, None)), (None, None))
+    assert [(side["total"], side["is_partial"], side["known"]) for side in (curves["left"], curves["right"])] == [
+        (31, True, 2),
+        (11, False, 1),
+    ]
 
 
 def test_tokens_that_no_step_tells_are_unknown_and_not_none(client):

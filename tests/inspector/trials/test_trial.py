@@ -11,9 +11,9 @@ from django.urls import reverse
 from benchapp.analysis.deciding.named_values import read_named_values
 from benchapp.models import Blob, SkillUse, TaskRevision, Trial
 from benchapp.record.trajectory_store import StoredStep
-from inspector.pages.trials.step_cards import draw_cards
-from inspector.pages.trials.verdict import CheckLine
-from inspector.web.text.drawn_steps import draw_steps
+from inspector.reader.cards import draw_cards
+from inspector.reader.steps import draw_steps
+from inspector.reader.verdict import CheckLine
 from runner.base.types import Check, CheckGroup, CheckStatus, Dimension, Observation, Source, Step, ToolCall, Verdict
 from tests.worlds.factories import (
     START,
@@ -526,7 +526,7 @@ def act(number: int, call: ToolCall, **fields: object) -> Step:
 def test_a_call_is_named_by_its_tool_and_its_main_argument(name, arguments, title, rest):
     step = act(1, ToolCall("c", name, arguments))
     stored = [StoredStep(step, {})]
-    (card,) = draw_cards(draw_steps(stored, skills={}, kept={}), stored)
+    (card,) = draw_cards(draw_steps(stored, skills={}), stored)
     assert card.call.field.label == name
     assert (card.call.title.part.raw if card.call.title else "") == title
     assert "".join(part.part.raw for part in card.call.parts) == rest

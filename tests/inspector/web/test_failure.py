@@ -6,7 +6,7 @@ import pytest
 from django.db import OperationalError
 from django.test import Client, RequestFactory
 
-from inspector.web.failure_page import broken
+from inspector.web.health import broken
 
 
 @pytest.mark.django_db

@@ -11,7 +11,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from inspector.web.key_map import KEYS, describe_keys
+from inspector.web.navigation import KEYS, describe_keys
 from tests.pages import PAGES, address, make_world
 
 _BOUND = re.compile(r'data-key="([^"{]+)"')
@@ -82,4 +82,4 @@ def test_no_key_of_a_page_waits_for_the_second_key_of_another() -> None:
     ],
 )
 def test_words_of_keys_come_from_the_map(keys: str, noun: str, words: str) -> None:
-    assert describe_keys(keys.split(), noun)[1].words == words
+    assert describe_keys(keys.split(), noun) == words

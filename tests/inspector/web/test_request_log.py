@@ -12,7 +12,7 @@ from benchapp.deploy.log_format import JsonLine, Line
 from benchapp.record import log_context
 from tests.worlds.factories import make_user
 
-LOGGER = "inspector.web.request_log"
+LOGGER = "inspector.web.middleware"
 
 
 @pytest.fixture

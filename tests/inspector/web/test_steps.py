@@ -1,11 +1,11 @@
-"""inspector.web.text.drawn_steps: every field of every step stands on its page, long ones folded inside."""
+"""inspector.reader.steps: every field of every step stands on its page, long ones folded inside."""
 
 from __future__ import annotations
 
 import pytest
 
 from benchapp.record.trajectory_store import StoredStep
-from inspector.web.text.drawn_steps import PAGE_CHARS, FieldView, draw_steps, fit_one_page
+from inspector.reader.steps import PAGE_CHARS, FieldView, draw_steps, fit_one_page
 from runner.base.types import Observation, Source, Step, ToolCall, Usage
 
 
@@ -14,7 +14,7 @@ def agent(number: int = 1, **fields: object) -> StoredStep:
 
 
 def draw(*stored: StoredStep, **options: object):
-    return draw_steps(stored, **{"skills": {}, "kept": {}, **options})  # type: ignore[arg-type]
+    return draw_steps(stored, **{"skills": {}, **options})  # type: ignore[arg-type]
 
 
 def shown(field: FieldView) -> str:

@@ -25,8 +25,8 @@ from inspector.pages.review.exhibits.exhibited_library import (
 )
 from inspector.pages.review.exhibits.exhibited_trial import TrialExhibit, exhibit_trial
 from inspector.pages.review.exhibits.giveaways import list_cues
+from inspector.reader.steps import FieldView
 from inspector.web.responses import PathLink
-from inspector.web.text.drawn_steps import FieldView
 from inspector.web.text.visible import visible
 
 MAX_TEXT = 20_000  # characters of one text that the page cuts as well

@@ -24,9 +24,9 @@ from inspector.pages.library.changes import (
 from inspector.pages.library.rail import read_evidence
 from inspector.pages.review.exhibits.giveaways import masks_of_episode
 from inspector.pages.review.exhibits.masking import Mask
-from inspector.pages.trials.verdict import VerdictView, read_verdicts
+from inspector.reader.compactions import EvidenceExcerpt
+from inspector.reader.verdict import VerdictView, read_verdicts
 from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
-from inspector.web.text.excerpt import EvidenceExcerpt
 from inspector.web.text.visible import visible
 from runner.base.types import DecisionStatus
 

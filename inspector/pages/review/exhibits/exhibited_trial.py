@@ -16,13 +16,10 @@ from benchapp.review.blinding import Hidden
 from benchapp.review.coding.anchors import ItemEvidence
 from inspector.pages.review.exhibits.giveaways import Masks, masks_of_trial
 from inspector.pages.review.exhibits.masking import HIDDEN, Mask, ShownText
-from inspector.pages.trials.decided_checks import decide_checks
-from inspector.pages.trials.outline import Outline, read_chunk_summaries, read_outline_around
-from inspector.pages.trials.step_cards import Facts, StepCard, draw_cards, fold_empty
-from inspector.pages.trials.step_window import StepWindow, parse_window
-from inspector.pages.trials.trial import MAX_INSTRUCTION, MAX_OUTPUT, LongText
-from inspector.pages.trials.verdict import CheckLine, VerdictView, read_verdicts
-from inspector.web.text.drawn_steps import (
+from inspector.reader.cards import Facts, StepCard, draw_cards, fold_empty
+from inspector.reader.outline import draw_strip, read_chunk_summaries
+from inspector.reader.reading import MAX_INSTRUCTION, MAX_OUTPUT, LongText, StepWindow, parse_window
+from inspector.reader.steps import (
     MAX_LABEL,
     StepText,
     StepView,
@@ -33,6 +30,7 @@ from inspector.web.text.drawn_steps import (
     name_result,
     reading_order,
 )
+from inspector.reader.verdict import CheckLine, VerdictView, decide_checks, read_verdicts
 from inspector.web.text.markdown import render_markdown
 from inspector.web.text.visible import one_line, visible
 from runner.base.types import Source, Step, TrajectoryKind
@@ -69,7 +67,7 @@ class TrialExhibit:
     index: int  # of the trajectory shown
     window: StepWindow
     steps: list[StepCard]
-    outline: Outline | None
+    outline: dict[str, object] | None
     verdicts: list[VerdictView]
     output: LongText | None
     exception: str  # its kind, "" where there was none
@@ -101,7 +99,7 @@ def exhibit_trial(item: QueueItem, trial: Trial, hidden: Hidden, query: Mapping[
     uses = _list_uses(attempt)
     page = _read_steps(trial, trajectory, window, masks, uses)
     skills = {} if hidden.conditions else list_uses_by_step(uses, trajectory)
-    drawn = fit_one_page(draw_steps(page.stored, skills=skills, kept={}, texts_of=page.texts), window.step)
+    drawn = fit_one_page(draw_steps(page.stored, skills=skills, texts_of=page.texts), window.step)
     window = window.of(drawn)
     verdicts = _read_verdicts(attempt, trajectory, hidden, mask)
     instruction, output = None, None
@@ -127,7 +125,7 @@ def exhibit_trial(item: QueueItem, trial: Trial, hidden: Hidden, query: Mapping[
         index=index,
         window=window,
         steps=_draw_cards(page, drawn, hidden),
-        outline=_read_outline(trajectory, window, skills, hidden) if trajectory else None,
+        outline=draw_strip(trajectory, window.first, window.count, skills) if trajectory else None,
         verdicts=verdicts,
         output=output,
         exception=mask.text(attempt.exception_type) if attempt else "",
@@ -185,16 +183,6 @@ def _draw_cards(page: Steps, drawn: Sequence[StepView], hidden: Hidden) -> list[
             step.number: StepKind.MESSAGE for step in drawn if any(one.kind == HIDDEN_KIND for one in step.fields)
         }
     return draw_cards(drawn, page.stored, Facts(mask=HIDDEN, hides_size=hidden.facts, kinds=kinds))
-
-
-def _read_outline(trajectory: Trajectory, window: StepWindow, skills: Mapping[int, object], hidden: Hidden) -> Outline:
-    """While something is hidden a row keeps its number, who spoke and whether it failed: its text was cut before
-    anything could be masked in it, and its tool may be the one that opens skills."""
-    found = read_outline_around(trajectory, window.first, window.count, skills)
-    if not hidden.facts:
-        return found
-    rows = tuple(replace(row, tool="", text="", has_skill=False) for row in found.rows)
-    return replace(found, rows=rows, tools=(), tools_left_out=0)
 
 
 def _read_verdicts(

@@ -1,15 +1,19 @@
-"""Health of this process: `/healthz` and `/readyz`, for machines that watch it.
+"""Answers about this process: `/healthz` and `/readyz` for machines that watch it, and the page for errors of the server.
 
-Open without login, so they reveal as little as possible.
+The first two are open without login, so they reveal as little as possible.
 """
 
 from __future__ import annotations
 
-from django.http import HttpRequest, JsonResponse
+import sys
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from benchapp.deploy.readiness import checks
+from benchapp.record.machine_failures import describe_failure
 from inspector.web.access import open_to_all
 
 
@@ -33,3 +37,12 @@ def readyz(request: HttpRequest) -> JsonResponse:
         "checks": {check.name: "ok" if check.is_met else check.missing for check in found},
     }
     return JsonResponse(said, status=200 if ready else 503)
+
+
+def broken(request: HttpRequest) -> HttpResponse:
+    """Answers 503 where the disk or the database failed, else 500. No request's data is read: that may be what failed."""
+    error = sys.exc_info()[1]
+    told = describe_failure(error) if error else ""
+    if isinstance(error, OSError):
+        told = told.rpartition(": ")[2]  # paths of the server are nothing for a page
+    return render(None, "500.html", {"told": told}, status=503 if told else 500)

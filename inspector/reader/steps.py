@@ -11,7 +11,6 @@ from itertools import pairwise
 
 from benchapp.models import SkillUse, Trajectory
 from benchapp.record.trajectory_store import StoredStep
-from inspector.web.text.excerpt import KeptStep
 from inspector.web.text.folding import DECIDING_LINES, WHOLE_LINES, FoldedPart, fold
 from inspector.web.text.visible import visible
 from runner.base.types import Observation, Step
@@ -43,7 +42,7 @@ class FieldView:
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """`skills`: (slug, how it was used). `kept`: what the compaction took of it, None where it took nothing."""
+    """`skills`: (slug, how it was used)."""
 
     number: int
     source: str
@@ -57,7 +56,6 @@ class StepView:
     skills: tuple[tuple[str, str], ...]
     failed_tries: tuple[str, ...]  # why its model had to be asked again
     fields: tuple[FieldView, ...]
-    kept: KeptStep | None
     compacted: str = ""  # of a compaction, the tokens before and after it in words
 
     @property
@@ -84,23 +82,35 @@ def draw_steps(
     stored: Sequence[StoredStep],
     *,
     skills: Mapping[int, Sequence[tuple[str, str]]],
-    kept: Mapping[int, KeptStep],
     texts_of: Callable[[StoredStep], list[StepText]] | None = None,
     values: Mapping[int, Collection[str]] | None = None,
 ) -> list[StepView]:
-    """`skills` and `kept` by step number; `texts_of` says what there is to read in a step, where that is not simply
+    """`skills` by step number; `texts_of` says what there is to read in a step, where that is not simply
     its fields. `values` by step number: what stays in sight in its results, because a check names it.
     What such a step wrote is not folded."""
     named = values or {}
-    return [
-        _draw_step(
-            found.step,
-            [_fold_text(text, named.get(found.step.number)) for text in (texts_of or _read_texts)(found)],
-            skills.get(found.step.number, ()),
-            kept.get(found.step.number),
+    views = []
+    for found in stored:
+        step, usage, extra = found.step, found.step.usage, found.step.extra or {}
+        texts = (texts_of or _read_texts)(found)
+        views.append(
+            StepView(
+                number=step.number,
+                source=step.source.value,
+                model=visible((step.model or "")[:MAX_LABEL]),
+                time=visible((step.timestamp or "")[:MAX_LABEL]),
+                input_tokens=usage.input_tokens if usage else None,
+                cached_tokens=usage.cached_tokens if usage else None,
+                output_tokens=usage.output_tokens if usage else None,
+                is_error=any(observation.is_error for observation in step.observations),
+                is_copied=step.is_copied_context,
+                skills=tuple(skills.get(step.number, ())),
+                failed_tries=tuple(read_reasons(extra.get("failed_tries"))),
+                fields=tuple(_fold_text(text, named.get(step.number)) for text in texts),
+                compacted=_write_compaction(extra.get("compaction")),
+            )
         )
-        for found in stored
-    ]
+    return views
 
 
 def list_uses_by_step(uses: Iterable[SkillUse], trajectory: Trajectory | None) -> dict[int, list[tuple[str, str]]]:
@@ -133,32 +143,10 @@ def _fit_page(steps: Sequence[StepView]) -> list[StepView]:
     return fitting
 
 
-def _draw_step(
-    step: Step, drawn: list[FieldView], skills: Sequence[tuple[str, str]], kept: KeptStep | None
-) -> StepView:
-    usage = step.usage
-    return StepView(
-        number=step.number,
-        source=step.source.value,
-        model=visible((step.model or "")[:MAX_LABEL]),
-        time=visible((step.timestamp or "")[:MAX_LABEL]),
-        input_tokens=usage.input_tokens if usage else None,
-        cached_tokens=usage.cached_tokens if usage else None,
-        output_tokens=usage.output_tokens if usage else None,
-        is_error=any(observation.is_error for observation in step.observations),
-        is_copied=step.is_copied_context,
-        skills=tuple(skills),
-        failed_tries=tuple(read_reasons((step.extra or {}).get("failed_tries"))),
-        fields=tuple(drawn),
-        kept=kept,
-        compacted=write_compaction((step.extra or {}).get("compaction")),
-    )
-
-
-def write_compaction(told: object) -> str:
-    if not isinstance(told, Mapping):
+def _write_compaction(reported: object) -> str:
+    if not isinstance(reported, Mapping):
         return ""
-    counts = [(told.get(f"tokens_{when}"), when) for when in ("before", "after")]
+    counts = [(reported.get(f"tokens_{when}"), when) for when in ("before", "after")]
     known = [f"{count:,} {when}" for count, when in counts if isinstance(count, int)]
     return f"tokens: {', '.join(known)}" if known else "tokens not reported"
 

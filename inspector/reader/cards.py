@@ -1,5 +1,5 @@
 """Steps as cards, for every page that shows steps: acts with their results, messages, reasoning, what is folded, coloured,
-cut and masked.
+cut and masked. Commands and code are coloured by their language, and values that a check names are marked.
 
 Pure. Places are characters of a field's canonical text, or of the text as a reviewer sees it, so that colours, matched
 values, cuts and marks meet in one text.
@@ -8,7 +8,7 @@ values, cuts and marks meet in one text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -16,18 +16,25 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from benchapp.analysis.deciding.deciding_steps import DecidingStep
-from benchapp.analysis.deciding.step_glances import PATH_KEYS, StepKind, glance_at, read_exit_code
+from benchapp.analysis.deciding.step_glances import (
+    CODE_KEYS,
+    PATH_KEYS,
+    StepKind,
+    glance_at,
+    list_here_documents,
+    read_exit_code,
+)
 from benchapp.analysis.trial_rules.agent_acts import COMMAND_KEYS
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import StoredStep
-from inspector.pages.trials.cut_texts import Cuts, CutState
-from inspector.pages.trials.text_colours import Layer, colour_call, colour_result
-from inspector.web.text.drawn_steps import FieldView, StepView
+from inspector.reader.compactions import Cuts, CutState
+from inspector.reader.steps import FieldView, StepView
 from inspector.web.text.folding import FoldedPart
+from inspector.web.text.highlight import highlight
 from inspector.web.text.markdown import render_markdown
 from inspector.web.text.visible import RIGHT_TO_LEFT, visible
 from runner.base.types import Source, Step, ToolCall
-from runner.trajectories.fields import tool_call_text
+from runner.trajectories.fields import place_arguments, tool_call_text
 from runner.trajectories.images import list_parts
 from runner.trajectories.log_records import Record, read_count
 
@@ -43,6 +50,11 @@ _JSON_BLOCK = re.compile(r"^[{\[]\n(?:[ \t].*\n){1,80}[}\]]$", re.MULTILINE)  # 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ARGUMENT = re.compile(r"([\w-]{1,40}):(?: |(?=\n))")
 _SENTENCE = re.compile(r"[.!?:](?:\s|\Z)|\n")
+MAX_COLOURED = 6_000  # characters of one text: colours take time, and are for reading
+_TARGET = re.compile(r">[ \t]{0,9}['\"]?(?P<file>[\w./~-]{1,200}\.\w{1,5})")
+_PYTHON = re.compile(r"\bpython[0-9.]*\b")
+
+Layer = tuple[int, int, str]  # start, end, class
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +93,15 @@ class CardPart:
     def cut(self, start: int, end: int) -> CardPart:
         """A stretch of a shown part."""
         raw = self.part.raw[start:end]
-        layers = (
-            (max(first, start) - start, min(last, end) - start, kind)
-            for first, last, kind in self.layers
-            if first < end and last > start
-        )
-        return CardPart(FoldedPart(self.part.start + start, self.part.start + start + len(raw), raw), tuple(layers))
+        part = FoldedPart(self.part.start + start, self.part.start + start + len(raw), raw)
+        return CardPart(part, tuple(_clip(self.layers, start, end)))
+
+
+def _clip(layers: Iterable[Layer], start: int, end: int) -> Iterator[Layer]:
+    """What of the layers is in a stretch, counted from its start."""
+    for first, last, kind in layers:
+        if first < end and last > start:
+            yield max(first, start) - start, min(last, end) - start, kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +260,7 @@ def _draw_card(step: StepView, stored: StoredStep, facts: Facts, room: int) -> t
         opening=opening,
         opening_lines=whole.rstrip("\n").count("\n") + 1 if opening else 0,
         reasoning=_draw_reasoning(texts.get("reasoning")),
-        acts=tuple(_link_subagent(act, stored, facts.started) for act in _pair_acts(step, texts)),
+        acts=tuple(_pair_acts(step, texts, stored, facts.started)),
         images=message.images if message else (),
         deciding=deciding,
         flags=tuple(facts.flags.get(step.number, ())),
@@ -264,20 +279,22 @@ def _is_nothing(whole: str, message: CardText, step: Step) -> bool:
     return step.source is Source.AGENT and whole.strip() in {"null", *calls} and not message.images
 
 
-def _link_subagent(act: Act, stored: StoredStep, started: Mapping[str, Trajectory]) -> Act:
-    call = _find_call(stored, act.call.field) if act.call and started else None
-    return replace(act, started=started[call.id]) if call and call.id in started else act
-
-
-def _pair_acts(step: StepView, texts: Mapping[str, CardText]) -> Iterator[Act]:
+def _pair_acts(
+    step: StepView, texts: Mapping[str, CardText], stored: StoredStep, started: Mapping[str, Trajectory]
+) -> Iterator[Act]:
     """Fields come in reading order: each call, then its results."""
+
+    def act() -> Act:
+        made = _find_call(stored, call.field) if call else None
+        return Act(call, tuple(results), started.get(made.id) if made else None)
+
     call: CardText | None = None
     results: list[CardText] = []
     for one in step.fields:
         if one.kind in ("call", "hidden") or (one.kind == "result" and call and one.label != "result"):
             # A result that names no call must not be read as that of the call before it.
             if call or results:
-                yield Act(call, tuple(results))
+                yield act()
             call, results = None, []
         if one.kind == "call":
             call = _entitle(texts[one.name])
@@ -286,16 +303,17 @@ def _pair_acts(step: StepView, texts: Mapping[str, CardText]) -> Iterator[Act]:
         elif one.kind == "result":
             results.append(texts[one.name])
     if call or results:
-        yield Act(call, tuple(results))
+        yield act()
 
 
 def _draw_text(step: StepView, one: FieldView, stored: StoredStep, facts: Facts, values: Sequence[str]) -> CardText:
     call = _find_call(stored, one)
     is_recorded = not facts.mask or (call is not None and _join(one) == tool_call_text(call)[len(call.name) + 1 :])
-    colours = colour_call(call, one) if call and is_recorded else []
-    colours += colour_result(one, list(filter(None, values)), is_skill=bool(step.skills))
-    hidden = list(facts.cuts.of_field(step.number, one.name, one.parts[-1].end if one.parts else 0))
-    shown = tuple(_draw_part(part, [*colours, *hidden], facts) for part in one.parts)
+    layers = list(_colour_call(call, one)) if call and is_recorded else []
+    if one.kind == "result":
+        layers += _colour_result(one, list(filter(None, values)), is_skill=bool(step.skills))
+    layers += facts.cuts.of_field(step.number, one.name, one.parts[-1].end if one.parts else 0)
+    shown = tuple(_draw_part(part, layers, facts) for part in one.parts)
     head = _head(one, hides_size=facts.hides_size) if one.kind == "result" else ""
     return CardText(one, shown, head, images=tuple(_list_images(stored.step, one)))
 
@@ -303,11 +321,7 @@ def _draw_text(step: StepView, one: FieldView, stored: StoredStep, facts: Facts,
 def _draw_part(part: FoldedPart, layers: Sequence[Layer], facts: Facts) -> CardPart:
     if part.is_fold:
         return CardPart(part, hides_size=facts.hides_size and not part.raw)
-    clipped = [
-        (max(start, part.start) - part.start, min(end, part.end) - part.start, kind)
-        for start, end, kind in layers
-        if start < part.end and end > part.start
-    ]
+    clipped = list(_clip(layers, part.start, part.end))
     if facts.mask:
         clipped += [(found.start(), found.end(), "mask") for found in re.finditer(re.escape(facts.mask), part.raw)]
     return CardPart(part, tuple(clipped))
@@ -417,3 +431,63 @@ def _render(text: str) -> SafeString:
 def write_size(text: str) -> str:
     size = len(text.encode("utf-8", "replace"))
     return f"{size:,} bytes" if size < 1_000 else f"{size / 1_000:,.1f} kB" if size < 1e6 else f"{size / 1e6:,.1f} MB"
+
+
+# --- colours ----------------------------------------------------------------------------------------------------
+
+
+def _colour_call(call: ToolCall, one: FieldView) -> Iterator[Layer]:
+    """Of what is shown of the call; `one` counts in the call's canonical text."""
+    path = next((value for key in PATH_KEYS if isinstance(value := call.arguments.get(key), str)), "")
+    for key, start, end in place_arguments(call):
+        if len(call.arguments) > 1:
+            yield start - len(key) - 2, start - 1, "t"
+        if key in COMMAND_KEYS:
+            name = "x.sh"
+        elif key in CODE_KEYS:
+            name = path
+        else:
+            name = "x.diff" if key in ("patch", "diff") else ""
+        for part in one.parts:
+            first, last = max(start, part.start), min(end, part.end)
+            if name and not part.is_fold and first < last:
+                text = part.raw[first - part.start : last - part.start][:MAX_COLOURED]
+                for begin, stop, language in _split_script(text) if name == "x.sh" else [(0, len(text), name)]:
+                    yield from _colour_text(text[begin:stop], language, first + begin)
+
+
+def _split_script(text: str) -> list[tuple[int, int, str]]:
+    """A shell script, with what it hands to another program or file in that one's language."""
+    pieces, at = [], 0
+    for one in list_here_documents(text):
+        target = _TARGET.search(one.line)
+        name = target["file"] if target else "x.py" if _PYTHON.search(one.line) else ""
+        if name:
+            pieces += [(at, one.start, "x.sh"), (one.start, one.end, name)]
+            at = one.end
+    return [*pieces, (at, len(text), "x.sh")]
+
+
+def _colour_text(text: str, name: str, offset: int) -> Iterator[Layer]:
+    lines = highlight(text, name) if text and "\r" not in text else None
+    if lines is None or sum(len(piece) for line in lines for _, piece in line) + len(lines) - 1 != len(text):
+        return
+    at = offset
+    for line in lines:
+        for kind, piece in line:
+            if kind:
+                yield at, at + len(piece), kind
+            at += len(piece)
+        at += 1
+
+
+def _colour_result(one: FieldView, values: Sequence[str], *, is_skill: bool) -> Iterator[Layer]:
+    """Values that a check names, once each; a skill that was read as Markdown."""
+    for part in one.parts:
+        if part.is_fold:
+            continue
+        for value in values:
+            if (at := part.raw.find(value)) >= 0:
+                yield part.start + at, part.start + at + len(value), "hit"
+        if is_skill:
+            yield from _colour_text(part.raw[:MAX_COLOURED], "SKILL.md", part.start)
