@@ -6,16 +6,30 @@ edited: what a launched experiment was is fixed by its setup digest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
+from django.utils import timezone
 
-from benchapp.models import Activity, Episode, Experiment, Family, Run, SearchSource, Task, Trial, User, Verdict
+from benchapp.models import (
+    Activity,
+    Episode,
+    Experiment,
+    Family,
+    ImportBatch,
+    Run,
+    SearchSource,
+    Task,
+    Trial,
+    User,
+    Verdict,
+)
 from benchapp.models.base import PublicModel
-from benchapp.models.experiments import RunQuerySet
+from benchapp.models.experiments import RunQuerySet, StillReviewed, StillRunning
 from runner.base.types import Phase
 
 EDITABLE = (Experiment.Origin.IMPORTED, Experiment.Origin.SYNTHETIC)
@@ -205,3 +219,116 @@ def _check_trial_edit(edit: TrialEdit) -> None:
         raise EditRefused("family: expected a key of 1 to 200 characters")
     if edit.role is not None and not 0 < len(edit.role) <= 32:
         raise EditRefused("role: expected 1 to 32 characters")
+
+
+MAX_NAME = 300
+
+
+def join_experiments(experiments: Sequence[Experiment], *, name: str, author: Author, reason: str) -> Experiment:
+    """Create one new experiment with the runs of these, which are deleted. Raise EditRefused, with nothing changed, if
+    one was launched here."""
+    if len(experiments) < 2:
+        raise EditRefused("choose at least two experiments to join")
+    _check(experiments, name)
+    sources = [each.source for each in experiments if each.source]
+    suites = {each.suite for each in experiments}
+    with transaction.atomic():
+        whole = Experiment.objects.create(
+            name=name.strip(),
+            origin=experiments[0].origin,
+            status=experiments[0].status,
+            suite=suites.pop() if len(suites) == 1 else None,
+            source=_find_common_folder(sources),
+            started_at=min((each.started_at for each in experiments if each.started_at), default=None),
+            finished_at=max((each.finished_at for each in experiments if each.finished_at), default=None),
+        )
+        for each in experiments:
+            runs = Run.objects.filter(experiment=each)
+            runs.filter(joined_from=None).update(joined_from=each)
+            note_change(runs)
+            runs.update(experiment=whole)
+            author.note(each, {"experiment": each.name}, {"experiment": whole.name}, reason, verb="join")
+        Experiment.objects.filter(pk__in=[each.pk for each in experiments]).update(deleted_at=timezone.now())
+    return whole
+
+
+def split_experiment(joined: Experiment, *, author: Author, reason: str) -> list[Experiment]:
+    """Return each run to the experiment it came with. Raise EditRefused for an experiment that is not joined."""
+    runs = Run.objects.filter(experiment=joined)
+    origins = list(Experiment.objects.filter(joined_runs__in=runs).distinct().order_by("pk"))
+    if not origins or runs.filter(joined_from=None).exists():
+        raise EditRefused(f"{joined.name}: not every run of it was joined from another experiment")
+    with transaction.atomic():
+        for each in origins:
+            own = Run.objects.filter(experiment=joined, joined_from=each)
+            note_change(own)
+            own.update(experiment=each, joined_from=None)
+        Experiment.objects.filter(pk__in=[each.pk for each in origins]).update(deleted_at=None)
+        Experiment.objects.filter(pk=joined.pk).update(deleted_at=timezone.now())
+        author.note(joined, {"experiment": joined.name}, {"experiments": len(origins)}, reason, verb="split")
+    return origins
+
+
+def rename_experiment(experiment: Experiment, *, name: str, author: Author, reason: str) -> bool:
+    """Rename it. Return False if it has that name already."""
+    _check([experiment], name)
+    if experiment.name == name.strip():
+        return False
+    before, experiment.name = experiment.name, name.strip()
+    experiment.save(update_fields=["name"])
+    author.note(experiment, {"name": before}, {"name": experiment.name}, reason)
+    return True
+
+
+def _check(experiments: Sequence[Experiment], name: str) -> None:
+    if not 0 < len(name.strip()) <= MAX_NAME:
+        raise EditRefused(f"name: expected 1 to {MAX_NAME} characters")
+    for each in experiments:
+        if each.origin not in EDITABLE:
+            raise EditRefused(f"{each.name}: launched here, so it stays as it is")
+
+
+def _find_common_folder(paths: Sequence[str]) -> str:
+    try:
+        return os.path.commonpath(paths)
+    except ValueError:  # none, or relative and absolute ones
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """What an undo of the import deletes, and what it keeps because it existed before."""
+
+    deleted: tuple[Experiment, ...]
+    kept: tuple[Experiment, ...]
+
+    @classmethod
+    def of(cls, batch: ImportBatch) -> Undoing:
+        standing = Experiment.objects.standing()
+        deleted = standing.made_by(batch).order_by("name", "pk")
+        return cls(tuple(deleted), tuple(standing.brought_by(batch).exclude(pk__in=deleted).order_by("name", "pk")))
+
+
+def undo_import(batch: ImportBatch, *, user: User, reason: str) -> Undoing:
+    """Delete all experiments that the import made, or none: EditRefused names what keeps one."""
+    if not reason.strip():
+        raise EditRefused("Say why: it is kept with the deletion.")
+    if batch.status == ImportBatch.Status.RUNNING:
+        raise EditRefused("This import still runs. Wait for its end.")
+    undoing = Undoing.of(batch)
+    made = {each.pk for each in undoing.deleted} | set(
+        batch.arrivals.filter(is_new=True).values_list("experiment", flat=True)
+    )
+    try:
+        with transaction.atomic():
+            for experiment in undoing.deleted:
+                joined = Run.objects.filter(experiment=experiment).exclude(joined_from=None)
+                if joined.exclude(joined_from__in=made).exists():
+                    raise EditRefused(f"{experiment.name} also has runs of other imports: split it first.")
+                experiment.entomb(actor=user, reason=reason)
+            if undoing.deleted:
+                batch.undone_at, batch.undone_by, batch.undo_reason = timezone.now(), user, reason
+                batch.save(update_fields=["undone_at", "undone_by", "undo_reason"])
+    except (StillReviewed, StillRunning) as refusal:
+        raise EditRefused(f"{refusal}. Nothing was deleted.") from refusal
+    return undoing

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
@@ -18,7 +20,6 @@ from benchapp.archive import ENDINGS, ArchiveError
 from benchapp.archive.archive_import import TakenIn, take_in
 from benchapp.imports import AUTO, FORMATS, find, find_file
 from benchapp.imports.audited_edits import Author
-from benchapp.imports.import_lock import turn
 from benchapp.imports.import_map import ImportMap
 from benchapp.imports.import_recording import ExperimentRecorder
 from benchapp.imports.problems import ProblemList
@@ -277,3 +278,45 @@ class _Import:
             batch.finished_at = None if status == ImportBatch.Status.RUNNING else timezone.now()
             batch.save(update_fields=["counts", "status", "finished_at"])
         self.saved = len(problems)
+
+
+LOCK = 0x696D706F727473  # "imports": one key per database
+ENDING = "-imports.lock"
+
+
+def turn(waiting: Callable[[], None]) -> AbstractContextManager[None]:
+    """Hold the database for one import. `waiting` is called once where another import must end first."""
+    connection.ensure_connection()  # a database that cannot be opened raises its own error
+    if connection.vendor == "postgresql":
+        return _turn_on_server(waiting)
+    if connection.is_in_memory_db():  # type: ignore[attr-defined]
+        return nullcontext()
+    return _turn_beside(Path(connection.settings_dict["NAME"]), waiting)
+
+
+@contextmanager
+def _turn_on_server(waiting: Callable[[], None]) -> Iterator[None]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
+        is_free = cursor.fetchone()[0]
+    if not is_free:
+        waiting()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+    try:
+        yield
+    finally:
+        if connection.is_usable():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+
+
+@contextmanager
+def _turn_beside(database: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    with database.with_name(database.name + ENDING).open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from benchapp.imports.audited_edits import Author, edit_runs
 from benchapp.imports.histories import HistoryRecorder
-from benchapp.imports.import_map import ImportMap, MappedEdits
+from benchapp.imports.import_map import SET_BY_MAP, ImportMap, MappedEdits, Remapping
 from benchapp.imports.import_places import Places
 from benchapp.imports.logs.lineage import can_scan
 from benchapp.imports.logs.session_logs import Session
@@ -42,7 +42,6 @@ from benchapp.imports.reading.found_sources import (
     place_of,
 )
 from benchapp.imports.related_sessions import KeptSession, find_kept, is_of_lineage, relate
-from benchapp.imports.remapped_trials import SET_BY_MAP, Remapping
 from benchapp.imports.trial_rows import AttemptParts, save_attempts, status_of
 from benchapp.models import Attempt, Episode, Run, Snapshot, Task, Trajectory, Trial
 from benchapp.models.base import derived_id

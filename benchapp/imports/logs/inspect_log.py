@@ -22,7 +22,7 @@ from benchapp.imports.logs.inspect_containers import (
     open_document,
     open_zip,
 )
-from benchapp.imports.reading.documents import Document, is_finite, read_rest
+from benchapp.imports.reading.documents import Document, aware, is_finite, read_rest, read_time, seconds_between
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     ExceptionSource,
@@ -35,7 +35,6 @@ from benchapp.imports.reading.found_sources import (
     TrajectorySource,
     TrialSource,
 )
-from benchapp.imports.reading.times import aware, read_time, seconds_between
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of
 from runner.base.text import clean, storable
 from runner.base.types import JsonValue, Usage, Verdict

@@ -25,8 +25,15 @@ from benchapp.imports.reading.found_sources import (
 )
 from benchapp.imports.reading.unread import report_folders
 from benchapp.imports.reading.walking import Root, name_of
-from benchapp.imports.releases.skillevolbench_history import Events, Library, iterate_moments
-from benchapp.imports.releases.skillevolbench_record import NAME, Record, find_harbor_trial, order_of
+from benchapp.imports.releases.skillevolbench_history import (
+    NAME,
+    Events,
+    Library,
+    Record,
+    find_harbor_trial,
+    iterate_moments,
+    order_of,
+)
 from runner.suites.skillevolbench_suite import ENVIRONMENTS
 
 __all__ = ["NAME", "TITLE", "claims", "find"]
