@@ -122,34 +122,30 @@ def find_object(root: Root, path: Path) -> Document | None:
 
 def read_optional(root: Root, path: Path) -> Document:
     """Return the same, or an empty document if the file is missing or does not hold an object."""
-    found = find_object(root, path)
-    return Document(root, path, {}) if found is None else found
+    return find_object(root, path) or Document(root, path, {})
 
 
 def read_object(root: Root, path: Path) -> Document | None:
     """Return the JSON object in a file; None, with a report, if there is none. A file over MAX_JSON_BYTES is read
     without NEVER_TAKEN, in bounded memory."""
-    value = _read_large(root, path) if root.size(path) > MAX_JSON_BYTES else read_json(root, path)
+    if root.size(path) <= MAX_JSON_BYTES:
+        value = read_json(root, path)
+    else:
+        problems = Problems()
+        try:
+            with root.open(path) as stream:
+                value = storable_value(read_value(stream, problems, without=NEVER_TAKEN))
+        except OSError as error:
+            root.report_unreadable(path, error)
+            return None
+        for problem in problems:
+            root.report(path, problem.place, problem.expected, problem.message)
     if value is None:
         return None
     if not isinstance(value, dict):
         root.report(path, "whole file", "a JSON object", render_found(value))
         return None
     return Document(root, path, value)
-
-
-def _read_large(root: Root, path: Path) -> JsonValue:
-    problems = Problems()
-    try:
-        with root.open(path) as stream:
-            value = read_value(stream, problems, without=NEVER_TAKEN)
-    except OSError as error:
-        root.report_unreadable(path, error)
-        return None
-    for problem in problems:
-        root.report(path, problem.place, problem.expected, problem.message)
-    found: JsonValue = storable_value(value)
-    return found
 
 
 def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
@@ -159,7 +155,8 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
         return None
     plain = read_plain(content)
     if plain is not None:
-        _report_oddities(root, path, content, plain)
+        for oddity in list_oddities(content, plain):
+            root.report(path, *oddity)
         return plain
     text = decode(root, path, content)
     if not text.strip():
@@ -168,7 +165,8 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
     odd: list[str] = []
     try:
         found = json.loads(text, parse_constant=odd.append)
-        _report_oddities(root, path, content, found)
+        for oddity in list_oddities(content, found):
+            root.report(path, *oddity)
         value: JsonValue = storable_value(found)
     except RecursionError:
         root.report(path, "whole file", f"values nested at most {MAX_DEPTH} deep", "deeper nesting; it was not read")
@@ -227,11 +225,6 @@ def read_rest(
     if lost and any(problem.expected == _BROKEN_OFF for problem in problems):
         root.report(path, place, "a document with an end", f"it breaks off before {lost}: unknown")
     return found
-
-
-def _report_oddities(root: Root, path: Path, content: bytes, value: object) -> None:
-    for oddity in list_oddities(content, value):
-        root.report(path, *oddity)
 
 
 def _line_object(root: Root, path: Path, number: int, line: bytes, odd: Problems) -> Document | None:
