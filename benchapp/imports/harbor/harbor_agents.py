@@ -38,13 +38,7 @@ class Skills:
     is_pinned: bool = False  # by content, not by name only
 
 
-@dataclass(frozen=True, slots=True)
-class Harness:
-    """What an agent called itself. `variant`: distinguishes it from another one of its job with the same name."""
-
-    name: str = ""
-    version: str = ""
-    variant: str = ""
+Harness = tuple[str, str, str]  # what an agent called itself, its version, what tells it from one of the same name
 
 
 def read_version(info: Document) -> str:
@@ -83,24 +77,28 @@ def read_task(config: Document) -> Document:
 
 def build_run(result: Document, config: Document, skills: Skills, where: str, known: Harness) -> RunSource:
     info, agent = result.object("agent_info"), config.object("agent")
-    harness = known.name or agent.text("name", 100) or _class_name(agent.text("import_path", 300))
-    model = agent.text("model_name", 200) or _model(info.object("model_info"))
+    name, version, variant = known
+    path = agent.text("import_path", 300) or ""
+    harness = name or agent.text("name", 100) or path.rpartition(":")[2] or path
+    told = info.object("model_info")
+    model, provider = told.text("name", 150), told.text("provider", 40)
+    model = agent.text("model_name", 200) or (f"{provider}/{model}" if model and provider else model)
     setup: dict[str, object] = {"source": "harbor"}
     if skills.digest:
         setup |= {"skills": list(skills.names or ()), "skills_pinned": skills.is_pinned}
     else:
-        path = read_task(config).text("path", 1_000) or ""
-        setup |= suggest_condition(result.text("source", 300) or "", path, where)
-    if known.variant:
+        folder = read_task(config).text("path", 1_000) or ""
+        setup |= suggest_condition(result.text("source", 300) or "", folder, where)
+    if variant:
         setup["agent_settings"] = read_settings(agent.raw)
     return RunSource(
         harness=harness or UNKNOWN,
-        harness_version=known.version,
+        harness_version=version,
         agent_model=model or UNKNOWN,
         condition=f"skills:{skills.digest[:8]}" if skills.digest else UNKNOWN,
         skills=skills.digest,
         setup=setup,
-        variant=known.variant,
+        variant=variant,
     )
 
 
@@ -112,15 +110,6 @@ def suggest_condition(*hints: str) -> dict[str, str]:
                 by = f"{found.group().strip('/')} in {hint[-120:]}"
                 return {"suggested_condition": condition, "suggested_by": by}
     return {}
-
-
-def _model(info: Document) -> str | None:
-    name, provider = info.text("name", 150), info.text("provider", 40)
-    return f"{provider}/{name}" if name and provider else name
-
-
-def _class_name(import_path: str | None) -> str | None:
-    return import_path.rpartition(":")[2] or import_path if import_path else None
 
 
 class Sibling(Protocol):
@@ -143,13 +132,13 @@ class Siblings:
         """Return what the trial's agent called itself. For a trial killed before that, use the same agent elsewhere in
         the job. The first version seen is not a variant, so a job that continues with a newer one keeps its first
         harness."""
-        name, digest = self._agent(header)
+        name, digest = self._identify(header.agent)
         first = self._first.get((name, digest, header.harness), header)
         version = header.version or first.version
         parts = [digest] if name in self._varied else []
         if version != first.version:
             parts.append(version)
-        return Harness(header.harness or first.harness, version, " ".join(parts))
+        return header.harness or first.harness, version, " ".join(parts)
 
     def find_pinned(self, given: Iterable[str]) -> Skills | None:
         """Return the skills of these names by content if all readable locks agree on them."""
@@ -158,9 +147,14 @@ class Siblings:
 
     @cached_property
     def _varied(self) -> set[str]:
-        return _find_varied(self._agent(trial.header) for trial in self.trials) | _find_varied(
-            (_name(agent), _digest(agent)) for agent in self.agents
-        )
+        """Return the names shared by agents with different settings, among the trials or in the job's config."""
+        found: set[str] = set()
+        for agents in ([trial.header.agent for trial in self.trials], self.agents):
+            settings: defaultdict[str, set[str]] = defaultdict(set)
+            for name, digest in map(self._identify, agents):
+                settings[name].add(digest)
+            found.update(name for name, digests in settings.items() if len(digests) > 1)
+        return found
 
     @cached_property
     def _first(self) -> dict[tuple[str, ...], TrialHeader]:
@@ -169,14 +163,15 @@ class Siblings:
         headers = [trial.header for trial in self.trials if trial.header.harness]
         for header in sorted(headers, key=lambda header: not header.version):
             for name in (header.harness, ""):
-                found.setdefault((*self._agent(header), name), header)
+                found.setdefault((*self._identify(header.agent), name), header)
         return found
 
-    def _agent(self, header: TrialHeader) -> tuple[str, str]:
+    def _identify(self, agent: Mapping[str, JsonValue]) -> tuple[str, str]:
         """Return the agent's name and the digest of its settings. Most trials have one of a few agents."""
-        told = repr(header.agent)
+        told = repr(agent)
         if told not in self._agents:
-            self._agents[told] = _name(header.agent), _digest(header.agent)
+            name = digest_json([agent.get(key) for key in ("name", "import_path", "model_name", "skills")])
+            self._agents[told] = name, digest_json(read_settings(agent))[:12]
         return self._agents[told]
 
     @cached_property
@@ -189,19 +184,3 @@ class Siblings:
             if lock is not None and (skills := read_skills(config, lock)).is_pinned:
                 found[tuple(sorted(config.object("agent").texts("skills")))].add(skills)
         return found
-
-
-def _find_varied(agents: Iterable[tuple[str, str]]) -> set[str]:
-    """Return the names shared by agents with different settings."""
-    settings: defaultdict[str, set[str]] = defaultdict(set)
-    for name, digest in agents:
-        settings[name].add(digest)
-    return {name for name, digests in settings.items() if len(digests) > 1}
-
-
-def _name(agent: Mapping[str, JsonValue]) -> str:
-    return digest_json([agent.get(key) for key in ("name", "import_path", "model_name", "skills")])
-
-
-def _digest(agent: Mapping[str, JsonValue]) -> str:
-    return digest_json(read_settings(agent))[:12]
