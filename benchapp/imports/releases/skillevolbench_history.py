@@ -143,9 +143,8 @@ class Record:
 
     def _read_record(self) -> TrialSource:
         folder = self.document.object("outcome").text("trial_dir", 1_000)
-        self.document.report(
-            "outcome.trial_dir", "the trial's folder below harbor-job/", f"{_leaf(folder)} is not there: no trajectory"
-        )
+        told = f"{_leaf(folder)} is not there: no trajectory"
+        self.document.report("outcome.trial_dir", "the trial's folder below harbor-job/", told)
         ended = read_time(self.document, "timestamp")
         return TrialSource(
             run=self.run,
@@ -173,14 +172,17 @@ class Record:
         if reward is not None and success != (reward >= 1.0):
             outcome.report("verifier_passed", "success where the reward is 1 or more", f"{passed} with reward {reward}")
         side = read_side_reports(self.document.root, self._reports)
+        overall = side.overall
         score, most = outcome.number("normalized_score"), outcome.number("max_score")
+        if overall is None and score is not None and 0.0 <= score <= 1.0:
+            overall = score
         return Verdict(
             source=NAME,
             success=success,
             reward=reward,
             outcome=side.outcome,
             process=side.process,
-            overall=side.overall if side.overall is not None else _unit(score),
+            overall=overall,
             checks=tuple(side.checks),
             dimensions=tuple(side.dimensions),
             rewards={name: value for name, value in (("reward", reward), ("max_score", most)) if value is not None},
@@ -195,17 +197,10 @@ class Record:
             content = self.document.root.read(path, MAX_OUTPUT_BYTES)
             parts.append(decode(self.document.root, path, content) if content else "")
         if with_failures:
-            parts += [_failure(test) for test in outcome.objects("failed_tests")][:1_000]
+            for test in list(outcome.objects("failed_tests"))[:1_000]:
+                group, name = test.text("group", 100) or "unknown group", test.text("name", 500) or "unnamed test"
+                parts.append(f"failed: [{group}] {name}: {test.text('message', 10_000) or ''}")
         return "\n".join(part for part in parts if part)
-
-
-def _failure(test: Document) -> str:
-    name, message = test.text("name", 500) or "unnamed test", test.text("message", 10_000) or ""
-    return f"failed: [{test.text('group', 100) or 'unknown group'}] {name}: {message}"
-
-
-def _unit(value: float | None) -> float | None:
-    return value if value is not None and 0.0 <= value <= 1.0 else None
 
 
 def _leaf(path: str | None) -> str:
@@ -245,10 +240,6 @@ class Library:
         return self._states
 
     @property
-    def is_readable(self) -> bool:
-        return bool(self.states)
-
-    @property
     def began(self) -> datetime:
         return self.states[0][0].at if self.states else datetime.fromtimestamp(0, UTC)
 
@@ -262,6 +253,7 @@ class Library:
         return None
 
     def slugs(self, name: str) -> tuple[str, ...] | None:
+        """Return the skills of the library that a trial was given: the release mounts all of it."""
         files = self.at(name)
         return None if files is None else list_slugs(files)
 
@@ -275,47 +267,38 @@ class Events:
 
     @classmethod
     def read(cls, root: Root, folder: Path) -> Events:
-        logs: list[list[Document]] = []
-        for name in ("lifecycle.jsonl", "patches.jsonl"):
-            path = folder / name
-            logs.append(list(read_lines(root, path)) if root.is_file(path) else [])
-        return cls(*logs)
+        paths = [folder / name for name in ("lifecycle.jsonl", "patches.jsonl")]
+        return cls(*(list(read_lines(root, path)) if root.is_file(path) else [] for path in paths))
 
-    def of(self, kind: str, log: str = "lifecycle") -> list[Document]:
-        return [event for event in getattr(self, log) if event.text("event_type", 100) == kind]
-
-    def patches_after(self, task: str) -> Iterator[Document]:
-        """Yield the author's answers after a trial, in the order of the log."""
-        for event in self.patches:
-            if (event.text("triggered_by_task", 200) or event.text("task_id", 200) or event.text("task", 200)) == task:
-                yield event
-
-    def find_given(self, task: str) -> str | None:
-        """Return the library's hash when the trial began, after what was added before it."""
-        named = (event for event in self.of("trial_started") if event.text("task_id", 200) == task)
-        return next((event.text("library_hash", 64) for event in named), None)
-
-
-def iterate_moments(records: Sequence[Record], library: Library, events: Events) -> Iterator[Moment]:
-    """Yield the history of one episode. `records`: in the order their trials ended."""
-    story = _Story(library, events)
-    learning = [record for record in records if record.phase is Phase.ACQUISITION]
-    for record in learning:
-        yield from story.before(record)
-        yield story.trial(record)
-        yield from story.after(record)
-    yield from story.freeze({record.env for record in records})
-    for record in records:
-        if record.phase is not Phase.ACQUISITION:
-            yield story.trial(record)
+    def of(self, kind: str) -> list[Document]:
+        return [event for event in self.lifecycle if event.text("event_type", 100) == kind]
 
 
 @dataclass(slots=True)
-class _Story:
+class Story:
+    """The history of one episode, told record by record."""
+
     library: Library
     events: Events
-    current: Files = field(default_factory=dict)
-    shown: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))  # trials by family
+    current: Files = field(init=False)
+    shown: defaultdict[str, list[str]] = field(init=False)  # trials by family
+
+    def moments(self, records: Sequence[Record]) -> Iterator[Moment]:
+        """Yield everything that happened. `records`: in the order their trials ended."""
+        self.current, self.shown = {}, defaultdict(list)
+        for record in records:
+            if record.phase is Phase.ACQUISITION:
+                yield from self.before(record)
+                yield self.trial(record)
+                yield from self.after(record)
+        environments = {record.env for record in records}
+        for event in self.events.of("library_frozen"):
+            if (event.text("env_id", 40) or "") in environments:
+                yield FreezeMoment(_time(event))
+                break
+        for record in records:
+            if record.phase is not Phase.ACQUISITION:
+                yield self.trial(record)
 
     def before(self, record: Record) -> Iterator[Moment]:
         """Yield what was added between the last answer and this trial."""
@@ -354,42 +337,39 @@ class _Story:
 
     def after(self, record: Record) -> Iterator[Moment]:
         attempts: list[str] = []
-        for event in self.events.patches_after(record.record):
+        for event in self.events.patches:
+            after = event.text("triggered_by_task", 200) or event.text("task_id", 200) or event.text("task", 200)
+            if after != record.record:
+                continue
             match event.text("event_type", 100):
                 case "candidate_failed":
                     attempts.append(event.text("error", 2_000) or "")
                 case "noop_decision":
                     reason = event.text("reason", 2_000) or ""
                     if reason.startswith(FAILED_REASONS):
-                        yield self._read_failure(record, event, "\n".join([reason, *attempts]))
+                        yield DecisionMoment(
+                            family=record.family,
+                            mode=AuthorMode.INDUCE if reason.startswith("induction") else AuthorMode.REVISE,
+                            status=DecisionStatus.FAILED,
+                            after=self.current,
+                            after_trial=record.ids[0],
+                            error="\n".join([reason, *attempts]),
+                            evidence=tuple(self.shown[record.family]),
+                            at=_time(event),
+                        )
                 case "patch_applied":
                     if (applied := self._read_applied(record, event)) is not None:
                         yield applied
                 case "patch_discarded_in_freeze":
                     yield RefusalMoment((), "the library was frozen: the patch was thrown away", record.ids[0])
 
-    def freeze(self, environments: set[str]) -> Iterator[Moment]:
-        for event in self.events.of("library_frozen"):
-            if (event.text("env_id", 40) or "") in environments:
-                yield FreezeMoment(_time(event))
-                return
-
     def _read_given(self, record: Record) -> Files | None:
-        named = self.events.find_given(record.record) if record.phase is Phase.ACQUISITION else None
-        given = self.library.at(named)
+        """Return the library when the trial began, after what was added before it."""
+        given = None
+        if record.phase is Phase.ACQUISITION:
+            begun = (event for event in self.events.of("trial_started") if event.text("task_id", 200) == record.record)
+            given = next((self.library.at(event.text("library_hash", 64)) for event in begun), None)
         return self.library.at(record.document.text("library_hash_pre", 64)) if given is None else given
-
-    def _read_failure(self, record: Record, event: Document, error: str) -> DecisionMoment:
-        return DecisionMoment(
-            family=record.family,
-            mode=AuthorMode.INDUCE if error.startswith("induction") else AuthorMode.REVISE,
-            status=DecisionStatus.FAILED,
-            after=self.current,
-            after_trial=record.ids[0],
-            error=error,
-            evidence=self._evidence(record),
-            at=_time(event),
-        )
 
     def _read_applied(self, record: Record, event: Document) -> DecisionMoment | None:
         commit = event.object("apply_result").text("commit_hash", 64)
@@ -398,29 +378,25 @@ class _Story:
             event.report("apply_result.commit_hash", "a commit of the library", f"{commit!r} is not there; left out")
             return None
         before, self.current = self.current, after
+        # An induction is the first answer after a family's canonical trial, with nothing added before it.
+        is_first = record.role == Role.CANONICAL and not _naming(self.events.of("curated_seeded"), record)
         operation = event.text("operation_type", 40) or ""
         upserts, deletes = event.texts("upsert_paths")[:MAX_PATHS], event.texts("delete_paths")[:MAX_PATHS]
+        inside = [path.removeprefix(f"{ACTIVE}/") for path in upserts]  # events name only the paths of what was written
+        written = {path: after[path].content.decode("utf-8", "replace") for path in inside if path in after}
         return DecisionMoment(
             family=record.family,
-            mode=AuthorMode.INDUCE if self._is_first(record) else AuthorMode.REVISE,
+            mode=AuthorMode.INDUCE if is_first else AuthorMode.REVISE,
             status=DecisionStatus.APPLIED,
             after=after,
             after_trial=record.ids[0],
             operation_type=operation,
             summary=event.text("summary", 10_000) or "",
-            patch=Patch(event.text("summary", 1_000) or "", operation, _texts(after, upserts), tuple(deletes)),
+            patch=Patch(event.text("summary", 1_000) or "", operation, written, tuple(deletes)),
             findings=tuple(_beside(before, after, upserts, deletes)),
-            evidence=self._evidence(record),
+            evidence=tuple(self.shown[record.family]),  # the author sees every learning trial of the family so far
             at=_time(event),
         )
-
-    def _is_first(self, record: Record) -> bool:
-        """Is it an induction: the first answer after a family's canonical trial, with nothing added before it?"""
-        return record.role == Role.CANONICAL and not _naming(self.events.of("curated_seeded"), record)
-
-    def _evidence(self, record: Record) -> tuple[str, ...]:
-        """Return what the author was shown: the release includes every learning trial of the family so far."""
-        return tuple(self.shown[record.family])
 
 
 def _naming(events: Sequence[Document], record: Record) -> Document | None:
@@ -434,16 +410,6 @@ def _naming(events: Sequence[Document], record: Record) -> Document | None:
 
 def _time(event: Document) -> datetime | None:
     return aware(read_time(event, "ts"))
-
-
-def _texts(files: Files, paths: Sequence[str]) -> dict[str, str]:
-    """Return what the patch wrote, as the commit holds it: events name only the paths."""
-    found = {}
-    for path in paths:
-        inside = path.removeprefix(f"{ACTIVE}/")
-        if inside in files:
-            found[inside] = files[inside].content.decode("utf-8", "replace")
-    return found
 
 
 def _beside(before: Files, after: Files, upserts: Sequence[str], deletes: Sequence[str]) -> Iterator[Finding]:

@@ -90,23 +90,20 @@ def _run(folder: Path, jobs: list[FamilyJob]) -> RunSource:
     classes = {_harness(agent) for agent in agents} - {""}
     evolves = any(job.evolves for job in jobs)
     model = models.pop() if len(models) == 1 else UNKNOWN
-    authors = {name for job in jobs for name in job.replay.authors()} if evolves else set()
+    rows = [row for job in jobs if evolves for row in job.replay.rows.values()]
+    authors = {name for row in rows if (name := row.text("patch_model_name", 200))}
+    # The first trial's folder ends with random letters of Harbor's, so it separates the run from one of the same name in
+    # another checkout. The first trial stays the first when the run continues.
+    trials = [trial for job in jobs for trial in job.harbor_trials]
+    first = min(trials, key=lambda trial: (not trial.header.started, trial.order), default=None)
     return RunSource(
         harness=classes.pop() if len(classes) == 1 else UNKNOWN,
         agent_model=model or UNKNOWN,
         author_model="" if not evolves else authors.pop() if len(authors) == 1 else UNKNOWN,
         condition=EVOLVING if evolves else BASELINE,
-        skills=f"{name_of(folder)}@{_first_trial(jobs)}",
+        skills=f"{name_of(folder)}@{name_of(first.folder) if first is not None else ''}",
         setup={"source": NAME, "run_root": name_of(folder)},
     )
-
-
-def _first_trial(jobs: list[FamilyJob]) -> str:
-    """Return the first trial's folder name. Harbor ends it with random letters, so it separates the run from one of the
-    same name in another checkout. The first trial stays the first when the run continues."""
-    trials = [trial for job in jobs for trial in job.harbor_trials]
-    first = min(trials, key=lambda trial: (not trial.header.started, trial.order), default=None)
-    return name_of(first.folder) if first is not None else ""
 
 
 def _harness(agent: Document) -> str:
@@ -130,7 +127,7 @@ class FamilyJob:
         self.key = name.removeprefix(f"{name_of(self.run_root)}__").rpartition("__")[2] or name
         self.config = read_optional(self.root, self.folder / "config.json")
         self.replay = LibraryReplay(self.root, self.folder, self.key)
-        self.evolves = self.replay.is_there
+        self.evolves = self.root.is_file(self.folder / HISTORY) or self.root.is_dir(self.folder / SHARED)
         self.episode = EpisodeSource(self.key, self.key, family=self.key)
 
     @cached_property
@@ -156,8 +153,11 @@ class FamilyJob:
         return [Evolved(self, trial, run, places) for trial in self.harbor_trials]
 
     def history(self, run: RunSource) -> HistorySource:
-        trials = self.trials(run)
-        idents = {trial.harbor.folder: trial.ids[0] for trial in trials}
+        idents = {trial.harbor.folder: trial.ids[0] for trial in self.trials(run)}
+        try:  # the history has no times: its file's own is used before the first trial
+            at = datetime.fromtimestamp((self.folder / HISTORY).stat(follow_symlinks=False).st_mtime, UTC)
+        except (OSError, OverflowError, ValueError):
+            at = datetime.fromtimestamp(0, UTC)
         return HistorySource(
             run=run,
             episode=self.episode,
@@ -165,16 +165,8 @@ class FamilyJob:
             path=self.root.label(self.folder),
             trials=tuple(idents.values()),
             read=lambda: self.replay.moments(idents),
-            at=self._at(),
+            at=at,
         )
-
-    def _at(self) -> datetime:
-        """Return a time for the history, which has none: the file's own, used before the first trial."""
-        path = self.folder / HISTORY
-        try:
-            return datetime.fromtimestamp(path.stat(follow_symlinks=False).st_mtime, UTC)
-        except (OSError, OverflowError, ValueError):
-            return datetime.fromtimestamp(0, UTC)
 
 
 @dataclass
@@ -198,7 +190,9 @@ class Evolved:
 
     def read(self) -> TrialSource:
         source = self.harbor.read()
-        key = self._name_task(source)
+        task = source.config.get("task")
+        path = task.get("path") if isinstance(task, dict) else None  # SkillFlow's own files use the trial's name for it
+        key = (PurePosixPath(path).name if isinstance(path, str) else "") or self.harbor.header.task
         return replace(
             source,
             run=replace(self.run, setup={**source.run.setup, **self.run.setup}),
@@ -252,10 +246,6 @@ class LibraryReplay:
     family: str
     ordered: list[Path] = field(default_factory=list)
 
-    @property
-    def is_there(self) -> bool:
-        return self.root.is_file(self.folder / HISTORY) or self.root.is_dir(self.folder / SHARED)
-
     @cached_property
     def rows(self) -> dict[str, Document]:
         """Return history rows by the trial's name; the last if one is named twice."""
@@ -263,9 +253,6 @@ class LibraryReplay:
         if not self.root.is_file(path):
             return {}
         return {row.text("trial_name", 300) or "": row for row in read_lines(self.root, path)}
-
-    def authors(self) -> set[str]:
-        return {name for row in self.rows.values() if (name := row.text("patch_model_name", 200))}
 
     @cached_property
     def answers(self) -> list[ReplayAnswer]:
@@ -280,8 +267,7 @@ class LibraryReplay:
 
     def slugs_before(self, trial: Path) -> tuple[str, ...]:
         place = self.ordered.index(trial)
-        files = self.answers[place - 1].after if place else {}
-        return list_slugs(files)
+        return list_slugs(self.answers[place - 1].after if place else {})
 
     def moments(self, idents: Mapping[Path, str]) -> Iterator[Moment]:
         current: Files = {}
@@ -321,15 +307,15 @@ class LibraryReplay:
         if applied is None:
             applied = row.object("applied") if row is not None else None
         if patch is None or applied is None:
-            self.root.report(
-                folder, "", "patch.json and applied.json", "one of the two is missing: what it did is unknown"
-            )
+            told = "one of the two is missing: what it did is unknown"
+            self.root.report(folder, "", "patch.json and applied.json", told)
             return ReplayAnswer(DecisionStatus.FAILED, before, summary=summary, error="the patch was not kept")
         return self._read_answer(patch, applied, before, summary)
 
     def _read_answer(self, patch: Document, applied: Document, before: dict[str, File], summary: str) -> ReplayAnswer:
-        contents = _contents(patch)
-        findings = [*_failures(applied)]
+        files = list(patch.object("upsert_files").raw.items())[:MAX_PATHS]
+        contents = {path[:1_000]: text for path, text in files if isinstance(text, str)}
+        findings = [Finding(WRITE_FAILED, "", text, "warning") for text in applied.texts("errors")[:MAX_PATHS]]
         after = dict(before)
         for path in applied.texts("deleted")[:MAX_PATHS]:
             if (inside := _inside(path)) is None:
@@ -368,11 +354,6 @@ class LibraryReplay:
         return sorted(path for path in left.keys() | made.keys() if left.get(path) != made.get(path))[:MAX_PATHS]
 
 
-def _contents(patch: Document) -> dict[str, str]:
-    files = patch.object("upsert_files")
-    return {path[:1_000]: text for path, text in list(files.raw.items())[:MAX_PATHS] if isinstance(text, str)}
-
-
 def _inside(path: str) -> str | None:
     """Return the path in the library; None if it leads outside or names the library itself."""
     parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
@@ -383,8 +364,3 @@ def _inside(path: str) -> str | None:
 
 def _outside(path: str, does: str) -> Finding:
     return Finding(CONFINED, path[:1_000], f"{does} outside the library, or all of it: not followed here", "warning")
-
-
-def _failures(applied: Document) -> Iterator[Finding]:
-    for text in applied.texts("errors")[:MAX_PATHS]:
-        yield Finding(WRITE_FAILED, "", text, "warning")
