@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 
 from benchapp.imports.logs.lineage import Lineage, ScannedLog, can_scan, scan_head, scan_log
 from benchapp.imports.reading.found_sources import (
@@ -97,7 +96,9 @@ def _join_sessions(sessions: Sequence[Session]) -> list[Session]:
         wholes = _set_snapshots_aside([session for session in mine if not session.is_side])
         if not wholes:
             wholes = mine[:1]
-            wholes[0].report_orphan(len(mine) - 1)
+            more = f", with {len(mine) - 1:,} more of its sub-agents" if mine[1:] else ""
+            told = f"it is not here; the sub-agent's log is imported as a session of its own{more}"
+            mine[0].root.report(mine[0].entry.path, "", "the session that started this sub-agent", told)
         wholes[0].sides = [session for session in mine if session.is_side and session is not wholes[0]]
         for number, session in enumerate(wholes[1:], start=2):
             expected = "an id of its own for every session"
@@ -142,23 +143,27 @@ class Session:
         head = self._open().head
         self.format = head.source_format
         self.is_side = is_of_subagent(self.format, self.entry.path.as_posix(), self.source.open)
-        self.ident = find_parent(self.format, start) or head.session_id or _ident_of_path(self.format, self.entry.path)
+        self.ident = find_parent(self.format, start) or head.session_id or self._derive_ident()
         self.call = read_call(self.root, self.entry.path) if self.is_side else {}
         self.session_root, self.has_parent = "", False
         if can_scan(self.format) and not self.is_side:
-            self._scan_head(start)
+            stem = self.entry.path.stem
+            log = scan_head(self.format, self.ident, start)
+            if _UUID.fullmatch(stem) and stem != self.ident and self.format == "claude-session":
+                log = scan_log(self.format, stem, self.source.open)  # the copied lines at its beginning keep another id
+                self.ident = log.session
+            self.session_root, self.has_parent = log.root_digest, bool(log.parent)
         self.key = f"{self.format}:{self.ident}"
         self.ids: tuple[str, ...] = (f"{NAME}:{self.key}",)
         self.started = next(self._times(start), "")
         self.order = (self.started, self.entry.name)
 
-    def _scan_head(self, start: bytes) -> None:
-        stem = self.entry.path.stem
-        head = scan_head(self.format, self.ident, start)
-        if _UUID.fullmatch(stem) and stem != self.ident and self.format == "claude-session":
-            head = scan_log(self.format, stem, self.source.open)  # the copied lines at its beginning keep another id
-            self.ident = head.session
-        self.session_root, self.has_parent = head.root_digest, bool(head.parent)
+    def _derive_ident(self) -> str:
+        """Derive an id for a log without one. Kimi Code's are in sessions/<project>/<session>/agents/<agent>/."""
+        path = self.entry.path
+        if self.format == "kimi-wire":
+            return tail_of(path.parents[2] if path.parents[1].name == "agents" else path.parent, 2)
+        return tail_of(path)
 
     def scan(self) -> ScannedLog:
         return scan_log(self.format, self.ident, self.source.open)
@@ -166,11 +171,6 @@ class Session:
     def report_snapshot(self, whole: str) -> None:
         told = f"a snapshot of the session in {whole}, which has all of it; set aside"
         self.root.report(self.entry.path, "", "each session once", told)
-
-    def report_orphan(self, others: int) -> None:
-        more = f", with {others:,} more of its sub-agents" if others else ""
-        found = f"it is not here; the sub-agent's log is imported as a session of its own{more}"
-        self.root.report(self.entry.path, "", "the session that started this sub-agent", found)
 
     def _open(self) -> ReadTrajectory:
         copied = self.lineage.lines if self.lineage else 0
@@ -188,7 +188,10 @@ class Session:
         head = opened.head  # as of the first step
         steps = list_own_steps(opened)
         model = opened.head.model or next((step.model for step in steps if step.model), None)
-        started, finished = _time(self.started), _time(self._end())
+        with self.source.open() as stream:
+            stream.seek(max(0, self.entry.size - END_BYTES))
+            times = list(self._times(stream.read(END_BYTES + 1)))
+        started, finished = _time(self.started), _time(times[-1] if times else "")
         if self.lineage:
             started, finished = self.lineage.find_times(self.scan(), finished)
         name = self.ident
@@ -228,13 +231,6 @@ class Session:
         call = dict(self.call)
         return replace(self.source, path=place, name=name, kind=TrajectoryKind.SUBAGENT, parent="main", extra=call)
 
-    def _end(self) -> str:
-        """Return the last time in the log."""
-        with self.source.open() as stream:
-            stream.seek(max(0, self.entry.size - END_BYTES))
-            times = list(self._times(stream.read(END_BYTES + 1)))
-        return times[-1] if times else ""
-
     def _times(self, lines: bytes) -> Iterator[str]:
         """Yield the times in their order, as ISO 8601."""
         if self.format != "kimi-wire":
@@ -254,14 +250,6 @@ def list_own_steps(opened: ReadTrajectory) -> list[Step]:
 def read_title(steps: Sequence[Step]) -> str:
     """Return the request to the agent; empty if there was none."""
     return " ".join(redact_text(storable(find_request(steps))).split())[:TITLE_CHARS]
-
-
-def _ident_of_path(source_format: str, path: Path) -> str:
-    """Derive an id for logs without a session id. Kimi Code's are in sessions/<project>/<session>/agents/<agent>/."""
-    if source_format == "kimi-wire":
-        folder = path.parent.parent.parent if path.parent.parent.name == "agents" else path.parent
-        return tail_of(folder, 2)
-    return tail_of(path)
 
 
 def _time(text: str) -> datetime | None:
@@ -311,7 +299,9 @@ def find_request(steps: Iterable[Step]) -> str:
         message = IMAGE.sub("", step.message) if list_parts(step.extra) else step.message
         if text := strip_additions(DATA_MARK.sub("", message)):
             return text
-        command = command or _command_in(message)
+        if not command and (name := _COMMAND.search(message)):
+            arguments = _ARGUMENTS.search(message)
+            command = f"{name[1]} {arguments[1].strip() if arguments else ''}".strip()
     return command
 
 
@@ -323,8 +313,3 @@ def strip_additions(message: str) -> str:
         message = message[added.end() :]
     text = _IMAGE_NAMES.sub("", _REMINDER.sub("", message)).strip()
     return "" if text == _WARM_UP or text.startswith(_NOTICES) else text
-
-
-def _command_in(message: str) -> str:
-    name, arguments = _COMMAND.search(message), _ARGUMENTS.search(message)
-    return f"{name[1]} {arguments[1].strip() if arguments else ''}".strip() if name else ""
