@@ -9,7 +9,7 @@ import stat
 import tarfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Self
 
@@ -63,6 +63,14 @@ def _import(upload: Upload) -> SliceEnd:
     except UploadRefused as refusal:
         shutil.rmtree(folder_of(upload) / UNPACKED, ignore_errors=True)
         return SliceEnd(Upload.Status.STOPPED, str(refusal))
+    written_at = 0.0
+
+    def keep_progress(name: str, done: int, total: int) -> None:
+        nonlocal written_at
+        if time.monotonic() - written_at > PROGRESS_SECONDS:
+            written_at = time.monotonic()
+            WORK.hold(upload, progress={"name": name, "done": done, "total": total})
+
     try:
         import_paths(
             paths,
@@ -70,25 +78,13 @@ def _import(upload: Upload) -> SliceEnd:
             user=upload.by,
             begun=lambda batch: WORK.hold(upload, batch=batch, progress={}),
             waiting=lambda line: WORK.hold(upload, progress={"waiting": line}),
-            progress=_keep_progress(upload),
+            progress=keep_progress,
         )
     except SliceOver:  # a person stopped it, or another worker took it
         return SliceEnd(Upload.Status.WAITING)
     remove_files(upload)
     upload.files.all().delete()
     return SliceEnd(Upload.Status.DONE)
-
-
-def _keep_progress(upload: Upload) -> Callable[[str, int, int], None]:
-    written_at = 0.0
-
-    def keep(name: str, done: int, total: int) -> None:
-        nonlocal written_at
-        if time.monotonic() - written_at > PROGRESS_SECONDS:
-            written_at = time.monotonic()
-            WORK.hold(upload, progress={"name": name, "done": done, "total": total})
-
-    return keep
 
 
 def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:
@@ -101,9 +97,8 @@ def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:
         return
     folder = folder_of(upload)
     if not folder.is_dir():
-        raise SetupError(
-            "The files of this upload are not here. Pages and workers need the same folder SKILLGLASS_VAR."
-        )
+        told = "Pages and workers need the same folder SKILLGLASS_VAR."
+        raise SetupError(f"The files of this upload are not here. {told}")
     yield from _list_tops(folder)
     unpacked = folder / UNPACKED
     shutil.rmtree(unpacked, ignore_errors=True)  # of an earlier try
@@ -220,13 +215,8 @@ class BoundedFile(io.FileIO):
 class BoundedInfo(tarfile.TarInfo):
     """Refuse long extensions of a tar header (long names, pax): Python reads them into memory without a limit."""
 
-    EXTENSIONS = (
-        tarfile.GNUTYPE_LONGNAME,
-        tarfile.GNUTYPE_LONGLINK,
-        tarfile.XHDTYPE,
-        tarfile.XGLTYPE,
-        tarfile.SOLARIS_XHDTYPE,
-    )
+    LONG_NAMES = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+    EXTENSIONS = (*LONG_NAMES, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:

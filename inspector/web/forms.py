@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django import forms
@@ -108,13 +108,11 @@ class AssignForm(forms.Form):
         """Makes the edits in one transaction and returns how many rows changed. EditRefused leaves all as it was."""
         runs, reason = list(self.cleaned_data["runs"]), self.cleaned_data["reason"]
         author = Author(self.user, self.cleaned_data.get("name", ""))
-        run_edit, trial_edit = (
-            RunEdit(**self._read_given(self.RUN_FIELDS)),
-            TrialEdit(**self._read_given(self.TRIAL_FIELDS)),
-        )
+        run_edit = cast(RunEdit, self._read_given(self.RUN_FIELDS))
+        trial_edit = cast(TrialEdit, self._read_given(self.TRIAL_FIELDS))
         with transaction.atomic():
-            changed = edit_runs(runs, run_edit, author=author, reason=reason) if run_edit.changes() else 0
-            if trial_edit.changes():
+            changed = edit_runs(runs, run_edit, author=author, reason=reason) if run_edit else 0
+            if trial_edit:
                 changed += edit_trials(self._select_trials(runs), trial_edit, author=author, reason=reason)
         return changed
 
