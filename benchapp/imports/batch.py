@@ -121,8 +121,8 @@ def import_paths(
         used = SkillUse.objects.filter(attempt__trial__episode__run__in=run.runs).exclude(kind=UseKind.MOUNTED)
         run.report.counts["skills_read"] = used.values("skill").distinct().count()
         run.save(status=ImportBatch.Status.DONE)
-    # Let a worker index the new runs and diagnose libraries; without one, `index_search` and `diagnose_libraries` do. All
-    # libraries of the experiment are queued, as each is compared with all its trials. Finished ones are skipped.
+    # Let a worker index the new runs and diagnose libraries; without one, `index_search` and `diagnose_libraries` do.
+    # All libraries of the experiment are queued, as each is compared with all its trials. Finished ones are skipped.
     follow()
     enqueue_reading(select_with_library(Episode.objects.filter(run__experiment__in=run.experiments)))
     return run.report
@@ -212,8 +212,8 @@ class _Import:
                 self.progress(found.source.name, next(done), total)
 
         with transaction.atomic():
-            for facts in found.tasks:
-                places.put_key_points(facts)
+            for task, key_points in found.key_points:
+                places.put_key_points(task, key_points)
         for library in found.libraries:
             recorder.record_library(library)
             show_progress()

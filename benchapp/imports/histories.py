@@ -27,17 +27,7 @@ from benchapp.imports.reading.found_sources import (
     SeedMoment,
     TrialMoment,
 )
-from benchapp.models import (
-    Attempt,
-    Decision,
-    Entry,
-    Episode,
-    Family,
-    Run,
-    Seeding,
-    Snapshot,
-    Trial,
-)
+from benchapp.models import Attempt, Decision, Entry, Episode, Family, Run, Seeding, Snapshot, Trial
 from benchapp.models.base import derived_id
 from benchapp.models.episodes import Target
 from benchapp.record.redaction import redact_text

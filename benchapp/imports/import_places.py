@@ -14,8 +14,8 @@ from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     EpisodeSource,
     ExperimentSource,
+    KeyPointSource,
     RunSource,
-    TaskFacts,
     TaskSource,
 )
 from benchapp.models import Episode, Experiment, Family, KeyPoint, Run, Suite, Task, TaskRevision
@@ -212,9 +212,9 @@ class Places:
             )
         return self._episodes[place]
 
-    def put_key_points(self, facts: TaskFacts) -> None:
+    def put_key_points(self, source: TaskSource, key_points: Iterable[KeyPointSource]) -> None:
         """Replace the key points with those the source has now."""
-        task = self.task(facts.task)
+        task = self.task(source)
         rows = [
             KeyPoint(
                 task=task,
@@ -224,7 +224,7 @@ class Places:
                 reason=redact_text(point.reason),
                 reference=redact_text(point.reference),
             )
-            for point in facts.key_points
+            for point in key_points
         ]
         names = ("kind", "ordinal", "text", "reason", "reference")
         stored = sorted(task.key_points.values_list(*names))

@@ -87,8 +87,8 @@ class ExperimentRecorder:
     processes: int = 1  # that read new trials
     places: Places = field(init=False)
     remapping: Remapping = field(init=False)
-    # Digests of sources that had no problems. If such a source and its recorded attempt are found again, there is nothing
-    # to report or read. They are kept outside the record; without them every source is read.
+    # Digests of sources that had no problems. If such a source and its recorded attempt are found again, there is
+    # nothing to report or read. They are kept outside the record; without them every source is read.
     quiet: set[str] = field(init=False)
     quiet_before: set[str] = field(init=False)
     known: dict[str, list[Known]] = field(default_factory=dict)  # by each of its ids, the oldest attempt first
@@ -374,7 +374,7 @@ class ExperimentRecorder:
         return last[phase, task]
 
     def _put_right(self, known: Known, source: TrialSource, settings: Settings) -> int:
-        """Reinstate a superseded attempt and apply the map. Count whether that changed it; return the key of the run."""
+        """Reinstate a superseded attempt and apply the map. Count whether it changed; return the key of the run."""
         is_superseded, run = known.status == Attempt.Status.SUPERSEDED, known.run
         is_changed = False
         if is_superseded or settings.run_edit or settings.trial_edit:

@@ -38,7 +38,7 @@ class Skills:
     is_pinned: bool = False  # by content, not by name only
 
 
-Harness = tuple[str, str, str]  # what an agent called itself, its version, what tells it from one of the same name
+Harness = tuple[str, str, str]  # the name and version an agent gave itself; what distinguishes it from a namesake
 
 
 def read_version(info: Document) -> str:

@@ -359,18 +359,10 @@ class KeyPointSource:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFacts:
-    """What a source holds about a task besides trials."""
-
-    task: TaskSource
-    key_points: tuple[KeyPointSource, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class FoundExperiment:
     source: ExperimentSource
     trials: tuple[FoundTrial, ...] = ()  # in the order of their sample numbers
     libraries: Iterable[LibrarySource] = ()  # read one at a time
     libraries_total: int = 0
-    tasks: tuple[TaskFacts, ...] = ()
+    key_points: tuple[tuple[TaskSource, tuple[KeyPointSource, ...]], ...] = ()
     histories: tuple[HistorySource, ...] = ()  # recorded after the trials they refer to

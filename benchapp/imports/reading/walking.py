@@ -212,7 +212,7 @@ class Root:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError("not a regular file")
             try:  # on Linux the place of the descriptor itself, elsewhere of its name; both without links
-                place = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - a Path takes longer than the question
+                place = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - a Path takes longer
             except OSError:
                 place = os.path.realpath(path)
             if not f"{place}/".startswith(self._inside):

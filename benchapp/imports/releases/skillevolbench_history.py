@@ -276,7 +276,7 @@ class Events:
 
 @dataclass(slots=True)
 class Story:
-    """The history of one episode, told record by record."""
+    """The history of one episode, record by record."""
 
     library: Library
     events: Events

@@ -92,16 +92,17 @@ def _run(folder: Path, jobs: list[FamilyJob]) -> RunSource:
     model = models.pop() if len(models) == 1 else UNKNOWN
     rows = [row for job in jobs if evolves for row in job.replay.rows.values()]
     authors = {name for row in rows if (name := row.text("patch_model_name", 200))}
-    # The first trial's folder ends with random letters of Harbor's, so it separates the run from one of the same name in
-    # another checkout. The first trial stays the first when the run continues.
+    # The first trial's folder ends with random letters of Harbor's, so it separates the run from one of the same name
+    # in another checkout. The first trial stays the first when the run continues.
     trials = [trial for job in jobs for trial in job.harbor_trials]
     first = min(trials, key=lambda trial: (not trial.header.started, trial.order), default=None)
+    begun = name_of(first.folder) if first is not None else ""
     return RunSource(
         harness=classes.pop() if len(classes) == 1 else UNKNOWN,
         agent_model=model or UNKNOWN,
         author_model="" if not evolves else authors.pop() if len(authors) == 1 else UNKNOWN,
         condition=EVOLVING if evolves else BASELINE,
-        skills=f"{name_of(folder)}@{name_of(first.folder) if first is not None else ''}",
+        skills=f"{name_of(folder)}@{begun}",
         setup={"source": NAME, "run_root": name_of(folder)},
     )
 

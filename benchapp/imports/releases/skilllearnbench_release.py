@@ -23,7 +23,6 @@ from benchapp.imports.reading.found_sources import (
     LibrarySource,
     RunSource,
     SourceChoice,
-    TaskFacts,
     TaskSource,
     Timing,
     TrajectorySource,
@@ -79,7 +78,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
         trials=tuple(instance for instance in instances if instance.log is not None),
         libraries=_libraries(root, configs),
         libraries_total=sum(len(_folders(root, config)) for config in configs),
-        tasks=tuple(instance.facts() for instance in instances),
+        key_points=tuple((instance.task, instance.key_points()) for instance in instances),
     )
 
 
@@ -200,8 +199,8 @@ class TaskInstance:
     def task(self) -> TaskSource:
         return TaskSource(NAME, self.name, self.name, family=self.family, ordinal=self.ordinal)
 
-    def facts(self) -> TaskFacts:
-        return TaskFacts(self.task, tuple(point for entry in self._files for point in self._points(entry)))
+    def key_points(self) -> tuple[KeyPointSource, ...]:
+        return tuple(point for entry in self._files for point in self._points(entry))
 
     def _points(self, entry: FolderEntry) -> Iterator[KeyPointSource]:
         if entry.name not in FILES:
