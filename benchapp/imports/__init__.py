@@ -28,16 +28,11 @@ from benchapp.imports.logs import inspect_log, session_logs, swe_agent_logs
 from benchapp.imports.reading.found_sources import FoundExperiment
 from benchapp.imports.reading.unread import ARCHIVES, MARKDOWN, is_history, report_files
 from benchapp.imports.reading.walking import NOT_ENTERED, FolderEntry, Root
-from benchapp.imports.releases import (
-    skillevolbench_runs,
-    skillflow_runs,
-    skilllearnbench_output,
-    skilllearnbench_release,
-)
+from benchapp.imports.releases import skillevolbench_runs, skillflow, skilllearnbench_output, skilllearnbench_release
 
 AUTO = "auto"
 # A folder that one of these formats claims belongs to it with all its contents.
-WHOLE_FOLDERS = (skillevolbench_runs, skillflow_runs, skilllearnbench_output, skilllearnbench_release)
+WHOLE_FOLDERS = (skillevolbench_runs, skillflow, skilllearnbench_output, skilllearnbench_release)
 LOOSE_FILES = (inspect_log, swe_agent_logs, session_logs)
 FORMATS: dict[str, ModuleType] = {module.NAME: module for module in (harbor_folders, *WHOLE_FOLDERS, *LOOSE_FILES)}
 CLAIMED_DEPTH = 4  # how deep below the given folder to search for folders of these formats

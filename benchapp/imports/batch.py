@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
@@ -18,7 +20,6 @@ from benchapp.archive import ENDINGS, ArchiveError
 from benchapp.archive.archive_import import TakenIn, take_in
 from benchapp.imports import AUTO, FORMATS, find, find_file
 from benchapp.imports.audited_edits import Author
-from benchapp.imports.import_lock import turn
 from benchapp.imports.import_map import ImportMap
 from benchapp.imports.import_recording import ExperimentRecorder
 from benchapp.imports.problems import ProblemList
@@ -92,58 +93,39 @@ def import_paths(
     """Import everything readable below the paths. It is safe to repeat, to kill, and to start several times at once.
     `waiting` gets a line about the import to wait for, `begun` the batch when its turn has come. `names`: the record's
     name of a path, if another. `processes`: how many read new trials."""
+    given = [Path(path) for path in paths]
     run = _Import(format, mapping or ImportMap(), progress, Author(user, "import_runs"), processes, names)
-    with turn(lambda: waiting(_explain_waiting())), collect_seldom():
-        _import_all(run, [Path(path) for path in paths], user, begun)
-    _notify_workers(run.experiments)
-    return run.report
 
+    def wait() -> None:
+        running = ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING).first()
+        named = f" ({', '.join(running.paths)}, begun {running.started_at:%H:%M:%S} UTC)" if running else ""
+        waiting(f"Another import is running{named}; this one waits until it ends.")
 
-def _import_all(run: _Import, given: list[Path], user: User | None, begun: Callable[[ImportBatch], None]) -> None:
-    # Only one import runs at a time, so another batch with status "running" was killed.
-    stale = ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING)
-    stale.update(status=ImportBatch.Status.INTERRUPTED, finished_at=timezone.now())
-    names = [storable(run.name(path)) for path in given]
-    batch = ImportBatch.objects.create(paths=names, format=run.format, actor=user)
-    run.report.batch = str(batch.public_id)
-    run.batch = batch
-    try:
-        begun(batch)
-        for path in given:
-            run.import_path(path)
-            run.save()
-        run.link_archives()
-        run.mapping.report_unused(run.report.problems)
-    except BaseException:
-        run.save(status=ImportBatch.Status.INTERRUPTED)
-        raise
-    used = SkillUse.objects.filter(attempt__trial__episode__run__in=run.runs).exclude(kind=UseKind.MOUNTED)
-    run.report.counts["skills_read"] = used.values("skill").distinct().count()
-    run.save(status=ImportBatch.Status.DONE)
-
-
-def _explain_waiting() -> str:
-    running = ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING).first()
-    named = f" ({', '.join(running.paths)}, begun {running.started_at:%H:%M:%S} UTC)" if running else ""
-    return f"Another import is running{named}; this one waits until it ends."
-
-
-def _notify_workers(experiments: set[int]) -> None:
-    """Let a worker index the new runs and diagnose libraries; without one, `index_search` and `diagnose_libraries` do.
-    All libraries of the experiment are queued, as each is compared with all its trials. Finished ones are skipped."""
+    with turn(wait), collect_seldom():
+        # Only one import runs at a time, so another batch with status "running" was killed.
+        stale = ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING)
+        stale.update(status=ImportBatch.Status.INTERRUPTED, finished_at=timezone.now())
+        shown = [storable(run.name(path)) for path in given]
+        run.batch = ImportBatch.objects.create(paths=shown, format=format, actor=user)
+        run.report.batch = str(run.batch.public_id)
+        try:
+            begun(run.batch)
+            for path in given:
+                run.import_path(path)
+                run.save()
+            run.link_archives()
+            run.mapping.report_unused(run.report.problems)
+        except BaseException:
+            run.save(status=ImportBatch.Status.INTERRUPTED)
+            raise
+        used = SkillUse.objects.filter(attempt__trial__episode__run__in=run.runs).exclude(kind=UseKind.MOUNTED)
+        run.report.counts["skills_read"] = used.values("skill").distinct().count()
+        run.save(status=ImportBatch.Status.DONE)
+    # Let a worker index the new runs and diagnose libraries; without one, `index_search` and `diagnose_libraries` do.
+    # All libraries of the experiment are queued, as each is compared with all its trials. Finished ones are skipped.
     follow()
-    enqueue_reading(select_with_library(Episode.objects.filter(run__experiment__in=experiments)))
-
-
-def _explain_closed(path: Path) -> str:
-    """Explain why the path cannot be examined; empty if it can. Path.exists() would raise."""
-    try:
-        path.stat()
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
+    enqueue_reading(select_with_library(Episode.objects.filter(run__experiment__in=run.experiments)))
+    return run.report
 
 
 @dataclass(slots=True)
@@ -166,14 +148,16 @@ class _Import:
 
     def import_path(self, path: Path) -> None:
         problems, name = self.report.problems, self.name(path)
-        if reason := _explain_closed(path):
-            problems.add(name, "", "a folder that can be read", reason)
+        try:
+            path.stat()
+        except FileNotFoundError:
+            problems.add(name, "", "a folder", "there is nothing")
+            return
+        except OSError as error:
+            problems.add(name, "", "a folder that can be read", error.strerror or str(error))
             return
         if path.is_file() and path.name.endswith(ENDINGS):
             self._import_archive(path)
-            return
-        if not path.exists():
-            problems.add(name, "", "a folder", "there is nothing")
             return
         before, problems_before = self.report.total, len(problems)
         is_folder = path.is_dir()
@@ -195,9 +179,8 @@ class _Import:
         try:
             taken = take_in(path, source=storable(self.name(path)))
         except ArchiveError as error:
-            self.report.problems.add(
-                self.name(path), error.place, error.expected, f"{error.message}; nothing was changed"
-            )
+            message = f"{error.message}; nothing was changed"
+            self.report.problems.add(self.name(path), error.place, error.expected, message)
             return
         self.archives.append((path, taken))
         self.experiments.add(taken.experiment.pk)
@@ -223,19 +206,24 @@ class _Import:
         self.experiments.add(places.experiment.pk)
         self.note_arrivals([places.experiment.pk], is_new=places.is_new or places.was_deleted)
         done, total = count(1), len(found.trials) + found.libraries_total + len(found.histories)
+
+        def show_progress() -> None:
+            if self.progress is not None:
+                self.progress(found.source.name, next(done), total)
+
         with transaction.atomic():
-            for facts in found.tasks:
-                places.put_key_points(facts)
+            for task, key_points in found.key_points:
+                places.put_key_points(task, key_points)
         for library in found.libraries:
             recorder.record_library(library)
-            self._show_progress(found.source.name, next(done), total)
+            show_progress()
         for run in recorder.record_trials(found.trials):
             self.runs.add(run)
-            self._show_progress(found.source.name, next(done), total)
+            show_progress()
         for history in found.histories:
             recorder.record_history(history)
-            self._show_progress(found.source.name, next(done), total)
-        recorder.finish()
+            show_progress()
+        recorder.remapping.finish()
         if places.is_new and found.trials and not places.experiment.runs.exists():
             self.experiments.discard(places.experiment.pk)  # all its trials came in with another folder
             places.experiment.delete()
@@ -243,10 +231,6 @@ class _Import:
         recorder.keep_quiet()
         with_library = Run.objects.filter(experiment=places.experiment, episodes__library__isnull=False)
         self.runs |= set(with_library.values_list("pk", flat=True))
-
-    def _show_progress(self, name: str, done: int, total: int) -> None:
-        if self.progress is not None:
-            self.progress(name, done, total)
 
     def note_arrivals(self, experiments: Iterable[int], *, is_new: bool) -> None:
         """Record that the import read these experiments. Earlier notes stay."""
@@ -263,17 +247,52 @@ class _Import:
         with transaction.atomic():
             self.note_arrivals(set(read), is_new=False)
             ImportProblem.objects.bulk_create(
-                ImportProblem(
-                    batch=batch,
-                    path=problem.path,
-                    place=problem.place,
-                    expected=problem.expected,
-                    message=problem.message,
-                )
-                for problem in problems[self.saved :]
+                ImportProblem(batch=batch, **asdict(problem)) for problem in problems[self.saved :]
             )
             batch.counts = {name: self.report.counts[name] for name in (*COUNTED, "redactions")}
             batch.status = status
             batch.finished_at = None if status == ImportBatch.Status.RUNNING else timezone.now()
             batch.save(update_fields=["counts", "status", "finished_at"])
         self.saved = len(problems)
+
+
+LOCK = 0x696D706F727473  # "imports": one key per database
+ENDING = "-imports.lock"
+
+
+def turn(waiting: Callable[[], None]) -> AbstractContextManager[None]:
+    """Hold the database for one import. `waiting` is called once where another import must end first."""
+    connection.ensure_connection()  # a database that cannot be opened raises its own error
+    if connection.vendor == "postgresql":
+        return _turn_on_server(waiting)
+    if connection.is_in_memory_db():  # type: ignore[attr-defined]
+        return nullcontext()
+    return _turn_beside(Path(connection.settings_dict["NAME"]), waiting)
+
+
+@contextmanager
+def _turn_on_server(waiting: Callable[[], None]) -> Iterator[None]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
+        is_free = cursor.fetchone()[0]
+    if not is_free:
+        waiting()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
+    try:
+        yield
+    finally:
+        if connection.is_usable():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+
+
+@contextmanager
+def _turn_beside(database: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    with database.with_name(database.name + ENDING).open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 from django.db import transaction
@@ -26,18 +27,7 @@ from benchapp.imports.reading.found_sources import (
     SeedMoment,
     TrialMoment,
 )
-from benchapp.models import (
-    Activity,
-    Attempt,
-    Decision,
-    Entry,
-    Episode,
-    Family,
-    Run,
-    Seeding,
-    Snapshot,
-    Trial,
-)
+from benchapp.models import Attempt, Decision, Entry, Episode, Family, Run, Seeding, Snapshot, Trial
 from benchapp.models.base import derived_id
 from benchapp.models.episodes import Target
 from benchapp.record.redaction import redact_text
@@ -89,9 +79,13 @@ class HistoryRecorder:
         for moment in self.source.read():
             before = current
             if isinstance(moment, DecisionMoment):
-                moment = replace(moment, patch=_redacted_patch(moment.patch))
                 current, number = self._store(moment.after), number + 1
-                moment = _settle(moment, changed=current != before)
+                status = (
+                    moment.status
+                )  # applied if it changed the library, as everywhere; an identical answer is a no-op
+                if status in (DecisionStatus.APPLIED, DecisionStatus.NO_OP):
+                    status = DecisionStatus.NO_OP if current == before else DecisionStatus.APPLIED
+                moment = replace(moment, patch=_redacted_patch(moment.patch), status=status)
                 rounds += moment.status is DecisionStatus.APPLIED
                 current = current if moment.status is DecisionStatus.APPLIED else before
             elif isinstance(moment, SeedMoment):
@@ -137,14 +131,13 @@ class HistoryRecorder:
     def record(self) -> str:
         """Return "created", "changed" or "unchanged"."""
         places = self.places()
-        self.skills_total = self.sizes[places[-1].after] if places else 0
-        return self._write(places)
-
-    def _write(self, places: Sequence[PlannedEntry]) -> str:
+        last = places[-1].after if places else EMPTY_LIBRARY
+        self.skills_total = self.sizes[last]
         with transaction.atomic():
             self._gather()
             old = list(self.episode.entries.in_order())
-            same = _common(places, [_identify_row(entry) for entry in old])
+            pairs = zip(places, map(_identify_row, old), strict=False)
+            same = sum(1 for _ in takewhile(lambda pair: pair[0].told == pair[1], pairs))
             if same == len(places) == len(old):
                 moved = self._point(old, places)
                 return "changed" if moved else "unchanged"
@@ -153,7 +146,9 @@ class HistoryRecorder:
             self._point(old[:same], places[:same])
             for sequence, place in enumerate(places[same:], start=same + 1):
                 enter(self.episode, self._target(place), place.at, sequence)
-            self._hold(places)
+            self.episode.library = Snapshot.objects.standing_for(last)
+            self.episode.is_ordered = True
+            self.episode.save(update_fields=["library", "is_ordered"])
             Run.objects.filter(pk=self.episode.run_id).touch()
         return "changed" if old else "created"
 
@@ -186,28 +181,17 @@ class HistoryRecorder:
             self.problems.add(self.source.path, "", expected, "another one; this library's history did not change")
             return False
         if decisions:
-            self._remember(decisions)
+            names = ("number", "status", "operation_type", "summary", "patch_id")
+            before = [
+                {name: getattr(row, name) for name in names} | {"before": row.before.digest, "after": row.after.digest}
+                for row in decisions
+            ]
+            self.author.note(self.episode, {"decisions": before}, None, CHANGED_AT_SOURCE, verb="supersede")
         for entry in entries:
             if entry.attempt_id is None and entry.target is not None:
                 entry.target.delete()  # takes the entry with it
         Entry.objects.filter(pk__in=[entry.pk for entry in entries]).delete()
         return True
-
-    def _remember(self, decisions: Sequence[Decision]) -> None:
-        names = ("number", "status", "operation_type", "summary", "patch_id")
-        before = [
-            {name: getattr(row, name) for name in names} | {"before": row.before.digest, "after": row.after.digest}
-            for row in decisions
-        ]
-        Activity.objects.create(
-            actor=self.author.user,
-            actor_name=self.author.label[:200],
-            verb="supersede",
-            target_kind="episode",
-            target_id=self.episode.public_id,
-            detail={"before": {"decisions": before}},
-            reason=CHANGED_AT_SOURCE,
-        )
 
     def _target(self, place: PlannedEntry) -> Target:
         match place.moment:
@@ -231,10 +215,9 @@ class HistoryRecorder:
         assert trial is not None
         given = place.told[-1]
         snapshot = None if given is None else Snapshot.objects.standing_for(given)
-        mounted = None if given is None else self.sizes.get(given)
         Trial.objects.filter(pk=trial.pk).update(snapshot=snapshot)
-        if mounted is not None:
-            Trial.objects.filter(pk=trial.pk, skills_mounted=None).update(skills_mounted=mounted)
+        if given in self.sizes:
+            Trial.objects.filter(pk=trial.pk, skills_mounted=None).update(skills_mounted=self.sizes[given])
         return Attempt.objects.get(pk=self.counting[trial.public_id])
 
     def _decision(self, moment: DecisionMoment, place: PlannedEntry) -> Decision:
@@ -258,33 +241,11 @@ class HistoryRecorder:
         return pack_decision(before, after, moment.patch).save(row, shown)
 
     def _family(self, key: str) -> Family:
-        suite = next((trial.task.suite_id for trial in self.trials.values()), None) or self._suite()
+        suite = next((trial.task.suite_id for trial in self.trials.values()), None)
+        if suite is None:
+            assert self.episode.family is not None  # an episode without trials has a family's name
+            suite = self.episode.family.suite_id
         return Family.objects.get_or_create(suite_id=suite, key=key[:200], defaults={"name": key[:200]})[0]
-
-    def _suite(self) -> int:
-        assert self.episode.family is not None  # an episode without trials has a family's name
-        return int(self.episode.family.suite_id)
-
-    def _hold(self, places: Sequence[PlannedEntry]) -> None:
-        last = places[-1].after if places else EMPTY_LIBRARY
-        self.episode.library = Snapshot.objects.standing_for(last)
-        self.episode.is_ordered = True
-        self.episode.save(update_fields=["library", "is_ordered"])
-
-
-def _settle(moment: DecisionMoment, *, changed: bool) -> DecisionMoment:
-    """Settle the outcome: applied if it changed the library, as everywhere; an identical answer is a no-op."""
-    if moment.status is DecisionStatus.APPLIED and not changed:
-        return replace(moment, status=DecisionStatus.NO_OP)
-    if moment.status is DecisionStatus.NO_OP and changed:
-        return replace(moment, status=DecisionStatus.APPLIED)
-    return moment
-
-
-def _common(places: Sequence[PlannedEntry], rows: Sequence[tuple[Any, ...]]) -> int:
-    """Count the leading entries that are the same."""
-    pairs = enumerate(zip(places, rows, strict=False))
-    return next((index for index, (place, row) in pairs if place.told != row), min(len(places), len(rows)))
 
 
 def _identify_moment(

@@ -9,20 +9,22 @@ rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from benchapp.experiments.experiment_file import PlainYaml
-from benchapp.imports.audited_edits import RunEdit, TrialEdit
+from benchapp.imports.audited_edits import Author, RunEdit, TrialEdit, edit_scorer, edit_task, next_sample, note_change
 from benchapp.imports.logs.lineage import BY_MAP, RESUME, SNAPSHOT, Lineage
 from benchapp.imports.problems import ProblemList
-from benchapp.imports.reading.found_sources import LibrarySource, RunSource, TrialSource
+from benchapp.imports.reading.found_sources import RunSource
+from benchapp.models import Run, Trial
+from benchapp.models.base import derived_id
 from runner.base.types import JsonValue, Phase
 
 MAX_BYTES = 1024 * 1024
@@ -60,6 +62,29 @@ class Settings(_Strict):
     copied_as: Literal["resume", "fork", "snapshot"] | None = None
     own_from_line: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
 
+    @property
+    def run_edit(self) -> RunEdit:
+        return cast(RunEdit, self._list_given(RunEdit.__annotations__))
+
+    @property
+    def trial_edit(self) -> TrialEdit:
+        return cast(TrialEdit, self._list_given(TrialEdit.__annotations__))
+
+    def _list_given(self, names: Iterable[str]) -> dict[str, object]:
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def lineage_of(self, source_format: str) -> Lineage | None:
+        """Return whose copy the rules call a session in that format: all of it, if no line for its own work is
+        given."""
+        if self.copy_of is None:
+            return None
+        copied = None if self.own_from_line is None else self.own_from_line - 1
+        kind = self.copied_as or (SNAPSHOT if copied is None else RESUME)
+        return Lineage(kind, f"{source_format}:{self.copy_of}", copied, BY_MAP)
+
+
+NO_SETTINGS = Settings.model_construct(None)
+
 
 class MappingRule(_Strict):
     match: TrialMatch
@@ -78,31 +103,6 @@ class MapError(ValueError):
         self.problems = problems
 
 
-@dataclass(frozen=True, slots=True)
-class MappedEdits:
-    """What the rules set for one trial or library."""
-
-    run: RunEdit = RunEdit()
-    trial: TrialEdit = TrialEdit()
-    origin: Settings = field(default_factory=lambda: Settings.model_construct(None))
-
-    def lineage_of(self, source_format: str) -> Lineage | None:
-        """Return whose copy the rules call a session in that format: all of it, if no line for its own work is
-        given."""
-        told = self.origin
-        if told.copy_of is None:
-            return None
-        copied = None if told.own_from_line is None else told.own_from_line - 1
-        kind = told.copied_as or (SNAPSHOT if copied is None else RESUME)
-        return Lineage(kind, f"{source_format}:{told.copy_of}", copied, BY_MAP)
-
-    def __bool__(self) -> bool:
-        return bool(self.run.changes() or self.trial.changes())
-
-    def apply(self, run: RunSource) -> RunSource:
-        return replace(run, **self.run.changes())
-
-
 @dataclass(slots=True)
 class ImportMap:
     """Rules, and which of them matched anything."""
@@ -111,25 +111,15 @@ class ImportMap:
     rules: tuple[MappingRule, ...] = ()
     used: set[int] = field(default_factory=set)
 
-    def of_trial(self, trial: TrialSource, path: str) -> MappedEdits:
-        return self._match(trial.run, path, trial.task.key)
-
-    def of_library(self, library: LibrarySource) -> MappedEdits:
-        return self._match(library.run, library.path, library.episode.key)
-
-    def _match(self, run: RunSource, path: str, task: str) -> MappedEdits:
+    def match(self, run: RunSource, path: str, task: str) -> Settings:
+        """Return what the rules set for one trial or library."""
         facts = {"path": path, "task": task, "agent": run.harness, "model": run.agent_model}
         found: dict[str, JsonValue] = {}
         for index, rule in enumerate(self.rules):
             if all(fnmatchcase(facts[name], glob) for name, glob in rule.match.model_dump(exclude_none=True).items()):
                 self.used.add(index)
                 found |= rule.set.model_dump(mode="json", exclude_unset=True)
-        named = Settings.model_construct(None, **found)
-        return MappedEdits(
-            RunEdit(named.condition, named.replicate, named.author_model),
-            TrialEdit(named.family, named.role, named.phase, named.scorer),
-            named,
-        )
+        return Settings.model_construct(None, **found)
 
     def report_unused(self, problems: ProblemList) -> None:
         for index, rule in enumerate(self.rules):
@@ -167,3 +157,65 @@ def _faults(error: ValidationError) -> Iterator[tuple[str, str]]:
     for fault in error.errors(include_url=False, include_context=False):
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
         yield place or "whole file", fault["msg"]
+
+
+SET_BY_MAP = "set by the map of an import"
+
+
+@dataclass(slots=True)
+class Remapping:
+    author: Author
+    left: set[int] = field(default_factory=set)  # runs that trials were moved out of
+
+    def trial(self, trial: Trial, settings: Settings) -> bool:
+        """Move a trial. Return whether it changed. Needs episode__run and task with family and suite."""
+        edit = settings.trial_edit
+        if not edit and not settings.run_edit:
+            return False
+        changed = edit_task(trial.task, edit, author=self.author, reason=SET_BY_MAP)
+        if "scorer" in edit:
+            changed |= edit_scorer(trial, edit["scorer"], author=self.author, reason=SET_BY_MAP)
+        run = trial.episode.run
+        wanted: dict[str, object] = {**settings.run_edit}
+        before = {name: getattr(run, name) for name in wanted}
+        phase = edit.get("phase", trial.phase)
+        if before == wanted and phase == trial.phase:
+            return changed
+        if before != wanted:
+            self._move(trial, run, wanted)
+        before |= {"phase": trial.phase, "run": str(run.public_id)}
+        trial.phase = phase
+        trial.sample = next_sample(trial.episode_id, phase, trial.task_id)
+        trial.save(update_fields=["episode", "phase", "sample"])
+        note_change(Run.objects.filter(pk__in={run.pk, trial.episode.run_id}))
+        after = {**wanted, "phase": phase, "run": str(trial.episode.run.public_id)}
+        self.author.note(trial, before, after, SET_BY_MAP)
+        return True
+
+    def finish(self) -> None:
+        """Remove the runs that are empty now: all their trials moved to the runs of the map."""
+        left = Run.objects.filter(pk__in=self.left)
+        left.exclude(episodes__trials__isnull=False).exclude(episodes__library__isnull=False).delete()
+
+    def _move(self, trial: Trial, run: Run, wanted: Mapping[str, object]) -> None:
+        """Move it to the episode of the same key in the run with the wanted values, created if missing."""
+        names = ("experiment", "harness", "harness_version", "agent_model", "author_model", "condition", "replicate")
+        values = {name: getattr(run, name) for name in (*names, "setup", "status")} | dict(wanted)
+        key = [str(run.public_id), *(f"{name}={value}" for name, value in sorted(wanted.items()))]
+        target, _ = Run.objects.get_or_create(
+            public_id=derived_id("run", "mapped", *key),
+            defaults={**values, "source_key": run.source_key},
+        )
+        self.left.add(run.pk)
+        old = trial.episode
+        trial.episode, _ = target.episodes.get_or_create(
+            key=old.key,
+            defaults={
+                "public_id": derived_id("episode", str(target.public_id), old.key),
+                "title": old.title,
+                "family": old.family,
+                "ordinal": old.ordinal,
+                "is_ordered": False,
+                "status": old.status,
+            },
+        )

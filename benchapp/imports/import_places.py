@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from benchapp.imports import FORMATS
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     EpisodeSource,
     ExperimentSource,
+    KeyPointSource,
     RunSource,
-    TaskFacts,
     TaskSource,
 )
 from benchapp.models import Episode, Experiment, Family, KeyPoint, Run, Suite, Task, TaskRevision
@@ -119,7 +120,7 @@ class Places:
         return sum(self._look_up_tasks(self.suite(suite), list(new.values())) for suite, new in by_suite.items())
 
     def _look_up_tasks(self, suite: Suite, sources: Sequence[TaskSource]) -> int:
-        keys = [_task_key(source) for source in sources]
+        keys = [redact_text(source.key)[:300] for source in sources]
         rows = suite.tasks.select_related("family", "suite", "same_as__family", "same_as__suite").filter(key__in=keys)
         found = {row.key: row for row in rows}
         unknown = {key: source for key, source in zip(keys, sources, strict=True) if key not in found}
@@ -139,7 +140,9 @@ class Places:
 
     def _new_task(self, suite: Suite, key: str, source: TaskSource) -> Task:
         """Return the unsaved row."""
-        titles, title = self._titles_of(suite), redact_text(source.title)
+        if suite.pk not in self._titles:  # the key of the task behind each title already recorded
+            self._titles[suite.pk] = dict(suite.tasks.order_by("-pk").values_list("title", "key"))
+        titles, title = self._titles[suite.pk], redact_text(source.title)
         if titles.setdefault(title[:300], key) != key:  # another task of the suite has it
             title = f"{title[:150]} ({redact_text(source.key)})"
         return Task(
@@ -151,12 +154,6 @@ class Places:
             role=source.role or "",
             ordinal=source.ordinal,
         )
-
-    def _titles_of(self, suite: Suite) -> dict[str, str]:
-        """Return the key of the task behind each title already recorded."""
-        if suite.pk not in self._titles:
-            self._titles[suite.pk] = dict(suite.tasks.order_by("-pk").values_list("title", "key"))
-        return self._titles[suite.pk]
 
     def revision(self, task: Task, digest: str) -> TaskRevision:
         self.look_up_revisions([(task, digest)])
@@ -215,9 +212,9 @@ class Places:
             )
         return self._episodes[place]
 
-    def put_key_points(self, facts: TaskFacts) -> None:
+    def put_key_points(self, source: TaskSource, key_points: Iterable[KeyPointSource]) -> None:
         """Replace the key points with those the source has now."""
-        task = self.task(facts.task)
+        task = self.task(source)
         rows = [
             KeyPoint(
                 task=task,
@@ -227,16 +224,10 @@ class Places:
                 reason=redact_text(point.reason),
                 reference=redact_text(point.reference),
             )
-            for point in facts.key_points
+            for point in key_points
         ]
-        if _list_values(rows) != _list_values(task.key_points.all()):
+        names = ("kind", "ordinal", "text", "reason", "reference")
+        stored = sorted(task.key_points.values_list(*names))
+        if sorted(attrgetter(*names)(row) for row in rows) != stored:
             task.key_points.all().delete()
             KeyPoint.objects.bulk_create(rows)
-
-
-def _task_key(source: TaskSource) -> str:
-    return redact_text(source.key)[:300]
-
-
-def _list_values(rows: Iterable[KeyPoint]) -> list[tuple[str, int, str, str, str]]:
-    return sorted((row.kind, row.ordinal, row.text, row.reason, row.reference) for row in rows)

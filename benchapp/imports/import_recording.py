@@ -20,16 +20,15 @@ from django.db import DatabaseError, DataError, IntegrityError, transaction
 from django.db.models import Count, Max
 from django.utils import timezone
 
-from benchapp.imports.audited_edits import Author, edit_runs
+from benchapp.imports.audited_edits import Author, edit_runs, edit_task
 from benchapp.imports.histories import HistoryRecorder
-from benchapp.imports.import_map import ImportMap, MappedEdits
+from benchapp.imports.import_map import NO_SETTINGS, SET_BY_MAP, ImportMap, Remapping, Settings
 from benchapp.imports.import_places import Places
 from benchapp.imports.logs.lineage import can_scan
 from benchapp.imports.logs.session_logs import Session
-from benchapp.imports.packed_trials import IDS_JOINED, PackedTrial, TrialBatch, TrialReading, read_ahead
-from benchapp.imports.packing import AttemptPacker, redacted_files
+from benchapp.imports.packed_trials import IDS_JOINED, PackedTrial, TrialBatch, read_ahead
+from benchapp.imports.packing import READER_VERSION, AttemptPacker, read_digest, redacted_files
 from benchapp.imports.problems import ProblemList
-from benchapp.imports.read_again import QuietSources, StandingAttempt, read_digest, reads_the_same, standing_of
 from benchapp.imports.reading.found_sources import (
     ClaimingTrial,
     ExperimentSource,
@@ -42,18 +41,22 @@ from benchapp.imports.reading.found_sources import (
     place_of,
 )
 from benchapp.imports.related_sessions import KeptSession, find_kept, is_of_lineage, relate
-from benchapp.imports.remapped_trials import SET_BY_MAP, Remapping
 from benchapp.imports.trial_rows import AttemptParts, save_attempts, status_of
 from benchapp.models import Attempt, Episode, Run, Snapshot, Task, Trajectory, Trial
 from benchapp.models.base import derived_id
 from benchapp.models.blobs import GatheredBlobs
+from benchapp.models.trials import NUMBERS
 from benchapp.record.machine_failures import SPENT
+from benchapp.record.record_digest import reading_of
 from benchapp.record.redaction import Redactor
+from benchapp.stats.learning.kept_files import digest_code, keep_fact, take_fact
 from runner.base.digests import library_digest
 from runner.base.types import JsonValue
 
 logger = logging.getLogger(__name__)
 CHANGED_AT_SOURCE = "its source changed"
+QUIET = "quiet-sources"
+READERS = ("benchapp/imports", "benchapp/record", "runner")  # their code decides whether a source has problems
 LOOKED_UP = 500  # trials looked up at once
 
 
@@ -66,12 +69,6 @@ class Known:
     status: str
     run: int  # its key
     lineage: dict[str, JsonValue]
-
-
-def _is_same(known: Known, digest: str, found: FoundTrial) -> bool:
-    """Was that attempt read from the same source, and as a copy of the same session?"""
-    lineage = found.lineage if isinstance(found, Session) else None
-    return known.digest == digest and is_of_lineage(known.lineage, lineage.as_json() if lineage else {})
 
 
 KNOWN_COLUMNS = ("pk", "source_digest", "status", "trial__episode__run", "lineage")
@@ -90,7 +87,10 @@ class ExperimentRecorder:
     processes: int = 1  # that read new trials
     places: Places = field(init=False)
     remapping: Remapping = field(init=False)
-    quiet: QuietSources = field(init=False)
+    # Digests of sources that had no problems. If such a source and its recorded attempt are found again, there is
+    # nothing to report or read. They are kept outside the record; without them every source is read.
+    quiet: set[str] = field(init=False)
+    quiet_before: set[str] = field(init=False)
     known: dict[str, list[Known]] = field(default_factory=dict)  # by each of its ids, the oldest attempt first
     # Of each episode the last sample number of every (phase, task).
     samples: dict[int, dict[tuple[str, int], int]] = field(default_factory=dict)
@@ -100,7 +100,9 @@ class ExperimentRecorder:
     def __post_init__(self) -> None:
         self.places = Places(self.source)
         self.remapping = Remapping(self.author)
-        self.quiet = QuietSources(self.places.experiment)
+        fact = take_fact(self.places.experiment, QUIET, digest_code(READERS)) or {}
+        self.quiet_before = set(fact.get("digests", ()))
+        self.quiet = set(self.quiet_before)
         attempts = Attempt.objects.filter(trial__episode__run__experiment=self.places.experiment).order_by("number")
         for ids, *row in attempts.values_list("source_key", *KNOWN_COLUMNS).iterator():
             self._remember(ids.split(IDS_JOINED), Known(*row))
@@ -124,7 +126,11 @@ class ExperimentRecorder:
                 self.stored.clear()
                 self._look_up_stored(known.pk for found, _ in some for known in self._earlier(found))
                 for found, reading in some:
-                    yield from self._record_trial(found, reading)
+                    if not self.batch.ids.isdisjoint(found.ids):  # it may be one of those
+                        yield from self._record_batch()
+                    yield from self._try(found, partial(self._take, found, reading))
+                    if self.batch.is_full:
+                        yield from self._record_batch()
         yield from self._record_batch()
 
     def _record_copy(self, kept: KeptSession) -> list[int]:
@@ -133,11 +139,8 @@ class ExperimentRecorder:
             told = f"it copies {kept.lineage.of if kept.lineage else 'nothing'}; its log is too long to be kept: import it again"
             self.problems.add(kept.path, "", "the log of a session in the record", told)
             return []
-        source = kept.read()
-        packed = PackedTrial(
-            kept, kept.digest(), MappedEdits(), TrialReading.of(source, kept.digest(), kept.path, self.problems).parts
-        )
-        attempt, _ = self._supersede(packed, kept.attempt.pk)
+        parts = AttemptParts.of(kept.read(), kept.digest(), kept.path, self.problems)
+        attempt, _ = self._supersede(PackedTrial(kept, NO_SETTINGS, parts), kept.attempt.pk)
         self.counts["changed"] += 1
         return [attempt.trial.episode.run_id]
 
@@ -151,13 +154,6 @@ class ExperimentRecorder:
         rows = Trajectory.objects.filter(attempt__in=wanted, is_superseded=False)
         for attempt, *row in rows.values_list("attempt", "source_path", "steps_total", "extra__problems"):
             self.stored[attempt].append(tuple(row))
-
-    def _record_trial(self, found: FoundTrial, reading: TrialReading | None) -> Iterator[int]:
-        if not self.batch.ids.isdisjoint(found.ids):  # it may be one of those
-            yield from self._record_batch()
-        yield from self._try(found, partial(self._take, found, reading))
-        if self.batch.is_full:
-            yield from self._record_batch()
 
     def _try(self, found: FoundTrial, record: Callable[[], list[int]]) -> list[int]:
         """Return what `record` returns. If reading fails unexpectedly, report it and return nothing."""
@@ -205,38 +201,45 @@ class ExperimentRecorder:
         if strangers:  # they may have been imported before, under the ids they have now
             self._look_elsewhere([stranger for stranger, _ in strangers.values()])
 
-    def _take(self, found: FoundTrial, reading: TrialReading | None = None) -> list[int]:
-        """Read a trial unless it was read before. A new one joins the batch; for others, return the key of the run."""
+    def _take(self, found: FoundTrial, parts: AttemptParts | None = None) -> list[int]:
+        """Read a trial unless it was read before. A new one joins the batch; for others, return the key of the run.
+        `parts`: what another process read of it."""
         earlier = self._earlier(found)
         if self.mapping.rules and isinstance(found, Session) and self._map_lineage(found):
-            reading = None  # it was read without the map's settings
-        if reading is not None and not earlier:
-            for told in reading.problems:
+            parts = None  # it was read without the map's settings
+        if parts is not None and not earlier:
+            for told in parts.problems:
                 self.problems.add(*told)
-            settings = self.mapping.of_trial(reading.parts.source, found.path)
-            self.batch.add(PackedTrial.of(found, reading.digest, settings, reading.parts))
-            if not reading.problems:
-                self.quiet.add(reading.digest)
+            self.batch.add(PackedTrial.of(found, self._match(parts.source, found), parts))
+            if not parts.problems:
+                self.quiet.add(parts.digest)
             return []
         digest = read_digest(found)
-        same = next((known for known in reversed(earlier) if _is_same(known, digest, found)), None)
+        lineage = found.lineage.as_json() if isinstance(found, Session) and found.lineage else {}
+        equal = (known for known in reversed(earlier) if known.digest == digest)
+        same = next((known for known in equal if is_of_lineage(known.lineage, lineage)), None)
         if same is None and earlier and self._is_set_aside(found, earlier[-1]):
-            self.counts["unchanged"] += 1
-            self._count_stored(earlier[-1].pk)
-            return [earlier[-1].run]
-        if same is not None and digest in self.quiet and self._stands_as_it_is(same):
-            self.counts["unchanged"] += 1
-            self._count_stored(same.pk)
-            return [same.run]
+            return self._skip(earlier[-1])
+        is_current = same is not None and same.status != Attempt.Status.SUPERSEDED
+        if same is not None and is_current and digest in self.quiet and not self.mapping.rules:
+            return self._skip(same)
         told_before = self.problems.told
         runs = self._read(found, digest, earlier, same)
         if self.problems.told == told_before:
             self.quiet.add(digest)
         return runs
 
+    def _match(self, source: TrialSource, found: FoundTrial) -> Settings:
+        return self.mapping.match(source.run, found.path, source.task.key)
+
+    def _skip(self, known: Known) -> list[int]:
+        self.counts["unchanged"] += 1
+        self._count_stored(known.pk)
+        return [known.run]
+
     def _map_lineage(self, found: Session) -> bool:
         """Does the map say whose copy the session is?"""
-        lineage = self.mapping.of_trial(found.read(), found.path).lineage_of(found.format)
+        lineage = self._match(found.read(), found).lineage_of(found.format)
         if lineage is not None and not can_scan(found.format):
             expected = "a log whose lines can be marked as copied"
             self.problems.add(
@@ -257,20 +260,17 @@ class ExperimentRecorder:
             found.report_snapshot("the record")
         return is_older
 
-    def _stands_as_it_is(self, known: Known) -> bool:
-        """Is this the attempt that counts, with no rule of a map to move it?"""
-        return not self.mapping.rules and known.status != Attempt.Status.SUPERSEDED
-
     def _read(self, found: FoundTrial, digest: str, earlier: list[Known], same: Known | None) -> list[int]:
         """`same`: the earlier attempt with this same source, if any."""
         source = found.read()
-        settings = self.mapping.of_trial(source, found.path)
+        settings = self._match(source, found)
         if same is not None:
-            return [self._keep(same, found, source, settings)]
-        parts = TrialReading.of(source, digest, found.path, self.problems).parts
-        packed = PackedTrial.of(found, digest, settings, parts)
+            run = self._put_right(same, source, settings)
+            self._tell_again(same.pk, found, source)
+            return [run]
+        packed = PackedTrial.of(found, settings, AttemptParts.of(source, digest, found.path, self.problems))
         if earlier:
-            return [self._record_again(packed, earlier)]
+            return [self._record_again(packed, earlier[-1].pk)]
         self.batch.add(packed)
         return []
 
@@ -296,23 +296,35 @@ class ExperimentRecorder:
             self._remember_read(packed, attempt, run, "created")
         return runs
 
-    def _record_again(self, packed: PackedTrial, earlier: list[Known]) -> int:
-        """Write a trial whose source changed, or that other readers read before."""
-        attempt, standing = self._supersede(packed, earlier[-1].pk)
+    def _record_again(self, packed: PackedTrial, known: int) -> int:
+        """Write a trial whose source changed, or that other readers read before. If these readers find what is already
+        recorded, nothing is superseded: the attempt is marked as read by them."""
+        attempt, is_new = self._supersede(packed, known)
         self._count_packed(packed.parts)
-        if standing is not None:
-            return self._keep_reading(standing, packed)
-        return self._remember_read(packed, attempt, attempt.trial.episode.run_id, "changed")
+        run: int = attempt.trial.episode.run_id
+        if is_new:
+            return self._remember_read(packed, attempt, run, "changed")
+        digest = packed.parts.digest
+        Attempt.objects.filter(pk=attempt.pk).update(source_digest=digest)
+        attempt.trajectories.update(reader_version=READER_VERSION)
+        kept = Known(attempt.pk, digest, attempt.status, run, attempt.lineage)
+        self._remember(packed.found.ids, kept)
+        return self._put_right(kept, packed.parts.source, packed.settings)
 
-    def _supersede(self, packed: PackedTrial, known: int) -> tuple[Attempt, StandingAttempt | None]:
-        """Add an attempt to that one's trial. Return it, and the current one if these readers read the same."""
+    def _supersede(self, packed: PackedTrial, known: int) -> tuple[Attempt, bool]:
+        """Add an attempt to that one's trial. Return it and True; or the current one and False, if an earlier version
+        of the readers read the same."""
         with transaction.atomic():
             trial = Trial.objects.select_related("episode").get(attempts__pk=known)
             counting = trial.counting_attempt()
-            if counting and not packed.settings.trial.scorer:  # a person's choice survives a changed source
+            if counting and not packed.settings.scorer:  # a person's choice survives a changed source
                 packed = replace(packed, parts=packed.parts.decided_by(counting.lineage.get("scorer")))
             attempt = packed.attempt(number=trial.attempts.aggregate(last=Max("number"))["last"] + 1)
-            standing = standing_of(trial)
+            rows = trial.attempts.exclude(status=Attempt.Status.SUPERSEDED).select_related("trial__episode")
+            current = rows.order_by("number").last()
+            if current is not None and current.trajectories.filter(reader_version=READER_VERSION).exists():
+                current = None  # these readers read it already, so its source changed
+            numbers = _list_numbers(trial)
             trial.attempts.update(status=Attempt.Status.SUPERSEDED, counts=False)
             attempt.trial = trial
             packed.parts.fill(attempt)
@@ -320,34 +332,27 @@ class ExperimentRecorder:
             if "kind" in attempt.lineage:  # its title was the copied session's request
                 Task.objects.filter(revisions__trials=trial).update(title=packed.parts.source.task.title[:300])
             Run.objects.filter(pk=trial.episode.run_id).touch()
-            is_kept = standing is not None and reads_the_same(standing, attempt)
-            if is_kept:
-                transaction.set_rollback(True)
-        return attempt, standing if is_kept else None
+            if current is not None:
+                new = Attempt.objects.select_related("trial").get(pk=attempt.pk)
+                old = Attempt.objects.get(pk=current.pk)
+                if numbers == _list_numbers(new.trial) and reading_of(old) == reading_of(new):
+                    transaction.set_rollback(True)
+                    return current, False
+        return attempt, True
 
     def _remember_read(self, packed: PackedTrial, attempt: Attempt, run: int, counted: str) -> int:
         self.counts["redactions"] += packed.parts.redactor.counts.total()
         self.counts[counted] += 1
-        self._remember(packed.found.ids, Known(attempt.pk, packed.digest, attempt.status, run, attempt.lineage))
-        return run
-
-    def _keep_reading(self, standing: StandingAttempt, packed: PackedTrial) -> int:
-        """Keep an attempt that this version of the readers reads as an earlier version did."""
-        standing.read_again(packed.digest)
-        attempt, settings = standing.attempt, packed.settings
-        known = Known(attempt.pk, packed.digest, attempt.status, attempt.trial.episode.run_id, attempt.lineage)
-        self._remember(packed.found.ids, known)
-        is_changed, run = self._put_right(known, packed.parts.source, settings) if settings else (False, known.run)
-        self.counts["changed" if is_changed else "unchanged"] += 1
+        self._remember(packed.found.ids, Known(attempt.pk, packed.parts.digest, attempt.status, run, attempt.lineage))
         return run
 
     def _new_trial(self, packed: PackedTrial) -> Trial:
         source, settings = packed.parts.source, packed.settings
-        run = self.places.run(settings.apply(source.run))
+        run = self.places.run(replace(source.run, **settings.run_edit))
         episode = self.places.episode(run, source.episode, source.task.suite)
         task = self.places.task(source.task)
-        self.remapping.task(task, settings.trial)
-        phase, counted_as = settings.trial.phase or str(source.phase), task.counted_as
+        edit_task(task, settings.trial_edit, author=self.author, reason=SET_BY_MAP)
+        phase, counted_as = settings.phase or str(source.phase), task.counted_as
         return Trial(
             public_id=derived_id("trial", packed.found.ids[0]),
             episode=episode,
@@ -368,27 +373,24 @@ class ExperimentRecorder:
         last[phase, task] = last.get((phase, task), -1) + 1
         return last[phase, task]
 
-    def _keep(self, known: Known, found: FoundTrial, source: TrialSource, settings: MappedEdits) -> int:
-        """Keep a trial whose source is the same."""
-        is_superseded = known.status == Attempt.Status.SUPERSEDED
-        is_changed, run = self._put_right(known, source, settings) if is_superseded or settings else (False, known.run)
-        self.counts["changed" if is_changed else "unchanged"] += 1
-        self._tell_again(known.pk, found, source)
-        return run
-
-    def _put_right(self, known: Known, source: TrialSource, settings: MappedEdits) -> tuple[bool, int]:
-        """Reinstate a superseded attempt and apply the map. Return whether anything changed, and the key of the run."""
-        rows = Attempt.objects.select_related("trial__episode__run", "trial__task__family", "trial__task__suite")
-        with transaction.atomic():
-            attempt = rows.get(pk=known.pk)
-            trial = attempt.trial
-            is_changed = attempt.status == Attempt.Status.SUPERSEDED
-            if is_changed:
-                self._reinstate(attempt, source)
-            is_changed |= self.remapping.trial(trial, settings)
+    def _put_right(self, known: Known, source: TrialSource, settings: Settings) -> int:
+        """Reinstate a superseded attempt and apply the map. Count whether it changed; return the key of the run."""
+        is_superseded, run = known.status == Attempt.Status.SUPERSEDED, known.run
+        is_changed = False
+        if is_superseded or settings.run_edit or settings.trial_edit:
+            rows = Attempt.objects.select_related("trial__episode__run", "trial__task__family", "trial__task__suite")
+            with transaction.atomic():
+                attempt = rows.get(pk=known.pk)
+                trial = attempt.trial
+                is_changed = attempt.status == Attempt.Status.SUPERSEDED
+                if is_changed:
+                    self._reinstate(attempt, source)
+                is_changed |= self.remapping.trial(trial, settings)
+            run = trial.episode.run_id
         if is_changed:
             self.samples.clear()  # a trial may have moved into a slot counted before
-        return is_changed, trial.episode.run_id
+        self.counts["changed" if is_changed else "unchanged"] += 1
+        return run
 
     def _reinstate(self, attempt: Attempt, source: TrialSource) -> None:
         trial = attempt.trial
@@ -425,47 +427,42 @@ class ExperimentRecorder:
         if attempt not in self.stored:
             self._look_up_stored([attempt])
         rows = self.stored[attempt]
-        self._count(len(rows), sum(steps for _, steps, _ in rows))
+        self.counts.update(trials=1, attempts=1, trajectories=len(rows), steps=sum(steps for _, steps, _ in rows))
         return rows
 
     def _count_packed(self, parts: AttemptParts) -> None:
-        self._count(len(parts.packed), sum(item.rows.packed.steps_total for item in parts.packed))
-
-    def _count(self, trajectories: int, steps: int) -> None:
-        self.counts.update(trials=1, attempts=1, trajectories=trajectories, steps=steps)
-
-    def finish(self) -> None:
-        self.remapping.finish()
+        steps = sum(item.rows.packed.steps_total for item in parts.packed)
+        self.counts.update(trials=1, attempts=1, trajectories=len(parts.packed), steps=steps)
 
     def keep_quiet(self) -> None:
-        """Keep the quiet sources for the next import of the experiment."""
-        self.quiet.keep(known.digest for attempts in self.known.values() for known in attempts)
+        """Keep the quiet sources of recorded attempts for the next import of the experiment."""
+        digests = self.quiet & {known.digest for attempts in self.known.values() for known in attempts}
+        if digests != self.quiet_before:
+            keep_fact(self.places.experiment, QUIET, digest_code(READERS), {"digests": sorted(digests)})
 
     # --- histories ----------------------------------------------------------------------------------------------
 
     def record_history(self, source: HistorySource) -> None:
         """Record the decisions and the spine of one episode, after its trials. Its last library counts as one
         snapshot."""
-        episode = self._episode_of(source)
+        wanted = [derived_id("trial", ident) for ident in source.trials]
+        held = Trial.objects.filter(public_id__in=wanted).values("episode").annotate(held=Count("pk")).order_by("-held")
+        if most := held.first():  # the episode that has most of its trials now: a map may have moved them
+            episode = Episode.objects.select_related("run", "family").get(pk=most["episode"])
+        else:
+            episode = self.places.episode(self.places.run(source.run), source.episode, source.suite)
         history = HistoryRecorder(source, episode, self.author, self.problems)
         self.counts[history.record()] += 1
         self.counts["snapshots"] += 1
         self.counts["skills"] += history.skills_total
-
-    def _episode_of(self, source: HistorySource) -> Episode:
-        """Return the episode that has most of its trials now: a map may have moved them to another run."""
-        wanted = [derived_id("trial", ident) for ident in source.trials]
-        held = Trial.objects.filter(public_id__in=wanted).values("episode").annotate(held=Count("pk")).order_by("-held")
-        if most := held.first():
-            return Episode.objects.select_related("run", "family").get(pk=most["episode"])
-        return self.places.episode(self.places.run(source.run), source.episode, source.suite)
 
     # --- libraries ----------------------------------------------------------------------------------------------
 
     def record_library(self, source: LibrarySource) -> None:
         """Record the one library of an episode without decisions. It replaces a different one, which is named."""
         run = self.places.run(source.run)
-        edit_runs([run], self.mapping.of_library(source).run, author=self.author, reason=SET_BY_MAP)
+        settings = self.mapping.match(source.run, source.path, source.episode.key)
+        edit_runs([run], settings.run_edit, author=self.author, reason=SET_BY_MAP)
         episode = self.places.episode(run, source.episode, source.suite)
         files = redacted_files(source.files)
         before = episode.library.digest if episode.library else None
@@ -482,3 +479,7 @@ class ExperimentRecorder:
                 after = {"library": snapshot.digest}
                 self.author.note(episode, {"library": before}, after, CHANGED_AT_SOURCE, verb="supersede")
         self.counts["created" if before is None else "changed"] += 1
+
+
+def _list_numbers(trial: Trial) -> dict[str, object]:
+    return {name: getattr(trial, name) for name in ("status", *NUMBERS)}

@@ -18,16 +18,14 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 
-from benchapp.imports.import_map import MappedEdits
-from benchapp.imports.packing import IN_MEMORY_BYTES, AttemptPacker
+from benchapp.imports.import_map import Settings
+from benchapp.imports.packing import IN_MEMORY_BYTES, read_digest
 from benchapp.imports.problems import MAX_KEPT, ProblemList, ToldProblem
-from benchapp.imports.read_again import read_digest
-from benchapp.imports.reading.found_sources import FoundTrial, TrialSource
+from benchapp.imports.reading.found_sources import FoundTrial
 from benchapp.imports.trial_rows import AttemptParts
 from benchapp.models import Attempt
 from benchapp.models.base import derived_id
-from benchapp.models.blobs import GatheredBlobs
-from benchapp.record.redaction import Redactor, redact_text
+from benchapp.record.redaction import redact_text
 
 logger = logging.getLogger(__name__)
 IDS_JOINED, MAX_IDS = "|", 1_000  # characters of the column
@@ -37,43 +35,27 @@ PIPE_BYTES = 1024 * 1024  # lets a process continue reading while the import wri
 
 
 @dataclass(frozen=True, slots=True)
-class TrialReading:
-    """The result of reading one trial."""
-
-    digest: str
-    parts: AttemptParts
-    problems: tuple[ToldProblem, ...] = ()  # reported later, if another process did the reading
-
-    @classmethod
-    def of(cls, source: TrialSource, digest: str, path: str, problems: ProblemList) -> TrialReading:
-        redactor, blobs = Redactor.knowing(source.config), GatheredBlobs()
-        packed = AttemptPacker(source, redactor, path, problems, blobs).pack()
-        return cls(digest, AttemptParts.of(source, packed, redactor, blobs))
-
-
-@dataclass(frozen=True, slots=True)
 class PackedTrial:
     """A trial that was read, with its settings from the map."""
 
     found: FoundTrial
-    digest: str
-    settings: MappedEdits
+    settings: Settings
     parts: AttemptParts
 
     @classmethod
-    def of(cls, found: FoundTrial, digest: str, settings: MappedEdits, parts: AttemptParts) -> PackedTrial:
-        return cls(found, digest, settings, parts.decided_by(settings.trial.scorer))
+    def of(cls, found: FoundTrial, settings: Settings, parts: AttemptParts) -> PackedTrial:
+        return cls(found, settings, parts.decided_by(settings.scorer))
 
     def attempt(self, *, number: int = 1) -> Attempt:
         """Return the unsaved row with only its identity."""
-        told = [self.found.ids[0], *([self.digest] if number > 1 else [])]
+        told = [self.found.ids[0], *([self.parts.digest] if number > 1 else [])]
         if number > 1 and (lineage := self.parts.source.lineage):
             told += [str(number), *map(str, lineage.values())]  # the same source, read as another session's copy
         return Attempt(
             public_id=derived_id("attempt", *told),
             number=number,
             source_key=_join_ids(self.found.ids),
-            source_digest=self.digest,
+            source_digest=self.parts.digest,
         )
 
 
@@ -116,7 +98,7 @@ class TrialBatch:
 
 def read_ahead(
     trials: Sequence[FoundTrial], wanted: Sequence[bool], problems: ProblemList, processes: int
-) -> Generator[TrialReading | None, None, None]:
+) -> Generator[AttemptParts | None, None, None]:
     """Yield each trial's reading, in order; None if it is not wanted or has to be read here."""
     processes = min(processes, sum(wanted))
     if processes < 2:
@@ -163,10 +145,10 @@ class ReadingProcess:
         finally:
             os._exit(0)
 
-    def receive(self) -> TrialReading | None:
+    def receive(self) -> AttemptParts | None:
         """Return the reading of its next trial; None from there on if the process has ended."""
         try:
-            found: TrialReading | None = pickle.loads(self.pipe.recv_bytes())
+            found: AttemptParts | None = pickle.loads(self.pipe.recv_bytes())
         except (EOFError, OSError):
             return None
         return found
@@ -190,11 +172,11 @@ def _send_all(pipe: Connection, trials: Sequence[FoundTrial], wanted: Sequence[b
         pipe.send_bytes(content)
 
 
-def _read_short(found: FoundTrial, problems: ProblemList, told: list[ToldProblem]) -> TrialReading | None:
+def _read_short(found: FoundTrial, problems: ProblemList, told: list[ToldProblem]) -> AttemptParts | None:
     """Read a trial. Return None if contents are stored while reading, or if it has too many problems to send."""
     digest, source = read_digest(found), found.read()
     sizes = (file.size for choice in source.choices for file in (*choice.trajectories, *choice.spare))
     if max(sizes, default=0) > IN_MEMORY_BYTES:
         return None
-    reading = TrialReading.of(source, digest, found.path, problems)
+    reading = AttemptParts.of(source, digest, found.path, problems)
     return replace(reading, problems=tuple(told)) if len(told) < MAX_KEPT else None

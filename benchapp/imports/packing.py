@@ -5,13 +5,15 @@ Everything is redacted before it is stored. Rows come later, inside the transact
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from pathlib import PurePosixPath
 from typing import Any
 
 from benchapp.imports.problems import ProblemList
-from benchapp.imports.reading.found_sources import SourceChoice, TrajectorySource, TrialSource, place_of
+from benchapp.imports.reading.found_sources import FoundTrial, SourceChoice, TrajectorySource, TrialSource, place_of
 from benchapp.imports.reading.trajectory_files import references
 from benchapp.models import Blob, Compaction
 from benchapp.models.blobs import BlobStore, GatheredBlobs
@@ -20,7 +22,7 @@ from benchapp.record.redaction import Hints, Redactor, list_hints, list_hints_in
 from benchapp.record.trajectory_store import Packed, pack_steps
 from benchapp.record.writing.attempt_rows import PackedTrajectory, pack_compaction
 from runner.base.text import storable, storable_value
-from runner.base.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage, Verdict
+from runner.base.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage
 from runner.base.types import SkillUse as UseValue
 from runner.models.call_prices import estimate_cost
 from runner.trajectories.compaction import StepTexts, compact
@@ -35,6 +37,12 @@ IN_MEMORY_BYTES = 8 * 1024 * 1024  # the steps of a longer source are not held; 
 MAX_SOURCE_BYTES = 16 * 1024 * 1024  # a longer source is not kept, only its steps
 MAX_SUBAGENTS = 500
 MAX_KEPT_PROBLEMS = 20
+
+
+def read_digest(found: FoundTrial) -> str:
+    """Digest the bytes of the source and the version of its readers: 64 hex characters. So an import after an upgrade
+    reads every source again."""
+    return hashlib.sha256(f"{READER_VERSION}\0{found.digest()}".encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +136,23 @@ class AttemptPacker:
     def _pack_read(
         self, read: ReadTrajectory, source: TrajectorySource, kind: TrajectoryKind, parent: str | None, part: str
     ) -> TrajectoryHead | None:
-        uses: list[UseValue] = []
         redacted_before = self.redactor.counts.total()
         is_short = source.size <= IN_MEMORY_BYTES
-        steps = self.redactor.steps(read.steps, self._hints_of_steps(source))
+        hints = (
+            None  # of the secrets that its steps may hold: the ATIF reader takes every text whole, others join pieces
+        )
+        if source.format == ATIF and source.text is not None and self.hints is not None:
+            hints = list_hints_inside(source.text, self.hints)
+        steps = self.redactor.steps(read.steps, hints)
         if (open_file := source.open_file) is not None and source.format == ATIF:
             steps = (with_files(step, open_file) for step in steps)
-        counted = _CountedSteps(uses, self.trial.skills_mounted, read.head.name)
+        counted = _CountedSteps(self.trial.skills_mounted, read.head.name)
         kept = list(steps) if is_short else None
         blobs = self.blobs if is_short else Blob.objects
         packed = pack_steps(counted.passing(kept if kept is not None else steps), blobs)
-        self._take_problems(read, source, part)
+        for problem in read.problems:
+            place = f"{part}, {problem.place}" if part else problem.place
+            self._report(source, place, problem.expected, problem.message)
         self.steps_of_calls |= counted.subagent_calls
         if not packed.steps_total:
             return None
@@ -159,7 +173,7 @@ class AttemptPacker:
                     compactions=() if part else self._compactions(source, kept, packed),
                 ),
                 turns=counted.turns if read.turns is None and read.head.source_format != PLAIN_TEXT else read.turns,
-                uses=tuple(uses),
+                uses=tuple(counted.uses),
                 estimated_usd=_estimate_cost(read, counted.by_model),
             )
         )
@@ -168,7 +182,7 @@ class AttemptPacker:
     def _compactions(self, source: TrajectorySource, kept: list[Step] | None, packed: Packed) -> tuple[Compaction, ...]:
         if source.kind is TrajectoryKind.SUBAGENT:
             return ()
-        verdict, title = self._verdict(), self.trial.task.title
+        verdict = self.trial.verdict and self.trial.verdict.with_texts(Redactor(self.redactor.known).text)
         texts = None if kept is None else [StepTexts(step) for step in kept]
         return tuple(
             pack_compaction(
@@ -176,17 +190,13 @@ class AttemptPacker:
                     packed.steps() if texts is None else texts,
                     kind,
                     verdict=verdict,
-                    title=title,
+                    title=self.trial.task.title,
                     with_checks=kind is CompactionKind.RICH,
                 ),
                 self.blobs,
             )
             for kind in CompactionKind
         )
-
-    def _verdict(self) -> Verdict | None:
-        verdict = self.trial.verdict
-        return None if verdict is None else verdict.with_texts(Redactor(self.redactor.known).text)
 
     def _kept_source(self, source: TrajectorySource, blobs: BlobStore) -> str | None:
         if source.size > MAX_SOURCE_BYTES:
@@ -196,13 +206,6 @@ class AttemptPacker:
             with source.open() as stream:
                 text = stream.read(MAX_SOURCE_BYTES).decode("utf-8", "replace")
         return blobs.put(Redactor(self.redactor.known).document(text, self.hints).encode())
-
-    def _hints_of_steps(self, source: TrajectorySource) -> Hints | None:
-        """Return hints of the secrets that its steps may hold, if known. The ATIF reader takes every text whole; other
-        readers join texts from pieces."""
-        if source.format != ATIF or source.text is None or self.hints is None:
-            return None
-        return list_hints_inside(source.text, self.hints)
 
     def _extra(self, read: ReadTrajectory, source: TrajectorySource, redactions: int) -> dict[str, Any]:
         extra = {**source.extra, **({"facts": read.facts} if read.facts else {})}
@@ -222,11 +225,6 @@ class AttemptPacker:
     def _storable(self, value: Any) -> Any:
         return None if value is None else Redactor(self.redactor.known).value(storable_value(value))
 
-    def _take_problems(self, read: ReadTrajectory, source: TrajectorySource, part: str) -> None:
-        for problem in read.problems:
-            place = f"{part}, {problem.place}" if part else problem.place
-            self._report(source, place, problem.expected, problem.message)
-
     def _report(self, source: TrajectorySource, place: str, expected: str, message: str) -> None:
         """Report the problem now, and keep it with the trajectory, to report it again when the source is unchanged."""
         message = Redactor(self.redactor.known).text(message)
@@ -239,8 +237,8 @@ class AttemptPacker:
     def _unique(self, name: str) -> str:
         """Return the name, with the first number that makes it unique if it is taken."""
         name = redact_text(storable(name))[:280] or "trajectory"
-        numbers = (f"{name}#{number}" for number in range(2, 1_000_000))
-        chosen = name if name not in self.names else next(found for found in numbers if found not in self.names)
+        numbered = (f"{name}#{number}" for number in count(2))
+        chosen = next(found for found in chain([name], numbered) if found not in self.names)
         self.names.add(chosen)
         return chosen
 
@@ -249,9 +247,9 @@ class AttemptPacker:
 class _CountedSteps:
     """Pass steps through and count skill uses and model turns."""
 
-    uses: list[UseValue]
     mounted: tuple[str, ...] | None
     name: str
+    uses: list[UseValue] = field(default_factory=list)
     agent_steps: int = 0
     calls: int = 0
     by_model: dict[str | None, Usage] = field(default_factory=dict)

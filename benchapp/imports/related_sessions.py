@@ -52,11 +52,6 @@ class KeptSession:
         kept = {row.source_path for row in self.trajectories if row.source_id}
         return self.main is not None and all(row.source_path in kept for row in self.trajectories)
 
-    @property
-    def is_changed(self) -> bool:
-        facts = self.lineage.as_json() if self.lineage else {}
-        return not is_of_lineage(self.attempt.lineage, facts)
-
     def scan(self) -> ScannedLog:
         assert self.main is not None
         session = self.ids[0].removeprefix(f"{NAME}:{self.main.source_format}:")
@@ -75,23 +70,16 @@ class KeptSession:
         source = _open_kept(self.main, copied)
         opened = read_trajectory(source.open, source_format=source.format, copied_lines=copied)
         title = read_title(list_own_steps(opened))
+        kept = [row for row in self.trajectories if row.source_id]
+        logs = [_open_kept(row, copied if row == self.main else 0) for row in kept]
+        seconds = (finished - started).total_seconds() if started and finished else None
         return TrialSource(
             run=RunSource(),
             task=TaskSource(NAME, trial.task.key, title or trial.task.key),
-            timing=Timing(
-                started,
-                finished,
-                duration_seconds=(finished - started).total_seconds() if started and finished else None,
-            ),
+            timing=Timing(started, finished, duration_seconds=seconds),
             verdict=None,
             config={},
-            choices=(
-                SourceChoice(
-                    tuple(
-                        _open_kept(row, copied if row == self.main else 0) for row in self.trajectories if row.source_id
-                    )
-                ),
-            ),
+            choices=(SourceChoice(tuple(logs)),),
             session_root=self.attempt.session_root,
             lineage=self.lineage.as_json() if self.lineage else {},
         )
@@ -128,11 +116,12 @@ def relate(trials: Sequence[FoundTrial]) -> list[KeptSession]:
         if len(family) > 1 or any(isinstance(found, Session) and found.has_parent for found in family):
             for found, lineage in zip(family, find_lineages([found.scan() for found in family]), strict=True):
                 found.lineage = lineage
+    recorded = [found for family in families.values() if len(family) > 1 for found in family]
     return [
-        found
-        for family in families.values()
-        for found in family
-        if isinstance(found, KeptSession) and len(family) > 1 and found.is_changed
+        kept
+        for kept in recorded
+        if isinstance(kept, KeptSession)
+        and not is_of_lineage(kept.attempt.lineage, kept.lineage.as_json() if kept.lineage else {})
     ]
 
 

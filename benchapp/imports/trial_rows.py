@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import orjson
 from django.utils import timezone
 
-from benchapp.imports.packing import ImportedTrajectory, usage_json
+from benchapp.imports.packing import AttemptPacker, ImportedTrajectory, usage_json
+from benchapp.imports.problems import ProblemList, ToldProblem
 from benchapp.imports.reading.found_sources import TrialSource
 from benchapp.models import Attempt, Blob, Trial, Verdict
 from benchapp.models.blobs import GatheredBlobs
@@ -28,8 +29,9 @@ _EXPONENT = re.compile(rb"(?<= )(?:-?\d[\d.]*e[-+\d]+|-?0\.0000\d*)(?=,?$)", re.
 
 @dataclass(frozen=True, slots=True)
 class AttemptParts:
-    """A trial's source, redacted and packed: all that its rows need."""
+    """A trial's source, read, redacted and packed: all that its rows need."""
 
+    digest: str  # of the source and its readers
     source: TrialSource  # without its files, which were read
     packed: tuple[ImportedTrajectory, ...]
     verdict: VerdictValue | None
@@ -38,28 +40,22 @@ class AttemptParts:
     config: str | None  # digests of the config, and of the exception's whole text
     exception: str | None
     message: str  # of the exception
+    problems: tuple[ToldProblem, ...] = ()  # reported later, if another process did the reading
 
     @classmethod
-    def of(
-        cls, source: TrialSource, packed: Sequence[ImportedTrajectory], redactor: Redactor, blobs: GatheredBlobs
-    ) -> AttemptParts:
+    def of(cls, source: TrialSource, digest: str, path: str, problems: ProblemList) -> AttemptParts:
+        """Read the trajectories of a trial. `path`: the trial's, for problems."""
+        redactor, blobs = Redactor.knowing(source.config), GatheredBlobs()
+        packed = AttemptPacker(source, redactor, path, problems, blobs).pack()
         verdict = None if source.verdict is None else source.verdict.with_texts(redactor.text)
         config, exception, message = None, None, ""
         if source.config:
-            config = _lay_out(redactor.value(dict(source.config)))
+            config = blobs.put(_lay_out(redactor.value(dict(source.config))))
         if source.exception:
             message = redactor.text(source.exception.message)
-            exception = f"{message}\n\n{redactor.text(source.exception.traceback)}".strip()
-        return cls(
-            replace(source, choices=()),
-            tuple(packed),
-            verdict,
-            redactor,
-            blobs,
-            None if config is None else blobs.put(config),
-            None if exception is None else blobs.put(exception.encode()),
-            message,
-        )
+            exception = blobs.put(f"{message}\n\n{redactor.text(source.exception.traceback)}".strip().encode())
+        source = replace(source, choices=())
+        return cls(digest, source, tuple(packed), verdict, redactor, blobs, config, exception, message)
 
     def decided_by(self, scorer: str | None) -> AttemptParts:
         """Return the parts with the verdict of that scorer, if one of that name exists."""
@@ -73,11 +69,6 @@ class AttemptParts:
         """See Attempt.own_trajectories."""
         main = [item for item in self.packed if item.rows.head.kind is TrajectoryKind.MAIN][:1]
         return main or [item for item in self.packed if item.rows.head.kind is TrajectoryKind.STAGE]
-
-    @property
-    def turns(self) -> int | None:
-        turns = [item.turns for item in self.own if item.turns is not None]
-        return sum(turns) if turns and len(turns) == len(self.own) else None
 
     def usage(self) -> tuple[Usage, dict[str, object]]:
         """Return (usage, the source's own totals). Usage comes from the steps, else from the source."""
@@ -114,7 +105,8 @@ class AttemptParts:
         attempt.started_at, attempt.finished_at = source.timing.started_at, source.timing.finished_at
         attempt.started_text, attempt.finished_text = source.timing.started_text, source.timing.finished_text
         attempt.agent_seconds, attempt.verifier_seconds = source.timing.agent_seconds, source.timing.verifier_seconds
-        attempt.turns = self.turns
+        turns = [item.turns for item in self.own if item.turns is not None]
+        attempt.turns = sum(turns) if turns and len(turns) == len(self.own) else None
         set_usage(attempt, usage)
         attempt.estimated_usd = self.estimate_cost(usage)
         attempt.price_table = name_price_list() if attempt.estimated_usd is not None else ""
@@ -130,10 +122,6 @@ class AttemptParts:
         first = 1 + sum(item.rows.packed.copied_steps for item in self.own)
         is_over = all(item.rows.packed.copied_steps == item.rows.packed.steps_total for item in self.own)
         return {**told, "own_from": None if is_over else first}
-
-    def stage_verdicts(self) -> Iterator[VerdictValue]:
-        for stage in self.source.stage_verdicts:
-            yield stage.with_texts(self.redactor.text)
 
     def _fill_trial(self, trial: Trial, attempt: Attempt) -> None:
         trial.attempts_total, trial.settled_at = attempt.number, timezone.now()
@@ -169,7 +157,11 @@ def save_attempts(filled: Sequence[tuple[AttemptParts, Attempt]]) -> None:
     Trial.objects.bulk_create(new)
     Attempt.objects.bulk_create(attempt for _, attempt in filled)
     Verdict.objects.record_all((attempt, parts.verdict) for parts, attempt in filled if parts.verdict is not None)
-    stages = [(attempt, stage) for parts, attempt in filled for stage in parts.stage_verdicts()]
+    stages = [
+        (attempt, stage.with_texts(parts.redactor.text))
+        for parts, attempt in filled
+        for stage in parts.source.stage_verdicts
+    ]
     Verdict.objects.record_all(stages, is_primary=False)
     save_below([BelowAttempt(attempt, [item.rows for item in parts.packed], parts.uses()) for parts, attempt in filled])
 

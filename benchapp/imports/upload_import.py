@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import io
+import os
 import shutil
+import stat
+import tarfile
 import time
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Self
+
+from django.conf import settings
 
 from benchapp.imports.batch import import_paths
-from benchapp.imports.unpacking import is_ours, unpack
-from benchapp.imports.upload_paths import ARCHIVES, TREE, UploadRefused
-from benchapp.imports.uploads import folder_of, make_folders, remove_files, sweep_uploads
+from benchapp.imports.uploads import (
+    ARCHIVE_ENDINGS,
+    ARCHIVES,
+    TREE,
+    Names,
+    TooMuch,
+    UploadRefused,
+    check_path,
+    explain_full_disk,
+    folder_of,
+    make_folders,
+    remove_files,
+    sweep_uploads,
+)
 from benchapp.models import Upload
 from benchapp.record.call_budget import SliceOver
 from benchapp.record.slices import SlicedWork, SliceEnd
 from runner.base.errors import SetupError
+from skillglass.envelope import MANIFEST
 
 UNPACKED = "unpacked"
 PROGRESS_SECONDS = 1.0  # between two updates of the progress
@@ -43,6 +63,14 @@ def _import(upload: Upload) -> SliceEnd:
     except UploadRefused as refusal:
         shutil.rmtree(folder_of(upload) / UNPACKED, ignore_errors=True)
         return SliceEnd(Upload.Status.STOPPED, str(refusal))
+    written_at = 0.0
+
+    def keep_progress(name: str, done: int, total: int) -> None:
+        nonlocal written_at
+        if time.monotonic() - written_at > PROGRESS_SECONDS:
+            written_at = time.monotonic()
+            WORK.hold(upload, progress={"name": name, "done": done, "total": total})
+
     try:
         import_paths(
             paths,
@@ -50,25 +78,13 @@ def _import(upload: Upload) -> SliceEnd:
             user=upload.by,
             begun=lambda batch: WORK.hold(upload, batch=batch, progress={}),
             waiting=lambda line: WORK.hold(upload, progress={"waiting": line}),
-            progress=_keep_progress(upload),
+            progress=keep_progress,
         )
     except SliceOver:  # a person stopped it, or another worker took it
         return SliceEnd(Upload.Status.WAITING)
     remove_files(upload)
     upload.files.all().delete()
     return SliceEnd(Upload.Status.DONE)
-
-
-def _keep_progress(upload: Upload) -> Callable[[str, int, int], None]:
-    written_at = 0.0
-
-    def keep(name: str, done: int, total: int) -> None:
-        nonlocal written_at
-        if time.monotonic() - written_at > PROGRESS_SECONDS:
-            written_at = time.monotonic()
-            WORK.hold(upload, progress={"name": name, "done": done, "total": total})
-
-    return keep
 
 
 def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:
@@ -81,9 +97,8 @@ def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:
         return
     folder = folder_of(upload)
     if not folder.is_dir():
-        raise SetupError(
-            "The files of this upload are not here. Pages and workers need the same folder SKILLGLASS_VAR."
-        )
+        told = "Pages and workers need the same folder SKILLGLASS_VAR."
+        raise SetupError(f"The files of this upload are not here. {told}")
     yield from _list_tops(folder)
     unpacked = folder / UNPACKED
     shutil.rmtree(unpacked, ignore_errors=True)  # of an earlier try
@@ -101,3 +116,111 @@ def _list_tops(folder: Path) -> Iterator[tuple[Path, str]]:
     if (folder / TREE).is_dir():
         for path in sorted((folder / TREE).iterdir()):
             yield path, f"{TREE.name}/{path.name}"
+
+
+MAX_RATIO = 100  # bytes of contents for one of the archive
+FREE_OF_RATIO = 64 * 1024 * 1024  # bytes that any archive may unpack to
+MAX_EXTENSION = 64 * 1024  # of a tar: a long name, or a header of pax
+MAX_DIRECTORY = 64 * 1024 * 1024  # of a zip: the list of its members
+PIECE = 1024 * 1024
+MAC_EXTRAS = "__MACOSX/"  # what the Finder adds to a zip
+
+
+def is_ours(path: Path) -> bool:
+    """Is it an archive that `export_experiment` wrote, which the importer reads itself?"""
+    if path.name.endswith((".zip", ".tar")):
+        return False
+    if path.name.endswith(".tar.zst"):
+        return True
+    try:
+        with tarfile.open(path, "r|gz", tarinfo=BoundedInfo) as archive:
+            first = archive.next()
+    except (OSError, EOFError, tarfile.TarError):
+        return False
+    return first is not None and first.name == MANIFEST
+
+
+def unpack(path: Path, folder: Path) -> None:
+    """Write the members below `folder`; if they have no common folder, in one named after the archive."""
+    staging = folder.with_name(f"{folder.name}-staging")
+    make_folders(folder)
+    make_folders(staging)
+    try:
+        with explain_full_disk():
+            _write_all(path, staging)
+        tops = list(staging.iterdir())
+        if len(tops) == 1 and tops[0].is_dir():
+            tops[0].rename(folder / tops[0].name)
+        else:
+            stem = next(path.name.removesuffix(ending) for ending in ARCHIVE_ENDINGS if path.name.endswith(ending))
+            staging.rename(folder / check_path(stem or "archive"))
+    except (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise UploadRefused(f"{path.name} cannot be unpacked: {error or type(error).__name__}.") from error
+    except UploadRefused as refusal:
+        raise type(refusal)(f"{path.name} cannot be unpacked: {refusal}") from refusal
+
+
+def _write_all(path: Path, folder: Path) -> None:
+    names, written = Names(), 0
+    most = min(settings.UPLOAD_BYTES, max(FREE_OF_RATIO, MAX_RATIO * path.stat().st_size))
+    for name, content in _members(path):
+        names.add(check_path(name))
+        target = folder / name
+        make_folders(target.parent)
+        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
+            while piece := content.read(PIECE):
+                written += len(piece)
+                if written > most:
+                    raise TooMuch(f"It holds more than {most:,} bytes.")
+                file.write(piece)
+
+
+def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield path and content of each regular file, in order. Folders and links are skipped."""
+    too_many = TooMuch(f"It holds more than {settings.UPLOAD_FILES:,} files.")
+    if path.name.endswith(".zip"):
+        with BoundedFile(path) as file, zipfile.ZipFile(file) as archive:
+            if len(archive.infolist()) > settings.UPLOAD_FILES:
+                raise too_many
+            for member in archive.infolist():
+                is_link = stat.S_ISLNK(member.external_attr >> 16)
+                if not (member.is_dir() or is_link or member.filename.startswith(MAC_EXTRAS)):
+                    with archive.open(member) as content:
+                        yield member.filename, content
+        return
+    with tarfile.open(path, "r|*", tarinfo=BoundedInfo) as tar:
+        for count, info in enumerate(tar, start=1):
+            if count > settings.UPLOAD_FILES:
+                raise too_many
+            if info.isfile() and not info.issparse():
+                opened = tar.extractfile(info)
+                assert opened is not None  # it is a regular file
+                yield info.name.removeprefix("./"), opened
+            elif not (info.isdir() or info.issym()):
+                raise UploadRefused(f"{ascii(info.name[:120])} is a hard link, a device or a sparse file.")
+            vars(tar)["members"] = []  # else it keeps every header
+
+
+class BoundedFile(io.FileIO):
+    """Refuse a zip with a huge member list: Python reads the whole list at once."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            size = os.fstat(self.fileno()).st_size - self.tell()
+        if size > MAX_DIRECTORY:
+            raise TooMuch("It has too many members.")
+        return super().read(size) or b""
+
+
+class BoundedInfo(tarfile.TarInfo):
+    """Refuse long extensions of a tar header (long names, pax): Python reads them into memory without a limit."""
+
+    LONG_NAMES = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+    EXTENSIONS = (*LONG_NAMES, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in cls.EXTENSIONS and found.size > MAX_EXTENSION:
+            raise tarfile.ReadError("one of its headers is too long")
+        return found

@@ -12,23 +12,97 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
-from typing import Protocol, TypeGuard
-from uuid import UUID
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, TypeGuard
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F
+from django.http import HttpRequest
 from django.utils import timezone
 
+from benchapp.archive import ENDINGS
 from benchapp.imports.reading.walking import list_names
-from benchapp.imports.upload_paths import Names, TooMuch, UploadRefused, check_path, place_of
 from benchapp.models import Upload, UploadFile, User
+
+MAX_DEPTH = 32
+MAX_NAME_BYTES = 255  # what file systems take
+ARCHIVE_ENDINGS = (*ENDINGS, ".tar", ".zip")
+ARCHIVES = PurePosixPath("archives")
+# An experiment without an id is identified by the end of its path (`walking.tail_of`). A browser does not send the folders above
+# the chosen one, so these two replace them. They never change: uploading a folder again finds its rows.
+TREE = PurePosixPath("browser/uploaded")
+LOOSE = "files"  # the folder of files that were chosen without one
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class UploadRefused(ValueError):
+    """The upload is not acceptable; the message says why. No part of it is kept."""
+
+
+class TooMuch(UploadRefused):
+    """More than the limits allow."""
+
+
+def check_path(path: object) -> str:
+    """Return the path. Raise UploadRefused if it is not plainly relative, or too long or deep."""
+    if not isinstance(path, str) or not path:
+        raise UploadRefused("A file has no path.")
+    shown = ascii(path[:120])
+    if len(path) > settings.UPLOAD_PATH_LENGTH:
+        most = f"at most {settings.UPLOAD_PATH_LENGTH:,} are taken"
+        raise TooMuch(f"The path {shown} has {len(path):,} characters; {most}.")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in path):
+        raise UploadRefused(f"The path {shown} has a control character.")
+    if path.startswith("/") or "\\" in path or _DRIVE.match(path):
+        raise UploadRefused(f"The path {shown} must be relative, with / between folders.")
+    parts = path.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        raise UploadRefused(f"The path {shown} has an empty part, or one that leads out.")
+    if len(parts) > MAX_DEPTH:
+        raise TooMuch(f"The path {shown} is {len(parts)} folders deep; at most {MAX_DEPTH} are taken.")
+    if any(len(part.encode()) > MAX_NAME_BYTES for part in parts):
+        raise TooMuch(f"A name in the path {shown} is longer than {MAX_NAME_BYTES} bytes.")
+    return path
+
+
+class Names:
+    """Paths that are taken. A new one must not equal another in other letters, or be its parent."""
+
+    def __init__(self) -> None:
+        self._files: set[str] = set()
+        self._folders: dict[str, str] = {}
+
+    def add(self, path: str) -> None:
+        """Raise UploadRefused if the path, or a folder of it, equals another one except for case or normalisation."""
+        folded = _fold(path)
+        if folded in self._files or folded in self._folders:
+            raise UploadRefused(f"{ascii(path[:120])} comes twice, as one name differs only by case or accents.")
+        self._files.add(folded)
+        for folder in map(str, PurePosixPath(path).parents):
+            folded = _fold(folder)
+            if folded in self._files or self._folders.setdefault(folded, folder) != folder:
+                raise UploadRefused(f"{ascii(folder[:120])} comes twice, as one name differs only by case or accents.")
+
+
+def _fold(path: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+
+
+def place_of(folder: Path, path: str) -> Path:
+    """Return the path of an uploaded file below the upload's folder."""
+    if "/" in path:
+        return folder / TREE / path
+    return folder / (ARCHIVES / path if path.endswith(ARCHIVE_ENDINGS) else TREE / LOOSE / path)
+
 
 PIECE_BYTES = 4 * 1024 * 1024  # contents of one request: below the largest body that the web process takes
 MAX_PARTS = 1_000  # of files in one request
@@ -49,16 +123,7 @@ class NoSpace(UploadRefused):
     """The disk is full."""
 
 
-class Body(Protocol):
-    """The part of a request that reads its body."""
-
-    def read(self, size: int = -1, /) -> bytes: ...
-
-    def readline(self, size: int = -1, /) -> bytes: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A stretch of one file, in the order of the request's body."""
 
     number: int
@@ -87,26 +152,19 @@ def begin_upload(user: User, entries: object) -> tuple[Upload, list[UploadFile],
     FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
     if (free := shutil.disk_usage(FOLDER).free - FREE_BYTES) < total:
         raise NoSpace(f"The server's disk has room for {max(0, free):,} bytes; these files have {total:,}.")
+    title = list_names(sorted({file.path.partition("/")[0] for file in files}))[:300]  # as they were chosen
     with transaction.atomic():
-        upload = Upload.objects.create(
-            by=user, digest=digest, title=_make_title(files), files_total=len(files), bytes_total=total
-        )
+        upload = Upload.objects.create(by=user, digest=digest, title=title, files_total=len(files), bytes_total=total)
         for number, file in enumerate(files):
             file.upload, file.number = upload, number
         UploadFile.objects.bulk_create(files, batch_size=1_000)
     return upload, files, True
 
 
-def _make_title(files: Sequence[UploadFile]) -> str:
-    """Title an upload by its top folders and files, as they were chosen."""
-    return list_names(sorted({file.path.partition("/")[0] for file in files}))[:300]
-
-
 def _check_open(user: User) -> None:
     if Upload.objects.unfinished().filter(by=user).count() >= settings.UPLOADS_OPEN:
-        raise TooMuch(
-            f"At most {settings.UPLOADS_OPEN} imports of yours may be under way. Wait for one, or discard it."
-        )
+        told = "Wait for one, or discard it."
+        raise TooMuch(f"At most {settings.UPLOADS_OPEN} imports of yours may be under way. {told}")
 
 
 def _read_entries(entries: object) -> list[UploadFile]:
@@ -121,14 +179,12 @@ def _read_entries(entries: object) -> list[UploadFile]:
             raise UploadRefused("Expected each file as an object with path and size.")
         path, size, modified = check_path(entry.get("path")), entry.get("size"), entry.get("modified")
         if not _is_count(size) or not (modified is None or _is_count(modified, most=LATEST)):
-            raise UploadRefused(
-                f"{ascii(path[:120])}: expected size, and modified if it is given, as whole numbers from 0."
-            )
+            expected = "expected size, and modified if it is given, as whole numbers from 0"
+            raise UploadRefused(f"{ascii(path[:120])}: {expected}.")
         total += size
         if total > settings.UPLOAD_BYTES:
-            raise TooMuch(
-                f"More than {settings.UPLOAD_BYTES:,} bytes. Upload fewer files at once, or import by command."
-            )
+            told = "Upload fewer files at once, or import by command."
+            raise TooMuch(f"More than {settings.UPLOAD_BYTES:,} bytes. {told}")
         names.add(str(place_of(Path(), path)))
         files.append(UploadFile(path=path, size=size, modified=modified))
     return files
@@ -141,7 +197,7 @@ def _is_count(value: object, most: int = 2**62) -> TypeGuard[int]:
 # --- pieces ---------------------------------------------------------------------------------------------------------
 
 
-def receive(upload: Upload, stream: Body, length: int) -> dict[int, int]:
+def receive(upload: Upload, stream: HttpRequest, length: int) -> dict[int, int]:
     """Take one request's body: a line of JSON, [[file, offset, length], ...], then those bytes. Return number of the
     file -> bytes received so far. Bytes already here are skipped, so a request may be sent twice."""
     head = stream.readline(MAX_HEAD)
@@ -185,7 +241,7 @@ def _read_head(head: bytes) -> list[Part]:
     return parts
 
 
-def _write(upload: Upload, file: UploadFile, part: Part, stream: Body) -> None:
+def _write(upload: Upload, file: UploadFile, part: Part, stream: HttpRequest) -> None:
     """Write the new bytes of the part after those already here."""
     if part.offset > file.received:
         raise OutOfStep(f"{ascii(file.path)}: {file.received:,} bytes are here. Send on from there.")
@@ -201,7 +257,7 @@ def _write(upload: Upload, file: UploadFile, part: Part, stream: Body) -> None:
     file.received = part.offset + part.length
 
 
-def _pieces(stream: Body, length: int) -> Iterator[bytes]:
+def _pieces(stream: HttpRequest, length: int) -> Iterator[bytes]:
     while length:
         piece = stream.read(min(length, READ_BYTES))
         if not piece:
@@ -234,9 +290,8 @@ def explain_full_disk() -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise NoSpace(
-                "The server's disk is full. What came in before counts; free some space, then continue."
-            ) from error
+            told = "What came in before counts; free some space, then continue."
+            raise NoSpace(f"The server's disk is full. {told}") from error
         raise
 
 
@@ -312,17 +367,10 @@ def sweep_uploads() -> int:
     folders = {folder.name: folder for folder in FOLDER.iterdir()} if FOLDER.is_dir() else {}
     known = set(map(str, Upload.objects.unfinished().values_list("public_id", flat=True)))
     for name in folders.keys() - known:
-        if _is_id(name):
+        if _ID.fullmatch(name):
             shutil.rmtree(folders[name], ignore_errors=True)
             removed += 1
     return removed
-
-
-def _is_id(name: str) -> bool:
-    try:
-        return str(UUID(name)) == name
-    except ValueError:
-        return False
 
 
 # --- a path on the server -------------------------------------------------------------------------------------------
@@ -339,9 +387,8 @@ def ask_for_path(user: User, text: str, roots: Sequence[Path]) -> Upload:
     except (OSError, RuntimeError, ValueError):
         raise UploadRefused("This is not a path.") from None
     if not path.is_absolute() or not any(resolved.is_relative_to(root) for root in roots):
-        raise UploadRefused(
-            f"Give a path below {', '.join(map(str, roots))}. This server imports from no other folder."
-        )
+        told = "This server imports from no other folder."
+        raise UploadRefused(f"Give a path below {', '.join(map(str, roots))}. {told}")
     if not resolved.exists():
         raise UploadRefused(f"There is nothing at {resolved}.")
     if waiting := Upload.objects.unfinished().filter(by=user, server_path=str(resolved)).first():

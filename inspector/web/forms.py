@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django import forms
@@ -102,13 +102,13 @@ class AssignForm(forms.Form):
         runs, reason = list(self.cleaned_data["runs"]), self.cleaned_data["reason"]
         author = Author(self.user, self.cleaned_data.get("name", ""))
         given = {name: value for name, value in self.cleaned_data.items() if value}
-        run_edit = RunEdit(**{name: given[name] for name in self.RUN_FIELDS if name in given})
-        trial_edit = TrialEdit(**{name: given[name] for name in self.TRIAL_FIELDS if name in given})
+        run_edit = cast(RunEdit, {name: given[name] for name in self.RUN_FIELDS if name in given})
+        trial_edit = cast(TrialEdit, {name: given[name] for name in self.TRIAL_FIELDS if name in given})
         trials = Trial.objects.filter(episode__run__in=runs).for_detail().select_related("task__suite")
         pattern = self.cleaned_data["tasks"] or "*"
         with transaction.atomic():
-            changed = edit_runs(runs, run_edit, author=author, reason=reason) if run_edit.changes() else 0
-            if trial_edit.changes():
+            changed = edit_runs(runs, run_edit, author=author, reason=reason) if run_edit else 0
+            if trial_edit:
                 matching = [trial for trial in trials if fnmatchcase(trial.task.key, pattern)]
                 changed += edit_trials(matching, trial_edit, author=author, reason=reason)
         return changed

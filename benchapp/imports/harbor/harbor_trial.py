@@ -3,29 +3,46 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from benchapp.imports.harbor import benchflow
-from benchapp.imports.harbor.harbor_run import Skills, build_run, read_skills, read_task, read_version
-from benchapp.imports.harbor.harbor_siblings import Siblings
+from benchapp.imports.harbor.harbor_agents import (
+    Siblings,
+    Skills,
+    build_run,
+    read_skills,
+    read_task,
+    read_version,
+    suggest_condition,
+)
 from benchapp.imports.harbor.harbor_verdict import FILES, read_rewards, read_verdict
-from benchapp.imports.reading.documents import Document, decode, read_optional
+from benchapp.imports.reading.documents import (
+    Document,
+    aware,
+    decode,
+    phase_seconds,
+    read_lines,
+    read_optional,
+    read_time,
+    seconds_between,
+    zoneless_text,
+)
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     ExceptionSource,
+    RunSource,
     SourceChoice,
     TaskSource,
     Timing,
     TrialHeader,
     TrialSource,
 )
-from benchapp.imports.reading.times import aware, phase_seconds, read_time, seconds_between, zoneless_text
 from benchapp.imports.reading.trajectory_files import ACCOUNTS, NEVER_ENTERED, choose, is_candidate
 from benchapp.imports.reading.walking import MAX_HASHED_BYTES, FolderEntry, Root, name_of
 from runner.base.text import storable
-from runner.base.types import JsonValue, Usage, Verdict
+from runner.base.types import Usage, Verdict
 
 MAX_EXCEPTION_BYTES = 8 * 1024 * 1024
 _READ = frozenset({"result.json", "config.json", "lock.json", "exception.txt", "timing.json", "rewards.jsonl"})
@@ -40,34 +57,21 @@ def read_header(root: Root, folder: Path, known: Mapping[str, Document] | None =
     info = result.object("agent_info")
     job = embedded.text("job_id", 100)
     directory = embedded.text("trials_dir", 1_000) or ""
+    agent, task = embedded.raw.get("agent"), read_task(embedded)
+    path = PurePosixPath(task.text("path", 1_000) or embedded.text("task_path", 1_000) or "")
+    named = result.text("task_name", 300) or task.text("name", 300)  # the trial's name has only its first characters
+    task_name = named or path.name or f"unknown task of {name}"
     return TrialHeader(
         ident=result.text("id", 100) or "",
         name=name,
         job_key=f"id:{job}" if job else f"dir:{directory}" if directory else "",
         trials_dir=directory,
-        task=_task_name(result, embedded, name),
+        task=task_name[:300],
         started=result.text("started_at", 64) or config.text("started_at", 64) or "",
-        agent=_agent(embedded),
+        agent=agent if isinstance(agent, Mapping) else {},  # BenchFlow: a name
         harness=info.text("name", 100) or "",
         version=read_version(info),
     )
-
-
-def _agent(config: Document) -> Mapping[str, JsonValue]:
-    found = config.raw.get("agent")  # BenchFlow: a name
-    return found if isinstance(found, Mapping) else {}
-
-
-def _task_name(result: Document, config: Document, trial_name: str) -> str:
-    """Return the task's full name. trial_name is not used: it holds only the first characters."""
-    task = read_task(config)
-    path = task.text("path", 1_000) or config.text("task_path", 1_000) or ""
-    return (
-        result.text("task_name", 300)
-        or task.text("name", 300)
-        or PurePosixPath(path).name
-        or f"unknown task of {trial_name}"
-    )[:300]
 
 
 class HarborTrial:
@@ -90,9 +94,8 @@ class HarborTrial:
         return (f"trial:{self.header.ident}{self._derived}", named) if self.header.ident else (named,)
 
     def report_duplicate(self, ident: str, other: str) -> None:
-        self.root.report(
-            self.folder, "id", "an id of its own for every trial", f"{ident} is also that of {other}; both are kept"
-        )
+        told = f"{ident} is also that of {other}; both are kept"
+        self.root.report(self.folder, "id", "an id of its own for every trial", told)
         self._derived = storable("@" + "/".join(self.folder.parts[-2:]))
 
     @cached_property
@@ -126,40 +129,41 @@ class HarborTrial:
         return digest.hexdigest()
 
     def read(self) -> TrialSource:
-        result, config = self._read_document("result.json"), self._read_document("config.json")
-        if benchflow.is_benchflow(result, config):
-            return benchflow.read_trial(self.root, self.folder, result, config, self.header, self._choice())
+        result, config = (read_optional(self.root, self.folder / name) for name in ("result.json", "config.json"))
+        if is_benchflow(result, config):
+            return read_benchflow(self.root, self.folder, result, config, self.header, self._choice())
         if not result:  # for an existing file, the fault was reported as well
-            told = "nothing in it can be read" if "result.json" in self._entries else "there is none"
-            self.root.report(
-                self.folder / "result.json",
-                "",
-                "the result of a finished trial",
-                f"{told}: unknown whether it finished; kept as interrupted, not scored",
-            )
-        return self._read(result, config)
-
-    def _read(self, result: Document, config: Document) -> TrialSource:
+            lack = "nothing in it can be read" if "result.json" in self._entries else "there is none"
+            told = f"{lack}: unknown whether it finished; kept as interrupted, not scored"
+            self.root.report(self.folder / "result.json", "", "the result of a finished trial", told)
         own = result.object("config") if result.object("config") else config
-        lock = self._read_document("lock.json")
+        lock = read_optional(self.root, self.folder / "lock.json")
         stages = self._stages(result)
         started, finished = read_time(result, "started_at"), read_time(result, "finished_at")
         verifier_seconds = phase_seconds(result.object("verifier"))
         skills = self._skills(own, lock)
         where = f"{self.header.trials_dir}/{name_of(self.folder.parent)}"
+        run = build_run(result, own, skills, where, self.siblings.harness(self.header))
+        task = self.header.task
+        digest = result.text("task_checksum", 100) or lock.object("task").text("digest", 100)
+        timing = Timing(
+            started_at=aware(started),
+            finished_at=aware(finished),
+            started_text=zoneless_text(result, "started_at", started),
+            finished_text=zoneless_text(result, "finished_at", finished),
+            duration_seconds=seconds_between(result, started, finished),
+            agent_seconds=_seconds(result, "agent_execution"),
+            verifier_seconds=_seconds(result, "verifier"),
+        )
+        verdict = None
+        if self.judges:
+            rewards = read_rewards(result.object("verifier_result"))
+            verdict = read_verdict(self.root, self.folder / "verifier", rewards, place=result, seconds=verifier_seconds)
         return TrialSource(
-            run=build_run(result, own, skills, where, self.siblings.harness(self.header)),
-            task=self._task(result, lock),
-            timing=Timing(
-                started_at=aware(started),
-                finished_at=aware(finished),
-                started_text=zoneless_text(result, "started_at", started),
-                finished_text=zoneless_text(result, "finished_at", finished),
-                duration_seconds=seconds_between(result, started, finished),
-                agent_seconds=_seconds(result, "agent_execution"),
-                verifier_seconds=_seconds(result, "verifier"),
-            ),
-            verdict=self._verdict(result, verifier_seconds),
+            run=run,
+            task=TaskSource(self.header.suite, task, task.rpartition("/")[2], revision=digest or UNKNOWN),
+            timing=timing,
+            verdict=verdict,
             config=dict(own.raw),
             stage_verdicts=tuple(verdict for _, verdict in stages if verdict is not None),
             choices=(self._choice(), *(self._choice(name) for name, _ in stages)),
@@ -175,21 +179,9 @@ class HarborTrial:
         pinned = self.siblings.find_pinned(given) if given and not skills.is_pinned else None
         if pinned is None:
             return skills
-        lock.report(
-            "skills", "digests of the skills given", "there are none; those in the locks of its siblings are used"
-        )
+        told = "there are none; those in the locks of its siblings are used"
+        lock.report("skills", "digests of the skills given", told)
         return pinned
-
-    def _task(self, result: Document, lock: Document) -> TaskSource:
-        digest = result.text("task_checksum", 100) or lock.object("task").text("digest", 100)
-        name = self.header.task
-        return TaskSource(self.header.suite, name, name.rpartition("/")[2], revision=digest or UNKNOWN)
-
-    def _verdict(self, result: Document, seconds: float | None) -> Verdict | None:
-        if not self.judges:
-            return None
-        told = read_rewards(result.object("verifier_result"))
-        return read_verdict(self.root, self.folder / "verifier", told, place=result, seconds=seconds)
 
     def _stages(self, result: Document) -> list[tuple[str, Verdict | None]]:
         """Return (name, verdict) of every stage of a multi-step Harbor trial, in order. A killed trial has no result
@@ -198,13 +190,12 @@ class HarborTrial:
         for step in result.objects("step_results"):
             name = step.text("step_name", 200)
             if not name or "/" in name or name in {".", ".."}:
-                step.report(
-                    "step_name", "the name of a folder below steps/", f"found {step.raw.get('step_name')!r}"[:120]
-                )
+                told = f"found {step.raw.get('step_name')!r}"[:120]
+                step.report("step_name", "the name of a folder below steps/", told)
                 continue
             stages.append((name, self._stage_verdict(name, step)))
-        told = {name for name, _ in stages}
-        left = sorted({name.split("/")[1] for name in self._entries if name.startswith("steps/")} - told)
+        folders = {name.split("/")[1] for name in self._entries if name.startswith("steps/")}
+        left = sorted(folders - {name for name, _ in stages})
         return stages + [(name, self._stage_verdict(name, Document(self.root, result.path, {}))) for name in left]
 
     def _stage_verdict(self, name: str, step: Document) -> Verdict | None:
@@ -245,9 +236,6 @@ class HarborTrial:
         kind, _, message = last.partition(":")
         return ExceptionSource(kind.strip()[:200] or UNKNOWN, message.strip(), text) if text else None
 
-    def _read_document(self, name: str) -> Document:
-        return read_optional(self.root, self.folder / name)
-
 
 def _parts(result: Document, name: str) -> list[Document]:
     """Return that object of the trial, or those of its stages where the trial in stages has none."""
@@ -284,3 +272,77 @@ def _is_read(name: str) -> bool:
 def _is_loose_account(name: str) -> bool:
     """Is this a trajectory in the trial's folder itself, where some tools leave it?"""
     return "/" not in name and name.endswith((".jsonl", "trajectory.json")) and name not in _READ
+
+
+_NAMED_ERROR = re.compile(r"([A-Za-z_][A-Za-z0-9_.]{2,100}(?:Error|Exception|Timeout)):\s*(.*)", re.S)
+
+
+def is_benchflow(result: Document, config: Document) -> bool:
+    flat_result = "rewards" in result.raw and "config" not in result.raw
+    flat_config = "task_path" in config.raw and not isinstance(config.raw.get("agent"), dict)
+    return flat_result or (flat_config and not result)
+
+
+def read_benchflow(
+    root: Root, folder: Path, result: Document, config: Document, header: TrialHeader, choice: SourceChoice
+) -> TrialSource:
+    started = read_time(result, "started_at") or read_time(config, "started_at")
+    finished = read_time(result, "finished_at")
+    timing = result.object("timing")
+    verifier_seconds = timing.amount("verifier")
+    return TrialSource(
+        run=_run(result, config, folder),
+        task=TaskSource(header.suite, header.task, header.task.rpartition("/")[2]),
+        timing=Timing(
+            started_at=aware(started),
+            finished_at=aware(finished),
+            started_text=zoneless_text(result if result else config, "started_at", started),
+            finished_text=zoneless_text(result, "finished_at", finished),
+            duration_seconds=seconds_between(result, started, finished),
+            agent_seconds=timing.amount("agent_execution"),
+            verifier_seconds=verifier_seconds,
+        ),
+        verdict=read_verdict(
+            root,
+            folder / "verifier",
+            _rewards(root, folder, result),
+            place=result,
+            source="benchflow",
+            seconds=verifier_seconds,
+        ),
+        config=dict(config.raw),
+        choices=(choice,),
+        exception=_exception(result),
+        is_finished=bool(result),
+    )
+
+
+def _run(result: Document, config: Document, folder: Path) -> RunSource:
+    skills = config.text("skills_dir", 1_000)
+    setup = {"source": "benchflow", **({"skills_dir": PurePosixPath(skills).name} if skills else {})}
+    return RunSource(
+        harness=result.text("agent", 100) or config.text("agent", 100) or UNKNOWN,
+        agent_model=result.text("model", 200) or config.text("model", 200) or UNKNOWN,
+        setup=setup | suggest_condition("with-skills" if skills else "", name_of(folder.parent)),
+    )
+
+
+def _rewards(root: Root, folder: Path, result: Document) -> dict[str, float | None] | None:
+    """Return the rewards from the result, else the last final reward in the log of rewards."""
+    told = read_rewards(result)
+    path = folder / "rewards.jsonl"
+    if told is not None or not root.is_file(path):
+        return told
+    rewards: dict[str, float | None] = {}
+    for entry in read_lines(root, path, 8 * 1024 * 1024):
+        if "value" in entry.raw and entry.text("type", 40) == "terminal":
+            rewards[entry.text("tag", 200) or "reward"] = entry.number("value")
+    return rewards or None
+
+
+def _exception(result: Document) -> ExceptionSource | None:
+    for key in ("error", "verifier_error"):
+        if text := result.text(key, 8 * 1024 * 1024):
+            named = _NAMED_ERROR.match(text)
+            return ExceptionSource(named[1], named[2]) if named else ExceptionSource(key, text)
+    return None

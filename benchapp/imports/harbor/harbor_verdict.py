@@ -38,12 +38,13 @@ def read_verdict(
     files = {name: path for name in FILES if root.is_file(path := folder / name)}
     on_disk = _rewards_on_disk(root, files)
     if told is not None and on_disk and choose_reward(told) != choose_reward(on_disk):
-        place.report(
-            "rewards", "the reward the verifier wrote", f"result.json says {dict(told)}, its files {dict(on_disk)}"
-        )
+        differ = f"result.json says {dict(told)}, its files {dict(on_disk)}"
+        place.report("rewards", "the reward the verifier wrote", differ)
     rewards = told if told is not None else on_disk
     side = read_side_reports(root, files)
-    output = _output(root, files[OUTPUT]) if OUTPUT in files else ""
+    output = ""
+    if OUTPUT in files and (content := root.read_ends(files[OUTPUT], MAX_OUTPUT_BYTES)) is not None:
+        output = cut(clean(decode(root, files[OUTPUT], content)), MAX_OUTPUT_CHARS)
     if not rewards and not side.checks and not output:
         return None
     reward = choose_reward(rewards or {})
@@ -83,24 +84,15 @@ def _rewards_on_disk(root: Root, files: Mapping[str, Path]) -> dict[str, float |
     if path := files.get("reward.txt"):
         content = root.read(path, MAX_REWARD_BYTES)
         if content is not None:
-            return _plain_reward(root, path, decode(root, path, content).strip())
+            text = decode(root, path, content).strip()
+            try:
+                reward = float(text)
+            except ValueError:
+                reward = math.nan
+            if math.isfinite(reward):
+                return {"reward": reward}
+            root.report(path, "whole file", "one finite number", f"found {text[:80]!r}")
     return {}
-
-
-def _plain_reward(root: Root, path: Path, text: str) -> dict[str, float | None]:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        root.report(path, "whole file", "one finite number", f"found {text[:80]!r}")
-        return {}
-    return {"reward": value}
-
-
-def _output(root: Root, path: Path) -> str:
-    content = root.read_ends(path, MAX_OUTPUT_BYTES)
-    return "" if content is None else cut(clean(decode(root, path, content)), MAX_OUTPUT_CHARS)
 
 
 def read_side_reports(root: Root, files: Mapping[str, Path]) -> SideReports:

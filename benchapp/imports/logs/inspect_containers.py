@@ -13,6 +13,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, Any, BinaryIO
@@ -77,7 +78,9 @@ def open_zip(root: Root, entry: FolderEntry) -> Container | None:
     value: JsonValue = None
     if named is not None and _is_believable(by_name[named]) and by_name[named].file_size <= MAX_JSON_BYTES:
         with _open_member(archive, by_name[named]) as stream:
-            value = _parse(stream.read(MAX_JSON_BYTES))
+            text = stream.read(MAX_JSON_BYTES).decode("utf-8", "replace")
+        with suppress(ValueError, RecursionError):
+            value = storable_value(json.loads(text, parse_constant=lambda _: None))
     if not isinstance(value, dict) or not isinstance(value.get("eval"), dict):
         root.report(entry.path, named or HEADERS[0], "the header of an Inspect log", "there is none; not read")
         return None
@@ -116,7 +119,7 @@ def _open_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> BinaryIO:
     if len(local) < 30:
         raise EOFError("an entry that begins behind the end of the file")
     start = member.header_offset + 30 + int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
-    packed = io.BufferedReader(_Limited(_reader_at(stream, start), member.compress_size))
+    packed = _open_slice(stream, start, member.compress_size)
     unpacked = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).stream_reader(packed, read_across_frames=True)
     return io.BufferedReader(_CheckedEntry(unpacked.read, member.file_size, member.CRC))
 
@@ -158,9 +161,8 @@ def is_document(stream: BinaryIO) -> bool:
 def open_document(root: Root, entry: FolderEntry) -> Container | None:
     """Open a JSON log. Return None, with a report, if it is too large. A broken one gives the samples before that."""
     if entry.size > MAX_DOCUMENT_BYTES:
-        root.report(
-            entry.path, "", f"a log of at most {MAX_DOCUMENT_BYTES:,} bytes", f"{entry.size:,}; it was not read"
-        )
+        expected = f"a log of at most {MAX_DOCUMENT_BYTES:,} bytes"
+        root.report(entry.path, "", expected, f"{entry.size:,}; it was not read")
         return None
     problems, told = Problems(), dict[str, JsonValue]()
     samples: list[Stored] = []
@@ -170,29 +172,21 @@ def open_document(root: Root, entry: FolderEntry) -> Container | None:
             if key in _HEADER_KEYS:
                 told[key] = storable_value(value)
             elif key == "samples" and isinstance(value, Mapping):
-                samples.append(_spool(spool, value))
+                content = json.dumps({name: part for name, part in value.items() if name not in _LEFT_OUT}).encode()
+                start = spool.seek(0, io.SEEK_END)
+                spool.write(content)
+                name = f"samples/{value.get('id')}_epoch_{value.get('epoch', 1)}.json"
+                samples.append(Stored(name, len(content), partial(_open_slice, spool, start, len(content))))
     for problem in problems:
         root.report(entry.path, problem.place, problem.expected, problem.message)
     return Container(Document(root, entry.path, told), samples)
 
 
-def _spool(spool: IO[bytes], sample: Mapping[str, object]) -> Stored:
-    content = json.dumps({key: value for key, value in sample.items() if key not in _LEFT_OUT}).encode()
-    start = spool.seek(0, io.SEEK_END)
-    spool.write(content)
-    name = f"samples/{sample.get('id')}_epoch_{sample.get('epoch', 1)}.json"
-    return Stored(name, len(content), partial(_open_slice, spool, start, len(content)))
-
-
-def _open_slice(spool: IO[bytes], start: int, size: int) -> BinaryIO:
-    return io.BufferedReader(_Limited(_reader_at(spool, start), size))
-
-
 # --- streams --------------------------------------------------------------------------------------------------------
 
 
-def _reader_at(stream: IO[bytes], start: int) -> Callable[[int], bytes]:
-    """Read sequentially from `start`, even if others read the stream in between."""
+def _open_slice(stream: IO[bytes], start: int, length: int) -> BinaryIO:
+    """Return `length` bytes from `start`, to be read in sequence even if others read the stream in between."""
     at = start
 
     def read(size: int) -> bytes:
@@ -202,7 +196,7 @@ def _reader_at(stream: IO[bytes], start: int) -> Callable[[int], bytes]:
         at += len(piece)
         return piece
 
-    return read
+    return io.BufferedReader(_Limited(read, length))
 
 
 class _Limited(io.RawIOBase):
@@ -244,14 +238,6 @@ class _CheckedEntry(_Entry):
         if length == 0 and len(buffer) and (self._left or self._crc != self._expected):
             raise OSError("corrupt zip entry: its checksum does not match")
         return length
-
-
-def _parse(content: bytes) -> JsonValue:
-    try:
-        value: JsonValue = storable_value(json.loads(content.decode("utf-8", "replace"), parse_constant=lambda _: None))
-    except (ValueError, RecursionError):
-        return None
-    return value
 
 
 class _Bounded:

@@ -22,7 +22,7 @@ from benchapp.imports.logs.inspect_containers import (
     open_document,
     open_zip,
 )
-from benchapp.imports.reading.documents import Document, is_finite, read_rest
+from benchapp.imports.reading.documents import Document, aware, is_finite, read_rest, read_time, seconds_between
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     ExceptionSource,
@@ -35,7 +35,6 @@ from benchapp.imports.reading.found_sources import (
     TrajectorySource,
     TrialSource,
 )
-from benchapp.imports.reading.times import aware, read_time, seconds_between
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of
 from runner.base.text import clean, storable
 from runner.base.types import JsonValue, Usage, Verdict
@@ -138,14 +137,13 @@ class Retried:
         newest, oldest = self.logs[0], self.logs[-1]
         status = newest.header.text("status", 40)
         if status is None:
-            newest.header.report(
-                "", "the header of a log that ended", "only the journal of its start; as far as it goes"
-            )
-        told = oldest.eval
-        spec = {"format": NAME, "eval_set_id": told.text("eval_set_id", 200), "run_id": told.text("run_id", 200)}
+            told = "only the journal of its start; as far as it goes"
+            newest.header.report("", "the header of a log that ended", told)
+        first = oldest.eval
+        spec = {"format": NAME, "eval_set_id": first.text("eval_set_id", 200), "run_id": first.text("run_id", 200)}
         source = ExperimentSource(
             key=f"{NAME}:{oldest.group}",
-            name=f"Inspect {told.text('task', 200) or oldest.group}",
+            name=f"Inspect {first.text('task', 200) or oldest.group}",
             path=self.root.label(newest.entry.path),
             spec=spec,
             suite=NAME,
@@ -167,16 +165,14 @@ class Retried:
                 elif sample.ids[0] not in retried:
                     yield sample
                 mine.add(sample.ids[0])
-            self._report_samples(log, len(mine), len(mine & retried))
+            if not mine:
+                told = f"none: it ended with the status {log.header.raw.get('status')!r}"
+                self.root.report(log.entry.path, "samples", "samples", told)
+            if log is not self.logs[0]:
+                repeated = f"{len(mine & retried):,} of {len(mine):,} samples count with its results"
+                told = f"{name_of(self.logs[0].entry.path)} is a retry: {repeated}"
+                self.root.report(log.entry.path, "eval.task_id", "one log for each task", told)
             retried |= mine
-
-    def _report_samples(self, log: Log, total: int, retried: int) -> None:
-        if not total:
-            told = f"none: it ended with the status {log.header.raw.get('status')!r}"
-            self.root.report(log.entry.path, "samples", "samples", told)
-        if log is not self.logs[0]:
-            told = f"{name_of(self.logs[0].entry.path)} is a retry: {retried:,} of {total:,} samples count with its results"
-            self.root.report(log.entry.path, "eval.task_id", "one log for each task", told)
 
     @property
     def run(self) -> RunSource:

@@ -114,21 +114,20 @@ def scan_head(source_format: str, session: str, start: bytes) -> ScannedLog:
 
 def find_lineages(logs: Sequence[ScannedLog]) -> list[Lineage | None]:
     """Return for each log whose copy it is, or None. Of logs with the same marks, the first key is the owner."""
-    order = sorted(range(len(logs)), key=lambda at: _age(logs, at))
+
+    def age(at: int) -> tuple[bool, str, int, str]:
+        """Sort originals before their copies: by the time of the first line that no other log has. A log without such
+        a line is a complete copy."""
+        log = logs[at]
+        others = frozenset[str]().union(*(other.idents for place, other in enumerate(logs) if place != at))
+        own = next((mark.time for mark in log.marks if mark.ident not in others), "")
+        return bool(log.parent), own, len(log.marks), log.key
+
+    order = sorted(range(len(logs)), key=age)
     found: list[Lineage | None] = [None] * len(logs)
     for place, at in enumerate(order):
-        older = [logs[other] for other in order[:place]]
-        found[at] = _find_lineage(logs[at], older)
+        found[at] = _find_lineage(logs[at], [logs[other] for other in order[:place]])
     return found
-
-
-def _age(logs: Sequence[ScannedLog], at: int) -> tuple[bool, str, int, str]:
-    """Sort originals before their copies: by the time of the first line that no other log has. A log without such a
-    line is a complete copy."""
-    log = logs[at]
-    others = frozenset[str]().union(*(other.idents for place, other in enumerate(logs) if place != at))
-    own = next((mark.time for mark in log.marks if mark.ident not in others), "")
-    return bool(log.parent), own, len(log.marks), log.key
 
 
 def _find_lineage(log: ScannedLog, older: Sequence[ScannedLog]) -> Lineage | None:
@@ -183,13 +182,9 @@ def _scan_claude(session: str, lines: Iterator[tuple[int, Record]]) -> ScannedLo
         if event.get("isSidechain") is not True and (ident := _claude_ident(event)):
             marks.append(Mark(line, ident, read_text(event.get("timestamp")) or ""))
     names = [named for _, named in sessions]
-    own = (
-        session
-        if session in names
-        else names[-1]
-        if len(set(names)) == len(names) and names
-        else (names or [session])[0]
-    )
+    own = session
+    if names and session not in names:
+        own = names[-1] if len(set(names)) == len(names) else names[0]
     if not parent and len(names) > 1 and names[-1] == own and own not in names[:-1]:
         parent, copied = names[-2], sessions[-1][0] - 1
     parent = "" if parent == own else parent
@@ -232,9 +227,8 @@ def _scan_codex(session: str, lines: Iterator[tuple[int, Record]]) -> ScannedLog
             if named != own and (is_copy or not marks):
                 parent, root, is_copy, last = parent or named, named, True, None
         if is_copy:
-            is_copy = (
-                at is None or last is None or at - last <= _WRITTEN_AT_ONCE or (started is not None and at <= started)
-            )
+            is_old = at is not None and started is not None and at <= started
+            is_copy = at is None or last is None or at - last <= _WRITTEN_AT_ONCE or is_old
             copied = line if is_copy else copied
             last = at or last
         if kind == "response_item":

@@ -10,15 +10,12 @@ import hashlib
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 
 from benchapp.imports.logs.lineage import Lineage, ScannedLog, can_scan, scan_head, scan_log
-from benchapp.imports.logs.session_requests import find_request
-from benchapp.imports.logs.subagents import FOLDER, find_parent, is_of_subagent, read_call
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     ExperimentSource,
@@ -30,10 +27,13 @@ from benchapp.imports.reading.found_sources import (
     TrajectorySource,
     TrialSource,
 )
+from benchapp.imports.reading.trajectory_files import FOLDER, find_parent, is_of_subagent, read_call
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from benchapp.record.redaction import redact_text
 from runner.base.text import storable
-from runner.base.types import Step, TrajectoryKind
+from runner.base.types import Source, Step, TrajectoryKind
+from runner.trajectories.images import DATA_MARK, list_parts
+from runner.trajectories.images import MARK as IMAGE
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory, sniff
 
 NAME = "sessions"
@@ -96,7 +96,9 @@ def _join_sessions(sessions: Sequence[Session]) -> list[Session]:
         wholes = _set_snapshots_aside([session for session in mine if not session.is_side])
         if not wholes:
             wholes = mine[:1]
-            wholes[0].report_orphan(len(mine) - 1)
+            more = f", with {len(mine) - 1:,} more of its sub-agents" if mine[1:] else ""
+            told = f"it is not here; the sub-agent's log is imported as a session of its own{more}"
+            mine[0].root.report(mine[0].entry.path, "", "the session that started this sub-agent", told)
         wholes[0].sides = [session for session in mine if session.is_side and session is not wholes[0]]
         for number, session in enumerate(wholes[1:], start=2):
             expected = "an id of its own for every session"
@@ -141,23 +143,27 @@ class Session:
         head = self._open().head
         self.format = head.source_format
         self.is_side = is_of_subagent(self.format, self.entry.path.as_posix(), self.source.open)
-        self.ident = find_parent(self.format, start) or head.session_id or _ident_of_path(self.format, self.entry.path)
+        self.ident = find_parent(self.format, start) or head.session_id or self._derive_ident()
         self.call = read_call(self.root, self.entry.path) if self.is_side else {}
         self.session_root, self.has_parent = "", False
         if can_scan(self.format) and not self.is_side:
-            self._scan_head(start)
+            stem = self.entry.path.stem
+            log = scan_head(self.format, self.ident, start)
+            if _UUID.fullmatch(stem) and stem != self.ident and self.format == "claude-session":
+                log = scan_log(self.format, stem, self.source.open)  # the copied lines at its beginning keep another id
+                self.ident = log.session
+            self.session_root, self.has_parent = log.root_digest, bool(log.parent)
         self.key = f"{self.format}:{self.ident}"
         self.ids: tuple[str, ...] = (f"{NAME}:{self.key}",)
         self.started = next(self._times(start), "")
         self.order = (self.started, self.entry.name)
 
-    def _scan_head(self, start: bytes) -> None:
-        stem = self.entry.path.stem
-        head = scan_head(self.format, self.ident, start)
-        if _UUID.fullmatch(stem) and stem != self.ident and self.format == "claude-session":
-            head = scan_log(self.format, stem, self.source.open)  # the copied lines at its beginning keep another id
-            self.ident = head.session
-        self.session_root, self.has_parent = head.root_digest, bool(head.parent)
+    def _derive_ident(self) -> str:
+        """Derive an id for a log without one. Kimi Code's are in sessions/<project>/<session>/agents/<agent>/."""
+        path = self.entry.path
+        if self.format == "kimi-wire":
+            return tail_of(path.parents[2] if path.parents[1].name == "agents" else path.parent, 2)
+        return tail_of(path)
 
     def scan(self) -> ScannedLog:
         return scan_log(self.format, self.ident, self.source.open)
@@ -165,11 +171,6 @@ class Session:
     def report_snapshot(self, whole: str) -> None:
         told = f"a snapshot of the session in {whole}, which has all of it; set aside"
         self.root.report(self.entry.path, "", "each session once", told)
-
-    def report_orphan(self, others: int) -> None:
-        more = f", with {others:,} more of its sub-agents" if others else ""
-        found = f"it is not here; the sub-agent's log is imported as a session of its own{more}"
-        self.root.report(self.entry.path, "", "the session that started this sub-agent", found)
 
     def _open(self) -> ReadTrajectory:
         copied = self.lineage.lines if self.lineage else 0
@@ -187,7 +188,10 @@ class Session:
         head = opened.head  # as of the first step
         steps = list_own_steps(opened)
         model = opened.head.model or next((step.model for step in steps if step.model), None)
-        started, finished = _time(self.started), _time(self._end())
+        with self.source.open() as stream:
+            stream.seek(max(0, self.entry.size - END_BYTES))
+            times = list(self._times(stream.read(END_BYTES + 1)))
+        started, finished = _time(self.started), _time(times[-1] if times else "")
         if self.lineage:
             started, finished = self.lineage.find_times(self.scan(), finished)
         name = self.ident
@@ -227,13 +231,6 @@ class Session:
         call = dict(self.call)
         return replace(self.source, path=place, name=name, kind=TrajectoryKind.SUBAGENT, parent="main", extra=call)
 
-    def _end(self) -> str:
-        """Return the last time in the log."""
-        with self.source.open() as stream:
-            stream.seek(max(0, self.entry.size - END_BYTES))
-            times = list(self._times(stream.read(END_BYTES + 1)))
-        return times[-1] if times else ""
-
     def _times(self, lines: bytes) -> Iterator[str]:
         """Yield the times in their order, as ISO 8601."""
         if self.format != "kimi-wire":
@@ -255,17 +252,64 @@ def read_title(steps: Sequence[Step]) -> str:
     return " ".join(redact_text(storable(find_request(steps))).split())[:TITLE_CHARS]
 
 
-def _ident_of_path(source_format: str, path: Path) -> str:
-    """Derive an id for logs without a session id. Kimi Code's are in sessions/<project>/<session>/agents/<agent>/."""
-    if source_format == "kimi-wire":
-        folder = path.parent.parent.parent if path.parent.parent.name == "agents" else path.parent
-        return tail_of(folder, 2)
-    return tail_of(path)
-
-
 def _time(text: str) -> datetime | None:
     try:
         value = datetime.fromisoformat(text)
         return None if value.tzinfo is None else value.astimezone(UTC)
     except (ValueError, OverflowError):  # the year 1 east of Greenwich
         return None
+
+
+# Elements that the programs write. A person wrote any other text in angle brackets.
+_TAGS = (
+    "environment_context|user_instructions|INSTRUCTIONS|permissions instructions|collaboration_mode|turn_aborted"
+    "|skills_instructions|apps_instructions|plugins_instructions|personality_spec|model_switch|skill"
+    "|subagent_notification|user_shell_command"
+    "|system-reminder|local-command-caveat|local-command-stdout|local-command-stderr|command-name|command-message"
+    "|command-args|command-contents|bash-input|bash-stdout|bash-stderr|ide_opened_file|ide_selection|ide_diagnostics"
+    "|user-memory-input|user-prompt-submit-hook|session-start-hook|task-notification|post-tool-use-hook"
+    "|session_context|state_snapshot|system"
+)
+_ELEMENT = re.compile(rf"\s*<({_TAGS})(?:\s[^>]*)?>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_FILE_INSTRUCTIONS = re.compile(r"\s*# AGENTS\.md instructions[^\n]*(?:\n|\Z)")
+_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+_IMAGE_NAMES = re.compile(r"\[Image #\d{1,3}\]|</?image(?: name=[^>\n]{0,80})?>")  # where a pasted image was
+_BEHIND = re.compile(r"^## My request for Codex:\s*$", re.MULTILINE)  # what precedes this line was added by an editor
+_NOTICES = (
+    "[Request interrupted by user",
+    "Caveat: The messages below were generated by the user while running local commands",
+    "This session is being continued from a previous conversation",
+    "Another language model started to solve this problem and produced a summary",
+    "This is the Gemini CLI. We are setting up the context",
+    "This is the Qwen Code. We are setting up the context",
+    "This is Qwen Code. We are setting up the context",
+)
+_NOT_A_PERSON = frozenset({"synthetic", "origin", "subtype"})  # marks of the readers on such steps
+_WARM_UP = "Warmup"  # what Claude Code says to its sub-agents before there is work
+_COMMAND = re.compile(r"<command-name>\s*(/[^<\s]{1,100})\s*</command-name>")
+_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+
+
+def find_request(steps: Iterable[Step]) -> str:
+    """Return the first message that a person wrote, else the first command called by name, else ""."""
+    command = ""
+    for step in steps:
+        if step.source is not Source.USER or step.is_copied_context or _NOT_A_PERSON & (step.extra or {}).keys():
+            continue
+        message = IMAGE.sub("", step.message) if list_parts(step.extra) else step.message
+        if text := strip_additions(DATA_MARK.sub("", message)):
+            return text
+        if not command and (name := _COMMAND.search(message)):
+            arguments = _ARGUMENTS.search(message)
+            command = f"{name[1]} {arguments[1].strip() if arguments else ''}".strip()
+    return command
+
+
+def strip_additions(message: str) -> str:
+    """Return a message without the programs' own additions."""
+    if marked := _BEHIND.search(message):
+        message = message[marked.end() :]
+    while added := _ELEMENT.match(message) or _FILE_INSTRUCTIONS.match(message):
+        message = message[added.end() :]
+    text = _IMAGE_NAMES.sub("", _REMINDER.sub("", message)).strip()
+    return "" if text == _WARM_UP or text.startswith(_NOTICES) else text

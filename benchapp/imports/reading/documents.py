@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -121,34 +122,30 @@ def find_object(root: Root, path: Path) -> Document | None:
 
 def read_optional(root: Root, path: Path) -> Document:
     """Return the same, or an empty document if the file is missing or does not hold an object."""
-    found = find_object(root, path)
-    return Document(root, path, {}) if found is None else found
+    return find_object(root, path) or Document(root, path, {})
 
 
 def read_object(root: Root, path: Path) -> Document | None:
     """Return the JSON object in a file; None, with a report, if there is none. A file over MAX_JSON_BYTES is read
     without NEVER_TAKEN, in bounded memory."""
-    value = _read_large(root, path) if root.size(path) > MAX_JSON_BYTES else read_json(root, path)
+    if root.size(path) <= MAX_JSON_BYTES:
+        value = read_json(root, path)
+    else:
+        problems = Problems()
+        try:
+            with root.open(path) as stream:
+                value = storable_value(read_value(stream, problems, without=NEVER_TAKEN))
+        except OSError as error:
+            root.report_unreadable(path, error)
+            return None
+        for problem in problems:
+            root.report(path, problem.place, problem.expected, problem.message)
     if value is None:
         return None
     if not isinstance(value, dict):
         root.report(path, "whole file", "a JSON object", render_found(value))
         return None
     return Document(root, path, value)
-
-
-def _read_large(root: Root, path: Path) -> JsonValue:
-    problems = Problems()
-    try:
-        with root.open(path) as stream:
-            value = read_value(stream, problems, without=NEVER_TAKEN)
-    except OSError as error:
-        root.report_unreadable(path, error)
-        return None
-    for problem in problems:
-        root.report(path, problem.place, problem.expected, problem.message)
-    found: JsonValue = storable_value(value)
-    return found
 
 
 def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
@@ -158,7 +155,8 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
         return None
     plain = read_plain(content)
     if plain is not None:
-        _report_oddities(root, path, content, plain)
+        for oddity in list_oddities(content, plain):
+            root.report(path, *oddity)
         return plain
     text = decode(root, path, content)
     if not text.strip():
@@ -167,7 +165,8 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
     odd: list[str] = []
     try:
         found = json.loads(text, parse_constant=odd.append)
-        _report_oddities(root, path, content, found)
+        for oddity in list_oddities(content, found):
+            root.report(path, *oddity)
         value: JsonValue = storable_value(found)
     except RecursionError:
         root.report(path, "whole file", f"values nested at most {MAX_DEPTH} deep", "deeper nesting; it was not read")
@@ -228,11 +227,6 @@ def read_rest(
     return found
 
 
-def _report_oddities(root: Root, path: Path, content: bytes, value: object) -> None:
-    for oddity in list_oddities(content, value):
-        root.report(path, *oddity)
-
-
 def _line_object(root: Root, path: Path, number: int, line: bytes, odd: Problems) -> Document | None:
     try:
         found = read_lenient(line.decode("utf-8-sig", "replace"), partial(odd.count, f"line {number}"))
@@ -254,3 +248,41 @@ def decode(root: Root, path: Path, content: bytes) -> str:
     except UnicodeDecodeError as error:
         root.report(path, f"byte {error.start:,}", "valid UTF-8", "invalid bytes, shown as \ufffd")
         return content.decode("utf-8-sig", errors="replace")
+
+
+def read_time(document: Document, key: str) -> datetime | None:
+    """Return the time below `key`: aware (UTC) or naive, as in the source. None, with a report, if malformed."""
+    text = document.text(key, 64)
+    if not text:
+        return None
+    try:
+        value = datetime.fromisoformat(text)
+        return value if value.tzinfo is None else value.astimezone(UTC)
+    except (ValueError, OverflowError):
+        document.report(key, "an ISO 8601 time between the years 1 and 9999", f"found {text!r}")
+        return None
+
+
+def aware(value: datetime | None) -> datetime | None:
+    return value if value is not None and value.tzinfo is not None else None
+
+
+def seconds_between(document: Document, start: datetime | None, end: datetime | None) -> float | None:
+    """Return seconds from start to end if both have a zone or neither has. A negative length is reported."""
+    if start is None or end is None or (start.tzinfo is None) != (end.tzinfo is None):
+        return None
+    seconds = (end - start).total_seconds()
+    if seconds < 0:
+        document.report("finished_at", "an end after its start", f"it is {-seconds:.1f} seconds before")
+        return None
+    return seconds
+
+
+def phase_seconds(document: Document) -> float | None:
+    """Return the length of an object with started_at and finished_at."""
+    return seconds_between(document, read_time(document, "started_at"), read_time(document, "finished_at"))
+
+
+def zoneless_text(document: Document, key: str, value: datetime | None) -> str:
+    """Return the source's own text if it is not an aware time."""
+    return (document.text(key, 64) or "") if aware(value) is None else ""

@@ -139,9 +139,8 @@ class TrajectorySource:
     format: str = ""  # as named by `sniff`, if it was asked
     extra: Mapping[str, object] = field(default_factory=dict)
     text: str | None = None  # the whole text, if it is held in memory
-    open_file: Callable[[str], BinaryIO] | None = (
-        None  # another file, by its path from this one; OSError if it cannot be read
-    )
+    # Another file, by its path from this one; OSError if it cannot be read.
+    open_file: Callable[[str], BinaryIO] | None = None
     copied_lines: int = 0  # number of lines at its beginning that are a copy of another session
 
     def held(self, limit: int) -> TrajectorySource:
@@ -219,10 +218,10 @@ class FoundTrial(Protocol):
     def path(self) -> str: ...
 
     @property
-    def ids(self) -> tuple[str, ...]: ...
+    def order(self) -> tuple[str, ...]: ...
 
     @property
-    def order(self) -> tuple[str, ...]: ...
+    def ids(self) -> tuple[str, ...]: ...
 
     def digest(self) -> str:
         """Digest the bytes of everything that `read` reads."""
@@ -360,18 +359,10 @@ class KeyPointSource:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskFacts:
-    """What a source holds about a task besides trials."""
-
-    task: TaskSource
-    key_points: tuple[KeyPointSource, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class FoundExperiment:
     source: ExperimentSource
     trials: tuple[FoundTrial, ...] = ()  # in the order of their sample numbers
     libraries: Iterable[LibrarySource] = ()  # read one at a time
     libraries_total: int = 0
-    tasks: tuple[TaskFacts, ...] = ()
+    key_points: tuple[tuple[TaskSource, tuple[KeyPointSource, ...]], ...] = ()
     histories: tuple[HistorySource, ...] = ()  # recorded after the trials they refer to

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import resource
-import selectors
 import shutil
 import subprocess
 import tempfile
@@ -20,7 +19,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
 
 from benchapp.imports.reading.walking import Root
 from runner.base.text import clean
@@ -111,7 +109,7 @@ class History:
             path = clean(raw.decode("utf-8", "replace")).removeprefix(where)[:1000]
             if mode in _MODES and not size.isdigit():
                 raise GitProblem("every object of the history", f"{path} is missing or broken")
-            if not _is_inside(path):
+            if any(part in ("", ".", "..") for part in path.split("/")):  # git never creates it, a person can
                 self._report(path, "a path inside the library", "a link out of it, or not a file; left out")
                 continue
             if mode not in _MODES or not _OBJECT.fullmatch(ident):
@@ -153,40 +151,50 @@ class History:
             self.root.report(self.folder, path, expected, message)
 
     def _run(self, *arguments: str, given: str = "", limit: int = MAX_LISTING_BYTES) -> bytes:
-        objects = self.folder / ".git" / "objects"
-        process = subprocess.Popen(
-            [
-                self._git,
-                f"--git-dir={self._scratch}",
-                "-c",
-                "core.commitGraph=false",
-                "-c",
-                "core.multiPackIndex=false",
-                *arguments,
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=self._scratch,
-            env=_environment(self._scratch, objects),
-            preexec_fn=_limit_process,
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            output = _exchange(process.stdin, process.stdout, given.encode(), limit, self._deadline)
-            status = process.wait(10)
-        except subprocess.TimeoutExpired:
-            raise GitProblem(f"a history that git reads in {SECONDS:.0f} seconds", "it took longer") from None
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            process.stdin.close()
-            process.stdout.close()
-        if status:
-            raise GitProblem("a git history that is whole", f"git {arguments[0]} ended with status {status}")
-        return output
+        """Return what git writes. It goes to a file, whose size the system limits."""
+
+        def limit_process() -> None:
+            resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit + 1, limit + 1))
+
+        options = ("-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false")
+        with tempfile.TemporaryFile() as output:
+            try:
+                process = subprocess.run(
+                    [self._git, f"--git-dir={self._scratch}", *options, *arguments],
+                    input=given.encode(),
+                    stdout=output,
+                    stderr=subprocess.DEVNULL,
+                    cwd=self._scratch,
+                    env={
+                        "PATH": os.defpath,
+                        "HOME": str(self._scratch),
+                        "LC_ALL": "C",
+                        "GIT_CONFIG_NOSYSTEM": "1",
+                        "GIT_CONFIG_GLOBAL": os.devnull,
+                        "GIT_ATTR_NOSYSTEM": "1",
+                        "GIT_NO_REPLACE_OBJECTS": "1",
+                        "GIT_NO_LAZY_FETCH": "1",
+                        "GIT_OPTIONAL_LOCKS": "0",
+                        "GIT_TERMINAL_PROMPT": "0",
+                        "GIT_LITERAL_PATHSPECS": "1",
+                        "GIT_OBJECT_DIRECTORY": str(self.folder / ".git" / "objects"),
+                    },
+                    timeout=max(0.0, self._deadline - time.monotonic()),
+                    preexec_fn=limit_process,
+                )
+            except subprocess.TimeoutExpired:
+                raise GitProblem(f"a history that git reads in {SECONDS:.0f} seconds", "it took longer") from None
+            output.seek(0)
+            found = output.read()
+        if len(found) > limit:
+            raise GitProblem(f"at most {limit:,} bytes of listing", "more; it was not read")
+        if process.returncode:
+            raise GitProblem(
+                "a git history that is whole", f"git {arguments[0]} ended with status {process.returncode}"
+            )
+        return found
 
 
 @contextmanager
@@ -194,65 +202,6 @@ def open_history(root: Root, folder: Path) -> Iterator[History]:
     """Open the history of the repository in `folder`. Raise GitProblem if it cannot or must not be read."""
     with tempfile.TemporaryDirectory(prefix="skillglass-git-") as scratch:
         yield History(root, folder, Path(scratch))
-
-
-def _environment(scratch: Path, objects: Path) -> dict[str, str]:
-    return {
-        "PATH": os.defpath,
-        "HOME": str(scratch),
-        "LC_ALL": "C",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_LITERAL_PATHSPECS": "1",
-        "GIT_OBJECT_DIRECTORY": str(objects),
-    }
-
-
-def _limit_process() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def _exchange(stdin: IO[bytes], stdout: IO[bytes], given: bytes, limit: int, deadline: float) -> bytes:
-    """Write and read at once, so that neither side blocks the other."""
-    output = bytearray()
-    with selectors.DefaultSelector() as selector:
-        selector.register(stdout, selectors.EVENT_READ)
-        if given:
-            os.set_blocking(stdin.fileno(), False)
-            selector.register(stdin, selectors.EVENT_WRITE)
-        else:
-            stdin.close()
-        while True:
-            ready = selector.select(max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise GitProblem(f"a history that git reads in {SECONDS:.0f} seconds", "it took longer")
-            for key, _ in ready:
-                if key.fileobj is stdin:
-                    given = _write(stdin, given)
-                    if not given:
-                        selector.unregister(stdin)
-                        stdin.close()
-                elif piece := os.read(stdout.fileno(), 64 * 1024):
-                    output += piece
-                    if len(output) > limit:
-                        raise GitProblem(f"at most {limit:,} bytes of listing", "more; it was not read")
-                else:
-                    return bytes(output)
-
-
-def _write(stdin: IO[bytes], given: bytes) -> bytes:
-    try:
-        return given[os.write(stdin.fileno(), given[: 32 * 1024]) :]
-    except BlockingIOError:
-        return given
-    except BrokenPipeError:
-        return b""
 
 
 def _checked_head(root: Root, folder: Path) -> str:
@@ -308,11 +257,6 @@ def _small(root: Root, path: Path, limit: int = 4096) -> str:
     if content is None:
         raise GitProblem("a git repository that can be read", f"{path.name} cannot be")
     return content.decode("utf-8", "replace").strip()
-
-
-def _is_inside(path: str) -> bool:
-    """Reject names that git itself never creates, but that a hand-written tree can contain."""
-    return all(part not in ("", ".", "..") for part in path.split("/"))
 
 
 def _commit(record: str) -> Commit | None:

@@ -9,13 +9,15 @@ agent's sub-agents: none of them can be the main one. The others are named, not 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
-from benchapp.imports.logs.subagents import is_of_subagent, read_call
+from benchapp.imports.reading.documents import read_optional
 from benchapp.imports.reading.found_sources import SourceChoice, TrajectorySource
 from benchapp.imports.reading.walking import FolderEntry, Root
+from runner.base.text import storable
 from runner.base.types import TrajectoryKind
 from runner.trajectories.readers import PLAIN_TEXT
 from runner.trajectories.readers.reading import read_trajectory, sniff
@@ -63,17 +65,12 @@ class _Candidate:
     source: TrajectorySource
     tool_calls: int = 0
     steps: int = 0
-    references: list[str] = field(default_factory=list)
-
-    @property
-    def format(self) -> str:
-        return self.source.format
 
     @property
     def rank(self) -> tuple[int, int, bool, int, str]:
         """Return a sort key: the smallest is the best."""
         path = self.source.path
-        return (-self.tool_calls, PREFERENCE.index(self.format), bool(_SPOOL.search(path)), -self.steps, path)
+        return (-self.tool_calls, PREFERENCE.index(self.source.format), bool(_SPOOL.search(path)), -self.steps, path)
 
 
 def is_candidate(name: str) -> bool:
@@ -88,56 +85,47 @@ def is_candidate(name: str) -> bool:
 
 def choose(root: Root, folder: Path, entries: Sequence[FolderEntry], *, stage: str = "") -> SourceChoice:
     """Choose the trajectories among `entries` (paths relative to `folder`); with `stage`, those of that stage."""
-    candidates = [found for entry in _limit_candidates(root, folder, entries) if (found := _sniff(root, entry))]
-    structured = [found for found in candidates if found.format in PREFERENCE]
+    ordered = sorted((entry for entry in entries if not _PIECE.search(entry.name)), key=_likelihood)
+    if len(ordered) > MAX_CANDIDATES:
+        told = f"{len(ordered):,}; not looked at: {ordered[MAX_CANDIDATES].name} and those that are less likely"
+        root.report(folder, "", f"at most {MAX_CANDIDATES} files of the agent's that may be trajectories", told)
+    likely = sorted(ordered[:MAX_CANDIDATES], key=lambda entry: entry.name)
+    candidates = [found for entry in likely if (found := _sniff(root, entry))]
+    structured = [found for found in candidates if found.source.format in PREFERENCE]
     parts = [found for found in structured if _is_part(found)]
     wholes = [found for found in structured if not _is_part(found)]
-    sides = [found for found in wholes if is_of_subagent(found.format, found.source.path, found.source.open)]
+    sides = [found for found in wholes if is_of_subagent(found.source.format, found.source.path, found.source.open)]
     wholes = [found for found in wholes if found not in sides] or sides or _select_plain(candidates)
     _report_strange(root, folder, candidates, any_found=bool(structured))
-    if not structured:
-        _report_pieces(root, folder, entries)
+    pieces = sorted(entry.name for entry in entries if not structured and _PIECE.search(entry.name))
+    if pieces:  # an account that is split into hundreds of files, and no other: one line
+        told = f"{len(pieces):,} files with one event or completion each; not read"
+        root.report(folder / PurePosixPath(pieces[0]).parent, "", "a trajectory in one file", told)
     if not wholes:
         return SourceChoice(tuple(_part(found.source, stage) for found in parts))
     if len(wholes) > 1:
         wholes = _rank(wholes)
     main, others = wholes[0], wholes[1:]
-    joined = [found for found in sides if found.format == main.format and found is not main]
+    joined = [found for found in sides if found.source.format == main.source.format and found is not main]
     others += [found for found in sides if found not in (main, *joined, *others)]
-    chosen = [
-        _main(main, others, stage),
-        *(_part(found.source, stage) for found in parts),
-        *(
-            replace(
-                _as(found.source, TrajectoryKind.SUBAGENT, stage), extra=read_call(root, folder / found.source.path)
-            )
-            for found in joined
-        ),
-    ]
+    extra: dict[str, object] = {}
+    if others:
+        extra["other_files"] = [{"path": found.source.path, "format": found.source.format} for found in others]
+    if stage:
+        extra["stage"] = stage
+    kind = TrajectoryKind.STAGE if stage else TrajectoryKind.MAIN
+    chosen = [replace(main.source, name=stage or "main", kind=kind, extra=extra)]
+    chosen += [_part(found.source, stage) for found in parts]
+    for found in joined:
+        source = _as(found.source, TrajectoryKind.SUBAGENT, stage)
+        chosen.append(replace(source, extra=read_call(root, folder / found.source.path)))
     return SourceChoice(tuple(chosen), tuple(found.source for found in others))
-
-
-def _limit_candidates(root: Root, folder: Path, entries: Iterable[FolderEntry]) -> list[FolderEntry]:
-    """Return the MAX_CANDIDATES most likely ones and report the rest. Pieces of an account do not count."""
-    ordered = sorted((entry for entry in entries if not _PIECE.search(entry.name)), key=_likelihood)
-    if len(ordered) > MAX_CANDIDATES:
-        told = f"{len(ordered):,}; not looked at: {ordered[MAX_CANDIDATES].name} and those that are less likely"
-        root.report(folder, "", f"at most {MAX_CANDIDATES} files of the agent's that may be trajectories", told)
-    return sorted(ordered[:MAX_CANDIDATES], key=lambda entry: entry.name)
 
 
 def _likelihood(entry: FolderEntry) -> tuple[bool, bool, int, str]:
     """Return a sort key: a trajectory by name first, then logs of one value a line, then files nearest to the top."""
     path = PurePosixPath(entry.name)
     return ("trajectory" not in path.name, path.suffix != ".jsonl", len(path.parts), entry.name)
-
-
-def _report_pieces(root: Root, folder: Path, entries: Iterable[FolderEntry]) -> None:
-    """Report in one line an account that is split into hundreds of files, if there is no other."""
-    pieces = sorted(entry.name for entry in entries if _PIECE.search(entry.name))
-    if pieces:
-        told = f"{len(pieces):,} files with one event or completion each; not read"
-        root.report(folder / PurePosixPath(pieces[0]).parent, "", "a trajectory in one file", told)
 
 
 def _sniff(root: Root, entry: FolderEntry) -> _Candidate | None:
@@ -164,9 +152,13 @@ def _report_strange(root: Root, folder: Path, candidates: list[_Candidate], *, a
     for found in candidates:
         path = PurePosixPath(found.source.path)
         is_named = "trajectory" in path.name
-        is_json = path.suffix in _STRUCTURED or found.format != PLAIN_TEXT
-        if found.format not in PREFERENCE and is_json and (is_named or not any_found):
-            told = "none of these" if found.format == PLAIN_TEXT else f"{found.format}, which is not one of these"
+        is_json = path.suffix in _STRUCTURED or found.source.format != PLAIN_TEXT
+        if found.source.format not in PREFERENCE and is_json and (is_named or not any_found):
+            told = (
+                "none of these"
+                if found.source.format == PLAIN_TEXT
+                else f"{found.source.format}, which is not one of these"
+            )
             root.report(folder / path, "whole file", f"a trajectory: {', '.join(PREFERENCE)}", told)
 
 
@@ -175,7 +167,7 @@ def _select_plain(candidates: list[_Candidate]) -> list[_Candidate]:
     logs = [
         found
         for found in candidates
-        if found.format == PLAIN_TEXT
+        if found.source.format == PLAIN_TEXT
         and PurePosixPath(found.source.path).suffix in {".txt", ".log"}
         and PurePosixPath(found.source.path).parent.name in ACCOUNTS
     ]
@@ -184,27 +176,18 @@ def _select_plain(candidates: list[_Candidate]) -> list[_Candidate]:
 
 def _rank(wholes: list[_Candidate]) -> list[_Candidate]:
     """Sort best first. A file that another one refers to is a part of it, never the main trajectory."""
+    named: set[str] = set()
     for candidate in wholes:
-        if candidate.source.size <= MAX_COMPARED_BYTES:
-            _count(candidate)
-    best = sorted(wholes, key=lambda found: found.rank)
-    named = {
-        resolved
-        for found in wholes
-        for reference in found.references
-        if (resolved := _sibling(found.source.path, reference)) != found.source.path
-    }
-    return [found for found in best if found.source.path not in named] + [
-        found for found in best if found.source.path in named
-    ]
-
-
-def _count(candidate: _Candidate) -> None:
-    trajectory = read_trajectory(candidate.source.open, source_format=candidate.format)
-    for step in trajectory.steps:
-        candidate.steps += 1
-        candidate.tool_calls += len(step.tool_calls)
-    candidate.references = [reference for _, reference in references(trajectory.head.extra or {})]
+        path = candidate.source.path
+        if candidate.source.size > MAX_COMPARED_BYTES:
+            continue
+        trajectory = read_trajectory(candidate.source.open, source_format=candidate.source.format)
+        for step in trajectory.steps:
+            candidate.steps += 1
+            candidate.tool_calls += len(step.tool_calls)
+        for _, reference in references(trajectory.head.extra or {}):
+            named |= {(PurePosixPath(path).parent / reference).as_posix()} - {path}
+    return sorted(wholes, key=lambda found: (found.source.path in named, found.rank))
 
 
 def references(extra: object) -> list[tuple[TrajectoryKind, str]]:
@@ -222,21 +205,9 @@ def references(extra: object) -> list[tuple[TrajectoryKind, str]]:
     return found
 
 
-def _sibling(path: str, reference: str) -> str:
-    """Resolve a reference written in the file `path` to a path in the trial's folder."""
-    return (PurePosixPath(path).parent / reference).as_posix()
-
-
 def _is_part(candidate: _Candidate) -> bool:
     name = PurePosixPath(candidate.source.path).name
-    return candidate.format == "atif" and bool(_CONTINUATION.search(name) or _SUMMARISER.search(name))
-
-
-def _main(main: _Candidate, others: list[_Candidate], stage: str) -> TrajectorySource:
-    extra = {"other_files": [{"path": found.source.path, "format": found.format} for found in others]} if others else {}
-    if stage:
-        return replace(main.source, name=stage, kind=TrajectoryKind.STAGE, extra={**extra, "stage": stage})
-    return replace(main.source, name="main", kind=TrajectoryKind.MAIN, extra=extra)
+    return candidate.source.format == "atif" and bool(_CONTINUATION.search(name) or _SUMMARISER.search(name))
 
 
 def _part(source: TrajectorySource, stage: str) -> TrajectorySource:
@@ -247,3 +218,47 @@ def _part(source: TrajectorySource, stage: str) -> TrajectorySource:
 def _as(source: TrajectorySource, kind: TrajectoryKind, stage: str) -> TrajectorySource:
     name = PurePosixPath(source.path).stem
     return replace(source, name=f"{stage}/{name}" if stage else name, kind=kind, parent=stage or "main")
+
+
+FOLDER = "subagents"  # Claude Code's, in a folder named after the session: <session>/subagents/agent-<id>.jsonl
+_ABOUT = {"tool_call_id": "toolUseId", "subagent_type": "agentType", "description": "description"}
+LOOKED_AT = 256 * 1024  # bytes; the mark is in one of the first lines
+# Claude Code marks every message. One file may mix a session's with its sub-agents', so the first decides.
+_SIDECHAIN = re.compile(rb'"isSidechain"\s*:\s*(true|false)')
+_STARTED_BY = re.compile(rb'"source"\s*:\s*\{\s*"sub_?agent"', re.IGNORECASE)  # in the head of a Codex rollout
+_KIND = re.compile(rb'"kind"\s*:\s*"subagent"')  # in the head of a session of Gemini CLI
+_PARENT = re.compile(rb'"parent_?thread_?id"\s*:\s*"([^"]{1,200})"', re.IGNORECASE)
+
+
+def is_of_subagent(source_format: str, path: str, open_binary: Callable[[], BinaryIO]) -> bool:
+    """`path`: POSIX, with at least the file's folder. Raise OSError if the file cannot be read."""
+    if source_format == "kimi-wire":
+        parts = PurePosixPath(path).parts
+        return len(parts) > 2 and parts[-3] == "agents" and parts[-2] != "main"
+    with open_binary() as stream:
+        start = stream.read(LOOKED_AT)
+    if source_format == "claude-session":
+        if PurePosixPath(path).parent.name == FOLDER:
+            return True
+        first = _SIDECHAIN.search(start)
+        return first is not None and first[1] == b"true"
+    head = start.split(b"\n", 1)[0]
+    if source_format == "codex-rollout":
+        return _STARTED_BY.search(head) is not None
+    return source_format == "gemini-session" and _KIND.search(head) is not None
+
+
+def read_call(root: Root, path: Path) -> dict[str, str]:
+    """Read the call that started a sub-agent from the file next to its log, with the readers' names for its fields."""
+    about = path.with_suffix(".meta.json")
+    if path.parent.name != FOLDER or not root.is_file(about):
+        return {}
+    told = read_optional(root, about)
+    named = {word: told.text(key, 300) for word, key in _ABOUT.items()}
+    return {word: storable(text) for word, text in named.items() if text}
+
+
+def find_parent(source_format: str, start: bytes) -> str | None:
+    """Return the session that started the sub-agent of a Codex rollout, which has its own id."""
+    found = _PARENT.search(start.split(b"\n", 1)[0]) if source_format == "codex-rollout" else None
+    return found[1].decode("utf-8", "replace") if found else None

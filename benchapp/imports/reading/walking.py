@@ -45,14 +45,6 @@ def list_names(names: Sequence[str], total: int | None = None) -> str:
     return ", ".join(names[:NAMED]) + (f" and {left:,} more" if left else "")
 
 
-def _place_of(descriptor: int, path: Path) -> str:
-    """Return the opened file's path without links, on Linux for the descriptor itself, elsewhere by its name."""
-    try:
-        return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - a Path takes longer than the question
-    except OSError:
-        return os.path.realpath(path)
-
-
 def _read_up_to(descriptor: int, limit: int) -> bytes:
     """Read the next bytes, at most `limit`, in pieces: most files are far smaller than the limit."""
     pieces = list[bytes]()
@@ -219,7 +211,11 @@ class Root:
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError("not a regular file")
-            if not f"{_place_of(descriptor, path)}/".startswith(self._inside):
+            try:  # on Linux the place of the descriptor itself, elsewhere of its name; both without links
+                place = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - a Path takes longer
+            except OSError:
+                place = os.path.realpath(path)
+            if not f"{place}/".startswith(self._inside):
                 raise OSError("is outside the given folder")
         except BaseException:
             os.close(descriptor)

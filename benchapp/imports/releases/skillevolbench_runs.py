@@ -25,8 +25,15 @@ from benchapp.imports.reading.found_sources import (
 )
 from benchapp.imports.reading.unread import report_folders
 from benchapp.imports.reading.walking import Root, name_of
-from benchapp.imports.releases.skillevolbench_history import Events, Library, iterate_moments
-from benchapp.imports.releases.skillevolbench_record import NAME, Record, find_harbor_trial, order_of
+from benchapp.imports.releases.skillevolbench_history import (
+    NAME,
+    Events,
+    Library,
+    Record,
+    Story,
+    find_harbor_trial,
+    order_of,
+)
 from runner.suites.skillevolbench_suite import ENVIRONMENTS
 
 __all__ = ["NAME", "TITLE", "claims", "find"]
@@ -63,8 +70,11 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     if config is None:
         return
     run_id = config.text("run_id", 200) or name_of(folder)
+    path = folder / "benchmark_hash.txt"
+    content = root.read(path, 4_096) if root.is_file(path) else None
+    benchmark = content.decode("utf-8", "replace").strip()[:200] if content else ""
     documents = _documents(root, folder)
-    run = build_run(config, run_id, _read_benchmark(root, folder), name_run(run_id, documents))
+    run = build_run(config, run_id, benchmark, name_run(run_id, documents))
     libraries = _libraries(root, folder)
     records = _records(root, folder, documents, run, libraries)
     events = Events.read(root, folder / "stores" / "events")
@@ -110,12 +120,6 @@ def build_run(config: Document, run_id: str, benchmark: str, own: str) -> RunSou
     )
 
 
-def _read_benchmark(root: Root, folder: Path) -> str:
-    path = folder / "benchmark_hash.txt"
-    content = root.read(path, 4_096) if root.is_file(path) else None
-    return content.decode("utf-8", "replace").strip()[:200] if content else ""
-
-
 def _libraries(root: Root, folder: Path) -> dict[str, Library]:
     """Return libraries by environment; under GLOBAL if one library served all."""
     base = folder / "library"
@@ -137,37 +141,20 @@ def _documents(root: Root, folder: Path) -> list[Document]:
 def _records(
     root: Root, folder: Path, documents: list[Document], run: RunSource, libraries: dict[str, Library]
 ) -> list[Record]:
-    trials = _trial_folders(root, folder)
+    jobs = folder / "harbor-job"  # harbor-job/<run id>/<trial>, even if the job's folder has another name
+    folders = root.listing(jobs)[0] if root.is_dir(jobs) else []
+    trials = {name_of(trial): trial for job in folders for trial in root.listing(job)[0]}
     found = []
     for document in documents:
         episode = _episode(document, libraries)
         library = libraries.get(episode.key)
-        found.append(
-            Record(
-                document,
-                run,
-                episode,
-                find_harbor_trial(root, trials, document),
-                partial(_find_slugs, library, document.text("library_hash_pre", 64) or ""),
-            )
-        )
+        given = document.text("library_hash_pre", 64) or ""
+        skills = partial(library.slugs, given) if library is not None else lambda: None
+        found.append(Record(document, run, episode, find_harbor_trial(root, trials, document), skills))
     named = {record.harbor.folder for record in found if record.harbor is not None}
     left = sorted(trial for trial in trials.values() if trial not in named)
-    report_folders(root, folder / "harbor-job", left, "trials that a replay record names")
+    report_folders(root, jobs, left, "trials that a replay record names")
     return sorted(found, key=lambda record: record.order)
-
-
-def _find_slugs(library: Library | None, given: str) -> tuple[str, ...] | None:
-    """Return the skills of the library that a trial was given: the release mounts all of it."""
-    return library.slugs(given) if library is not None else None
-
-
-def _trial_folders(root: Root, folder: Path) -> dict[str, Path]:
-    """Return harbor-job/<run id>/<trial> by name, even if the job's folder has another name."""
-    jobs = folder / "harbor-job"
-    if not root.is_dir(jobs):
-        return {}
-    return {name_of(trial): trial for job in root.listing(jobs)[0] for trial in root.listing(job)[0]}
 
 
 def _episode(document: Document, libraries: dict[str, Library]) -> EpisodeSource:
@@ -188,7 +175,7 @@ def _histories(
         grouped[record.episode.key].append(record)
     for key, mine in grouped.items():
         library = libraries.get(key)
-        if library is None or not library.is_readable:
+        if library is None or not library.states:
             continue
         yield HistorySource(
             run=run,
@@ -196,6 +183,6 @@ def _histories(
             suite=NAME,
             path=library.root.label(library.folder),
             trials=tuple(record.ids[0] for record in mine),
-            read=partial(iterate_moments, mine, library, events),
+            read=partial(Story(library, events).moments, mine),
             at=library.began,
         )

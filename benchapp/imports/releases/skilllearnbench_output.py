@@ -11,20 +11,22 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 
 from benchapp.imports.harbor.harbor_verdict import FILES, read_verdict
-from benchapp.imports.reading.documents import Document, read_optional
+from benchapp.imports.reading.documents import Document, read_json, read_optional
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
+    DecisionMoment,
     EpisodeSource,
     ExceptionSource,
     ExperimentSource,
     FoundExperiment,
+    FreezeMoment,
     HistorySource,
     LibrarySource,
     Moment,
@@ -32,14 +34,16 @@ from benchapp.imports.reading.found_sources import (
     SourceChoice,
     TaskSource,
     Timing,
+    TrialMoment,
     TrialSource,
     list_slugs,
 )
 from benchapp.imports.reading.trajectory_files import choose, is_candidate
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from benchapp.imports.releases.skilllearnbench_release import read_library, split_config
-from benchapp.imports.releases.skilllearnbench_rounds import iterate_moments, read_libraries, read_rounds
-from runner.base.types import File, Phase, Usage, Verdict
+from runner.base.text import clean
+from runner.base.types import AuthorMode, DecisionStatus, File, Files, Phase, Usage, Verdict
+from runner.protocols.skilllearnbench import CONDITIONS
 
 NAME = "skilllearnbench-output"
 TITLE = "SkillLearnBench"
@@ -74,6 +78,7 @@ class Output:
 
     root: Root
     folder: Path
+    _skills: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def _places(self) -> list[tuple[str, str, str, Path, Phase]]:
@@ -102,9 +107,10 @@ class Output:
                 yield config, task, folder, solver
 
     def histories(self) -> tuple[HistorySource, ...]:
-        return tuple(self._history(self.solvers(config)[0], learned) for (config, _), learned in self.learned.items())
+        return tuple(map(self._history, self.learned.values()))
 
-    def _history(self, first: Solver, learned: OutputTrial) -> HistorySource:
+    def _history(self, learned: OutputTrial) -> HistorySource:
+        first = self.solvers(learned.config)[0]
         mine = (learned.config, learned.family, first)
         made = [trial for trial in self.trials if (trial.config, trial.family, trial.solver) == mine]
         return HistorySource(
@@ -117,16 +123,26 @@ class Output:
             datetime.now(UTC),
         )
 
-    def _moments(self, learned: OutputTrial, made: list[OutputTrial]) -> Iterable[Moment]:
-        others = [trial for trial in made if trial.phase is Phase.ACQUISITION and trial is not learned]
-        return iterate_moments(
-            read_rounds(self.root, learned.folder),
-            method=self.run(learned.config, learned.solver).condition,
-            family=learned.family,
-            learned=learned.ids[0],
-            before=[trial.ids[0] for trial in others],
-            after=[trial.ids[0] for trial in made if trial.phase is Phase.EVALUATION],
-        )
+    def _moments(self, learned: OutputTrial, made: list[OutputTrial]) -> Iterator[Moment]:
+        """Yield the moments from the empty library to the seal and what followed. Other generations of the task left
+        nothing."""
+        rounds, method = read_rounds(self.root, learned.folder), self.run(learned.config, learned.solver).condition
+        for trial in made:
+            if trial.phase is Phase.ACQUISITION and trial is not learned:
+                yield TrialMoment(trial.ids[0])
+        for each in rounds:
+            yield DecisionMoment(
+                family=learned.family,
+                mode=_mode(method, first=each is rounds[0]),
+                status=DecisionStatus.APPLIED,
+                after=each.files,
+                summary=each.summary,
+            )
+        yield TrialMoment(learned.ids[0])
+        yield FreezeMoment()
+        for trial in made:
+            if trial.phase is Phase.EVALUATION:
+                yield TrialMoment(trial.ids[0], given=rounds[-1].files)
 
     @cached_property
     def learned(self) -> dict[tuple[str, str], OutputTrial]:
@@ -169,10 +185,6 @@ class Output:
         if (config, task) not in self._skills:
             self.library(config, task)
         return self._skills[config, task]
-
-    @cached_property
-    def _skills(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        return {}
 
     def run(self, config: str, solver: Solver) -> RunSource:
         """Build the run of a config: harness and model are the solver's, as its evaluations name them."""
@@ -270,18 +282,25 @@ class OutputTrial:
             expected = "the result of a finished trial"
             root.report(self.folder / "result.json", "", expected, "none that can be read: kept as interrupted")
         number = _INSTANCE.search(self.instance)
+        try:
+            began = datetime.strptime(self.stamp, "%Y%m%d%H%M%S").isoformat(" ")  # noqa: DTZ007 - it has no zone
+        except ValueError:
+            began = ""
+        exception = ExceptionSource(failure.partition(":")[0][:200], failure) if failure else None
+        if not failure and result.raw.get("agent_timed_out") is True:
+            exception = ExceptionSource("agent_timed_out", "the agent was ended at its limit of time")
         return TrialSource(
             run=self.output.run(self.config, self.solver),
             task=TaskSource(
                 SUITE, self.instance, self.instance, family=self.family, ordinal=int(number[1]) if number else 0
             ),
-            timing=Timing(started_text=self._began()),
+            timing=Timing(started_text=began),
             verdict=None if failure else self._verdict(),
             config={key: value for key, value in result.raw.items() if key not in ("agent_stdout", "agent_stderr")},
             choices=self._choices(accounts),
             episode=build_episode(self.family),
             phase=self.phase,
-            exception=self._exception(failure),
+            exception=exception,
             usage=_usage(result.object("token_usage")),
             skills_mounted=self._list_mounted(),
             is_finished=bool(result) and not failure,  # an error means that the machine failed: no container, no agent
@@ -310,20 +329,6 @@ class OutputTrial:
             return ()
         return self.output.skills(self.config, self.family) or None
 
-    def _exception(self, failure: str | None) -> ExceptionSource | None:
-        if failure:
-            return ExceptionSource(failure.partition(":")[0][:200], failure)
-        if self.result.raw.get("agent_timed_out") is True:
-            return ExceptionSource("agent_timed_out", "the agent was ended at its limit of time")
-        return None
-
-    def _began(self) -> str:
-        """Return the stamp in the folder's name; it has no zone."""
-        try:
-            return datetime.strptime(self.stamp, "%Y%m%d%H%M%S").isoformat(" ")  # noqa: DTZ007
-        except ValueError:
-            return ""
-
 
 def _is_read(name: str) -> bool:
     parts = name.split("/")
@@ -337,3 +342,67 @@ def _usage(told: Document) -> Usage:
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     parts = [count for name in names if (count := told.count(name)) is not None]
     return Usage(sum(parts) if parts else None, told.count("cache_read_input_tokens"), told.count("output_tokens"))
+
+
+MAX_ROUNDS = 100
+MAX_FEEDBACK_BYTES = 64 * 1024
+_ROUND = re.compile(r"run(\d{1,3})_.")
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    files: Files
+    summary: str  # how the round before it ended, and what the teacher said then
+
+
+def read_rounds(root: Root, trial: Path) -> list[Round]:
+    """Return the rounds of one generation, the earliest first, with what led to each; empty if no skills were kept."""
+    outcomes = _outcomes(root, trial / "teacher" / "b3_history.json")
+    rounds = []
+    for number, files in read_libraries(root, trial):
+        outcome, feedback = outcomes.get(number - 1), _feedback(root, trial, number - 1)
+        failed = f"Round {number - 1} ended with {outcome}. " if outcome else ""
+        said = f"The teacher said after it:\n{feedback}" if feedback else ""
+        rounds.append(Round(files, f"{failed}{said}".strip() or f"Round {number} of the source."))
+    return rounds
+
+
+def read_libraries(root: Root, trial: Path) -> list[tuple[int, Files]]:
+    """Return (round, the library it left), the earliest first."""
+    skills = trial / "artifacts" / "skills"
+    if not root.is_dir(skills) or skills.parent.is_symlink():
+        return []
+    groups: dict[int, dict[str, File]] = {}
+    for path, file in read_library(root, skills).items():
+        match = _ROUND.match(path)
+        groups.setdefault(int(match[1]) if match else 0, {})[path] = file
+    always = groups.pop(0, {})
+    if not groups:
+        return [(1, always)] if always else []
+    return [(number, {**always, **groups[number]}) for number in sorted(groups)[:MAX_ROUNDS]]
+
+
+def _mode(method: str, *, first: bool) -> AuthorMode:
+    condition = CONDITIONS.get(method)
+    start = condition.mode_at_start if condition else None
+    if first:
+        return start or AuthorMode.WRITE
+    return AuthorMode.CORRECT if method == "teacher-feedback" else AuthorMode.REFLECT
+
+
+def _feedback(root: Root, trial: Path, number: int) -> str:
+    path = trial / "teacher" / f"round{number}_feedback.txt"
+    if not root.is_file(path) or path.parent.is_symlink():
+        return ""
+    content = root.read(path, MAX_FEEDBACK_BYTES)
+    return "" if content is None else clean(content.decode("utf-8", "replace")).strip()
+
+
+def _outcomes(root: Root, path: Path) -> dict[int, str]:
+    """Return round -> PASS or FAIL."""
+    value = read_json(root, path) if root.is_file(path) else None
+    if value is not None and not isinstance(value, list):
+        root.report(path, "whole file", "a list of rounds", "something else; it was left out")
+        return {}
+    rows = [(row.get("round"), row.get("outcome")) for row in value or () if isinstance(row, dict)][:MAX_ROUNDS]
+    return {number: str(end) for number, end in rows if isinstance(number, int) and end in ("PASS", "FAIL")}

@@ -23,7 +23,6 @@ from benchapp.imports.reading.found_sources import (
     LibrarySource,
     RunSource,
     SourceChoice,
-    TaskFacts,
     TaskSource,
     Timing,
     TrajectorySource,
@@ -79,7 +78,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
         trials=tuple(instance for instance in instances if instance.log is not None),
         libraries=_libraries(root, configs),
         libraries_total=sum(len(_folders(root, config)) for config in configs),
-        tasks=tuple(instance.facts() for instance in instances),
+        key_points=tuple((instance.task, instance.key_points()) for instance in instances),
     )
 
 
@@ -141,22 +140,15 @@ def read_library(root: Root, task: Path) -> dict[str, File]:
         if total > MAX_LIBRARY_BYTES:
             root.report(task, "", f"a library of at most {MAX_LIBRARY_BYTES:,} bytes", "the rest is left out")
             break
-        files[clean(entry.name)[:1000]] = File(content, 0o755 if _is_executable(entry) else 0o644)
-    _report_headless(root, task, files)
-    return files
-
-
-def _is_executable(entry: FolderEntry) -> bool:
-    return bool(entry.path.stat(follow_symlinks=False).st_mode & 0o100)
-
-
-def _report_headless(root: Root, task: Path, files: dict[str, File]) -> None:
-    """Report folders without SKILL.md: no harness would load them as a skill. Faulty front matter is not reported."""
+        is_executable = entry.path.stat(follow_symlinks=False).st_mode & 0o100
+        files[clean(entry.name)[:1000]] = File(content, 0o755 if is_executable else 0o644)
+    # No harness would load a folder without SKILL.md as a skill. Faulty front matter is not reported.
     for skill in sorted({path.split("/", 1)[0] for path in files}):
         if f"{skill}/SKILL.md" not in files:
             root.report(task / skill, "", "a SKILL.md in the skill's folder", "there is none; its other files are kept")
         elif not files[f"{skill}/SKILL.md"].content.strip():
             root.report(task / skill / "SKILL.md", "whole file", "a skill's text", "the file is empty; it is kept")
+    return files
 
 
 # --- key points and oracle trajectories -------------------------------------------------------------------------
@@ -207,8 +199,8 @@ class TaskInstance:
     def task(self) -> TaskSource:
         return TaskSource(NAME, self.name, self.name, family=self.family, ordinal=self.ordinal)
 
-    def facts(self) -> TaskFacts:
-        return TaskFacts(self.task, tuple(point for entry in self._files for point in self._points(entry)))
+    def key_points(self) -> tuple[KeyPointSource, ...]:
+        return tuple(point for entry in self._files for point in self._points(entry))
 
     def _points(self, entry: FolderEntry) -> Iterator[KeyPointSource]:
         if entry.name not in FILES:

@@ -13,10 +13,19 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.imports.audited_edits import EDITABLE, Author, EditRefused, RunEdit, edit_runs
-from benchapp.imports.joining import join_experiments, rename_experiment, split_experiment
+from benchapp.imports.audited_edits import (
+    EDITABLE,
+    Author,
+    EditRefused,
+    RunEdit,
+    Undoing,
+    edit_runs,
+    join_experiments,
+    rename_experiment,
+    split_experiment,
+    undo_import,
+)
 from benchapp.imports.reading.walking import list_names
-from benchapp.imports.undoing import Undoing, undo_import
 from benchapp.models import Experiment, ImportBatch, ImportedExperiment, Run, Upload, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.condition_names import name_condition

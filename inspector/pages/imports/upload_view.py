@@ -20,7 +20,7 @@ from django.views.decorators.http import require_POST, require_safe
 from benchapp.experiments.work.progress import workforce
 from benchapp.imports import uploads
 from benchapp.imports.upload_import import enqueue_due
-from benchapp.imports.upload_paths import TooMuch, UploadRefused
+from benchapp.imports.uploads import TooMuch, UploadRefused
 from benchapp.models import Upload, User
 from inspector.web.access import is_local, needs, takes_runs, user_of, wants_page
 from inspector.web.responses import absolute

@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from benchapp import audit
 from benchapp.analysis.diagnoses import diagnosis_queue
-from benchapp.imports import packed_trials, packing, read_again, trial_rows
+from benchapp.imports import import_recording, packed_trials, packing, trial_rows
 from benchapp.imports.batch import COUNTED, import_paths
 from benchapp.imports.harbor.harbor_trial import HarborTrial
 from benchapp.imports.trial_rows import AttemptParts
@@ -361,7 +361,7 @@ def test_it_is_whole_after_being_killed_at_random_moments(tmp_path):
 
 
 def read_by(monkeypatch, version: str) -> None:
-    for module in (packing, read_again):
+    for module in (packing, import_recording):
         monkeypatch.setattr(module, "READER_VERSION", version)
 
 

@@ -119,7 +119,8 @@ def test_a_file_that_vanishes_while_its_folder_is_listed_costs_no_other(tmp_path
 
 @pytest.mark.django_db
 def test_a_path_in_a_closed_folder_is_reported(place, monkeypatch):
-    monkeypatch.setattr("benchapp.imports.batch._notify_workers", lambda experiments: None)
+    monkeypatch.setattr("benchapp.imports.batch.follow", lambda: None)
+    monkeypatch.setattr("benchapp.imports.batch.enqueue_reading", lambda episodes: None)
     closed = write(place / "inner" / "x.json", {}).parent.parent
     with nobody_s_eyes(closed):
         report = bring_in(closed / "inner")

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 from django.core.management import call_command
 
-from benchapp.imports import batch, import_lock
+from benchapp.imports import batch
 from tests.benchapp.import_folders import JOB_ID, trial, write
 from tests.conftest import SHARED_DATA
 
@@ -84,9 +84,9 @@ def test_so_do_imports_of_real_runs(database: str) -> None:
 def test_an_import_says_in_one_line_whom_it_waits_for(tmp_path, monkeypatch, capsys):
     """The other one is another lock on the same file, as another process would hold it."""
     database = tmp_path / "record.sqlite3"
-    monkeypatch.setattr(batch, "turn", lambda waiting: import_lock._turn_beside(database, waiting))
+    monkeypatch.setattr(batch, "turn", lambda waiting: batch._turn_beside(database, waiting))
     trial(tmp_path / "job")
-    with database.with_name(f"{database.name}{import_lock.ENDING}").open("ab") as other:
+    with database.with_name(f"{database.name}{batch.ENDING}").open("ab") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         release = threading.Timer(0.5, lambda: fcntl.flock(other, fcntl.LOCK_UN))
         release.start()

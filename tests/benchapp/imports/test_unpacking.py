@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from benchapp.imports import unpacking
-from benchapp.imports.unpacking import is_ours, unpack
-from benchapp.imports.upload_paths import UploadRefused
+from benchapp.imports import upload_import
+from benchapp.imports.upload_import import is_ours, unpack
+from benchapp.imports.uploads import UploadRefused
 
 
 def tar(path: Path, *members: tuple[tarfile.TarInfo, bytes], form: int = tarfile.PAX_FORMAT) -> Path:
@@ -86,7 +86,7 @@ def test_a_device_or_a_hard_link_refuses_the_archive(tmp_path: Path, kind: bytes
 
 @pytest.mark.parametrize("ending", [".zip", ".tar.gz"])
 def test_a_bomb_ends_at_the_bound(tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "FREE_OF_RATIO", 1024 * 1024)
+    monkeypatch.setattr(upload_import, "FREE_OF_RATIO", 1024 * 1024)
     zeros = bytes(30 * 1024 * 1024)
     path = tmp_path / f"one{ending}"
     made = zipped(path, ("run/a", zeros)) if ending == ".zip" else tar(path, (member("run/a"), zeros))

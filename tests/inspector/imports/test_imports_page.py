@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from benchapp.imports.audited_edits import Author
+from benchapp.imports.audited_edits import Author, join_experiments, split_experiment
 from benchapp.imports.batch import import_paths
-from benchapp.imports.joining import join_experiments, split_experiment
 from benchapp.models import Activity, Experiment, ImportBatch, ImportedExperiment, Run, Trial, User
 from tests.benchapp.import_folders import job
 from tests.queries import assert_queries_flat
