@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -144,6 +145,7 @@ def module_of(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+@cache
 def imported(path: Path) -> list[tuple[int, str]]:
     """(line, module or name in a module) of every import in the file, inside functions too."""
     found: list[tuple[int, str]] = []
