@@ -35,6 +35,7 @@ class CodingPage {
   }
 
   #startAt() {
+    if (matchMedia("(max-width: 900px)").matches) this.evidence.root.querySelector(".exhibit-task")?.removeAttribute("open");
     const stops = this.evidence.stops;
     const at = stops.findIndex((stop) => stop.matches(".pointed, :target"));
     if (at >= 0) this.evidence.go(at);

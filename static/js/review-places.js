@@ -150,12 +150,8 @@ class ReviewEvidence {
       stop.querySelector(".step-name").append(stripes);
     }
     const names = mark.labels.map((label) => nameOf(label.code));
-    for (const name of names.length ? names : ["marked"]) {
-      const badge = document.createElement("span");
-      badge.className = "badge acc";
-      badge.textContent = mark.first ? `${name}, first mistake` : name;
-      stripes.append(badge);
-    }
+    stripes.append(...(names.length ? names : ["marked"]).map((text) => made("span", { class: "badge acc", text })));
+    if (mark.first) stripes.append(made("span", { class: "badge warn", text: "first mistake" }));
   }
 
   #rangeOf(stop, mark) {

@@ -226,7 +226,7 @@ class ReviewSaver {
     const { status, answer } = result ?? { status: 0, answer: {} };
     if (status === 409) return this.#clashed(answer);
     if (status === 410) return this.over(answer);
-    if (status === 422) return this.tell("wrong", answer.error, answer.problems);
+    if (status === 422) return this.tell("wrong", answer.problems ? "not submitted" : answer.error, answer.problems);
     if (status === 413 || status === 404) return this.tell("wrong", answer.error ?? "The server no longer has this item; the draft is kept in this browser.");
     this.tries += 1;
     if (status === 401 || status === 403) {

@@ -40,6 +40,7 @@ from inspector.pages.imports.upload_view import describe_upload, list_roots
 from inspector.web.access import is_local, needs, user_of
 from inspector.web.forms import AssignForm, parse_id
 from inspector.web.responses import link_to, next_url, paginate, render_page
+from runner.protocols.conditions import unpooled_conditions
 
 BATCHES = 20  # newest, listed on the page
 PROBLEMS = 50  # per page
@@ -170,18 +171,32 @@ def _build_arrivals(batch: ImportBatch, problems: int) -> dict[str, object]:
     groups = group_by_condition(arrivals)
     suggested = [code for code, runs in groups.items() if any(run.suggested == code != run.recorded for run in runs)]
     runs = [run for each in groups.values() for run in each]
-    joined = Experiment.objects.standing().brought_by(batch).filter(runs__joined_from__isnull=False).distinct().first()
+    standing = Experiment.objects.standing().brought_by(batch)
+    joined = standing.filter(runs__joined_from__isnull=False).distinct().first()
+    brought = Run.objects.filter(experiment__in=standing, condition__in=unpooled_conditions())
+    paths = [Path(str(path)) for path in batch.paths]
+    shared = {path.parent for path in paths} if len(paths) > 1 else set()
     return {
         "heading": write_heading(batch, runs, problems),
         "arrived": [
-            (code, code in suggested, sum_up_runs(found), [(run, names[run.experiment]) for run in found])
+            (
+                code,
+                code in suggested,
+                sum_up_runs(found),
+                [(run, names[run.experiment]) for run in found],
+                len({names[run.experiment] for run in found}) == 1,
+            )
             for code, found in groups.items()
         ],
+        "probes": brought.aggregate(runs=Count("pk", distinct=True), trials=Count("episodes__trials")),
         "suggested": suggested,
         "suggestion": next(iter(suggest(arrivals)), None),
         "arrived_experiments": arrivals,
         "joined": joined,
-        "common_name": Path(str(batch.paths[0])).name if batch.paths else "",
+        "common_name": paths[0].name if paths else "",
+        "source": f"{shared.pop()}: {list_names([path.name for path in paths[:2]], len(paths))}"
+        if len(shared) == 1
+        else list_names([str(path) for path in paths]),
     }
 
 

@@ -35,9 +35,9 @@ from inspector.web.responses import next_url, paginate, render_page
 PER_PAGE = 50
 MEANINGS = {
     User.Level.VIEWER: "reads everything except what a blind review hides",
-    User.Level.REVIEWER: "also codes items, comments, saves comparisons",
-    User.Level.OPERATOR: "also imports, launches and cancels runs",
-    User.Level.ADMIN: "also manages accounts and other people's queues",
+    User.Level.REVIEWER: "codes items, comments, saves comparisons",
+    User.Level.OPERATOR: "imports, launches and cancels runs",
+    User.Level.ADMIN: "manages accounts and other people's queues",
 }
 SCOPES = {
     ApiToken.Scope.READ: "reads what you may read",
@@ -184,9 +184,9 @@ def _own_page(
         "tokens": TOKEN.read_all(tokens),
         "next": None,
     }
-    levels = [(level, MEANINGS[level], user.may(level)) for level in User.Level]
     context = {
-        "levels": levels,
+        "does": ", ".join(meaning for level, meaning in MEANINGS.items() if user.may(level)),
+        "does_not": ", ".join(meaning for level, meaning in MEANINGS.items() if not user.may(level)),
         "own_tokens": tokens,
         "scopes": _list_scopes(user),
         "sso": provider_name() if is_linked(user) else "",

@@ -11,6 +11,7 @@ from django.test import Client
 from benchapp.imports.audited_edits import Author, join_experiments, split_experiment
 from benchapp.imports.batch import import_paths
 from benchapp.models import Activity, Experiment, ImportBatch, ImportedExperiment, Run, Trial, User
+from runner.protocols.conditions import unpooled_conditions
 from tests.benchapp.import_folders import job
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import (
@@ -64,10 +65,21 @@ def test_it_shows_path_place_and_expectation_of_each_problem(client: Client) -> 
 
 
 def test_it_says_what_came_in_before_anything_else(client: Client) -> None:
+    make_batch()
     make_batch(problems=2, counts={"runs": 3, "trials": 40, "created": 40, "changed": 0, "unchanged": 0})
     text = client.get("/imports/").text
     assert "40 trials in 3 runs read. 2 problems." in text
     assert text.index("40 trials in 3 runs") < text.index("All imports")
+
+
+def test_probes_have_a_row_so_that_the_trials_sum_up(client: Client) -> None:
+    run = make_imported()
+    make_trial(make_unordered_episode(run))
+    Run.objects.filter(pk=run.pk).update(condition=min(unpooled_conditions()))
+    make_batch(brings=[run.experiment, make_imported().experiment])
+    row = client.get("/imports/").text.partition("Probes")[2].partition("</tr>")[0]
+    assert "1 run, in no comparison" in row
+    assert "<b>1</b>" in row
 
 
 def test_an_error_stands_at_its_field(client: Client) -> None:
@@ -172,8 +184,8 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             make_batch(problems=2, brings=[run.experiment])
             make_trial(make_unordered_episode(run))
 
-    # batches with their experiments, problems, runs; what came in; uploads; what an undo deletes
-    assert assert_queries_flat(client, "/imports/", make) == 16
+    # batches with their experiments, problems, runs; what came in; its probes; uploads; what an undo deletes
+    assert assert_queries_flat(client, "/imports/", make) == 17
 
 
 def test_it_asks_nobody_who_is_logged_in_for_a_name(client: Client, settings: Any) -> None:
@@ -268,6 +280,7 @@ def undo(client: Client, batch: ImportBatch, reason: str = "the wrong folder") -
 
 def test_an_undo_deletes_what_the_import_made_and_leaves_what_was_here(client: Client) -> None:
     made, before = make_imported().experiment, make_imported().experiment
+    make_batch()
     batch = make_batch(brings=[made])
     ImportedExperiment.objects.create(batch=batch, experiment=before, is_new=False)
     text = client.get("/imports/").text
@@ -344,6 +357,7 @@ def test_a_joined_experiment_that_was_undone_comes_back_with_its_jobs(client: Cl
 
 def test_the_history_names_each_import_and_its_experiments(client: Client) -> None:
     run = make_imported()
+    make_batch()
     make_batch(brings=[run.experiment], paths=["/data/skills", "/data/more"], counts={"trials": 3, "created": 2})
     row = client.get("/imports/").text.partition("All imports")[2]
     assert ">skills, more</a>" in row

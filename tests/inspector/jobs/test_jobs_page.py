@@ -36,9 +36,11 @@ def put_to_work(episode: Episode, **fields: Any) -> Trial:
     return trial
 
 
-def test_it_says_when_nothing_is_to_do(client: Client) -> None:
-    text = client.get("/jobs/").text
-    assert "No experiment is running or waiting." in text
+def test_it_says_when_nothing_is_to_do(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    headline = "No experiment is running or waiting."
+    assert headline not in client.get("/jobs/").text  # no broker answers
+    monkeypatch.setattr(jobs_view, "workforce", lambda: Workforce((), 0))
+    assert headline in client.get("/jobs/").text
 
 
 def test_it_shows_who_is_at_what(client: Client) -> None:
