@@ -18,10 +18,10 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from runner.base.text import clean, storable, storable_value
-from runner.base.types import Observation, Source, Step, ToolCall, Usage
+from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Usage
 from runner.trajectories.atif_values import content_text
 from runner.trajectories.images import select_images
 from runner.trajectories.log_records import (
@@ -64,14 +64,19 @@ class _CodexItem:
 
 def read_events(result: ReadTrajectory) -> Iterator[Step]:
     """Yield steps in order of the items' start. The reasoning before an item becomes that step's reasoning."""
-    items, totals, turns, is_open = _Items(), _CodexTotals(), 0, False
+    items, turns, is_open = _Items(), 0, False
+    thread: str | None = None
+    ended, running = Usage(), dict[str | None, Usage]()  # running: the total of each thread
     result.set_head(agent_name="codex")
     for line, event in result.lines():
         kind, item = str(event.get("type")), event.get("item")
         if kind.startswith("item.") and isinstance(item, Mapping):
             yield from items.add(item, is_complete=kind == "item.completed")
         elif kind == "turn.completed":
-            totals.add(read_usage(event.get("usage"), *TOKEN_KEYS))
+            total, before = read_usage(event.get("usage"), *TOKEN_KEYS), running.get(thread)
+            if before is not None and (total.input_tokens or 0) < (before.input_tokens or 0):
+                ended += before  # counting began again
+            running[thread] = total
             turns, is_open = turns + 1, False
         elif kind in ("turn.failed", "error"):
             yield from items.flush()
@@ -81,39 +86,17 @@ def read_events(result: ReadTrajectory) -> Iterator[Step]:
         elif kind == "thread.started":
             thread = storable(str(event.get("thread_id") or "")) or None
             result.set_head(session_id=thread)
-            totals.begin(thread)
         elif kind == "turn.started":
             is_open = True
         else:
             result.report_event(line, kind, EXPECTED)
     yield from items.flush()
-    result.usage = totals.usage.in_part() if is_open else totals.usage
+    usage = sum(running.values(), ended)
+    result.usage = usage.in_part() if is_open else usage
     result.turns = None  # one turn is a whole task, not a model turn
     result.facts.update(completed_turns=turns, usage_from="completed turns" if turns else "nothing")
     if is_open or not turns:
         result.facts["cut_off"] = True
-
-
-class _CodexTotals:
-    """Running totals by thread. A lower total means that counting began again."""
-
-    def __init__(self) -> None:
-        self._thread: str | None = None
-        self._ended = Usage()
-        self._running: dict[str | None, Usage] = {}
-
-    def begin(self, thread: str | None) -> None:
-        self._thread = thread
-
-    def add(self, running: Usage) -> None:
-        before = self._running.get(self._thread)
-        if before is not None and (running.input_tokens or 0) < (before.input_tokens or 0):
-            self._ended += before
-        self._running[self._thread] = running
-
-    @property
-    def usage(self) -> Usage:
-        return sum(self._running.values(), self._ended)
 
 
 class _Items:
@@ -141,22 +124,16 @@ class _Items:
             late = _step(_CodexItem(identifier, item, True))
             yield Step(0, Source.SYSTEM, observations=late.observations, extra={"late_result": True})
         else:
-            self._start(_CodexItem(identifier, item, is_complete))
-        yield from self._ready()
-
-    def _start(self, item: _CodexItem) -> None:
-        item.reasoning = self._take_thoughts()
-        self._waiting.append(item)
-        if not item.is_complete:
-            self._by_id[item.id] = item
-
-    def _ready(self) -> Iterator[Step]:
+            found = _CodexItem(identifier, item, is_complete, self._take_thoughts())
+            self._waiting.append(found)
+            if not is_complete:
+                self._by_id[identifier] = found
         while self._waiting and (self._waiting[0].is_complete or len(self._waiting) > MAX_WAITING):
-            item = self._waiting.popleft()
-            if not item.is_complete:
-                self._by_id.pop(item.id, None)
-                self._given[item.id] = None
-            yield _step(item)
+            first = self._waiting.popleft()
+            if not first.is_complete:
+                self._by_id.pop(first.id, None)
+                self._given[first.id] = None
+            yield _step(first)
 
     def flush(self) -> Iterator[Step]:
         """Yield every open item, finished or not, and thoughts that led to nothing more."""
@@ -174,51 +151,39 @@ class _Items:
 
 
 def _step(item: _CodexItem) -> Step:
-    step = _CONVERTERS.get(str(item.item.get("type")), _other)(item)
-    extra = dict(step.extra or {}) | ({} if item.is_complete else {"unfinished": True})
-    return replace(step, reasoning=item.reasoning, extra=extra or None)
-
-
-def _message(item: _CodexItem) -> Step:
-    return Step(0, Source.AGENT, clean(str(item.item.get("text") or "")))
-
-
-def _error(item: _CodexItem) -> Step:
-    return Step(0, Source.SYSTEM, clean(str(item.item.get("message") or "")), extra={"event": "error"})
-
-
-def _command(item: _CodexItem) -> Step:
-    raw = item.item
-    call = ToolCall(item.id, "shell", {"command": storable_value(raw.get("command"))})
-    output, code = clean(str(raw.get("aggregated_output") or "")), raw.get("exit_code")
-    facts = pick_fields(raw, ("exit_code", "status"))
-    if not item.is_complete and not output:
-        return Step(0, Source.AGENT, tool_calls=(call,))
-    failed = code not in (0, None) or raw.get("status") == "failed"
+    """Convert an item. web_search, todo_list and future kinds are calls named by their type."""
+    raw, kind = item.item, str(item.item.get("type"))
+    extra: dict[str, object] = {} if item.is_complete else {"unfinished": True}
+    if kind == "agent_message":
+        return Step(0, Source.AGENT, clean(str(raw.get("text") or "")), reasoning=item.reasoning, extra=extra or None)
+    if kind == "error":
+        text, extra = clean(str(raw.get("message") or "")), {"event": "error", **extra}
+        return Step(0, Source.SYSTEM, text, reasoning=item.reasoning, extra=extra)
+    name, arguments, results = kind, dict[str, JsonValue](), _outcome(item)
+    if kind == "command_execution":
+        name, arguments = "shell", {"command": storable_value(raw.get("command"))}
+        output = clean(str(raw.get("aggregated_output") or ""))
+        failed = raw.get("exit_code") not in (0, None) or raw.get("status") == "failed"
+        facts = pick_fields(raw, ("exit_code", "status")) or None
+        results = (Observation(output, item.id, failed, facts),) if item.is_complete or output else ()
+    elif kind == "file_change":
+        name, arguments = "apply_patch", {"changes": storable_value(raw.get("changes"))}
+    elif kind == "mcp_tool_call":
+        name = ".".join(storable(str(raw[key])) for key in ("server", "tool") if raw.get(key)) or kind
+        arguments = read_arguments(raw.get("arguments"))
+    else:
+        name = storable(str(raw.get("type") or "unknown"))
+        known = ("id", "type", "status", "result", "error")
+        arguments = {storable(str(key)): storable_value(value) for key, value in raw.items() if key not in known}
+    call = ToolCall(item.id, name, arguments)
     return Step(
-        0, Source.AGENT, tool_calls=(call,), observations=(Observation(output, item.id, failed, facts or None),)
+        0,
+        Source.AGENT,
+        reasoning=item.reasoning,
+        tool_calls=(call,),
+        observations=results,
+        extra=extra or None,
     )
-
-
-def _file_change(item: _CodexItem) -> Step:
-    call = ToolCall(item.id, "apply_patch", {"changes": storable_value(item.item.get("changes"))})
-    return Step(0, Source.AGENT, tool_calls=(call,), observations=_outcome(item))
-
-
-def _tool(item: _CodexItem) -> Step:
-    """mcp_tool_call: server, tool, arguments, result or error."""
-    raw = item.item
-    name = ".".join(storable(str(raw[key])) for key in ("server", "tool") if raw.get(key)) or "mcp_tool_call"
-    call = ToolCall(item.id, name, read_arguments(raw.get("arguments")))
-    return Step(0, Source.AGENT, tool_calls=(call,), observations=_outcome(item))
-
-
-def _other(item: _CodexItem) -> Step:
-    """web_search, todo_list and future kinds: a call named by its type."""
-    known = ("id", "type", "status", "result", "error")
-    arguments = {storable(str(key)): storable_value(value) for key, value in item.item.items() if key not in known}
-    call = ToolCall(item.id, storable(str(item.item.get("type") or "unknown")), arguments)
-    return Step(0, Source.AGENT, tool_calls=(call,), observations=_outcome(item))
 
 
 def _outcome(item: _CodexItem) -> tuple[Observation, ...]:
@@ -242,15 +207,6 @@ def _result_text(outcome: object) -> str:
     return outcome if isinstance(outcome, str) else json.dumps(outcome, ensure_ascii=False, default=str)
 
 
-_CONVERTERS = {
-    "agent_message": _message,
-    "error": _error,
-    "command_execution": _command,
-    "file_change": _file_change,
-    "mcp_tool_call": _tool,
-}
-
-
 # --- session logs -----------------------------------------------------------------------------------------------------
 
 
@@ -268,40 +224,48 @@ def read_rollout(result: ReadTrajectory) -> Iterator[Step]:
             yield from marks.pass_on(step)
         if rollout.counts != counts_before:
             yield from marks.set_tokens_after(rollout.sent)
-    for step in rollout.turn.steps.flush():
+    for step in rollout.steps.flush():
         yield from marks.pass_on(step)
     yield from marks.flush()
     result.set_usage(rollout.usage, "token counts")
 
 
 class _CodexRollout:
-    """Lines of the file one by one. Steps that a fork copied are marked, and their tokens are the parent's."""
+    """Lines of the file one by one. All output of the model before a result is one message. Steps that a fork copied are
+    marked, and their tokens are the parent's."""
 
     def __init__(self, result: ReadTrajectory) -> None:
-        self.result, self.turn = result, _CodexTurn()
+        self.result, self.steps = result, MessageSteps()
         self.sent: int | None = None  # tokens sent in the model's last call
         self.counts = 0  # lines that count tokens
         self._total, self._copied_total = Usage(), Usage()
         self._has_meta = self._has_own = False
+        self._message, self._is_answered = 0, True
 
     @property
     def usage(self) -> Usage:
-        return _subtract(self._total, self._copied_total)
+        """What was added to the copied total; all of it if counting began again at 0."""
+        names = ("input_tokens", "cached_tokens", "output_tokens")
+        pairs = [(getattr(self._total, name), getattr(self._copied_total, name)) for name in names]
+        if any(whole is not None and part is not None and whole < part for whole, part in pairs):
+            return self._total
+        return Usage(*(None if whole is None else whole - (part or 0) for whole, part in pairs))
 
     def add(self, line: int, event: Record) -> Iterator[Step]:
         payload, kind = read_object(event.get("payload")), event.get("type")
         timestamp = read_text(event.get("timestamp"))
         is_copied = line <= self.result.copied_lines
-        if self.turn.steps.copied and not is_copied:
-            yield from self.turn.end_copy()
-        self.turn.steps.copied = is_copied and self._has_meta
+        if self.steps.copied and not is_copied:
+            yield from self.steps.flush()
+            self._is_answered = True
+        self.steps.copied = is_copied and self._has_meta
         if kind == "response_item":
-            yield from self.turn.add(payload, timestamp)
+            yield from self._add_item(payload, timestamp)
         elif kind == "compacted":
             text = clean(str(payload.get("message") or "")) or "Conversation compacted"
             step = Step(0, Source.SYSTEM, text, timestamp=timestamp, extra=compaction_mark(self.sent))
-            yield from self.turn.steps.flush()
-            yield from self.turn.steps.aside(step)
+            yield from self.steps.flush()
+            yield from self.steps.aside(step)
         elif kind == "event_msg" and payload.get("type") == "token_count":
             self._take_tokens(read_object(payload.get("info")), is_copied)
         elif kind in ("session_meta", "turn_context"):
@@ -327,14 +291,37 @@ class _CodexRollout:
             self.result.add_extra(cwd=payload["cwd"])
         self._has_meta = True
 
+    def _add_item(self, item: Record, timestamp: str | None) -> Iterator[Step]:
+        kind = str(item.get("type"))
+        if kind == "reasoning":
+            summary = content_text(item.get("summary"))[0]
+            yield from self._take_answer({"type": "thinking", "thinking": summary} if summary else None, timestamp)
+        elif kind == "message" and item.get("role") == "assistant":
+            yield from self._take_answer({"type": "text", "text": content_text(item.get("content"))[0]}, timestamp)
+        elif kind == "message":
+            self._is_answered = True
+            yield from self.steps.flush()
+            source = Source.USER if item.get("role") == "user" else Source.SYSTEM
+            text, parts = content_text(item.get("content"))
+            step = Step(0, source, clean(text), timestamp=timestamp, extra=select_images(parts) or None)
+            yield from self.steps.aside(step)
+        elif kind in _CALLS:
+            yield from self._take_answer(call_block(_id(item), item.get("name") or kind, _arguments(item)), timestamp)
+        elif kind.endswith("_output"):
+            self._is_answered = True
+            block = result_block(_id(item), *_output(item.get("output")))
+            yield from self.steps.user({"content": [block]}, timestamp)
+        else:
+            yield from self.steps.flush()
+            extra = {"item": storable_value(item)} | (compaction_mark(None) if "compaction" in kind else {})
+            yield from self.steps.aside(Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra=extra))
 
-def _subtract(total: Usage, before: Usage) -> Usage:
-    """Return what was added to a running total; all of it if counting began again at 0."""
-    names = ("input_tokens", "cached_tokens", "output_tokens")
-    pairs = [(getattr(total, name), getattr(before, name)) for name in names]
-    if any(whole is not None and part is not None and whole < part for whole, part in pairs):
-        return total
-    return Usage(*(None if whole is None else whole - (part or 0) for whole, part in pairs))
+    def _take_answer(self, block: Record | None, timestamp: str | None) -> Iterator[Step]:
+        if self._is_answered:
+            self._message += 1
+            self._is_answered = False
+        if block is not None:
+            yield from self.steps.assistant({"id": f"message-{self._message}", "content": [block]}, timestamp)
 
 
 def _events(result: ReadTrajectory) -> Iterator[tuple[int, Record]]:
@@ -347,63 +334,12 @@ def _events(result: ReadTrajectory) -> Iterator[tuple[int, Record]]:
                 yield 1, {"type": "response_item" if key == "items" else "session_meta", "payload": value}
         return
     for line, event in result.lines():
-        yield line, event if "payload" in event else _wrap(event)
-
-
-def _wrap(event: Record) -> Record:
-    if "record_type" in event:
-        return {"type": event["record_type"]}
-    return {"type": "response_item" if "type" in event else "session_meta", "payload": event}
-
-
-class _CodexTurn:
-    """Join items: all output of the model before a result is one message."""
-
-    def __init__(self) -> None:
-        self.steps = MessageSteps()
-        self._message = 0
-        self._is_answered = True
-
-    def add(self, item: Record, timestamp: str | None) -> Iterator[Step]:
-        kind = str(item.get("type"))
-        if kind == "reasoning":
-            summary = content_text(item.get("summary"))[0]
-            yield from self._take_answer({"type": "thinking", "thinking": summary} if summary else None, timestamp)
-        elif kind == "message" and item.get("role") == "assistant":
-            yield from self._take_answer({"type": "text", "text": content_text(item.get("content"))[0]}, timestamp)
-        elif kind == "message":
-            yield from self._other_message(item, timestamp)
-        elif kind in _CALLS:
-            yield from self._take_answer(call_block(_id(item), item.get("name") or kind, _arguments(item)), timestamp)
-        elif kind.endswith("_output"):
-            self._is_answered = True
-            block = result_block(_id(item), *_output(item.get("output")))
-            yield from self.steps.user({"content": [block]}, timestamp)
+        if "payload" in event:
+            yield line, event
+        elif "record_type" in event:
+            yield line, {"type": event["record_type"]}
         else:
-            yield from self.steps.flush()
-            extra = {"item": storable_value(item)} | (compaction_mark(None) if "compaction" in kind else {})
-            yield from self.steps.aside(Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra=extra))
-
-    def end_copy(self) -> Iterator[Step]:
-        """Start a new message after the copied part."""
-        yield from self.steps.flush()
-        self._is_answered = True
-
-    def _take_answer(self, block: Record | None, timestamp: str | None) -> Iterator[Step]:
-        if self._is_answered:
-            self._message += 1
-            self._is_answered = False
-        if block is not None:
-            message = {"id": f"message-{self._message}", "content": [block]}
-            yield from self.steps.assistant(message, timestamp)
-
-    def _other_message(self, item: Record, timestamp: str | None) -> Iterator[Step]:
-        self._is_answered = True
-        yield from self.steps.flush()
-        source = Source.USER if item.get("role") == "user" else Source.SYSTEM
-        text, parts = content_text(item.get("content"))
-        extra = select_images(parts) or None
-        yield from self.steps.aside(Step(0, source, clean(text), timestamp=timestamp, extra=extra))
+            yield line, {"type": "response_item" if "type" in event else "session_meta", "payload": event}
 
 
 def _id(item: Record) -> str:
