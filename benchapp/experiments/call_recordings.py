@@ -14,8 +14,7 @@ from runner.base.digests import canonical_json
 from runner.base.errors import SetupError
 from runner.base.types import ModelRequest
 from runner.engine.host_calls import PURPOSE as AGENT_CALLS
-from runner.models.recording import FORMAT
-from runner.models.wire.continuing import request_digest, shorten_request
+from runner.models.recording import FORMAT, request_digest, shorten_request
 
 
 @dataclass(frozen=True, slots=True)

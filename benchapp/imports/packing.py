@@ -28,7 +28,7 @@ from runner.models.call_prices import estimate_cost
 from runner.trajectories.compaction import StepTexts, compact
 from runner.trajectories.images import with_files
 from runner.trajectories.readers import ATIF, PLAIN_TEXT
-from runner.trajectories.readers.claude_code.claude_subagents import STARTING
+from runner.trajectories.readers.claude import STARTING
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
 from runner.trajectories.readers.skill_use import step_uses
 

@@ -12,8 +12,7 @@ from benchapp.models import Judging, JudgingTry
 from runner.base.digests import canonical_json
 from runner.base.encoding import decode
 from runner.base.types import ModelRequest
-from runner.models.recording import FORMAT
-from runner.models.wire.continuing import request_digest
+from runner.models.recording import FORMAT, request_digest
 
 PURPOSE = "judge"
 

@@ -49,7 +49,7 @@ from runner.base.types import (
 )
 from runner.base.types import Compaction as CompactionValue
 from runner.base.types import Trajectory as TrajectoryValue
-from runner.models.wire.continuing import CONTINUES, is_continuation, lengthen_request
+from runner.models.recording import CONTINUES, is_continuation, lengthen_request
 from runner.protocols import recorder as events
 
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from runner.base.errors import ModelRefused, SetupError
 from runner.base.types import ModelReply, ModelRequest
 from runner.base.var_folder import var_folder
-from runner.models.recording import difference, read_recording
-from runner.models.wire.continuing import request_digest
+from runner.models.recording import difference, read_recording, request_digest
 
 PROVIDER, SUFFIX = "recorded", ".jsonl"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")

@@ -1,8 +1,13 @@
-"""The file with a run's model calls: JSON lines, the first a head, then one line per answered call.
+"""Recorded model calls: the file with those of a run, and the requests of a conversation as additions to earlier ones.
 
-Head: {"format", "run", "setup_digest", "models": [...], "price_table", "context_window", "calls", "left_out"}. A call:
-{"purpose", "place", "model", "digest", "request", "reply"}. "digest" is that of the whole request. "request" continues
-an earlier request of the conversation, named by its digest (`runner.models.wire.continuing`).
+A recording is JSON lines, the first a head, then one line per answered call. Head: {"format", "run", "setup_digest",
+"models": [...], "price_table", "context_window", "calls", "left_out"}. A call: {"purpose", "place", "model", "digest",
+"request", "reply"}. "digest" is that of the whole request. "request" continues an earlier request of the conversation,
+named by its digest.
+
+A turn's request repeats every turn before it, so whole requests need space that grows with the square of the turns. A
+continuation is {"continues": <name of the earlier>, "kept": <messages taken from it>, "messages": [the rest]} plus the
+other fields whose values differ.
 """
 
 from __future__ import annotations
@@ -12,20 +17,61 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from runner.base.digests import digest_bytes
+from runner.base.digests import digest_bytes, digest_json
 from runner.base.encoding import Undecodable, decode, encode
 from runner.base.errors import SetupError
 from runner.base.types import JsonValue, ModelReply, ModelRequest
-from runner.models.wire.continuing import (
-    CONTINUES,
-    count_shared_messages,
-    is_continuation,
-    lengthen_request,
-    request_digest,
-)
+
+# --- continuations ----------------------------------------------------------------------------------------------------
+
+
+CONTINUES, KEPT, MESSAGES = "continues", "kept", "messages"
+
+
+def request_digest(request: ModelRequest) -> str:
+    """Digest of everything that is sent. Equal requests have equal digests, no matter how they were stored."""
+    return digest_json(encode(request))
+
+
+def count_shared_messages(request: ModelRequest, earlier: ModelRequest) -> int:
+    """Count the messages at the start that both share."""
+    pairs = zip(request.messages, earlier.messages, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def shorten_request(request: ModelRequest, earlier: ModelRequest | None, name: str) -> dict[str, JsonValue]:
+    """The request's JSON, as a continuation of `earlier` if they begin alike. `name` refers to the earlier one."""
+    whole: dict[str, Any] = encode(request)
+    kept = 0 if earlier is None else count_shared_messages(request, earlier)
+    if earlier is None or kept == 0:
+        return whole
+    before = encode(earlier)
+    changed = {field: value for field, value in whole.items() if field != MESSAGES and value != before[field]}
+    return {CONTINUES: name, KEPT: kept, MESSAGES: whole[MESSAGES][kept:], **changed}
+
+
+def is_continuation(value: object) -> bool:
+    return isinstance(value, dict) and CONTINUES in value
+
+
+def lengthen_request(value: dict[str, Any], earlier: ModelRequest | None = None) -> ModelRequest:
+    """Restore the whole request. Undecodable if the value is invalid, or continues a missing request."""
+    if not is_continuation(value):
+        return decode(ModelRequest, value)
+    if earlier is None:
+        raise Undecodable(f"$: continues {value[CONTINUES]!r}, which is not there")
+    before = encode(earlier)
+    changed = {field: item for field, item in value.items() if field not in (CONTINUES, KEPT, MESSAGES)}
+    messages = [*before[MESSAGES][: value[KEPT]], *value[MESSAGES]]
+    return decode(ModelRequest, {**before, **changed, MESSAGES: messages})
+
+
+# --- recordings -------------------------------------------------------------------------------------------------------
+
 
 FORMAT = "skillglass-recording/1"
 MAX_DIFF_LINES, MAX_DIFF_CHARS, MAX_LINE_CHARS = 120, 8_000, 400

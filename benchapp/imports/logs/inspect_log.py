@@ -38,7 +38,7 @@ from benchapp.imports.reading.found_sources import (
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of
 from runner.base.text import clean, storable
 from runner.base.types import JsonValue, Usage, Verdict
-from runner.trajectories.readers.inspect_sample import read_model_usage
+from runner.trajectories.readers.chat import read_model_usage
 
 NAME = "inspect"
 TITLE = "Inspect"

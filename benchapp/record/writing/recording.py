@@ -70,7 +70,7 @@ from runner.base.types import Trajectory as TrajectoryValue
 from runner.base.types import Verdict as VerdictValue
 from runner.engine.host_calls import PURPOSE as AGENT_CALLS
 from runner.models import is_scripted
-from runner.models.wire.continuing import shorten_request
+from runner.models.recording import shorten_request
 from runner.protocols.history import fold
 from runner.protocols.recorder import AGENT_WROTE, Frozen, History, Refused
 

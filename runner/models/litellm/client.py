@@ -9,13 +9,15 @@ for a private address (`api_base`) whose preset states none.
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from runner.base.errors import (
     AccountRefused,
@@ -25,23 +27,26 @@ from runner.base.errors import (
     ModelUnavailable,
     SetupError,
 )
-from runner.base.types import FILTERED, TOO_LONG, JsonValue, ModelReply, ModelRequest, Usage
+from runner.base.text import storable, storable_value
+from runner.base.types import FILTERED, TOO_LONG, UNREADABLE, JsonValue, ModelReply, ModelRequest, ToolCall, Usage
 from runner.models.litellm.litellm_errors import (
     EmptyReply,
+    Overflow,
+    fills,
     find_refused_parameter,
     is_away,
+    is_bare_500,
     is_of_the_key,
     is_passing,
+    overflow_of,
     provider_body,
     retry_after,
 )
 from runner.models.litellm.litellm_package import find_missing_module, load_litellm
-from runner.models.litellm.litellm_parameters import target_of
-from runner.models.litellm.litellm_reply import read_reply
-from runner.models.litellm.litellm_request import Sending, prepare
+from runner.models.litellm.litellm_request import Sending, prepare, target_of
 from runner.models.preset import Preset, has_address
 from runner.models.wire.call_slots import Endpoint, call_slot, note_answer, note_failure
-from runner.models.wire.context_overflow import Overflow, fills, is_bare_500, overflow_of
+from runner.models.wire.carried import FIELDS, read_carried
 from runner.models.wire.error_wording import describe_error, hide_key
 from runner.models.wire.metering import says_no_credit
 from runner.models.wire.patience import Passing, Patience, read_seconds
@@ -57,6 +62,9 @@ MAX_REASON = 300  # characters of a provider's reason for refusing a parameter
 SHORTEST_PRIVATE = 6  # characters; a shorter key is not a key, and removing it would damage words
 # Providers whose credentials are more than a single key.
 OTHER_CREDENTIALS = frozenset({"bedrock", "vertex_ai", "sagemaker", "azure"})
+# OpenRouter's and Zhipu's finish reason for an upstream failure in mid-reply. litellm reports it as "stop".
+BROKEN_OFF = ("error", "network_error")
+SIGNATURE = "__thought__"  # litellm puts it between a call's id and Google's signature of the thought behind it
 
 
 class _RefusedByLiteLLM(Exception):
@@ -397,3 +405,56 @@ def _look_up_window(listed: Mapping[str, Mapping[str, object]], model: str) -> i
     entry = listed.get(model) or listed.get(model.partition("/")[2]) or {}
     found = entry.get("max_input_tokens")
     return found if isinstance(found, int) and found > 0 else None
+
+
+def read_reply(response: Any, model: str, usage: Usage) -> ModelReply:
+    """Texts are made storable at once: half a character in one turn could not be sent back in the next."""
+    if not response.choices:
+        raise EmptyReply("no choices")
+    choice = response.choices[0]
+    if (native := (choice.get("provider_specific_fields") or {}).get("native_finish_reason")) in BROKEN_OFF:
+        raise EmptyReply(f"finish reason {native!r}")
+    message = choice.message
+    refusal = getattr(message, "refusal", None) or (message.get("provider_specific_fields") or {}).get("refusal")
+    reasoning = getattr(message, "reasoning_content", None)
+    calls = tuple(tool_calls(message.tool_calls or ()))
+    return ModelReply(
+        text=storable(message.content or refusal or ""),
+        tool_calls=calls,
+        usage=usage,
+        finish_reason=FILTERED if refusal else storable(str(choice.finish_reason or "unknown")),
+        model=storable(str(response.model or model)),
+        reasoning=None if reasoning is None else storable(reasoning),
+        carried=read_carried(message, _fields_of_calls(message.tool_calls or (), calls)),
+    )
+
+
+def _fields_of_calls(raw: Sequence[Any], calls: Sequence[ToolCall]) -> dict[str, dict[str, object]]:
+    """id -> what the provider wants back with the call: Google's signature, which litellm also appends to the id."""
+    found: dict[str, dict[str, object]] = {}
+    for each, call in zip(raw, calls, strict=True):
+        _, _, hung = str(each.id or "").partition(SIGNATURE)
+        fields = getattr(each, FIELDS, None) or ({"thought_signature": hung} if hung else None)
+        if isinstance(fields, dict):
+            found[call.id] = {FIELDS: fields}
+    return found
+
+
+def tool_calls(calls: Sequence[Any]) -> Iterator[ToolCall]:
+    """Give each call a unique id, to match its result: some servers give none, or the same to all."""
+    known: set[str] = set()
+    for call in calls:
+        identifier = storable(str(call.id or "").partition(SIGNATURE)[0])
+        identifier = str(uuid4()) if identifier in known or not identifier else identifier
+        known.add(identifier)
+        yield ToolCall(identifier, storable(str(call.function.name)), read_arguments(call.function.arguments or "{}"))
+
+
+def read_arguments(text: str) -> dict[str, JsonValue]:
+    """Arguments that are not a JSON object are kept verbatim, under UNREADABLE. Texts may contain line breaks."""
+    try:
+        found = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        found = None
+    kept: dict[str, JsonValue] = storable_value(found if isinstance(found, dict) else {UNREADABLE: text})
+    return kept

@@ -1,17 +1,23 @@
-"""The arguments of `litellm.completion` for one request: parameters, and messages as the provider wants them."""
+"""The arguments of `litellm.completion` for one request: parameters, and messages as the provider wants them.
+
+Three sources say which parameters a model accepts: litellm (its lists and its mapping of values), the rules below, which
+litellm lacks, and the provider: a parameter that it refuses is left out from then on (`litellm_errors`).
+
+Only the runner's own parameters are left out, with the reason. An option of a preset was written for this model: if it
+cannot be sent, that is an error.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 from runner.base.types import JsonValue, ModelRequest
-from runner.models.litellm.litellm_errors import NO_REASONING
-from runner.models.litellm.litellm_parameters import LiteLLMTarget, choose_parameters
+from runner.models.litellm.litellm_errors import NO_REASONING, Overflow
 from runner.models.wire.carried import REASONING, thinks_first
-from runner.models.wire.context_overflow import Overflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +108,199 @@ def find_cache_places(messages: Sequence[Mapping[str, JsonValue]]) -> list[int]:
     answered = [place for place, message in enumerate(messages) if message.get("role") == "assistant"]
     before = [answered[-1] - 1] if answered else []
     return sorted({*system, *(place for place in before if place >= 0), len(messages) - 1})
+
+
+# --- parameters -------------------------------------------------------------------------------------------------------
+
+
+SEED_BITS = 0x7FFF_FFFF  # 31: Google's seed is an int32, others take no more than that either
+SMALLEST_BUDGET = 1_024  # tokens of thinking, according to Anthropic's documentation
+# A parameter's names in litellm's translation for a provider.
+ALIASES = {
+    "temperature": {"temperature"},
+    "seed": {"seed", "random_seed"},
+    "response_format": {"response_format", "response_mime_type", "format", "output_format"},
+}
+BRIDGED_PROVIDERS = frozenset({"openai", "azure", "azure_ai"})
+CLAUDE_PROVIDERS = frozenset({"anthropic", "bedrock", "bedrock_converse", "vertex_ai", "azure_ai", "openrouter"})
+
+
+@dataclass(frozen=True, slots=True)
+class LiteLLMTarget:
+    """The target of a request, in litellm's terms. `model` without its provider: "claude-opus-4-6"."""
+
+    litellm: ModuleType
+    full_name: str  # "anthropic/claude-opus-4-6"
+    provider: str
+    model: str
+    address: str | None = None  # if it is not the provider's
+
+    @property
+    def is_claude(self) -> bool:
+        return self.provider == "anthropic" or (self.provider in CLAUDE_PROVIDERS and "claude" in self.model.lower())
+
+
+@dataclass(slots=True)
+class Parameters:
+    """`values`: for litellm. `left_out`: unsent parameters of the runner, "temperature 0.2: <reason>"."""
+
+    values: dict[str, Any]
+    asked: frozenset[str]  # names of the runner's own
+    left_out: list[str] = field(default_factory=list)
+    thinks_by_budget: bool = False  # Claude's older way of thinking, which needs the thoughts of earlier turns back
+
+    def leave(self, name: str, reason: str) -> None:
+        value = self.values.pop(name)
+        shown = value["type"] if name == "response_format" else value
+        self.left_out.append(f"{name} {shown}: {reason}")
+
+    def list_open(self) -> Iterator[str]:
+        """Names of the runner's parameters that may still be left out, except its limit on output tokens."""
+        yield from [
+            name for name in ("temperature", "seed", "response_format") if name in self.asked & self.values.keys()
+        ]
+
+
+def target_of(litellm: ModuleType, full_name: str, address: str | None) -> LiteLLMTarget:
+    """Resolve the target. For a provider unknown to litellm, the call itself raises its error."""
+    try:
+        model, provider, *_ = litellm.get_llm_provider(full_name)
+    except Exception:  # of litellm's own kinds
+        provider, _, model = full_name.partition("/")
+    return LiteLLMTarget(litellm, full_name, provider, model, address)
+
+
+def choose_parameters(
+    target: LiteLLMTarget, request: ModelRequest, options: Mapping[str, object], refused: Mapping[str, str]
+) -> Parameters:
+    """`options`: the preset's; null: never sent. `refused`: the provider's earlier refusals, with its words."""
+    asked = _collect_parameters(request)
+    given = {name: value for name, value in options.items() if value is not None and name not in asked}
+    chosen = Parameters({**given, **asked}, frozenset(asked))
+    for name in sorted(asked.keys() & {name for name, value in options.items() if value is None}):
+        chosen.leave(name, "the preset says null")
+    for name in refused:
+        if name in chosen.asked & chosen.values.keys() and name != "max_tokens":
+            chosen.leave(name, f"the provider refuses it: {refused[name]}")
+    if "max_tokens" in refused and "max_tokens" in chosen.values:
+        chosen.values["max_completion_tokens"] = chosen.values.pop("max_tokens")
+    _follow_list(target, chosen)
+    if target.is_claude:
+        _follow_claude(chosen)
+    _follow_mapping(target, chosen)
+    if is_bridged(target, request, chosen.values):
+        _follow_responses(chosen, refused)
+    return chosen
+
+
+def _collect_parameters(request: ModelRequest) -> dict[str, object]:
+    asked = {
+        "temperature": request.temperature,
+        "max_tokens": request.max_tokens,
+        "seed": None if request.seed is None else request.seed & SEED_BITS,
+        "response_format": {"type": "json_object"} if request.json_object else None,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def _follow_list(target: LiteLLMTarget, chosen: Parameters) -> None:
+    """Apply litellm's list for the model. An option that the list lacks is sent anyway: lists grow old."""
+    known = target.litellm.get_supported_openai_params(model=target.full_name)
+    if known is None:
+        return
+    for name in chosen.list_open():
+        if name not in known:
+            chosen.leave(name, f"{target.model} takes none")
+    usual = set(getattr(target.litellm.constants, "DEFAULT_CHAT_COMPLETION_PARAM_VALUES", ()))
+    if forced := sorted(name for name in chosen.values if name in usual and name not in known):
+        chosen.values["allowed_openai_params"] = [*chosen.values.get("allowed_openai_params", ()), *forced]
+
+
+def _follow_claude(chosen: Parameters) -> None:
+    """From Anthropic's documentation: thinking needs temperature 1, and newer models take it or top_p, not both."""
+    thinking, effort = chosen.values.get("thinking"), chosen.values.get("reasoning_effort")
+    thinks = (isinstance(thinking, dict) and thinking.get("type") != "disabled") or effort not in (None, "none")
+    if "temperature" not in chosen.asked & chosen.values.keys():
+        return
+    if thinks and chosen.values["temperature"] != 1:
+        chosen.leave("temperature", "Claude thinks at no other temperature than 1")
+    elif "top_p" in chosen.values:
+        chosen.leave("temperature", "Claude does not take it with the preset's top_p")
+
+
+def _follow_mapping(target: LiteLLMTarget, chosen: Parameters) -> None:
+    """Apply litellm's mapping for this provider: it drops some values and would refuse others."""
+    made = _map_parameters(target, chosen.values)
+    if made is None:
+        return
+    names = set(_names(made))
+    for name in chosen.list_open():
+        if not ALIASES[name] & names:
+            chosen.leave(name, f"{target.model} does not take it")
+    _fit_budget(chosen, made.get("thinking"))
+    thinking = (_map_parameters(target, chosen.values) or {}).get("thinking") if target.is_claude else None
+    chosen.thinks_by_budget = isinstance(thinking, dict) and thinking.get("type") == "enabled"
+
+
+def _map_parameters(target: LiteLLMTarget, values: Mapping[str, JsonValue]) -> dict[str, JsonValue] | None:
+    try:
+        made: dict[str, JsonValue] = target.litellm.utils.get_optional_params(
+            model=target.model, custom_llm_provider=target.provider, drop_params=True, **values
+        )
+    except Exception:  # litellm repeats any error at the call itself
+        return None
+    return made
+
+
+def _names(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield str(name)
+            yield from _names(item)
+
+
+def _fit_budget(chosen: Parameters, thinking: JsonValue) -> None:
+    """Anthropic counts thinking as output and refuses a budget that reaches the limit on it."""
+    limit = chosen.values.get("max_tokens")
+    if not isinstance(thinking, dict) or not isinstance(limit, int):
+        return
+    budget = thinking.get("budget_tokens")
+    if not isinstance(budget, int) or budget < limit:
+        return
+    chosen.values.pop("reasoning_effort", None)
+    chosen.values.pop("thinking", None)
+    if limit <= SMALLEST_BUDGET:
+        chosen.left_out.append(
+            f"thinking: its least budget, {SMALLEST_BUDGET:,} tokens, reaches the limit of {limit:,}"
+        )
+        return
+    fitting = max(SMALLEST_BUDGET, limit // 2)
+    chosen.values["thinking"] = {**thinking, "budget_tokens": fitting}
+    chosen.left_out.append(
+        f"thinking budget {budget:,}: {fitting:,} is sent, as the limit on output is {limit:,} tokens"
+    )
+
+
+def is_bridged(target: LiteLLMTarget, request: ModelRequest, values: Mapping[str, JsonValue]) -> bool:
+    """Does litellm reach this model through OpenAI's Responses API? True for the codex models."""
+    if target.provider not in BRIDGED_PROVIDERS:
+        return False
+    try:
+        found, _ = target.litellm.main.responses_api_bridge_check(
+            model=target.model,
+            custom_llm_provider=target.provider,
+            tools=request.tools,
+            reasoning_effort=values.get("reasoning_effort"),
+            api_base=target.address,
+        )
+    except Exception:  # not part of litellm's public API
+        return False
+    return bool(found.get("mode") == "responses")
+
+
+def _follow_responses(chosen: Parameters, refused: Mapping[str, str]) -> None:
+    """From OpenAI's documentation: no seed, reasoning to be sent back is encrypted, nothing is kept at the provider."""
+    if "seed" in chosen.values:
+        chosen.leave("seed", "the Responses API takes none")
+    ours = {"store": False, "include": ["reasoning.encrypted_content"]}
+    chosen.values.update({name: value for name, value in ours.items() if name not in {**chosen.values, **refused}})

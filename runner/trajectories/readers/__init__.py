@@ -1,4 +1,4 @@
-"""One file per source format. READERS finds them by the name from `runner.trajectories.readers.reading.sniff`."""
+"""The readers, a module for each family of formats. READERS finds them by `runner.trajectories.readers.reading.sniff`."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ UNKNOWN_PROGRAM = "unknown-program"
 PLAIN_TEXT = "plain-text"  # its steps are paragraphs, neither model turns nor calls
 
 READERS: dict[str, str] = {
-    ATIF: "runner.trajectories.readers.atif",
-    "terminus-episodes": "runner.trajectories.readers.terminus",
-    "claude-stream-json": "runner.trajectories.readers.claude_code.claude_stream",
-    "claude-session": "runner.trajectories.readers.claude_code.claude_session",
-    "cursor-stream-json": "runner.trajectories.readers.cursor_stream",
-    "codex-jsonl": "runner.trajectories.readers.codex_cli.codex",
-    "codex-rollout": "runner.trajectories.readers.codex_cli.codex_rollout",
-    "gemini-native": "runner.trajectories.readers.gemini_cli.gemini",
-    "gemini-session": "runner.trajectories.readers.gemini_cli.gemini_session",
-    "gemini-stream-json": "runner.trajectories.readers.gemini_cli.gemini_stream",
-    "qwen-session": "runner.trajectories.readers.gemini_cli.qwen_session",
-    "qwen-stream-json": "runner.trajectories.readers.gemini_cli.qwen_stream",
-    "kimi-wire": "runner.trajectories.readers.kimi_cli.kimi_wire",
-    "acp-jsonl": "runner.trajectories.readers.acp",
-    "inspect-sample": "runner.trajectories.readers.inspect_sample",
-    "mini-swe-agent": "runner.trajectories.readers.mini_swe_agent",
-    "swe-agent": "runner.trajectories.readers.swe_agent",
-    "chat-messages": "runner.trajectories.readers.chat",
-    "plain-text": "runner.trajectories.readers.plain_text",
-    "git-lfs-pointer": "runner.trajectories.readers.absent",
-    "empty": "runner.trajectories.readers.absent",
+    ATIF: "atif:read_atif",
+    "terminus-episodes": "atif:read_terminus",
+    "claude-stream-json": "claude:read_stream",
+    "claude-session": "claude:read_session",
+    "cursor-stream-json": "claude:read_cursor",
+    "codex-jsonl": "codex:read_events",
+    "codex-rollout": "codex:read_rollout",
+    "gemini-native": "gemini:read_native",
+    "gemini-session": "gemini:read_session",
+    "gemini-stream-json": "gemini:read_stream",
+    "qwen-session": "gemini:read_qwen_session",
+    "qwen-stream-json": "gemini:read_qwen_stream",
+    "kimi-wire": "kimi:read",
+    "acp-jsonl": "acp:read",
+    "inspect-sample": "chat:read_inspect",
+    "mini-swe-agent": "chat:read_mini",
+    "swe-agent": "chat:read_swe",
+    "chat-messages": "chat:read_chat",
+    PLAIN_TEXT: "plain_text:read_text",
+    "git-lfs-pointer": "plain_text:read_absent",
+    "empty": "plain_text:read_absent",
 }
 # The recognition features of each format in `sniff`, in words.
 EVIDENCE = {
@@ -76,7 +76,7 @@ UNREAD = {
     "aider-history": "a chat history of aider in Markdown",
     "markdown-history": "a history of an agent in Markdown",
 }
-READERS |= dict.fromkeys(UNREAD, "runner.trajectories.readers.absent")
+READERS |= dict.fromkeys(UNREAD, "plain_text:read_absent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,5 +224,6 @@ class ReadTrajectory:
 
 def reader(source_format: str) -> Reader:
     """Return the `read` function for that format."""
-    found: Reader = importlib.import_module(READERS[source_format]).read
+    module, _, name = READERS[source_format].partition(":")
+    found: Reader = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     return found

@@ -1,22 +1,246 @@
-"""ATIF files (Harbor's trajectory.json), versions 1.0 to 1.8, of any size.
-
-Top-level keys may come in any order, so the head is complete only after the last step. Names of files that belong to
-the trajectory are in head.extra: `continued_trajectory_ref`, and `subagent_trajectory_refs` with their steps.
-"""
+"""ATIF files (Harbor's trajectory.json), and the earlier trajectory.json of Terminus-2."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from runner.base.text import clean, storable, storable_value
-from runner.base.types import Source, Step, Usage
-from runner.trajectories.atif_values import read_amounts, step_from_json
-from runner.trajectories.log_records import Record
+from runner.base.types import JsonValue, Observation, Source, Step, ToolCall, Usage
+from runner.trajectories.atif_values import ATIF_KEY, read_amounts, step_from_json
+from runner.trajectories.log_records import Record, parse_json, read_list, read_object, read_objects
 from runner.trajectories.readers import ReadTrajectory, Thread
-from runner.trajectories.readers.claude_code.claude_atif import CallMetrics, counted_in_part, without_copies
 from runner.trajectories.readers.exit_codes import with_failures
-from runner.trajectories.readers.terminus import read_listed_skills
+
+# --- Terminus-2's episodes --------------------------------------------------------------------------------------------
+
+
+_AVAILABLE = re.compile(r"available_skills:[ \t]{0,9}\n?(\[.{2,200000}?\n\])", re.DOTALL)
+_FENCE_OPENINGS = ("```", "```json")
+_ACTED_ON = ("load_skill", "load_reference", "commands", "task_complete")
+_SPOKEN = ("analysis", "explanation", "plan")
+
+
+def read_terminus(result: ReadTrajectory) -> Iterator[Step]:
+    """Yield a user step for the first prompt, then one agent step per response with the next prompt as its result."""
+    result.set_head(agent_name="terminus-2")
+    pending: Step | None = None
+    for index, (_, item) in enumerate(result.parts(), start=1):
+        if not isinstance(item, dict):
+            result.problems.add(f"episode {index}", "an object with prompt and response", f"found {item!r:.60}")
+            continue
+        prompt, response = clean(_terminus_text(item.get("prompt"))), clean(_terminus_text(item.get("response")))
+        if pending is not None and pending.tool_calls:
+            yield _with_result(pending, prompt)
+        else:
+            if pending is not None:
+                yield pending
+            listed = read_listed_skills(prompt)
+            if listed:
+                result.set_head(skills_listed=listed)
+            yield Step(0, Source.USER, prompt)
+        pending = _agent_step(item, index, response)
+    if pending is not None:
+        yield pending
+
+
+def read_listed_skills(prompt: str) -> tuple[str, ...]:
+    """Names of the skills a terminus prompt announces below "available_skills:"."""
+    start = max(0, prompt.find("available_skills:"))
+    match = _AVAILABLE.match(prompt, start)  # only the first: a search could be made slow
+    names = [item.get("name") for item in read_objects(parse_json(match[1]))] if match else []
+    return tuple(name for name in names if isinstance(name, str))
+
+
+def _terminus_text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _with_result(step: Step, prompt: str) -> Step:
+    """Add one result for all calls of the step: the terminal does not separate them."""
+    call = step.tool_calls[0].id if len(step.tool_calls) == 1 else None
+    return replace(step, observations=(Observation(prompt, call, prompt.startswith("Skill not found")),))
+
+
+def _agent_step(item: Record, index: int, response: str) -> Step:
+    block, spoken = _find_action(response)
+    extra: dict[str, JsonValue] = {"episode": storable_value(item.get("episode"))}
+    rest = {key: value for key, value in item.items() if key not in ("episode", "prompt", "response")}
+    unknown = {key: value for key, value in block.items() if key not in (*_ACTED_ON, *_SPOKEN)}
+    if rest or unknown:
+        extra["other"] = storable_value({**rest, **unknown})
+    texts = [f"{key.capitalize()}: {block[key]}" for key in _SPOKEN if isinstance(block.get(key), str) and block[key]]
+    message = "\n\n".join(part for part in (spoken, *texts) if part)
+    return Step(0, Source.AGENT, message, tool_calls=tuple(_terminus_calls(block, index)), extra=extra)
+
+
+def _find_action(response: str) -> tuple[dict[str, JsonValue], str]:
+    """(the JSON object the harness acted on, the prose around it). Loading a skill comes before everything else."""
+    whole = _object(response)
+    if whole is not None:
+        return whole, ""
+    blocks = [(start, end, _object(body)) for start, end, body in _iterate_fences(response)]
+    known = [(start, end, block) for start, end, block in blocks if block is not None]
+    loading = [each for each in known if "load_skill" in each[2]]
+    if not known:
+        return {}, response
+    start, end, block = (loading or known)[0]
+    return block, (response[:start] + response[end:]).strip()
+
+
+def _iterate_fences(text: str) -> Iterator[tuple[int, int, str]]:
+    """(start, end, inside) of each fenced block, found line by line."""
+    at, opened, inside = 0, -1, 0
+    for line in text.splitlines(keepends=True):
+        mark = line.strip()
+        if opened < 0 and mark in _FENCE_OPENINGS:
+            opened, inside = at, at + len(line)
+        elif opened >= 0 and mark == "```":
+            yield opened, at + len(line), text[inside:at]
+            opened = -1
+        at += len(line)
+
+
+def _object(text: str) -> dict[str, JsonValue] | None:
+    value = parse_json(text)
+    return value if isinstance(value, dict) else None
+
+
+def _terminus_calls(block: Record, index: int) -> Iterator[ToolCall]:
+    """Name them as Harbor's own converter does: bash_command and mark_task_complete."""
+    for key in ("load_skill", "load_reference"):
+        if key in block:
+            yield ToolCall(f"episode-{index}-{key}", key, {"name": storable_value(block[key])})
+    for number, command in enumerate(read_list(block.get("commands")), start=1):
+        arguments = storable_value(command if isinstance(command, dict) else {"keystrokes": command})
+        yield ToolCall(f"episode-{index}-command-{number}", "bash_command", arguments)
+    if block.get("task_complete") is True:
+        yield ToolCall(f"episode-{index}-complete", "mark_task_complete", {})
+
+
+# --- what the converter of Claude Code's logs writes twice ------------------------------------------------------------
+
+
+_STDOUT = "\n\n[stdout]\n"
+_METADATA = "\n\n[metadata] "
+MAX_MARKS = 50
+CHARS_OF_A_TOKEN = 16  # at most, over a whole message
+_ERROR = "[error] tool reported failure"
+
+
+class CallMetrics:
+    """Removes the metrics from steps that repeat those of the step before."""
+
+    def __init__(self) -> None:
+        self.repeats = 0
+        self._last: tuple[object, ...] | None = None
+
+    def once(self, step: Step) -> Step:
+        if step.source is not Source.AGENT or step.usage is None:
+            if step.source is not Source.AGENT:
+                self._last = None
+            return step
+        extra = dict(step.extra or {})
+        rest = dict(extra.get(ATIF_KEY) or {})
+        metrics = (step.usage, json.dumps(rest.get("metrics"), sort_keys=True, default=str), step.model)
+        if metrics != self._last:
+            self._last = metrics
+            return step
+        self.repeats += 1
+        rest.pop("metrics", None)
+        rest["metrics_repeated"] = True
+        return replace(step, usage=None, extra={**extra, ATIF_KEY: rest})
+
+
+def counted_in_part(step: Step, *, is_claude: bool) -> Usage | None:
+    """Return the reliable part of a step's metrics, for a sum.
+
+    A call that wrote something took output tokens, so 0 was not measured. The converter's metrics come from Claude
+    Code's session logs. These mostly hold the count at the start of a message's stream, and so do the costs computed
+    from it. Text too long for its token count shows such a count.
+    """
+    usage = step.usage
+    if usage is None or usage.output_tokens is None or (usage.output_tokens and not is_claude):
+        return usage
+    written = len(step.message) + len(step.reasoning or "") + sum(len(str(call.arguments)) for call in step.tool_calls)
+    if not written or usage.output_tokens and not usage.output_tokens * CHARS_OF_A_TOKEN < written:
+        return usage
+    bound, cost = usage.output_tokens or None, usage.cost_usd
+    return replace(usage, output_tokens=None, cost_usd=None, output_at_least=bound, priced_usd=cost)
+
+
+def without_copies(step: Step) -> Step:
+    """Remove the converter's copies of what the step holds elsewhere."""
+    if not step.observations:
+        return step
+    extra = dict(step.extra or {})
+    metadata = extra.get("tool_result_metadata")
+    observations = tuple(_tidy(observation, metadata) for observation in step.observations)
+    if extra.get("metadata") == metadata:
+        extra.pop("metadata", None)
+    if len(step.tool_calls) == 1:
+        call = step.tool_calls[0]
+        if extra.get("raw_arguments") == dict(call.arguments):
+            extra.pop("raw_arguments", None)
+        if extra.get("tool_use_name") == call.name:
+            extra.pop("tool_use_name", None)
+    if isinstance(metadata, dict):
+        extra["tool_result_metadata"] = _without_text(metadata, {item.content.strip() for item in observations})
+    if extra.get("tool_result_is_error") is True or _has_failed(metadata):
+        observations = tuple(replace(observation, is_error=True) for observation in observations)
+    return replace(step, observations=observations, extra=extra or None)
+
+
+def _has_failed(metadata: JsonValue) -> bool:
+    return read_object(read_object(metadata).get("raw_tool_result")).get("is_error") is True
+
+
+def _tidy(observation: Observation, metadata: JsonValue) -> Observation:
+    content, is_error = observation.content, observation.is_error
+    if content.rstrip().endswith(_ERROR):
+        content, is_error = content.rstrip().removesuffix(_ERROR).rstrip("\n"), True
+    head, mark, tail = content.rpartition(_METADATA)
+    if mark and isinstance(metadata, dict) and _is_copy(tail, metadata.get("tool_use_result")):
+        content = head
+    head, mark, tail = content.partition(_STDOUT)
+    for _ in range(MAX_MARKS if mark else 0):  # the output may contain the mark: the copy makes both sides equal
+        if head.strip() == tail.strip():
+            content = head
+            break
+        more, mark, tail = tail.partition(_STDOUT)
+        if not mark:
+            break
+        head = head + _STDOUT + more
+    return replace(observation, content=content, is_error=is_error)
+
+
+def _is_copy(text: str, result: JsonValue) -> bool:
+    try:
+        return bool(json.loads(text) == result)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _without_text(metadata: dict[str, JsonValue], shown: set[str]) -> dict[str, JsonValue]:
+    """Remove texts that the content shows, two levels down: tool_use_result.stdout, raw_tool_result.content."""
+    kept: dict[str, JsonValue] = {}
+    for key, value in metadata.items():
+        if isinstance(value, dict):
+            value = {name: item for name, item in value.items() if not _is_shown(item, shown)}
+        elif _is_shown(value, shown):
+            continue
+        kept[key] = value
+    return kept
+
+
+def _is_shown(value: JsonValue, shown: set[str]) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and value.strip() in shown
+
+
+# --- ATIF -------------------------------------------------------------------------------------------------------------
+
 
 _TOTALS = {
     "total_prompt_tokens": "input_tokens",
@@ -29,7 +253,7 @@ MAX_REFERENCES = 1_000
 MAX_SUBAGENTS = 1_000
 
 
-def read(result: ReadTrajectory) -> Iterator[Step]:
+def read_atif(result: ReadTrajectory) -> Iterator[Step]:
     """Yield steps one by one. If no step has token counts, usage is that of the file's final metrics."""
     counted, number, total = CallMetrics(), 0, Usage()
     for key, value in result.parts(streamed=_STREAMED, nested=_NESTED):

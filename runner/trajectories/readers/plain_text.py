@@ -1,19 +1,21 @@
-"""The last resort: text of unknown format. One step per block of text between blank lines."""
+"""Files in which no model's turns are found: text of an unknown format, empty files, git-lfs pointers, unread logs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from runner.base.file_digests import GIT_LFS
 from runner.base.text import clean
 from runner.base.types import Source, Step
-from runner.trajectories.readers import ReadTrajectory
+from runner.trajectories.readers import UNREAD, ReadTrajectory
 from runner.trajectories.readers.line_streams import Utf8
 
 MAX_BLOCK_CHARS = 64 * 1024
 PIECE = 64 * 1024
 
 
-def read(result: ReadTrajectory) -> Iterator[Step]:
+def read_text(result: ReadTrajectory) -> Iterator[Step]:
     """Yield agent steps, since the text names no author. A block over MAX_BLOCK_CHARS continues in the next step."""
     utf8 = Utf8(result.problems)
     block: list[str] = []
@@ -34,3 +36,22 @@ def _step(block: list[str]) -> Iterator[Step]:
     text = clean("".join(block)).strip("\n")
     if text:
         yield Step(0, Source.AGENT, text)
+
+
+def read_absent(result: ReadTrajectory) -> Iterator[Step]:
+    """Yield no steps. A pointer is reported with the size of its content; an empty file is a fact, not a problem."""
+    if told := UNREAD.get(result.head.source_format):
+        result.problems.add("whole file", "a log that a reader exists for", f"it looks like {told}; no reader exists")
+        return
+    with result.open_binary() as stream:
+        start = stream.read(1024)
+    if start.startswith(GIT_LFS):
+        size = re.search(rb"^size (\d{1,18})$", start, re.MULTILINE)
+        result.facts["git_lfs_size"] = int(size[1]) if size else None
+        length = f"{int(size[1]):,} bytes" if size else "a file"
+        result.problems.add(
+            "whole file", "the trajectory itself", f"a git-lfs pointer to {length} that was not fetched"
+        )
+    else:
+        result.facts["empty"] = True
+    yield from ()

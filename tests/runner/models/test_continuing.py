@@ -9,7 +9,7 @@ import pytest
 from runner.base.digests import canonical_json
 from runner.base.encoding import Undecodable, encode
 from runner.base.types import ModelRequest
-from runner.models.wire.continuing import is_continuation, lengthen_request, request_digest, shorten_request
+from runner.models.recording import is_continuation, lengthen_request, request_digest, shorten_request
 
 TOOLS = ({"type": "function", "function": {"name": "shell", "description": "x" * 2_000}},)
 

@@ -13,8 +13,7 @@ from runner.base.encoding import encode
 from runner.base.errors import ModelRefused, SetupError
 from runner.base.types import ModelReply, ModelRequest, ToolCall, Usage
 from runner.models import is_scripted, make_model
-from runner.models.recording import FORMAT
-from runner.models.wire.continuing import request_digest, shorten_request
+from runner.models.recording import FORMAT, request_digest, shorten_request
 
 HEAD = {"format": FORMAT, "run": "r", "setup_digest": "d", "models": ["house"], "price_table": "preset house"}
 FIRST = ModelRequest(({"role": "user", "content": "Look.\nAnd tell."},), seed=1)

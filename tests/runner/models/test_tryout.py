@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from runner.base.errors import SetupError
-from runner.models.server_listing import read_server_listing
-from runner.models.tryout import TriedQuestion, Tryout, model_at
+from runner.models.tryout import TriedQuestion, Tryout, model_at, read_server_listing
 from tests.providers.home_server import HomeServer
 
 KEY = "key-of-the-test-0123456789"

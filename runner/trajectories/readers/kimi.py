@@ -1,11 +1,4 @@
-"""Kimi Code CLI's session log (sessions/<folder>/<session>/agents/<agent>/wire.jsonl), one event a line.
-
-Steps come from `context.append_message` and `context.append_loop_event`: what was sent to and returned by the model.
-Lines with `kind` "event" repeat them for the screen. `usage.record` counts every model call, also those that compress
-the context: inputOther excludes cache reads and writes. Times are milliseconds since 1970.
-
-Files of the older Kimi CLI have the same first line and different ones after it: `kimi_cli_wire.py`.
-"""
+"""Logs of Kimi CLI and of Kimi Code, which followed it: wire.jsonl, one event a line, with the same first line in both."""
 
 from __future__ import annotations
 
@@ -18,6 +11,7 @@ from runner.trajectories.atif_values import content_text
 from runner.trajectories.images import select_images
 from runner.trajectories.log_records import (
     Record,
+    parse_json,
     read_milliseconds,
     read_number,
     read_object,
@@ -25,19 +19,99 @@ from runner.trajectories.log_records import (
     read_usage_parts,
 )
 from runner.trajectories.readers import ReadTrajectory
-from runner.trajectories.readers.claude_code.claude_messages import INPUT_KEYS, MessageSteps, call_block, result_block
-from runner.trajectories.readers.kimi_cli.kimi_cli_wire import CliWire, envelope_of
+from runner.trajectories.readers.messages import INPUT_KEYS, AnswerSteps, MessageSteps, call_block, result_block
+
+# --- Kimi CLI ---------------------------------------------------------------------------------------------------------
+
+
+_CLI_INPUT = ("input_other", "input_cache_read", "input_cache_creation")
+# Messages on the screen that are not part of the conversation.
+_WITHOUT_STEP = frozenset(
+    "TurnEnd StepBegin StepRetry CompactionBegin HookTriggered HookResolved MCPLoadingBegin MCPLoadingEnd Notification"
+    " PlanDisplay BtwBegin BtwEnd SubagentEvent ApprovalRequest ApprovalResponse ApprovalRequestResolved QuestionRequest"
+    " QuestionResponse ToolCallRequest HookRequest HookResponse ToolCallPart".split()
+)
+
+
+def _envelope_of(event: Record) -> tuple[str, Record] | None:
+    """(type, payload) if the line is one of this program's."""
+    message = read_object(event.get("message"))
+    payload = message.get("payload")
+    return (str(message.get("type")), payload) if isinstance(payload, Mapping) else None
+
+
+class _CliWire:
+    """The messages in file order; gives steps as soon as they are whole."""
+
+    def __init__(self, result: ReadTrajectory) -> None:
+        self.result, self.answers = result, AnswerSteps()
+        self.usage, self.is_used = Usage(), False
+
+    def add(self, line: int, kind: str, payload: Record, timestamp: str | None) -> Iterator[Step]:
+        self.is_used = True
+        if kind in ("TurnBegin", "SteerInput"):
+            yield from self.answers.user(payload.get("user_input"), timestamp)
+        elif kind == "ContentPart":
+            yield from self._part(payload, timestamp)
+        elif kind == "ToolCall":
+            function = read_object(payload.get("function"))
+            arguments = _arguments(function.get("arguments"))
+            yield from self.answers.call(payload.get("id"), function.get("name"), arguments, timestamp)
+        elif kind == "ToolResult":
+            yield from self.answers.user([_result_block(payload)], timestamp)
+        elif kind == "StatusUpdate":  # not every one counts tokens
+            self.usage += read_usage_parts(payload.get("token_usage"), _CLI_INPUT, "output")
+        elif kind in ("CompactionEnd", "StepInterrupted"):
+            yield from self.answers.flush()
+            text = "[context compressed]" if kind == "CompactionEnd" else "[interrupted]"
+            yield Step(0, Source.SYSTEM, text, timestamp=timestamp)
+        elif kind in _WITHOUT_STEP:
+            self.result.count_event(kind)
+        else:
+            self.result.report_event(line, kind, "a message of Kimi CLI")
+
+    def finish(self) -> Iterator[Step]:
+        yield from self.answers.flush()
+        if self.is_used:
+            self.result.usage, self.result.turns = self.usage, None  # every step of the agent's is a turn
+
+    def _part(self, part: Record, timestamp: str | None) -> Iterator[Step]:
+        kind = part.get("type")
+        if kind == "think":
+            yield from self.answers.say(str(part.get("think") or ""), timestamp, "thinking")
+        elif kind == "text":
+            yield from self.answers.say(str(part.get("text") or ""), timestamp)
+        else:
+            yield from self.answers.say(f"[{str(kind)[:100]}]", timestamp)
+
+
+def _arguments(raw: object) -> object:
+    if not isinstance(raw, str):
+        return raw
+    value = parse_json(raw)
+    return value if isinstance(value, dict) else {"raw": raw}
+
+
+def _result_block(payload: Record) -> dict[str, object]:
+    value = payload.get("return_value")
+    value = value if isinstance(value, Mapping) else {"output": value}
+    content = value.get("output") or value.get("message") or ""
+    return result_block(payload.get("tool_call_id"), content, value.get("is_error") is True)
+
+
+# --- Kimi Code --------------------------------------------------------------------------------------------------------
+
 
 _LISTED = re.compile(r"^- ([^:\n]{1,200}):[^\n]*\n  Path: [^\n]*/SKILL\.md$", re.M)
-_INPUT_PARTS = ("inputOther", "inputCacheRead", "inputCacheCreation")
+_CODE_INPUT = ("inputOther", "inputCacheRead", "inputCacheCreation")
 
 
 def read(result: ReadTrajectory) -> Iterator[Step]:
     """Yield one step per message of the model, with the results of its calls."""
-    wire, before = _Wire(result), CliWire(result)
+    wire, before = _Wire(result), _CliWire(result)
     result.set_head(agent_name="kimi-code")
     for line, event in result.lines():
-        if envelope := envelope_of(event):
+        if envelope := _envelope_of(event):
             result.set_head(agent_name="kimi-cli")
             seconds = read_number(event.get("timestamp"))
             yield from before.add(line, *envelope, read_milliseconds(None if seconds is None else seconds * 1000))
@@ -69,7 +143,7 @@ class _Wire:
         elif kind == "context.apply_compaction":
             yield from self._compaction(event, timestamp)
         elif kind == "usage.record":
-            self.usage += read_usage_parts(event.get("usage"), _INPUT_PARTS, "output")
+            self.usage += read_usage_parts(event.get("usage"), _CODE_INPUT, "output")
         elif kind == "llm.request" and isinstance(event.get("model"), str):
             self._model = read_text(event["model"])
             self.result.fill_head(model=self._model)
@@ -91,7 +165,7 @@ class _Wire:
             block = result_block(event.get("toolCallId"), given.get("output"), given.get("isError") is True)
             yield from self.steps.user({"content": [block]}, timestamp)
         elif kind == "step.end" and isinstance(usage := event.get("usage"), Mapping):
-            counts = {name: usage.get(key) for name, key in zip(INPUT_KEYS, _INPUT_PARTS, strict=True)}
+            counts = {name: usage.get(key) for name, key in zip(INPUT_KEYS, _CODE_INPUT, strict=True)}
             counts["output_tokens"] = usage.get("output")
             message = {"id": event.get("uuid"), "content": [], "usage": counts, "stop_reason": "end"}
             yield from self.steps.assistant({**message, "model": self._model}, timestamp)

@@ -1,1 +1,0 @@
-"""Logs of Codex: event streams and rollouts."""

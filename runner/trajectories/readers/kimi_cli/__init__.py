@@ -1,1 +1,0 @@
-"""Logs of Kimi CLI and of Kimi Code, which followed it."""
