@@ -8,12 +8,9 @@ from django.core.exceptions import ObjectDoesNotExist
 
 from benchapp.audit.check_finding import Flaw, Unchecked
 from benchapp.audit.content_check import check_compactions, check_contents
-from benchapp.audit.draft_check import check_drafts
-from benchapp.audit.episode_check import check_episode
-from benchapp.audit.probe_check import check_probes
-from benchapp.audit.protocol_check import ProtocolCheck
+from benchapp.audit.episode_check import ProtocolCheck, check_episode, check_probes
 from benchapp.audit.review_check import check_codebooks, check_reviews
-from benchapp.audit.trial_check import check_trials
+from benchapp.audit.trial_check import check_drafts, check_trials
 from benchapp.models import Episode
 
 __all__ = ["Flaw", "Unchecked", "findings", "flaws"]

@@ -6,20 +6,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from django.db import transaction
 from django.utils import timezone
 
 from benchapp.judges.judge_questions import Asker
-from benchapp.judges.judged_texts import Texts
+from benchapp.judges.judged_texts import Texts, find_earlier_points, material_of, oracle_of, read_brought_points
 from benchapp.judges.judged_units import JudgeAsk, Work, about_points, work_of
-from benchapp.judges.references import find_earlier_points, material_of, oracle_of, read_brought_points
-from benchapp.judges.skill_usage import judge_usage
-from benchapp.models import Attempt, JudgedUnit, Judging, Run, Snapshot
+from benchapp.models import Attempt, JudgedUnit, Judgement, Judging, Run, Snapshot, SnapshotFile, Task
+from benchapp.models.judgements import SETTLED
 from benchapp.record.call_budget import Budget, SliceOver, Stopped
 from runner.base.encoding import decode
 from runner.base.errors import SetupError
+from runner.base.types import UseKind
 from runner.judging.judge_prompts import steps_text, version_of
 from runner.judging.judge_reply import Point
-from runner.judging.metrics import HELD_AGAINST, SCORED, Metric
+from runner.judging.metrics import HELD_AGAINST, SCORED, Metric, percent
 from runner.models import Model
 from runner.prompts.prompt_pack import PromptPack
 
@@ -198,3 +199,33 @@ class _Pass:
 
 def _safe(points: Sequence[Point], texts: Texts) -> list[Point]:
     return [Point(texts.redactor.text(point.text), point.reason, point.reference) for point in points]
+
+
+def judge_usage(asker: Asker, task: Task, attempt: Attempt) -> None:
+    """Record one unit for an attempt that was given a skill, none for one without."""
+    library = _library(attempt)
+    ask = JudgeAsk(Metric.USAGE, task, attempt=attempt)
+    if not library:
+        return
+    if attempt.trial.skills_read is None:
+        asker.note(ask, JudgedUnit.Status.NO_TRAJECTORY)
+        return
+    unit = asker.unit(ask)
+    if unit.status in SETTLED:
+        return
+    used = set(attempt.skill_uses.exclude(kind=UseKind.MOUNTED).values_list("skill", flat=True)) & library
+    reason = f"{len(used)} of {len(library)}: {', '.join(sorted(used)) or 'none'}"
+    with transaction.atomic():
+        Judgement.objects.create(
+            unit=unit, item="usage", raw=len(used) / len(library), value=percent(len(used), len(library)), reason=reason
+        )
+        asker.note(ask, JudgedUnit.Status.OK)
+
+
+def _library(attempt: Attempt) -> set[str]:
+    """Return folders of the snapshot with a SKILL.md; without a snapshot, what was seen to be mounted."""
+    snapshot = attempt.trial.snapshot_id
+    if snapshot is None:
+        return set(attempt.skill_uses.filter(kind=UseKind.MOUNTED).values_list("skill", flat=True))
+    files = SnapshotFile.objects.filter(snapshot=snapshot, path__endswith="/SKILL.md")
+    return {skill for path, skill in files.values_list("path", "skill") if path == f"{skill}/SKILL.md"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchapp.analysis.alignment.step_signs import StepSign, build_sign
+from benchapp.analysis.alignment.alignment import StepSign, build_sign
 from benchapp.analysis.deciding.step_glances import list_written_files
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import iterate_beginning

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-from benchapp.analysis.diagnoses.file_rules import FILES
-from benchapp.analysis.diagnoses.hits import SEVERITIES, LibraryHit, LibraryRule, LocatedHit, Sources
 from benchapp.analysis.diagnoses.leaks import LEAKS
-from benchapp.analysis.diagnoses.library_contract_rules import CONTRACT
-from benchapp.analysis.diagnoses.library_shelf import MAX_TEXT, Shelf
+from benchapp.analysis.diagnoses.library_rules import CONTRACT, FILES, WRITING
+from benchapp.analysis.diagnoses.library_shelf import (
+    MAX_TEXT,
+    SEVERITIES,
+    LibraryHit,
+    LibraryRule,
+    LocatedHit,
+    Shelf,
+    Sources,
+)
 from benchapp.analysis.diagnoses.profile import SkillFacts, count_skill_cues
-from benchapp.analysis.diagnoses.writing_cues import WRITING
 from runner.base.types import Files
 
 RULES_VERSION = "diagnostics/3"  # raise it when a rule finds something else in the same files

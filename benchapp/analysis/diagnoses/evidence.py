@@ -14,8 +14,7 @@ from itertools import chain
 
 from django.db.models import Min, Q, QuerySet
 
-from benchapp.analysis.diagnoses.hits import Sighting, Sources, Spoken
-from benchapp.analysis.diagnoses.library_shelf import Shelf
+from benchapp.analysis.diagnoses.library_shelf import Shelf, Sighting, Sources, Spoken
 from benchapp.analysis.lineage.library_states import NamedLibrary
 from benchapp.models import (
     Blob,

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule, Severity, Sighting, Sources
-from benchapp.analysis.diagnoses.library_shelf import Shelf
+from benchapp.analysis.diagnoses.library_shelf import LibraryHit, LibraryRule, Severity, Shelf, Sighting, Sources
 from runner.authoring.copied import CopySource, words_of
 from runner.base.constants import Constant, find_constants
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from benchapp.analysis.failures import failure_patterns
-from benchapp.analysis.failures.quotes import QUOTE_CHARS, find_answers, quote_around
+from benchapp.analysis.failures.failure_patterns import QUOTE_CHARS, find_answers, quote_around
 from runner.base.types import CorpusKind
 
 CLASSES_VERSION = "failures/3"  # raise it when the same facts may be classed differently

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 from uuid import UUID
 
@@ -23,17 +23,39 @@ from benchapp.analysis.failures.classification import (
     VerifierRefusal,
     classify,
 )
-from benchapp.analysis.failures.kept_failures import keep_failures, take_failures
-from benchapp.analysis.failures.quotes import keep_answers
-from benchapp.analysis.failures.refusals import Failures, RefusedRow
-from benchapp.analysis.trial_rules.course import read_course
-from benchapp.analysis.trial_rules.trial_facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS
+from benchapp.analysis.failures.failure_patterns import keep_answers
+from benchapp.analysis.trial_rules.trial_facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS, read_course
 from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.trajectory_store import read_windows
 from benchapp.stats.learning.computed_runs import RunCache
+from benchapp.stats.learning.kept_files import keep_of_runs, take_of_runs
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
+from runner.base.encoding import decode, encode
 from runner.base.types import CheckStatus, TrajectoryKind
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """A finished trial that its verifier refused. source: kind of its corpus, "" if none."""
+
+    trial: UUID
+    pk: int
+    task: str
+    source: str
+    sample: int
+    classified: Classified
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """The failures of one run. ends: failed trials that a limit, the agent's program or the machinery ended; they are
+    not refusals of finished work. left_out: refusals beyond those that were read."""
+
+    refused: tuple[RefusedRow, ...] = ()
+    ends: Mapping[AgentEnd, int] = field(default_factory=dict)
+    left_out: int = 0
+
 
 T = TypeVar("T")
 MAX_REFUSED = 5_000  # the first trials of one run are classified; the page counts the others
@@ -257,3 +279,50 @@ def count_by_source(refused: Sequence[RefusedRow], names: dict[str, str]) -> lis
     """Return one row per source that has a refusal, in the order of `names`, which are their titles."""
     found = [(key, title, [each for each in refused if each.source == key]) for key, title in names.items()]
     return [count_row(key, title, own) for key, title, own in found if own]
+
+
+NAME = "failures"
+
+
+def take_failures(runs: Iterable[Run]) -> dict[int, Failures]:
+    """Return run pk -> what is kept of it. At most two queries."""
+    facts = {pk: decode(KeptFailures, fact) for pk, fact in take_of_runs(runs, NAME).items()}
+    failed = Trial.objects.filter(episode__run__in=list(facts), success=False).values_list("public_id", "pk")
+    keys = {str(public_id): pk for public_id, pk in failed} if facts else {}
+    return {run: _restore(kept, keys) for run, kept in facts.items() if all(row.trial in keys for row in kept.refused)}
+
+
+def keep_failures(runs: Iterable[Run], found: Mapping[int, Failures]) -> None:
+    """Keep the failures of ended runs. At most one query."""
+    keep_of_runs(runs, NAME, lambda run: encode(_pack(found[run.pk])))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRow:
+    trial: str
+    task: str
+    source: str
+    sample: int
+    classified: Classified
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFailures:
+    """`Failures` without keys of this database."""
+
+    refused: tuple[KeptRow, ...]
+    ends: dict[str, int]
+    left_out: int
+
+
+def _pack(found: Failures) -> KeptFailures:
+    rows = (KeptRow(str(row.trial), row.task, row.source, row.sample, row.classified) for row in found.refused)
+    return KeptFailures(tuple(rows), {end.value: count for end, count in found.ends.items()}, found.left_out)
+
+
+def _restore(kept: KeptFailures, keys: Mapping[str, int]) -> Failures:
+    rows = (
+        RefusedRow(UUID(row.trial), keys[row.trial], row.task, row.source, row.sample, row.classified)
+        for row in kept.refused
+    )
+    return Failures(tuple(rows), {AgentEnd(end): count for end, count in kept.ends.items()}, kept.left_out)

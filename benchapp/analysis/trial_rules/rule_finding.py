@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchapp.analysis.failures.quotes import cut_quote
+from benchapp.analysis.failures.failure_patterns import cut_quote
 
 
 @dataclass(frozen=True, slots=True)

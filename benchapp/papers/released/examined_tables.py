@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from benchapp.analysis.diagnoses.diagnosis import RULES
-from benchapp.analysis.diagnoses.hits import GROUPS, SEVERITIES, LibraryRule, LocatedHit
-from benchapp.papers.printed_cells import Cells
+from benchapp.analysis.diagnoses.library_shelf import GROUPS, SEVERITIES, LibraryRule, LocatedHit
 from benchapp.papers.printing import align_columns
-from benchapp.papers.released.against_paper import Beside, count_paper_libraries
-from benchapp.papers.released.examined_tally import COPIED, LINT, Tally
+from benchapp.papers.published_rows import Cells
+from benchapp.papers.released.examined_tally import COPIED, LINT, Beside, Tally, count_paper_libraries
 from benchapp.papers.released.oracle_logs import OracleLog
-from benchapp.papers.released.release import HUMAN
-from benchapp.papers.skilllearnbench import METHODS, MODELS, TASKS
+from benchapp.papers.released.release import HUMAN, METHODS, MODELS, TASKS
 from runner.authoring.pattern import PATTERNS
 from runner.authoring.word_overlap import LEAKED, LEAKED_RUN, SIZE
 

@@ -8,8 +8,7 @@ from functools import cache
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from benchapp.papers.errata import read_errata
-from benchapp.papers.loading import PAPERS, read_published_rows
+from benchapp.papers.loading import PAPERS, read_errata, read_published_rows
 from benchapp.papers.printing import Number, flatten_rows, lay_out
 from inspector.pages.compare.printed_lanes import MAIN, choose_metric, draw_printed, list_metrics, title_metric
 from inspector.web.responses import render_page

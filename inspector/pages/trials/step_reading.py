@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import orjson
 
-from benchapp.analysis.deciding.deciding_steps import StepIndex
-from benchapp.analysis.deciding.reading_steps import read_step_index
+from benchapp.analysis.deciding.deciding_steps import StepIndex, read_step_index
 from benchapp.models import Attempt, Blob, Compaction, SkillUse, Trajectory
 from benchapp.record.trajectory_store import StoredStep, read_page
 from inspector.pages.trials.cut_texts import Cuts, read_kept_spans

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchapp.analysis.diagnoses.diagnosis import MAX_OF_RULE, RULES, Diagnosis, diagnose
-from benchapp.analysis.diagnoses.hits import Sighting, Sources, Spoken
+from benchapp.analysis.diagnoses.library_shelf import Sighting, Sources, Spoken
 from runner.base.constants import Constant
 from runner.base.types import File
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from benchapp.analysis.failures.quotes import keep_answers
+from benchapp.analysis.failures.failure_patterns import keep_answers
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES, TRIAL_RULES, examine
-from benchapp.analysis.trial_rules.course import KINDS_OF_ERROR, read_course
 from benchapp.analysis.trial_rules.patch_rules import PatchFacts
 from benchapp.analysis.trial_rules.rule_finding import TrialFinding
-from benchapp.analysis.trial_rules.trial_facts import CheckFact, TrialFacts
+from benchapp.analysis.trial_rules.trial_facts import KINDS_OF_ERROR, CheckFact, TrialFacts, read_course
 from runner.base.types import Observation, Source, Step, ToolCall
 
 
