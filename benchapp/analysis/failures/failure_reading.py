@@ -39,7 +39,7 @@ from runner.base.types import CheckStatus, TrajectoryKind
 class RefusedRow:
     """A finished trial that its verifier refused. source: kind of its corpus, "" if none."""
 
-    trial: UUID
+    trial: str  # its public id
     pk: int
     task: str
     source: str
@@ -64,6 +64,7 @@ SLICE = 100  # outputs or chunks in memory at once
 KEYS = 500  # in one query
 
 
+NAME = "failures"  # of the kept facts
 KEPT: RunCache[Failures] = RunCache(500)
 
 
@@ -75,10 +76,20 @@ def read_failures(runs: Iterable[Run]) -> dict[int, Failures]:
 
 
 def _take_or_read(runs: Sequence[Run]) -> dict[int, Failures]:
-    found = take_failures(runs)
+    """Take what is kept of ended runs on disk, because reading thousands of checks again takes seconds; read and keep
+    the rest. Trials are found by their public ids: a rebuilt database may give them other keys."""
+    facts = {pk: decode(Failures, fact) for pk, fact in take_of_runs(runs, NAME).items()}
+    failed = Trial.objects.filter(episode__run__in=list(facts), success=False).values_list("public_id", "pk")
+    keys = {str(public_id): pk for public_id, pk in failed} if facts else {}
+    found = {}
+    for run, kept in facts.items():
+        if all(row.trial in keys for row in kept.refused):
+            refused = tuple(replace(row, pk=keys[row.trial]) for row in kept.refused)
+            ends = {AgentEnd(end): count for end, count in kept.ends.items()}
+            found[run] = Failures(refused, ends, kept.left_out)
     if missing := [run for run in runs if run.pk not in found]:
         read = _read(missing)
-        keep_failures(missing, read)
+        keep_of_runs(missing, NAME, lambda run: encode(read[run.pk]))
         found |= read
     return found
 
@@ -126,7 +137,7 @@ def _read(runs: Sequence[Run]) -> dict[int, Failures]:
     classified = {pk: found for part in _slice(shown, KEYS) for pk, found in _classify_all(part).items()}
     refused: dict[int, list[RefusedRow]] = defaultdict(list)
     for each in shown:
-        row = RefusedRow(each.public_id, each.pk, each.task, each.source, each.sample, classified[each.pk])
+        row = RefusedRow(str(each.public_id), each.pk, each.task, each.source, each.sample, classified[each.pk])
         refused[each.run].append(row)
     return {run.pk: Failures(tuple(refused[run.pk]), ends[run.pk], left.get(run.pk, 0)) for run in runs}
 
@@ -279,50 +290,3 @@ def count_by_source(refused: Sequence[RefusedRow], names: dict[str, str]) -> lis
     """Return one row per source that has a refusal, in the order of `names`, which are their titles."""
     found = [(key, title, [each for each in refused if each.source == key]) for key, title in names.items()]
     return [count_row(key, title, own) for key, title, own in found if own]
-
-
-NAME = "failures"
-
-
-def take_failures(runs: Iterable[Run]) -> dict[int, Failures]:
-    """Return run pk -> what is kept of it. At most two queries."""
-    facts = {pk: decode(KeptFailures, fact) for pk, fact in take_of_runs(runs, NAME).items()}
-    failed = Trial.objects.filter(episode__run__in=list(facts), success=False).values_list("public_id", "pk")
-    keys = {str(public_id): pk for public_id, pk in failed} if facts else {}
-    return {run: _restore(kept, keys) for run, kept in facts.items() if all(row.trial in keys for row in kept.refused)}
-
-
-def keep_failures(runs: Iterable[Run], found: Mapping[int, Failures]) -> None:
-    """Keep the failures of ended runs. At most one query."""
-    keep_of_runs(runs, NAME, lambda run: encode(_pack(found[run.pk])))
-
-
-@dataclass(frozen=True, slots=True)
-class KeptRow:
-    trial: str
-    task: str
-    source: str
-    sample: int
-    classified: Classified
-
-
-@dataclass(frozen=True, slots=True)
-class KeptFailures:
-    """`Failures` without keys of this database."""
-
-    refused: tuple[KeptRow, ...]
-    ends: dict[str, int]
-    left_out: int
-
-
-def _pack(found: Failures) -> KeptFailures:
-    rows = (KeptRow(str(row.trial), row.task, row.source, row.sample, row.classified) for row in found.refused)
-    return KeptFailures(tuple(rows), {end.value: count for end, count in found.ends.items()}, found.left_out)
-
-
-def _restore(kept: KeptFailures, keys: Mapping[str, int]) -> Failures:
-    rows = (
-        RefusedRow(UUID(row.trial), keys[row.trial], row.task, row.source, row.sample, row.classified)
-        for row in kept.refused
-    )
-    return Failures(tuple(rows), {AgentEnd(end): count for end, count in kept.ends.items()}, kept.left_out)

@@ -39,6 +39,6 @@ PATCH_RULES: tuple[TrialRule, ...] = (
 RULES: dict[str, TrialRule] = {rule.key: rule for rule in (*TRIAL_RULES, *PATCH_RULES)}
 
 
-def examine(facts: object, rules: Iterable[TrialRule]) -> list[TrialFinding]:
-    """Return the findings of these rules in their order; several may match."""
-    return [finding for rule in rules if (finding := rule.apply(facts))]
+def examine(facts: object, rules: Iterable[TrialRule]) -> list[tuple[TrialRule, TrialFinding]]:
+    """Return the rules that match with their findings, in order; several may."""
+    return [(rule, finding) for rule in rules if (finding := rule.judge(facts))]

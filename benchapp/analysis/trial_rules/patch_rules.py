@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 
 from benchapp.analysis.failures.failure_patterns import cut_quote
-from benchapp.analysis.trial_rules.rule_finding import FindingPlace, Reason
+from benchapp.analysis.trial_rules.rule_finding import TrialFinding
 from benchapp.models import Blob, Decision, Episode, Snapshot, Task, TaskRevision
 from benchapp.record.textual_change import find_changed_runs
 from runner.base.digests import EMPTY_LIBRARY
@@ -48,7 +48,7 @@ class PatchFacts:
     new: frozenset[str] = frozenset()
 
 
-def over_specific(facts: PatchFacts) -> Reason | None:
+def over_specific(facts: PatchFacts) -> TrialFinding | None:
     """A skill contains a constant (file name, identifier, long number) from the instruction of a task that the author
     saw, and of no other task in the family.
 
@@ -59,15 +59,15 @@ def over_specific(facts: PatchFacts) -> Reason | None:
     for path, text in facts.added.items():
         for line in text.splitlines():
             if found := sorted(_collect_constants(line) & seen):
-                return Reason(
+                return TrialFinding(
                     f"{path} contains {', '.join(found[:4])} from one task that the author saw, and from no other of its family.",
                     "author",
-                    FindingPlace(None, cut_quote(line)),
+                    (None, cut_quote(line)),
                 )
     return None
 
 
-def skill_inflation(facts: PatchFacts) -> Reason | None:
+def skill_inflation(facts: PatchFacts) -> TrialFinding | None:
     """A skill whose name and description share at least 60 % of their words with another one of the same library.
 
     Cannot see: skills with the same content and other names; two different skills with similar names.
@@ -80,22 +80,22 @@ def skill_inflation(facts: PatchFacts) -> Reason | None:
                 continue
             both, either = words[slug] & words[other], words[slug] | words[other]
             if len(both) >= 3 and len(both) / len(either) >= SIMILAR:
-                return Reason(
+                return TrialFinding(
                     f"{slug} and {other} share {len(both)} of {len(either)} words of their names and descriptions.",
                     "author",
-                    FindingPlace(None, cut_quote(skills[slug])),
+                    (None, cut_quote(skills[slug])),
                 )
     return None
 
 
-def clutter(facts: PatchFacts) -> Reason | None:
+def clutter(facts: PatchFacts) -> TrialFinding | None:
     """A SKILL.md of more than 500 lines.
 
     Cannot see: a short text that says little; a long one whose every line is needed.
     """
     for path, text in facts.added.items():
         if path.endswith("SKILL.md") and (lines := text.count("\n")) > LONG_LINES:
-            return Reason(f"{path} has {lines} lines.", "author")
+            return TrialFinding(f"{path} has {lines} lines.", "author")
     return None
 
 

@@ -18,13 +18,13 @@ from benchapp.analysis.failures.failure_patterns import (
     parse_number,
     quote_around,
 )
-from benchapp.analysis.trial_rules.rule_finding import FindingPlace, Reason
+from benchapp.analysis.trial_rules.rule_finding import Place, TrialFinding
 from benchapp.analysis.trial_rules.trial_facts import TrialFacts, cut_edges
 from benchapp.stats.metrics.agent_ends import HARNESS_TYPES
 from runner.base.types import CheckStatus
 
 
-def silent_bypass(facts: TrialFacts) -> Reason | None:
+def silent_bypass(facts: TrialFacts) -> TrialFinding | None:
     """Failed; skills were mounted, and no step reads, invokes or executes one.
 
     Cannot see: a skill whose text is in the prompt; whether reading would have helped; trials without a record of
@@ -33,10 +33,12 @@ def silent_bypass(facts: TrialFacts) -> Reason | None:
     if not (facts.failed and facts.mounted and facts.course) or facts.read:
         return None
     names = ", ".join(sorted(facts.mounted)[:5])
-    return Reason(f"{len(facts.mounted)} mounted ({names}), none read in {facts.course.steps_total} steps.", "agent")
+    return TrialFinding(
+        f"{len(facts.mounted)} mounted ({names}), none read in {facts.course.steps_total} steps.", "agent"
+    )
 
 
-def read_and_failed(facts: TrialFacts) -> Reason | None:
+def read_and_failed(facts: TrialFacts) -> TrialFinding | None:
     """Failed after reading, invoking or executing a skill.
 
     Cannot see: whether the advice was followed, misapplied or wrong, so it blames nobody; whether the skill has
@@ -46,17 +48,17 @@ def read_and_failed(facts: TrialFacts) -> Reason | None:
         return None
     skill, step = facts.read[0]
     more = f" and {len(facts.read) - 1} more" if len(facts.read) > 1 else ""
-    return Reason(f"Read {skill}{more}, and failed.", "", FindingPlace(step, "") if step else None)
+    return TrialFinding(f"Read {skill}{more}, and failed.", "", (step or None, ""))
 
 
-def skill_missing(facts: TrialFacts) -> Reason | None:
+def skill_missing(facts: TrialFacts) -> TrialFinding | None:
     """Failed after asking the harness for a skill that does not exist.
 
     Cannot see: a search by listing folders; whether the skill has another name.
     """
     if not (facts.failed and facts.course and facts.course.skill_missing):
         return None
-    return Reason("Asked for a skill that does not exist.", "", facts.course.skill_missing)
+    return TrialFinding("Asked for a skill that does not exist.", "", facts.course.skill_missing)
 
 
 REPEATS = 3
@@ -72,7 +74,7 @@ _DOUBTS = re.compile(
 )
 
 
-def repeated_error(facts: TrialFacts) -> Reason | None:
+def repeated_error(facts: TrialFacts) -> TrialFinding | None:
     """Failed; at least three results end with the same error, ignoring numbers.
 
     Cannot see: errors with different wording; whether the repetition made progress.
@@ -84,12 +86,10 @@ def repeated_error(facts: TrialFacts) -> Reason | None:
     if times < REPEATS:
         return None
     first, last, words = course.error_places[key]
-    return Reason(
-        f"The same error {times} times, from step {first} to step {last}.", "agent", FindingPlace(first, words)
-    )
+    return TrialFinding(f"The same error {times} times, from step {first} to step {last}.", "agent", (first, words))
 
 
-def incomplete_verification(facts: TrialFacts) -> Reason | None:
+def incomplete_verification(facts: TrialFacts) -> TrialFinding | None:
     """Failed; after its last change, read no file, listed no folder and ran no test or check.
 
     Cannot see: a program that checks and prints its own result; a look that did not help, which counts as a look.
@@ -97,10 +97,10 @@ def incomplete_verification(facts: TrialFacts) -> Reason | None:
     course = facts.course
     if not (facts.failed and course and course.changed) or max(course.looked, course.tested) >= course.changed:
         return None
-    return Reason("Checked nothing after the last change.", "agent", course.change_place)
+    return TrialFinding("Checked nothing after the last change.", "agent", course.change_place)
 
 
-def premature_success(facts: TrialFacts) -> Reason | None:
+def premature_success(facts: TrialFacts) -> TrialFinding | None:
     """Failed; the agent's last words claim success, and it ran no test or check after its last change.
 
     Cannot see: checking by eye; a program that tests itself under another name.
@@ -108,16 +108,12 @@ def premature_success(facts: TrialFacts) -> Reason | None:
     course = facts.course
     if not (facts.failed and course and course.closing) or (course.tested and course.tested >= course.changed):
         return None
-    words = cut_edges(course.closing.quote)
+    words = cut_edges(course.closing[1])
     claim = _CLAIMS.search(words)
-    if claim is None and not course.declared_done:
-        return None
-    if _DOUBTS.search(words):
+    if (claim is None and not course.declared_done) or _DOUBTS.search(words):
         return None
     quote = quote_around(claim) if claim else cut_quote(words)
-    return Reason(
-        "Claimed to be done; ran no test after the last change.", "agent", FindingPlace(course.closing.step, quote)
-    )
+    return TrialFinding("Claimed to be done; ran no test after the last change.", "agent", (course.closing[0], quote))
 
 
 _CONTEXT = re.compile(r"context[ _]?(?:window|length)|prompt is too long|maximum context|token limit exceeded", re.I)
@@ -132,7 +128,7 @@ _VERIFIER_SETUP = re.compile(
 _PATH = re.compile(r"(?:/[^\s/:,;]+){2,}/?")  # names the machine, and often the condition
 
 
-def agent_timeout(facts: TrialFacts) -> Reason | None:
+def agent_timeout(facts: TrialFacts) -> TrialFinding | None:
     """Not passed; the agent's time limit ended the attempt.
 
     Cannot see: whether more time would have helped; what took the time.
@@ -141,10 +137,10 @@ def agent_timeout(facts: TrialFacts) -> Reason | None:
         return None
     if re.match(r"Verifier|Environment", facts.exception_type):
         return None
-    return Reason(_render_exception(facts), "", _find_last_step(facts))
+    return TrialFinding(_render_exception(facts), "", _find_last_step(facts))
 
 
-def context_exhausted(facts: TrialFacts) -> Reason | None:
+def context_exhausted(facts: TrialFacts) -> TrialFinding | None:
     """Not passed; the exception or the last results report a full context.
 
     Cannot see: contexts that the harness shortened silently.
@@ -152,24 +148,24 @@ def context_exhausted(facts: TrialFacts) -> Reason | None:
     if facts.success:
         return None
     if _CONTEXT.search(f"{facts.exception_type} {facts.exception_message}"):
-        return Reason(_render_exception(facts), "agent", _find_last_step(facts))
+        return TrialFinding(_render_exception(facts), "agent", _find_last_step(facts))
     course = facts.course
-    if course and course.context_full and (course.context_full.step or 0) >= course.steps_total - 2:
-        return Reason("The context was full at the end.", "agent", course.context_full)
+    if course and course.context_full and (course.context_full[0] or 0) >= course.steps_total - 2:
+        return TrialFinding("The context was full at the end.", "agent", course.context_full)
     return None
 
 
-def harness_failure(facts: TrialFacts) -> Reason | None:
+def harness_failure(facts: TrialFacts) -> TrialFinding | None:
     """Not passed; a machine failure ended the attempt: reward file, container or provider.
 
     Cannot see: failures that a harness hides; an agent that caused the failure itself.
     """
     if facts.success or not HARNESS_TYPES.search(facts.exception_type):
         return None
-    return Reason(_render_exception(facts), "harness")
+    return TrialFinding(_render_exception(facts), "harness")
 
 
-def verifier_toolchain(facts: TrialFacts) -> Reason | None:
+def verifier_toolchain(facts: TrialFacts) -> TrialFinding | None:
     """Not passed; the verifier's own tools failed: an unknown option, tests that could not be collected, a failed
     download, its own time limit.
 
@@ -178,13 +174,13 @@ def verifier_toolchain(facts: TrialFacts) -> Reason | None:
     if facts.success:
         return None
     if facts.exception_type.startswith("Verifier"):
-        return Reason(_render_exception(facts), "verifier")
+        return TrialFinding(_render_exception(facts), "verifier")
     for text in (*facts.verifier_texts, facts.output):
         if match := _VERIFIER_TOOL.search(text) or _VERIFIER_SETUP.search(text):
-            return Reason("The verifier's own tool failed.", "verifier", FindingPlace(None, quote_around(match)))
+            return TrialFinding("The verifier's own tool failed.", "verifier", (None, quote_around(match)))
     errors = [check for check in facts.checks if check.status == CheckStatus.ERROR]
     if errors and len(errors) == facts.checks_total:
-        return Reason(f"All {len(errors)} checks ended in an error, none in an answer.", "verifier")
+        return TrialFinding(f"All {len(errors)} checks ended in an error, none in an answer.", "verifier")
     return None
 
 
@@ -193,15 +189,15 @@ def _render_exception(facts: TrialFacts) -> str:
     return f"{facts.exception_type}: {message}" if message else facts.exception_type
 
 
-def _find_last_step(facts: TrialFacts) -> FindingPlace | None:
-    return FindingPlace(facts.course.steps_total, "") if facts.course and facts.course.steps_total else None
+def _find_last_step(facts: TrialFacts) -> Place:
+    return (facts.course.steps_total or None, "") if facts.course else (None, "")
 
 
 _UNCALCULATED = re.compile(r"(?:cached value|not (?:been )?recalculated|formula (?:has|with) no value|data_only)", re.I)
 _CELL = re.compile(r"\b(?:[A-Z]{1,3}\d{1,5}\b|[Cc]ell\b|xlsx|[Ss]heet)")
 
 
-def numeric_mismatch(facts: TrialFacts) -> Reason | None:
+def numeric_mismatch(facts: TrialFacts) -> TrialFinding | None:
     """Failed; a check expected one number and got another, or reports wrong numbers. Names a power of ten or a wrong
     sign.
 
@@ -214,11 +210,13 @@ def numeric_mismatch(facts: TrialFacts) -> Reason | None:
         expected, got = parse_number(match["expected"]), parse_number(match["got"] or "")
         if expected is None or got is None or expected == got:
             continue
-        return Reason(f"Expected {expected:g}, got {got:g}{_describe_relation(expected, got)}.", "", _place(match))
+        return TrialFinding(
+            f"Expected {expected:g}, got {got:g}{_describe_relation(expected, got)}.", "", (None, quote_around(match))
+        )
     return _classify(facts, FailureClass.NUMERIC, "A computed value is wrong")
 
 
-def missing_recalculation(facts: TrialFacts) -> Reason | None:
+def missing_recalculation(facts: TrialFacts) -> TrialFinding | None:
     """Failed; a spreadsheet check found None or nan instead of a number, or mentions cached values.
 
     Cannot see: a cell that was never filled, which looks the same to a reader of cached values.
@@ -228,11 +226,13 @@ def missing_recalculation(facts: TrialFacts) -> Reason | None:
     for match in _find_matches(facts, _UNCALCULATED, EXPECTED_GOT):
         empty = match.re is _UNCALCULATED or match["none"] is not None
         if empty and _CELL.search(match.string):
-            return Reason("A cell has no value until its formula is calculated.", "agent", _place(match))
+            return TrialFinding(
+                "A cell has no value until its formula is calculated.", "agent", (None, quote_around(match))
+            )
     return None
 
 
-def missing_artifact(facts: TrialFacts) -> Reason | None:
+def missing_artifact(facts: TrialFacts) -> TrialFinding | None:
     """Failed; a check did not find a required output, or cannot use it.
 
     Cannot see: whether it was never made, made elsewhere, or made under another name.
@@ -240,7 +240,7 @@ def missing_artifact(facts: TrialFacts) -> Reason | None:
     return _classify(facts, FailureClass.ASSET, "A required output is missing or unusable")
 
 
-def interface_schema(facts: TrialFacts) -> Reason | None:
+def interface_schema(facts: TrialFacts) -> TrialFinding | None:
     """Failed; a check broke on the output's format: a missing key or column, text that is not JSON, a function with
     other arguments, the right words written differently.
 
@@ -249,7 +249,7 @@ def interface_schema(facts: TrialFacts) -> Reason | None:
     return _classify(facts, FailureClass.INTERFACE, "The output has another format than the check expects")
 
 
-def runtime_dependency(facts: TrialFacts) -> Reason | None:
+def runtime_dependency(facts: TrialFacts) -> TrialFinding | None:
     """Failed; a check names a missing module or program or a crash, or the submitted command failed, or the trial missed
     the same thing at least twice, the last time in the last third of its steps.
 
@@ -258,7 +258,7 @@ def runtime_dependency(facts: TrialFacts) -> Reason | None:
     return _classify(facts, FailureClass.RUNTIME, "The output does not run in the verifier")
 
 
-def state_rule(facts: TrialFacts) -> Reason | None:
+def state_rule(facts: TrialFacts) -> TrialFinding | None:
     """Failed; a check expected one word or truth value and got another, or names a broken rule, state or order; or a
     comparison of content, not of numbers, failed.
 
@@ -267,7 +267,7 @@ def state_rule(facts: TrialFacts) -> Reason | None:
     return _classify(facts, FailureClass.STATE, "The answer does not follow the procedure")
 
 
-def _classify(facts: TrialFacts, failure: FailureClass, says: str) -> Reason | None:
+def _classify(facts: TrialFacts, failure: FailureClass, says: str) -> TrialFinding | None:
     """Return the class from the classifier of failures as a reason."""
     if not facts.failed:
         return None
@@ -276,17 +276,13 @@ def _classify(facts: TrialFacts, failure: FailureClass, says: str) -> Reason | N
     if sign is None:
         return None
     main = "; the main class of this failure" if found.primary is failure else ""
-    return Reason(f"{says}: {sign.why}{main}.", "", FindingPlace(sign.step, sign.quote))
+    return TrialFinding(f"{says}: {sign.why}{main}.", "", (sign.step, sign.quote))
 
 
 def _find_matches(facts: TrialFacts, *patterns: re.Pattern[str]) -> Iterator[re.Match[str]]:
     for text in facts.verifier_texts:
         for pattern in patterns:
             yield from find_answers(pattern, text)
-
-
-def _place(match: re.Match[str]) -> FindingPlace:
-    return FindingPlace(None, quote_around(match))
 
 
 def _describe_relation(expected: float, got: float) -> str:

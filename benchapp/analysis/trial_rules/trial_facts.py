@@ -6,12 +6,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from benchapp.analysis.failures.classification import CheckMessage, Missing, VerifierRefusal
 from benchapp.analysis.failures.failure_patterns import cut_quote, keep_answers, quote_around
 from benchapp.analysis.trial_rules.agent_acts import read_acts
-from benchapp.analysis.trial_rules.rule_finding import FindingPlace
+from benchapp.analysis.trial_rules.rule_finding import Place
 from benchapp.models import Attempt, Trial
 from benchapp.record.trajectory_store import iterate_steps
 from runner.base.types import CheckStatus, Observation, Source, Step, UseKind
@@ -49,23 +49,22 @@ class Course:
     changed: int = 0  # rank of the last call that wrote something or ran a program of its own
     looked: int = 0  # rank of the last call that read a file or listed a folder
     tested: int = 0  # rank of the last call that ran tests or a check
-    change_place: FindingPlace | None = None
-    closing: FindingPlace | None = None  # the agent's last words
+    change_place: Place | None = None
+    closing: Place | None = None  # the agent's last words
     declared_done: bool = False  # its last call was the harness' own "task complete"
-    skill_missing: FindingPlace | None = None
-    context_full: FindingPlace | None = None
+    skill_missing: Place | None = None
+    context_full: Place | None = None
     errors: Counter[str] = field(default_factory=Counter)
     error_places: dict[str, tuple[int, int, str]] = field(default_factory=dict)  # first step, last step, words
     missing: Counter[str] = field(default_factory=Counter)  # module or program -> times
-    missing_places: dict[str, FindingPlace] = field(default_factory=dict)  # the last time
+    missing_places: dict[str, Place] = field(default_factory=dict)  # the last time
 
     @property
     def most_missing(self) -> tuple[Missing, ...]:
         """Return the five names that were missing most often, each with the place where it was last missing."""
         places = self.missing_places
         return tuple(
-            Missing(name, times, places[name].step or 0, places[name].quote)
-            for name, times in self.missing.most_common(5)
+            Missing(name, times, places[name][0] or 0, places[name][1]) for name, times in self.missing.most_common(5)
         )
 
     def take(self, step: Step) -> None:
@@ -74,7 +73,7 @@ class Course:
             return
         if step.source is Source.AGENT:
             if step.message.strip():
-                self.closing = FindingPlace(step.number, step.message)
+                self.closing = (step.number, step.message)
             self._take_acts(step)
         for observation in step.observations:
             self._take_result(step, observation)
@@ -85,7 +84,7 @@ class Course:
             rank, acts = self.calls_total, read_acts(call)
             self.declared_done = acts.declares_done
             if acts.changes:
-                self.changed, self.change_place = rank, FindingPlace(step.number, acts.changes)
+                self.changed, self.change_place = rank, (step.number, acts.changes)
             if acts.looks_after_change or (acts.looks and not acts.changes):
                 self.looked = rank
             if acts.tests:
@@ -94,16 +93,18 @@ class Course:
     def _take_result(self, step: Step, observation: Observation) -> None:
         text = cut_edges(observation.content)
         if match := _CONTEXT_FULL.search(text):
-            self.context_full = FindingPlace(step.number, quote_around(match))
+            self.context_full = (step.number, quote_around(match))
         if match := _SKILL_MISSING.search(text):
-            self.skill_missing = self.skill_missing or FindingPlace(step.number, quote_around(match))
+            self.skill_missing = self.skill_missing or (step.number, quote_around(match))
         # Only results that failed: a page of documentation also says ModuleNotFoundError.
-        if not (observation.is_error or "Traceback (most recent call last)" in text or looks_failed(text)):
+        # A shell's message about a missing program is short, and may not be called an error.
+        is_short_miss = len(text) < 4_000 and _MISSING_PROGRAM.search(text) is not None
+        if not (observation.is_error or "Traceback (most recent call last)" in text or is_short_miss):
             return
         for match in _MISSING_PROGRAM.finditer(text):
             name = match["module"] or match["program"]
             self.missing[name] += 1
-            self.missing_places[name] = FindingPlace(step.number, quote_around(match))
+            self.missing_places[name] = (step.number, quote_around(match))
         if line := find_last_error(text):
             self._count_error(step.number, line)
 
@@ -127,11 +128,6 @@ def cut_edges(text: str) -> str:
     return text if len(text) <= 2 * EDGE_CHARS else f"{text[:EDGE_CHARS]}\n{text[-EDGE_CHARS:]}"
 
 
-def looks_failed(text: str) -> bool:
-    """Does it look failed? A shell's message about a missing program is short, and may not be called an error."""
-    return len(text) < 4_000 and _MISSING_PROGRAM.search(text) is not None
-
-
 def find_last_error(text: str) -> str:
     """Return the last line that is an error, without the text around it; empty if there is none."""
     found = ""
@@ -147,23 +143,13 @@ OUTPUT_CHARS = 20_000  # of the verifier's output, from its end
 
 
 @dataclass(frozen=True, slots=True)
-class CheckFact:
-    """A check that did not pass."""
-
-    group: str
-    name: str
-    status: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class TrialFacts:
     """success None: no verdict. course None: no trajectory was recorded. mounted None: unknown."""
 
     success: bool | None
     exception_type: str = ""
     exception_message: str = ""
-    checks: tuple[CheckFact, ...] = ()
+    checks: tuple[CheckMessage, ...] = ()  # those that did not pass
     checks_total: int | None = None
     output: str = ""
     mounted: frozenset[str] | None = None
@@ -188,7 +174,7 @@ class TrialFacts:
         course = self.course
         return VerifierRefusal(
             source=self.source,
-            checks=tuple(CheckMessage(check.name, keep_answers(check.message)) for check in self.checks),
+            checks=tuple(replace(check, message=keep_answers(check.message)) for check in self.checks),
             output=output,
             exception=f"{self.exception_type}: {self.exception_message}" if self.exception_type else "",
             missing=course.most_missing if course else (),
@@ -210,14 +196,12 @@ def read_trial_facts(trial: Trial) -> TrialFacts:
     verdict = attempt.verdicts.filter(is_primary=True).select_related("output").first()
     checks = verdict.checks.exclude(status=CheckStatus.PASSED).exclude(status=CheckStatus.SKIPPED) if verdict else ()
     mounted, read = _read_skills(attempt, knows_mounted=trial.skills_mounted is not None)
-    main = attempt.trajectories.filter(is_superseded=False, kind="main").first()
+    main, family = attempt.trajectories.filter(is_superseded=False, kind="main").first(), trial.task.family
     return TrialFacts(
         success=trial.success,
         exception_type=attempt.exception_type,
         exception_message=attempt.exception_message[-MESSAGE_CHARS:],
-        checks=tuple(
-            CheckFact(check.group, check.name, check.status, cut_both_ends(check.message)) for check in checks[:CHECKS]
-        ),
+        checks=tuple(CheckMessage(check.name, cut_both_ends(check.message), check.status) for check in checks[:CHECKS]),
         checks_total=trial.checks_total,
         output=verdict.output.content()[-OUTPUT_CHARS:].decode("utf-8", "replace")
         if verdict and verdict.output
@@ -225,13 +209,8 @@ def read_trial_facts(trial: Trial) -> TrialFacts:
         mounted=mounted,
         read=read,
         course=read_course(iterate_steps(main)) if main else None,
-        source=_find_source(trial),
+        source=family.environment.kind if family and family.environment else "",
     )
-
-
-def _find_source(trial: Trial) -> str:
-    family = trial.task.family
-    return family.environment.kind if family and family.environment else ""
 
 
 def _read_skills(
