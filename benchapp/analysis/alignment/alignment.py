@@ -18,7 +18,7 @@ from hashlib import blake2b
 from itertools import groupby
 from zlib import crc32
 
-from runner.base.types import Source, Step, ToolCall
+from runner.base.types import Source, Step
 from runner.trajectories.fields import tool_call_text
 
 BITS = 1024
@@ -53,7 +53,10 @@ def build_sign(step: Step, pieces: Mapping[str, Sequence[str]] | None = None) ->
     calls = [tool_call_text(call) for call in step.tool_calls]
     results = [observation.content for observation in step.observations]
     acts = calls or [step.message]
-    about = [" ".join(_list_values(call)) for call in step.tool_calls[:MAX_TEXTS]]
+    # The names of arguments are the tool's and make no two calls more alike.
+    about = [
+        " ".join(str(value) for _, value in sorted(call.arguments.items())) for call in step.tool_calls[:MAX_TEXTS]
+    ]
     return StepSign(
         source=step.source.value,
         tools=tuple(call.name for call in step.tool_calls),
@@ -62,11 +65,6 @@ def build_sign(step: Step, pieces: Mapping[str, Sequence[str]] | None = None) ->
         action_words=_hash_words(about or acts),
         result_words=_hash_words(results),
     )
-
-
-def _list_values(call: ToolCall) -> list[str]:
-    """List the values of a call. The names of arguments are the tool's and make no two calls more alike."""
-    return [value if isinstance(value, str) else str(value) for _, value in sorted(call.arguments.items())]
 
 
 def _compute_digest(texts: Iterable[str]) -> str:
@@ -168,7 +166,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """The first row where each part differs; None if it never does."""
+    """The first row where each `DifferingPart` differs, in their order; None if it never does."""
 
     given: int | None
     action: int | None
@@ -195,21 +193,15 @@ class Alignment:
         return sum(row.kind is kind for row in self.rows)
 
     def parting(self) -> Parting:
-        firsts = {
-            part: next((at for at, row in enumerate(self.rows) if part in row.differs), None) for part in DifferingPart
-        }
-        return Parting(
-            firsts[DifferingPart.GIVEN],
-            firsts[DifferingPart.ACTION],
-            firsts[DifferingPart.RESULT],
-            firsts[DifferingPart.WORDS],
-        )
+        def find_first(part: DifferingPart) -> int | None:
+            return next((at for at, row in enumerate(self.rows) if part in row.differs), None)
+
+        return Parting(*map(find_first, DifferingPart))
 
     def stretches(self) -> list[Stretch]:
         found, at = [], 0
-        for kind, rows in groupby(
-            row.kind if row.kind in (RowKind.SAME, RowKind.CHANGED) else None for row in self.rows
-        ):
+        kinds = (None if row.left is None or row.right is None else row.kind for row in self.rows)
+        for kind, rows in groupby(kinds):
             length = sum(1 for _ in rows)
             found.append(Stretch(kind, at, at + length - 1))
             at += length

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from django.db.models import Count, Q
 
-from benchapp.analysis.lineage.library_states import LibraryHistory, LibraryStep
+from benchapp.analysis.lineage.library_states import LibraryHistory
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial
 from benchapp.models import Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped, encode
@@ -136,6 +136,11 @@ def list_trials_with_lines(
     return found
 
 
+def list_trials_of_state(lineage: Lineage, state: int) -> list[tuple[WorkedTrial, bool | None]]:
+    """Return the trials whose library held a line that was written in this state."""
+    return list_trials_with_lines(lineage, lambda at: lineage.holding[at].get(state, frozenset()), born=state)
+
+
 def count_endings(trials: Iterable[tuple[WorkedTrial, bool | None]], baseline: Baseline) -> Ended:
     sides: dict[bool | None, list[WorkedTrial]] = {True: [], False: [], None: []}
     for trial, read in trials:
@@ -199,7 +204,7 @@ class LedgerRow(Shaped):
 
 def count_ledger_row(lineage: Lineage, state: int, family: int | None, baseline: Baseline) -> LedgerRow:
     """Count the row of the decision or seeding that made this state. `family`: the one that it was made for."""
-    trials = list_trials_with_lines(lineage, lambda at: lineage.holding[at].get(state, frozenset()), born=state)
+    trials = list_trials_of_state(lineage, state)
     found = count_later_trials(trials, baseline)
     written = [line for line in lineage.blame.lines if line.born == state]
     return LedgerRow(
@@ -231,13 +236,17 @@ def rank_telling_changes(history: LibraryHistory, lineage: Lineage, baseline: Ba
     lines are not traced."""
     if lineage.too_big:
         return []
-    made = {history.states.index(step.after): step.entry.decision for step in history.steps if _answers_failure(step)}
-    return rank_changes(lineage, ((state, each.family_id) for state, each in made.items() if each), baseline)
-
-
-def _answers_failure(step: LibraryStep) -> bool:
-    trial = step.entry.decision.after_trial if step.entry.decision else None
-    return step.before is not step.after and trial is not None and trial.success is False
+    made = {}
+    for step in history.steps:
+        decision = step.entry.decision
+        if (
+            decision
+            and step.before is not step.after
+            and decision.after_trial
+            and decision.after_trial.success is False
+        ):
+            made[history.states.index(step.after)] = decision.family_id
+    return rank_changes(lineage, made.items(), baseline)
 
 
 def rank_changes(
@@ -245,11 +254,9 @@ def rank_changes(
 ) -> list[TellingChange]:
     """Rank `changes`, given as (state, family). Ties: more readers, then the earlier one. Changes without a scored
     reader in a later trial of their family are left out."""
-    found = [TellingChange(state, _end_in_family(lineage, state, family, baseline)) for state, family in changes]
+    found = []
+    for state, family in changes:
+        own = [pair for pair in list_trials_of_state(lineage, state) if pair[0].family == family]
+        found.append(TellingChange(state, count_endings(own, baseline)))
     read = [change for change in found if change.ended.read.scored]
     return sorted(read, key=lambda change: (-change.gain, -change.ended.read.scored, change.state))
-
-
-def _end_in_family(lineage: Lineage, state: int, family: int | None, baseline: Baseline) -> Ended:
-    trials = list_trials_with_lines(lineage, lambda at: lineage.holding[at].get(state, frozenset()), born=state)
-    return count_endings((pair for pair in trials if pair[0].family == family), baseline)
