@@ -29,11 +29,10 @@ def diagnose_episode(episode: Episode, *, again: bool = False) -> int:
     """Bring the diagnoses of all states of its library up to date. Return how many were made."""
     states = read_named_libraries(episode)
     evidence = DiagnosisEvidence(episode, states)
-    known = {each.snapshot_id: each for each in LibraryDiagnosis.objects.filter(episode=episode)}
+    known = LibraryDiagnosis.objects.filter(episode=episode, rules_version=RULES_VERSION)
     digests = {state.snapshot.pk: evidence.digest(state) for state in states}
-    due = [
-        state for state in states if again or not _is_current(known.get(state.snapshot.pk), digests[state.snapshot.pk])
-    ]
+    current = {each.snapshot_id for each in known if each.sources_digest == digests.get(each.snapshot_id)}
+    due = [state for state in states if again or state.snapshot.pk not in current]
     if not due:
         return 0
     libraries = _read_files(state.snapshot for state in states)
@@ -46,15 +45,10 @@ def diagnose_episode(episode: Episode, *, again: bool = False) -> int:
     return len(due)
 
 
-def _is_current(known: LibraryDiagnosis | None, digest: str) -> bool:
-    return known is not None and (known.rules_version, known.sources_digest) == (RULES_VERSION, digest)
-
-
 def _read_files(snapshots: Iterable[Snapshot]) -> dict[int, Files]:
     """Return the files of all states; a shared content is read once."""
-    rows = list(
-        SnapshotFile.objects.filter(snapshot__in=list(snapshots)).values_list("snapshot", "path", "blob", "mode")
-    )
+    files = SnapshotFile.objects.filter(snapshot__in=list(snapshots))
+    rows = list(files.values_list("snapshot", "path", "blob", "mode"))
     contents = Blob.objects.read_many(list({blob for _, _, blob, _ in rows}))
     found: dict[int, dict[str, File]] = {}
     for snapshot, path, blob, mode in rows:
@@ -63,10 +57,8 @@ def _read_files(snapshots: Iterable[Snapshot]) -> dict[int, Files]:
 
 
 def _store(episode: Episode, state: NamedLibrary, diagnosis: Diagnosis, sources: Sources, digest: str) -> None:
-    trials = Trial.objects.in_bulk(
-        list({each.hit.trial for each in diagnosis.found if each.hit.trial}), field_name="public_id"
-    )
-    by_id = {str(public_id): trial for public_id, trial in trials.items()}
+    named = {each.hit.trial for each in diagnosis.found if each.hit.trial}
+    by_id = {str(trial.public_id): trial for trial in Trial.objects.filter(public_id__in=named)} if named else {}
     with transaction.atomic():
         LibraryDiagnosis.objects.filter(episode=episode, snapshot=state.snapshot).delete()
         row = LibraryDiagnosis.objects.create(
@@ -77,7 +69,7 @@ def _store(episode: Episode, state: NamedLibrary, diagnosis: Diagnosis, sources:
             alarms=diagnosis.count("alarm"),
             warnings=diagnosis.count("warning"),
             notes=diagnosis.count("note"),
-            skills=[facts.as_json() for facts in diagnosis.skills],
+            skills=list(diagnosis.skills),
             left_out=diagnosis.left_out,
             cut=list(diagnosis.cut),
             tasks_seen=sources.tasks_seen,
@@ -122,19 +114,14 @@ def select_unread(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
     return episodes.filter(library__files_total__gt=0).exclude(diagnoses__snapshot=F("library"))
 
 
-def read_library(episode_id: str) -> int:
-    """Read a library. Safe to run twice, and during the episode's own work: it writes only findings."""
-    episode = Episode.objects.select_related("run", "library", "family").filter(public_id=episode_id).first()
-    return diagnose_episode(episode) if episode else 0
-
-
 def read_libraries(episode_ids: list[str]) -> None:
     """Run the job: at least one library, then more while there is time. The rest goes to the end of the queue, so that
     trials take turns with a large import. A library that cannot be read is logged and does not stop the others."""
-    deadline = time.monotonic() + SLICE_SECONDS
+    deadline, episodes = time.monotonic() + SLICE_SECONDS, Episode.objects.select_related("run", "library", "family")
     for done, episode_id in enumerate(episode_ids, start=1):
         try:
-            read_library(episode_id)
+            if episode := episodes.filter(public_id=episode_id).first():
+                diagnose_episode(episode)
         except (DatabaseError, MemoryError, OSError):
             raise  # the machine's failure
         except Exception:

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from itertools import combinations, islice
 
-from benchapp.analysis.diagnoses.library_shelf import Group, LibraryHit, LibraryRule, Shelf, ShelfText, Sources
+from benchapp.analysis.diagnoses.library_shelf import LibraryHit, LibraryRule, Shelf, ShelfText, Sources
 from runner.authoring.contract.contract_rules import RULES
 from runner.authoring.contract.lint import lint
 from runner.authoring.contract.skill_file import SKILL_FILE
@@ -23,7 +23,7 @@ from runner.authoring.proposal import BrokenRule, Proposal, confinement_problem
 from runner.base.types import AuthorMode, Family, Patch
 
 # rule of the contract -> the group that shows it. Rules about one patch (operations, scope) do not apply here.
-_GROUPS: dict[str, Group] = {
+_GROUPS = {
     "path-layout": "contract",
     "slug-format": "contract",
     "skill-file": "contract",
@@ -69,7 +69,9 @@ def _find_rule(rule: str) -> Callable[[Shelf, Sources], Iterator[LibraryHit]]:
     def find(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
         for broken in _list_broken(shelf):
             if broken.rule == rule:
-                yield _locate(shelf, broken)
+                text = shelf.texts.get(broken.path)
+                start, end = _find_place(text, broken) if text else (0, 0)
+                yield LibraryHit(broken.path, start, end, broken.message[:1].upper() + broken.message[1:])
 
     return find
 
@@ -89,12 +91,6 @@ def _is_of_omitted(shelf: Shelf, broken: BrokenRule) -> bool:
     return broken.rule == "citation-dangling" and any(
         path.startswith(f"{skill}/") and path.partition("/")[2] in broken.message for path in shelf.omitted
     )
-
-
-def _locate(shelf: Shelf, broken: BrokenRule) -> LibraryHit:
-    text = shelf.texts.get(broken.path)
-    start, end = _find_place(text, broken) if text else (0, 0)
-    return LibraryHit(broken.path, start, end, broken.message[:1].upper() + broken.message[1:])
 
 
 def _find_place(text: ShelfText, broken: BrokenRule) -> tuple[int, int]:
@@ -138,9 +134,8 @@ def find_dead_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
         others = (text.text for text in shelf.of(skill) if text.path != path)
         if name == "__init__.py" or any(word in text for text in others for word in wanted):
             continue
-        yield LibraryHit(
-            path, 0, 0, "No other file of the skill names it, so an agent finds it only by listing the folder"
-        )
+        says = "No other file of the skill names it, so an agent finds it only by listing the folder"
+        yield LibraryHit(path, 0, 0, says)
 
 
 def find_empty_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
@@ -165,12 +160,8 @@ def find_near_duplicates(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]
     for (first, second), both in sorted(shared.items()):
         either = len(sets[first]) + len(sets[second]) - both
         if both / either >= ALIKE:
-            yield LibraryHit(
-                shelf.head(second).path,
-                0,
-                0,
-                f"Shares {both:,} of {either:,} runs of {SHINGLE} words with {first} (Jaccard {both / either:.2f})",
-            )
+            says = f"Shares {both:,} of {either:,} runs of {SHINGLE} words with {first} (Jaccard {both / either:.2f})"
+            yield LibraryHit(shelf.head(second).path, 0, 0, says)
 
 
 FILES = (
@@ -241,7 +232,7 @@ def find_unpinned(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
 
 
 def find_unclosed_fence(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
-    for text in _list_prose(shelf):
+    for text in (text for text in shelf.texts.values() if text.path.endswith(".md")):
         opened: re.Match[str] | None = None
         for match in _FENCE.finditer(text.text):
             mark = match.group(1)
@@ -269,16 +260,9 @@ def find_broken_python(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
 
 
 def find_long_skills(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
-    for skill in shelf.skills:
-        words = len(shelf.head(skill).text.split())
-        if words > LONG_WORDS:
-            yield LibraryHit(
-                shelf.head(skill).path, 0, 0, f"{words:,} words in one SKILL.md; details belong into references/"
-            )
-
-
-def _list_prose(shelf: Shelf) -> Iterator[ShelfText]:
-    return (text for text in shelf.texts.values() if text.path.endswith(".md"))
+    for head in map(shelf.head, shelf.skills):
+        if (words := len(head.text.split())) > LONG_WORDS:
+            yield LibraryHit(head.path, 0, 0, f"{words:,} words in one SKILL.md; details belong into references/")
 
 
 WRITING = (

@@ -134,20 +134,7 @@ class Sources:
 
 
 Severity = Literal["alarm", "warning", "note"]
-Group = Literal[
-    "leak",
-    "contract",
-    "description",
-    "environment",
-    "grounding",
-    "procedure",
-    "constraints",
-    "safety",
-    "files",
-    "duplicates",
-]
-
-GROUPS: dict[Group, str] = {
+GROUPS = {
     "leak": "Leaks",
     "contract": "Contract",
     "description": "Description",
@@ -182,7 +169,7 @@ class LibraryRule:
     """`says` is one sentence for documents and pages; `is_heuristic` separates a guess from a fact."""
 
     id: str
-    group: Group
+    group: str  # one of GROUPS
     severity: Severity
     says: str
     find: Callable[[Shelf, Sources], Iterator[LibraryHit]] = field(repr=False)

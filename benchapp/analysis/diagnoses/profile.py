@@ -18,7 +18,7 @@ from django.db.models import Count, F
 from benchapp.analysis.diagnoses.library_shelf import Shelf
 from benchapp.models import Episode, LibraryDiagnosis, Run
 from benchapp.record.json_shape import JsonShape, Shaped
-from runner.authoring.pattern import PATTERNS, Pattern, pattern_of
+from runner.authoring.pattern import PATTERNS, pattern_of
 
 _CUES: Mapping[str, Mapping[str, str]] = {
     "contract": {
@@ -56,12 +56,11 @@ _CUES: Mapping[str, Mapping[str, str]] = {
 _COMPILED = {
     group: {cue: re.compile(pattern, re.I | re.M) for cue, pattern in cues.items()} for group, cues in _CUES.items()
 }
-SAFETY = ("concise", "no risky command", "no leak found")
 PROFILE_GROUPS = (*_CUES, "safety")
 
 
 class StoredSkill(TypedDict):
-    """`SkillFacts` as a diagnosis stores them."""
+    """What a diagnosis stores of a skill. cues: group -> {cue: is it present}."""
 
     skill: str
     pattern: str
@@ -70,21 +69,11 @@ class StoredSkill(TypedDict):
     cues: dict[str, dict[str, bool]]
 
 
-@dataclass(frozen=True, slots=True)
-class SkillFacts(Shaped):
-    """cues: group -> {cue: is it present}."""
-
-    skill: str
-    pattern: Pattern
-    files: int
-    words: int
-    cues: Mapping[str, Mapping[str, bool]]
-
-
-def count_skill_cues(shelf: Shelf, skill: str, broken: Mapping[str, frozenset[str]]) -> SkillFacts:
-    """Count cues. `broken`: rule -> skills that break it."""
+def count_skill_cues(shelf: Shelf, skill: str, broken: Mapping[str, set[str]]) -> StoredSkill:
+    """Count cues. `broken`: rule -> skills that break it. Files that an import left out count for the pattern;
+    unparsable frontmatter counts as text."""
     head = shelf.head(skill).text
-    cues: dict[str, Mapping[str, bool]] = {
+    cues = {
         group: {cue: pattern.search(head) is not None for cue, pattern in patterns.items()}
         for group, patterns in _COMPILED.items()
     }
@@ -94,15 +83,11 @@ def count_skill_cues(shelf: Shelf, skill: str, broken: Mapping[str, frozenset[st
         "no risky command": skill not in broken.get("risky-command", ()),
         "no leak found": not any(skill in broken.get(rule, ()) for rule in leaks),
     }
-    files = [path for path in shelf.files if path.startswith(f"{skill}/")]
-    return SkillFacts(skill, _find_pattern(shelf, skill), len(files), len(head.split()), cues)
-
-
-def _find_pattern(shelf: Shelf, skill: str) -> Pattern:
-    """Find the pattern. Files that an import left out count; unparsable frontmatter counts as text."""
+    files = sum(path.startswith(f"{skill}/") for path in shelf.files)
     paths = [path.partition("/")[2] for path in (*shelf.files, *shelf.omitted) if path.startswith(f"{skill}/")]
     parsed = shelf.parsed.get(skill)
-    return pattern_of(paths, parsed.body if parsed else shelf.head(skill).text)
+    pattern = pattern_of(paths, parsed.body if parsed else head)
+    return {"skill": skill, "pattern": pattern, "files": files, "words": len(head.split()), "cues": cues}
 
 
 # Cues that are a diagnostic of their own. All other cues of a group form one together.
@@ -169,12 +154,11 @@ def average_profile(read: Sequence[SkillsRead]) -> LibraryProfile:
 
 def score_axes(cues: Mapping[str, Mapping[str, bool]]) -> tuple[float, ...]:
     """Score one skill on the six axes; a group unknown to an earlier version of the rules counts as without cues."""
-    return tuple(_score_axis(group, cues.get(group, {})) for group in PROFILE_GROUPS)
-
-
-def _score_axis(group: str, cues: Mapping[str, bool]) -> float:
-    apart = APART.get(group, ())
-    together = [float(there) for cue, there in cues.items() if cue not in apart]
-    diagnostics = [fmean(together)] if together else []
-    diagnostics += [float(cues[cue]) for cue in apart if cue in cues]
-    return fmean(diagnostics) if diagnostics else 0.0
+    axes = []
+    for group in PROFILE_GROUPS:
+        apart, own = APART.get(group, ()), cues.get(group, {})
+        together = [float(there) for cue, there in own.items() if cue not in apart]
+        diagnostics = [fmean(together)] if together else []
+        diagnostics += [float(own[cue]) for cue in apart if cue in own]
+        axes.append(fmean(diagnostics) if diagnostics else 0.0)
+    return tuple(axes)

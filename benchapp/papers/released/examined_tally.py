@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 from benchapp.analysis.diagnoses.diagnosis import Diagnosis, diagnose
 from benchapp.analysis.diagnoses.library_rules import CONTRACT
@@ -109,7 +110,7 @@ class Tally:
 
     @cached_property
     def patterns(self) -> dict[str, int]:
-        found = Counter(facts.pattern for each in self.examined for facts in each.diagnosis.skills)
+        found = Counter(facts["pattern"] for each in self.examined for facts in each.diagnosis.skills)
         return {pattern: found[pattern] for pattern in PATTERNS}
 
     @cached_property
@@ -130,23 +131,25 @@ class Tally:
         """Count the skills that have these findings."""
         return len({(name, each.hit.path.partition("/")[0]) for name, each in found})
 
-    def count_code_elsewhere(self) -> int:
-        """Count skills of pattern B with their code outside scripts/."""
-        return sum(
-            not any(path.startswith("scripts/") for path in _list_code(each.library, facts.skill))
+    @cached_property
+    def scripted(self) -> list[tuple[ReleasedLibrary, str]]:
+        """Return (library, skill) of each skill of pattern B."""
+        return [
+            (each.library, facts["skill"])
             for each in self.examined
             for facts in each.diagnosis.skills
-            if facts.pattern == "B"
-        )
+            if facts["pattern"] == "B"
+        ]
+
+    def count_code_elsewhere(self) -> int:
+        """Count skills of pattern B with their code outside scripts/."""
+        code = (_list_code(library, skill) for library, skill in self.scripted)
+        return sum(not any(path.startswith("scripts/") for path in paths) for paths in code)
 
     def count_copied_with_code(self) -> int:
         """Count skills of pattern B that are copies of a human skill."""
         copied = {meter.path for meter in self.meters if meter.is_copied}
-        return sum(
-            facts.pattern == "B" and f"{each.library.name}/{facts.skill}" in copied
-            for each in self.examined
-            for facts in each.diagnosis.skills
-        )
+        return sum(f"{library.name}/{skill}" in copied for library, skill in self.scripted)
 
 
 def _list_code(library: ReleasedLibrary, skill: str) -> list[str]:
@@ -157,8 +160,7 @@ def _list_code(library: ReleasedLibrary, skill: str) -> list[str]:
     return [path for path in paths if has_code(path)]
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
+class Beside(NamedTuple):
     """`printed` as in the paper, `here` and `difference` with one digit more; `why` empty where they agree."""
 
     method: str
