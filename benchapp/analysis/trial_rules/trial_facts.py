@@ -49,7 +49,7 @@ class Course:
     changed: int = 0  # rank of the last call that wrote something or ran a program of its own
     looked: int = 0  # rank of the last call that read a file or listed a folder
     tested: int = 0  # rank of the last call that ran tests or a check
-    change_place: Place | None = None
+    change_place: Place = (None, "")
     closing: Place | None = None  # the agent's last words
     declared_done: bool = False  # its last call was the harness' own "task complete"
     skill_missing: Place | None = None
