@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from django.db import transaction
 from django.utils import timezone
@@ -116,13 +116,10 @@ class _Pass:
                 self.asker.answer(ask, {"Library": self.texts.library(snapshot), "Key point": ask.point})
         for metric in (Metric.EXECUTABILITY, Metric.SAFETY):
             if metric in self.metrics:
-                self._skills(metric, work, snapshot)
-
-    def _skills(self, metric: Metric, work: Work, snapshot: Snapshot) -> None:
-        for skill in self.texts.skills(snapshot):
-            ask = JudgeAsk(metric, work.task, snapshot=snapshot, skill=skill)
-            material = {"Task": self.texts.instruction(work.task), "Skill": self.texts.skill(snapshot, skill)}
-            self.asker.answer(ask, material)
+                for skill in self.texts.skills(snapshot):
+                    ask = JudgeAsk(metric, work.task, snapshot=snapshot, skill=skill)
+                    material = {"Task": self.texts.instruction(work.task), "Skill": self.texts.skill(snapshot, skill)}
+                    self.asker.answer(ask, material)
 
     # --- level 2 ------------------------------------------------------------------------------------------------
 
@@ -135,18 +132,15 @@ class _Pass:
                 self.asker.note(JudgeAsk(metric, work.task, attempt=attempt), JudgedUnit.Status.NO_TRAJECTORY)
             return
         for metric in asked:
+            whole = JudgeAsk(metric, work.task, attempt=attempt)
             if metric is Metric.RECALL:
-                self._recall(work, attempt)
+                for ask in self._about_points(whole, work, attempt=attempt):
+                    self.asker.answer(ask, {"Trajectory": self.texts.trajectory(attempt), "Key point": ask.point})
             else:
-                self._whole(metric, work, attempt)
+                self._whole(whole, work, attempt)
 
-    def _recall(self, work: Work, attempt: Attempt) -> None:
-        whole = JudgeAsk(Metric.RECALL, work.task, attempt=attempt)
-        for ask in self._about_points(whole, work, attempt=attempt):
-            self.asker.answer(ask, {"Trajectory": self.texts.trajectory(attempt), "Key point": ask.point})
-
-    def _whole(self, metric: Metric, work: Work, attempt: Attempt) -> None:
-        ask = JudgeAsk(metric, work.task, attempt=attempt)
+    def _whole(self, ask: JudgeAsk, work: Work, attempt: Attempt) -> None:
+        """Compare the whole trajectory with the steps of a run that solved the task."""
         steps = self._reference(work, Metric.ORACLE_STEPS)
         if isinstance(steps, JudgedUnit.Status):
             self.asker.note(ask, steps)
@@ -167,7 +161,8 @@ class _Pass:
             self.asker.note(whole, points)
             return
         self.judging.units.filter(key=whole.key).delete()  # noted when there was no reference yet
-        yield from about_points(whole.metric, _safe(points, self.texts), work.task, **unit)
+        safe = [replace(point, text=self.texts.redactor.text(point.text)) for point in points]
+        yield from about_points(whole.metric, safe, work.task, **unit)
 
     def _reference(self, work: Work, metric: Metric) -> tuple[Point, ...] | JudgedUnit.Status:
         """Return the points, or why there are none: the suite says so, no trial solved it, or the judge failed."""
@@ -195,10 +190,6 @@ class _Pass:
         attempt = oracle_of(work.task)
         material = material_of(metric, work.task, attempt, self.texts) if attempt else None
         return self.asker.answer(ask, material) if material else None
-
-
-def _safe(points: Sequence[Point], texts: Texts) -> list[Point]:
-    return [Point(texts.redactor.text(point.text), point.reason, point.reference) for point in points]
 
 
 def judge_usage(asker: Asker, task: Task, attempt: Attempt) -> None:

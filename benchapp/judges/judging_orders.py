@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.utils import timezone
 
-from benchapp.judges.judge_passes import PassOutcome, judge_run
+from benchapp.judges.judge_passes import judge_run
 from benchapp.models import Experiment, JudgingOrder, JudgingTry, Run, User
 from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -59,23 +59,17 @@ def find_prompts(name: str) -> PromptPack | None:
 
 def order_judging(runs: Iterable[Run], wish: JudgingWish, by: User | None = None) -> int:
     """Open an order for each of these runs, even if one has ended; existing answers stay. Return how many."""
-    told = {"metrics": list(wish.metrics), "max_calls": wish.max_calls, "max_usd": wish.max_usd}
+    told = {"metrics": list(wish.metrics), "max_calls": wish.max_calls, "max_usd": wish.max_usd, "asked_by": by}
     anew = {"status": JudgingOrder.Status.WAITING, "reason": "", "tasks_done": 0, "failures": 0}
+    free = {"worker": "", "lease_until": None}
+    ordered = 0
     with transaction.atomic():
-        ordered = 0
         for run in runs:
             order, _ = JudgingOrder.objects.update_or_create(
                 run=run,
                 model=wish.model,
                 prompts=wish.prompts,
-                defaults={
-                    **told,
-                    **anew,
-                    "asked_by": by,
-                    "asked_at": timezone.now(),
-                    "worker": "",
-                    "lease_until": None,
-                },
+                defaults={**told, **anew, **free, "asked_at": timezone.now()},
             )
             JudgingOrder.objects.filter(pk=order.pk).update(lease_epoch=F("lease_epoch") + 1)
             ordered += 1
@@ -93,26 +87,21 @@ def judge_slice(order_id: str) -> None:
 
 
 def _work(order: JudgingOrder) -> SliceEnd:
-    outcome = _judge(order)
+    pack, model = find_prompts(order.prompts), make_model(order.model)
+    outcome = judge_run(
+        order.run,
+        model,
+        read_metrics(order.metrics),
+        budget=_budget_of(order, model, version_of(pack)),
+        pack=pack,
+        skip=order.tasks_done,
+        after_task=lambda done, total: WORK.hold(order, tasks_done=done, tasks_total=total),
+    )
     told = {"judging": outcome.judging}
     if outcome.goes_on:
         return SliceEnd(JudgingOrder.Status.WAITING, told=told)
     status = JudgingOrder.Status.STOPPED if outcome.stopped else JudgingOrder.Status.DONE
     return SliceEnd(status, outcome.stopped, told)
-
-
-def _judge(order: JudgingOrder) -> PassOutcome:
-    pack, model = find_prompts(order.prompts), make_model(order.model)
-    budget = _budget_of(order, model, version_of(pack))
-    return judge_run(
-        order.run,
-        model,
-        read_metrics(order.metrics),
-        budget=budget,
-        pack=pack,
-        skip=order.tasks_done,
-        after_task=lambda done, total: WORK.hold(order, tasks_done=done, tasks_total=total),
-    )
 
 
 def _budget_of(order: JudgingOrder, model: Model, prompt_version: str) -> SliceBudget:
