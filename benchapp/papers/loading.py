@@ -68,8 +68,10 @@ def _parse_row(path: Path, cells: dict[str, str]) -> PrintedNumber:
         raise ValueError(f"expected a row of the paper the file is named after, found {cells['paper']!r}")
     if bool(cells["printed_delta"]) != bool(cells["reference"]):
         raise ValueError("expected a reference where there is a printed delta, and only there")
-    if cells["printed_delta"] and not _is_number(cells["printed_delta"]):
-        raise ValueError(f"expected a number as printed delta, found {cells['printed_delta']!r}")
+    try:
+        Fraction(cells["printed_delta"] or 0)
+    except ValueError:
+        raise ValueError(f"expected a number as printed delta, found {cells['printed_delta']!r}") from None
     return PrintedNumber(**{**cells, "value": _parse_value(cells)})  # type: ignore[arg-type]
 
 
@@ -85,14 +87,6 @@ def _parse_value(cells: dict[str, str]) -> float | None:
     if not isfinite(value):
         raise ValueError(f"expected a finite number, found {cells['value']!r}")
     return value
-
-
-def _is_number(text: str) -> bool:
-    try:
-        Fraction(text)
-    except ValueError:
-        return False
-    return True
 
 
 ROUNDING = "rounded before subtracting"
@@ -125,6 +119,5 @@ def read_errata(paper: str | None = None) -> tuple[Erratum, ...]:
     """Return all findings, or those of one paper. PublishedDataError for an unknown paper."""
     read_published_rows(paper)  # refuses an unknown paper
     stored = json.loads(FINDINGS.read_text(encoding="utf-8"))
-    names = [field.name for field in fields(Erratum)]
-    found = (Erratum(**{name: row[name] for name in names}) for row in stored)
+    found = (Erratum(*(row[field.name] for field in fields(Erratum))) for row in stored)
     return tuple(finding for finding in found if paper in (None, finding.paper))

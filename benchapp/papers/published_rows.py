@@ -161,8 +161,7 @@ def rounds_to(exact: Fraction, cell: PrintedNumber) -> bool:
 
 def find_count(cell: PrintedNumber, n: int) -> int | None:
     """Return the k where k of n is the printed percentage, None where there is no such k."""
-    k = round(cell.number * n / 100)
-    return k if rounds_to(Fraction(100 * k, n), cell) else None
+    return _count(cell.number, cell.printed, n)
 
 
 def counts_make(shares: Sequence[PrintedNumber], n: int) -> bool:
