@@ -194,39 +194,32 @@ def check_remaking(probe: Probe) -> Iterator[Flaw]:
 MAX_MESSAGE = 1_000  # characters; an entry and the step due, written out
 
 
-class ProtocolCheck:
-    """Caches a suite while episodes of its experiment are checked: they come in the order they were launched."""
+def check_protocol(episode: Episode, suites: dict[int, Suite | Exception]) -> Iterator[Flaw | Unchecked]:
+    """Check an episode. Imports and synthetic records pass: no plan of ours made them.
 
-    def __init__(self) -> None:
-        self._experiment: int | None = None
-        self._suite: Suite | SetupError | ValueError | None = None
-
-    def check_episode(self, episode: Episode) -> Iterator[Flaw | Unchecked]:
-        """Check an episode. Imports and synthetic records pass: no plan of ours made them."""
-        experiment = episode.run.experiment
-        if not episode.protocol or experiment.origin != Experiment.Origin.RUN or not experiment.spec:
-            return
-        ident = str(episode.public_id)
-        try:
-            plan = plan_of(episode, self._suite_of(episode))
-        except (SetupError, ValueError) as error:  # the suite, the spec or a version is no longer that of the launch
-            yield Unchecked("episode", ident, f"cannot be compared with its plan: {error}"[:MAX_MESSAGE])
-            return
-        for message in _find_problems(plan, episode):
-            yield Flaw("episode", ident, message[:MAX_MESSAGE])
-
-    def _suite_of(self, episode: Episode) -> Suite:
-        """Return the suite, read once per experiment, even if it cannot be read."""
-        if self._experiment != episode.run.experiment_id:
-            self._experiment = episode.run.experiment_id
+    `suites`: the suite of the experiment checked last, or why it cannot be read; episodes come in the order they were
+    launched.
+    """
+    experiment = episode.run.experiment
+    if not episode.protocol or experiment.origin != Experiment.Origin.RUN or not experiment.spec:
+        return
+    ident = str(episode.public_id)
+    try:
+        if experiment.pk not in suites:
+            suites.clear()
             try:
-                self._suite = suite_of(episode)
+                suites[experiment.pk] = suite_of(episode)
             except (SetupError, ValueError) as error:
-                self._suite = error
-        if isinstance(self._suite, Exception):
-            raise self._suite
-        assert self._suite is not None
-        return self._suite
+                suites[experiment.pk] = error
+        suite = suites[experiment.pk]
+        if isinstance(suite, Exception):
+            raise suite
+        plan = plan_of(episode, suite)
+    except (SetupError, ValueError) as error:  # the suite, the spec or a version is no longer that of the launch
+        yield Unchecked("episode", ident, f"cannot be compared with its plan: {error}"[:MAX_MESSAGE])
+        return
+    for message in _find_problems(plan, episode):
+        yield Flaw("episode", ident, message[:MAX_MESSAGE])
 
 
 def _find_problems(plan: EpisodePlan, episode: Episode) -> Iterator[str]:
