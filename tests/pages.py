@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from django.urls import reverse
 
-from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
+from benchapp.analysis.diagnoses.diagnosis_queue import diagnose_episode
 from benchapp.judges.judge_passes import judge_run
 from benchapp.models import (
     AgreementReport,

@@ -77,7 +77,7 @@ FOR_MODELS = (
     *(
         "benchapp/review/codebooks/starters",
         "benchapp/review/suggestions/judge_",
-        "benchapp/analysis/diagnoses/writing_cues.py",
+        "benchapp/analysis/diagnoses/library_rules.py",
     ),
 )
 # Migrations say what was. What a verifier of a declared evaluation says is recorded, and rules class failures by it.

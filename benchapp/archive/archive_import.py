@@ -19,8 +19,7 @@ from benchapp.archive.archive_tables import PUBLIC, TABLES
 from benchapp.archive.archive_values import Stored
 from benchapp.audit.check_finding import Flaw
 from benchapp.audit.content_check import check_trajectories, chunks
-from benchapp.audit.episode_check import check_episode
-from benchapp.audit.probe_check import check_remaking
+from benchapp.audit.episode_check import check_episode, check_remaking
 from benchapp.models import Blob, Chunk, Decision, Episode, Experiment, Probe, Run, Trajectory
 from benchapp.record.record_digest import record_digest
 from skillglass.envelope import Member, open_members

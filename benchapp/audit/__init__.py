@@ -8,13 +8,11 @@ from django.core.exceptions import ObjectDoesNotExist
 
 from benchapp.audit.check_finding import Flaw, Unchecked
 from benchapp.audit.content_check import check_compactions, check_contents
-from benchapp.audit.draft_check import check_drafts
-from benchapp.audit.episode_check import check_episode
-from benchapp.audit.probe_check import check_probes
-from benchapp.audit.protocol_check import ProtocolCheck
+from benchapp.audit.episode_check import check_episode, check_probes, check_protocol
 from benchapp.audit.review_check import check_codebooks, check_reviews
-from benchapp.audit.trial_check import check_trials
+from benchapp.audit.trial_check import check_drafts, check_trials
 from benchapp.models import Episode
+from runner.base.suite import Suite
 
 __all__ = ["Flaw", "Unchecked", "findings", "flaws"]
 
@@ -28,7 +26,7 @@ def findings() -> Iterator[Flaw | Unchecked]:
     yield from check_reviews()
     yield from check_probes()
     yield from check_drafts()
-    protocol = ProtocolCheck()
+    suites: dict[int, Suite | Exception] = {}
     for row in (
         Episode.objects.select_related("run__experiment", "run__forked_from", "environment")
         .order_by("id")
@@ -36,7 +34,7 @@ def findings() -> Iterator[Flaw | Unchecked]:
     ):
         try:
             yield from check_episode(row)
-            yield from protocol.check_episode(row)
+            yield from check_protocol(row, suites)
         except ObjectDoesNotExist as error:  # named above, row by row
             yield Flaw("episode", str(row.public_id), f"cannot be followed: {error}")
 

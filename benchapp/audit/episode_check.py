@@ -1,14 +1,27 @@
-"""Episodes: does the spine form one history, from the empty library to the seal?"""
+"""Episodes: does the spine form one history, from the empty library to the seal, and is each entry what the protocol required?
+
+Probes: is the mounted library the named round without exactly the named hunks?
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
 
-from benchapp.audit.check_finding import Flaw, flaw_each
-from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Seal
-from runner.base.digests import EMPTY_LIBRARY, digest_json
+from django.core.exceptions import ObjectDoesNotExist
+
+from benchapp.audit.check_finding import Flaw, Unchecked, flaw_each
+from benchapp.experiments.plans import plan_of, suite_of
+from benchapp.experiments.probe_runs import AskedProbe, read_choice, remove_hunks
+from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Probe, Seal
+from benchapp.record import recorded
+from runner import protocols
+from runner.base.digests import EMPTY_LIBRARY, digest_json, library_digest
+from runner.base.errors import RunnerError, SetupError
+from runner.base.suite import Suite
 from runner.base.types import DecisionStatus, Phase
+from runner.protocols.audit import audit
+from runner.protocols.plan import EpisodePlan
 
 
 def check_episode(episode: Episode) -> Iterator[Flaw]:
@@ -138,3 +151,84 @@ def _describe_entry(entry: Entry) -> list[object]:
     elif entry.seal is not None:
         told += [entry.seal.seal]
     return told
+
+
+def check_probes() -> Iterator[Flaw | Unchecked]:
+    related = ("run__experiment", "origin__run", "decision", "frozen", "library")
+    for probe in Probe.objects.select_related(*related).order_by("id").iterator(chunk_size=100):
+        yield from _check_probe(probe)
+
+
+def _check_probe(probe: Probe) -> Iterator[Flaw | Unchecked]:
+    ident, spec = str(probe.public_id), probe.run.experiment.spec.get("probe") or {}
+    ids = [hunk["id"] for hunk in probe.reverted]
+    if spec.get("library") != probe.library.digest:
+        yield Flaw("probe", ident, f"mounts {probe.library.digest}, but its experiment says {spec.get('library')}")
+    if probe.reverted_digest != (digest_json(ids) if ids else ""):
+        yield Flaw("probe", ident, "the digest of its hunks is not that of the hunks it names")
+    if not ids and probe.library_id != probe.frozen_id:
+        yield Flaw("probe", ident, "took nothing back, and yet mounts another library than the round it froze")
+    if probe.origin is None or (ids and probe.decision is None and not probe.skill):
+        yield Unchecked("probe", ident, "the run it comes from is not here: its library cannot be made again")
+        return
+    yield from check_remaking(probe)
+
+
+def check_remaking(probe: Probe) -> Iterator[Flaw]:
+    """Yield probes whose library the origin's record no longer produces as it did at the launch."""
+    assert probe.origin is not None
+    ids = [hunk["id"] for hunk in probe.reverted]
+    number = probe.decision.number if probe.decision else None
+    try:
+        chosen = read_choice(probe.origin, AskedProbe(probe.state, number, skill=probe.skill))
+        hunks = chosen.find_hunks(ids)
+        made = library_digest(remove_hunks(chosen, hunks))
+    except RunnerError as error:
+        yield Flaw("probe", str(probe.public_id), f"its library cannot be made again: {error}")
+        return
+    if len(hunks) != len(ids) or made != probe.library.digest:
+        told = f"{probe.state} without its {len(ids)} hunks is {made}, but {probe.library.digest} was mounted"
+        yield Flaw("probe", str(probe.public_id), told)
+
+
+MAX_MESSAGE = 1_000  # characters; an entry and the step due, written out
+
+
+def check_protocol(episode: Episode, suites: dict[int, Suite | Exception]) -> Iterator[Flaw | Unchecked]:
+    """Check an episode. Imports and synthetic records pass: no plan of ours made them.
+
+    `suites`: the suite of the experiment checked last, or why it cannot be read; episodes come in the order they were
+    launched.
+    """
+    experiment = episode.run.experiment
+    if not episode.protocol or experiment.origin != Experiment.Origin.RUN or not experiment.spec:
+        return
+    ident = str(episode.public_id)
+    try:
+        if experiment.pk not in suites:
+            suites.clear()
+            try:
+                suites[experiment.pk] = suite_of(episode)
+            except (SetupError, ValueError) as error:
+                suites[experiment.pk] = error
+        suite = suites[experiment.pk]
+        if isinstance(suite, Exception):
+            raise suite
+        plan = plan_of(episode, suite)
+    except (SetupError, ValueError) as error:  # the suite, the spec or a version is no longer that of the launch
+        yield Unchecked("episode", ident, f"cannot be compared with its plan: {error}"[:MAX_MESSAGE])
+        return
+    for message in _find_problems(plan, episode):
+        yield Flaw("episode", ident, message[:MAX_MESSAGE])
+
+
+def _find_problems(plan: EpisodePlan, episode: Episode) -> Iterator[str]:
+    try:
+        history = recorded.read_history(episode)
+        problems, due = audit(plan, history), protocols.next_step(plan, history)
+    except (RunnerError, ObjectDoesNotExist, AttributeError, KeyError, ValueError) as error:  # a spoiled spine
+        yield f"its history cannot be read back: {type(error).__name__}: {error}"
+        return
+    yield from problems
+    if episode.status == Episode.Status.DONE and due is not None:
+        yield f"is done, but {due!r} is due"

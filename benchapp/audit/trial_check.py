@@ -1,4 +1,7 @@
-"""Trials, attempts and calls: do the numbers that a row has for lists match the rows below it?"""
+"""Trials, attempts and calls: do the numbers that a row has for lists match the rows below it?
+
+Drafts of tasks: does each accepted answer have its request and its reply, and do the files come from a step?
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from benchapp.audit.check_finding import Flaw, flaw_each
-from benchapp.models import Attempt, ModelCall, Run, Trajectory, Trial, Verdict
+from benchapp.models import Attempt, Draft, DraftStep, ModelCall, Run, Trajectory, Trial, Verdict
 from runner.base.digests import digest_json
 from runner.trajectories.readers import PLAIN_TEXT
 
@@ -131,3 +134,17 @@ def _flaw_difference(ident: object, name: str, here: object, there: object) -> F
 def _check_calls() -> Iterator[Flaw]:
     unkept = ModelCall.objects.filter(status=ModelCall.Status.ANSWERED, reply=None)
     yield from flaw_each(unkept, "model call", "answered, but no reply is kept")
+
+
+def check_drafts() -> Iterator[Flaw]:
+    answers = DraftStep.objects.filter(kind=DraftStep.Kind.ANSWER)
+    taken = answers.filter(status=DraftStep.Status.TAKEN)
+    without = Q(request=None) | Q(reply=None)
+    yield from flaw_each(taken.filter(without), "draft step", "was taken, but its request or its reply is missing")
+    gone = answers.filter(status=DraftStep.Status.UNUSABLE, reply=None)
+    yield from flaw_each(gone, "draft step", "cannot be used, and the reply that says so is missing")
+    made = DraftStep.objects.filter(draft=OuterRef("pk"), after=OuterRef("head"), status=DraftStep.Status.TAKEN)
+    yield from flaw_each(Draft.objects.filter(~Exists(made)), "draft", "none of its steps left its present files")
+    came = DraftStep.objects.filter(draft=OuterRef("draft"), after=OuterRef("before")).exclude(pk=OuterRef("pk"))
+    later = DraftStep.objects.exclude(kind=DraftStep.Kind.GIVEN).filter(~Exists(came))
+    yield from flaw_each(later, "draft step", "begins with files that no other step left")

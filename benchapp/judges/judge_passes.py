@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from django.db import transaction
 from django.utils import timezone
 
 from benchapp.judges.judge_questions import Asker
-from benchapp.judges.judged_texts import Texts
+from benchapp.judges.judged_texts import Texts, find_earlier_points, material_of, oracle_of, read_brought_points
 from benchapp.judges.judged_units import JudgeAsk, Work, about_points, work_of
-from benchapp.judges.references import find_earlier_points, material_of, oracle_of, read_brought_points
-from benchapp.judges.skill_usage import judge_usage
-from benchapp.models import Attempt, JudgedUnit, Judging, Run, Snapshot
+from benchapp.models import Attempt, JudgedUnit, Judgement, Judging, Run, Snapshot, SnapshotFile, Task
+from benchapp.models.judgements import SETTLED
 from benchapp.record.call_budget import Budget, SliceOver, Stopped
 from runner.base.encoding import decode
 from runner.base.errors import SetupError
+from runner.base.types import UseKind
 from runner.judging.judge_prompts import steps_text, version_of
 from runner.judging.judge_reply import Point
-from runner.judging.metrics import HELD_AGAINST, SCORED, Metric
+from runner.judging.metrics import HELD_AGAINST, SCORED, Metric, percent
 from runner.models import Model
 from runner.prompts.prompt_pack import PromptPack
 
@@ -115,13 +116,10 @@ class _Pass:
                 self.asker.answer(ask, {"Library": self.texts.library(snapshot), "Key point": ask.point})
         for metric in (Metric.EXECUTABILITY, Metric.SAFETY):
             if metric in self.metrics:
-                self._skills(metric, work, snapshot)
-
-    def _skills(self, metric: Metric, work: Work, snapshot: Snapshot) -> None:
-        for skill in self.texts.skills(snapshot):
-            ask = JudgeAsk(metric, work.task, snapshot=snapshot, skill=skill)
-            material = {"Task": self.texts.instruction(work.task), "Skill": self.texts.skill(snapshot, skill)}
-            self.asker.answer(ask, material)
+                for skill in self.texts.skills(snapshot):
+                    ask = JudgeAsk(metric, work.task, snapshot=snapshot, skill=skill)
+                    material = {"Task": self.texts.instruction(work.task), "Skill": self.texts.skill(snapshot, skill)}
+                    self.asker.answer(ask, material)
 
     # --- level 2 ------------------------------------------------------------------------------------------------
 
@@ -134,18 +132,15 @@ class _Pass:
                 self.asker.note(JudgeAsk(metric, work.task, attempt=attempt), JudgedUnit.Status.NO_TRAJECTORY)
             return
         for metric in asked:
+            whole = JudgeAsk(metric, work.task, attempt=attempt)
             if metric is Metric.RECALL:
-                self._recall(work, attempt)
+                for ask in self._about_points(whole, work, attempt=attempt):
+                    self.asker.answer(ask, {"Trajectory": self.texts.trajectory(attempt), "Key point": ask.point})
             else:
-                self._whole(metric, work, attempt)
+                self._whole(whole, work, attempt)
 
-    def _recall(self, work: Work, attempt: Attempt) -> None:
-        whole = JudgeAsk(Metric.RECALL, work.task, attempt=attempt)
-        for ask in self._about_points(whole, work, attempt=attempt):
-            self.asker.answer(ask, {"Trajectory": self.texts.trajectory(attempt), "Key point": ask.point})
-
-    def _whole(self, metric: Metric, work: Work, attempt: Attempt) -> None:
-        ask = JudgeAsk(metric, work.task, attempt=attempt)
+    def _whole(self, ask: JudgeAsk, work: Work, attempt: Attempt) -> None:
+        """Compare the whole trajectory with the steps of a run that solved the task."""
         steps = self._reference(work, Metric.ORACLE_STEPS)
         if isinstance(steps, JudgedUnit.Status):
             self.asker.note(ask, steps)
@@ -166,7 +161,8 @@ class _Pass:
             self.asker.note(whole, points)
             return
         self.judging.units.filter(key=whole.key).delete()  # noted when there was no reference yet
-        yield from about_points(whole.metric, _safe(points, self.texts), work.task, **unit)
+        safe = [replace(point, text=self.texts.redactor.text(point.text)) for point in points]
+        yield from about_points(whole.metric, safe, work.task, **unit)
 
     def _reference(self, work: Work, metric: Metric) -> tuple[Point, ...] | JudgedUnit.Status:
         """Return the points, or why there are none: the suite says so, no trial solved it, or the judge failed."""
@@ -196,5 +192,31 @@ class _Pass:
         return self.asker.answer(ask, material) if material else None
 
 
-def _safe(points: Sequence[Point], texts: Texts) -> list[Point]:
-    return [Point(texts.redactor.text(point.text), point.reason, point.reference) for point in points]
+def judge_usage(asker: Asker, task: Task, attempt: Attempt) -> None:
+    """Record one unit for an attempt that was given a skill, none for one without."""
+    library = _library(attempt)
+    ask = JudgeAsk(Metric.USAGE, task, attempt=attempt)
+    if not library:
+        return
+    if attempt.trial.skills_read is None:
+        asker.note(ask, JudgedUnit.Status.NO_TRAJECTORY)
+        return
+    unit = asker.unit(ask)
+    if unit.status in SETTLED:
+        return
+    used = set(attempt.skill_uses.exclude(kind=UseKind.MOUNTED).values_list("skill", flat=True)) & library
+    reason = f"{len(used)} of {len(library)}: {', '.join(sorted(used)) or 'none'}"
+    with transaction.atomic():
+        Judgement.objects.create(
+            unit=unit, item="usage", raw=len(used) / len(library), value=percent(len(used), len(library)), reason=reason
+        )
+        asker.note(ask, JudgedUnit.Status.OK)
+
+
+def _library(attempt: Attempt) -> set[str]:
+    """Return folders of the snapshot with a SKILL.md; without a snapshot, what was seen to be mounted."""
+    snapshot = attempt.trial.snapshot_id
+    if snapshot is None:
+        return set(attempt.skill_uses.filter(kind=UseKind.MOUNTED).values_list("skill", flat=True))
+    files = SnapshotFile.objects.filter(snapshot=snapshot, path__endswith="/SKILL.md")
+    return {skill for path, skill in files.values_list("path", "skill") if path == f"{skill}/SKILL.md"}

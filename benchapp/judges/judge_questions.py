@@ -27,7 +27,7 @@ from runner.base.text import storable
 from runner.base.types import ModelReply, ModelRequest
 from runner.engine.cleaning import Cleaner
 from runner.judging.judge_prompts import request_for
-from runner.judging.judge_reply import JudgedItem, Settled, settle
+from runner.judging.judge_reply import Settled, settle
 from runner.judging.metrics import GOOD, REFERENCES, Form, form_of, normalise_score
 from runner.models import Model, price_table_of
 from runner.prompts.prompt_pack import PromptPack
@@ -79,19 +79,25 @@ class Asker:
         repeat = 1 if ask.metric in REFERENCES else self.judging.repeat
         request = request_for(ask.metric, material, seed_of(repeat, ask.key), self.pack)
         try:
-            settled = settle(request, form_of(ask.metric), _RecordedReplies(self, unit).ask)
+            settled = settle(request, form_of(ask.metric), lambda asked, number: self.read_or_call(unit, asked))
         except NoReply as error:
-            return self._note_failed(unit, str(error))
+            unit.status, unit.problem = JudgedUnit.Status.FAILED, str(error)
+            unit.save(update_fields=["status", "problem"])
+            self.failures += 1
+            if self.failures >= FAILURES_IN_A_ROW:
+                reason = f"{self.failures} questions in a row got no reply; the last: {unit.problem[:500]}"
+                raise Stopped(reason) from error
+            return unit
         self.failures = 0
         return _keep(unit, settled, form_of(ask.metric))
 
-    def _note_failed(self, unit: JudgedUnit, error: str) -> JudgedUnit:
-        unit.status, unit.problem = JudgedUnit.Status.FAILED, error
-        unit.save(update_fields=["status", "problem"])
-        self.failures += 1
-        if self.failures >= FAILURES_IN_A_ROW:
-            raise Stopped(f"{self.failures} questions in a row got no reply; the last: {error[:500]}")
-        return unit
+    def read_or_call(self, unit: JudgedUnit, request: ModelRequest) -> ModelReply:
+        """Return the reply on record to this request, else make the call."""
+        asked = digest_bytes(canonical_json(encode(request)))
+        replied = unit.tries.filter(request=asked).exclude(reply=None).select_related("reply").first()
+        if replied is not None and replied.reply is not None:
+            return decode(ModelReply, orjson.loads(replied.reply.content()))
+        return self.call(unit, request)
 
     def call(self, unit: JudgedUnit, request: ModelRequest) -> ModelReply:
         """Make one call and record it. Raise NoReply if another question may succeed; Stopped if none will."""
@@ -101,19 +107,13 @@ class Asker:
         try:
             reply = self.model.complete(request)
         except (ModelRefused, ModelUnavailable, SetupError) as error:
-            said = self._word_error(error)
+            said = self.redactor.text(storable(str(error)))[:MAX_ERROR_CHARS]
             JudgingTry.objects.filter(pk=row.pk).update(error=said)
             if isinstance(error, KeyRefused | AccountRefused | SetupError):
-                self._note_failure(unit, said)
+                JudgedUnit.objects.filter(pk=unit.pk).update(status=JudgedUnit.Status.FAILED, problem=said)
                 raise Stopped(render_error(type(error).__name__, said[:500])) from error
             raise NoReply(render_error(type(error).__name__, said)) from error
         self.budget.note(reply.usage.cost_usd)
-        return self._record_reply(row, reply)
-
-    def _note_failure(self, unit: JudgedUnit, error: str) -> None:
-        JudgedUnit.objects.filter(pk=unit.pk).update(status=JudgedUnit.Status.FAILED, problem=error)
-
-    def _record_reply(self, row: JudgingTry, reply: ModelReply) -> ModelReply:
         reply = Cleaner(lambda text: self.redactor.text(storable(text))).reply(
             replace(reply, tool_calls=(), carried=None)  # a judge's answer is never continued
         )
@@ -126,24 +126,6 @@ class Asker:
                 price_table=price_table_of(self.model, reply.usage)[:64],
             )
         return reply
-
-    def _word_error(self, error: Exception) -> str:
-        return self.redactor.text(storable(str(error)))[:MAX_ERROR_CHARS]
-
-
-@dataclass(slots=True)
-class _RecordedReplies:
-    """Replies already on record are returned from there, in the order they were given."""
-
-    asker: Asker
-    unit: JudgedUnit
-
-    def ask(self, request: ModelRequest, number: int) -> ModelReply:
-        asked = digest_bytes(canonical_json(encode(request)))
-        replied = self.unit.tries.filter(request=asked).exclude(reply=None).select_related("reply").first()
-        if replied is not None and replied.reply is not None:
-            return decode(ModelReply, orjson.loads(replied.reply.content()))
-        return self.asker.call(self.unit, request)
 
 
 @transaction.atomic
@@ -173,13 +155,13 @@ def _keep(unit: JudgedUnit, settled: Settled, form: Form) -> JudgedUnit:
     if form.points and unit.status == JudgedUnit.Status.OK and not reading.points:
         unit.status = JudgedUnit.Status.NO_POINTS
     unit.save(update_fields=["status", "problem", "points"])
-    rows = (_row(unit, name, item) for name, item in reading.items.items())
+    rows = []
+    for name, item in reading.items.items():
+        row = Judgement(unit=unit, item=name, label=item.label, reason=item.reason)
+        if item.score is not None:
+            row.label, row.raw, row.value = "", item.score, normalise_score(item.score)
+        else:
+            row.raw, row.value = float(item.label in GOOD), 100.0 * (item.label in GOOD)
+        rows.append(row)
     Judgement.objects.bulk_create(rows)
     return unit
-
-
-def _row(unit: JudgedUnit, name: str, item: JudgedItem) -> Judgement:
-    if item.score is not None:
-        return Judgement(unit=unit, item=name, raw=item.score, value=normalise_score(item.score), reason=item.reason)
-    good = item.label in GOOD
-    return Judgement(unit=unit, item=name, raw=float(good), label=item.label, value=100.0 * good, reason=item.reason)

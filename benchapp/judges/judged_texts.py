@@ -1,16 +1,25 @@
-"""What a judge is shown of the record: the task, skills, trajectories. Redacted before it is sent and kept."""
+"""What a judge is shown of the record, and what runs are compared with: key points and main steps of a task.
+
+Texts are redacted before they are sent and kept. A suite may provide key points. Otherwise the judge draws them once
+from a trial that solved the task with human-written skills, and every later pass of the same model and prompts reuses
+them: two runs can only be compared on the same key points.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from benchapp.models import Attempt, Snapshot, Task, TaskRevision
+from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
+
+from benchapp.models import Attempt, JudgedUnit, Judging, KeyPoint, Snapshot, Task, TaskRevision
 from benchapp.record.own_secrets import own_secrets
 from benchapp.record.redaction import Redactor
 from benchapp.record.trajectory_store import iterate_steps
 from runner.base.text import cut, storable
 from runner.judging.judge_prompts import MAX_INSTRUCTION_CHARS
+from runner.judging.judge_reply import Point
 from runner.judging.judged_skill_text import library_text, skill_text, skills_of
+from runner.judging.metrics import Metric
 from runner.judging.trajectory_text import trajectory_text
 
 
@@ -56,3 +65,69 @@ class Texts:
     def _safe(self, text: str) -> str:
         # Piece by piece: `storable` limits one field of the record, and a trajectory is larger.
         return self.redactor.text("\n".join(storable(line) for line in text.split("\n")))
+
+
+KINDS = {
+    Metric.SKILL_POINTS: KeyPoint.Kind.SKILL,
+    Metric.TRAJECTORY_POINTS: KeyPoint.Kind.TRAJECTORY,
+    Metric.ORACLE_STEPS: KeyPoint.Kind.ORACLE,
+}
+HUMAN = Q(trial__episode__run__condition__startswith="human") | Q(trial__episode__run__condition="curated-static")
+ORACLE = Q(trial__episode__run__setup__name="oracle")  # importers' name for a run that shows how a task is done
+
+
+def read_brought_points(task: Task) -> dict[Metric, tuple[Point, ...]] | None:
+    """Return the suite's points. None if it provides none at all: an empty list means "no key points"."""
+    rows = list(task.key_points.order_by("kind", "ordinal"))
+    if not rows:
+        return None
+    return {
+        metric: tuple(Point(row.text, row.reason, row.reference) for row in rows if row.kind == kind)
+        for metric, kind in KINDS.items()
+    }
+
+
+def find_earlier_points(judging: Judging, task: Task, metric: Metric) -> JudgedUnit | None:
+    """Return the first that any pass of this model and these prompts has drawn for the task."""
+    found = JudgedUnit.objects.filter(
+        judging__model=judging.model,
+        judging__model_version=judging.model_version,
+        judging__prompt_version=judging.prompt_version,
+        judging__run__experiment__deleted_at=None,
+        task=task,
+        metric=metric,
+        status=JudgedUnit.Status.OK,
+        source=None,
+    )
+    return found.exclude(judging=judging).order_by("pk").first()
+
+
+def oracle_of(task: Task) -> Attempt | None:
+    """Return the first readable attempt that solved the task with human-authored skills, not the nearest to a run:
+    every run is compared with the same. A solved trial comes before an oracle's log, which has no verdict."""
+    solved = Q(trial__success=True) & HUMAN
+    sure = Case(When(trial__success=True, then=Value(0)), default=Value(1), output_field=IntegerField())
+    found = _readable().filter(solved | (ORACLE & ~Q(trial__success=False)), trial__task=task)
+    return found.order_by(sure, "pk").first()
+
+
+def _readable() -> QuerySet[Attempt]:
+    found = Attempt.objects.filter(
+        counts=True,
+        trial__episode__run__experiment__deleted_at=None,
+        trajectories__kind="main",
+        trajectories__is_superseded=False,
+        trajectories__chunks__isnull=False,
+    )
+    return found.select_related("trial__snapshot", "trial__task_revision").distinct()
+
+
+def material_of(metric: Metric, task: Task, attempt: Attempt, texts: Texts) -> dict[str, str] | None:
+    """Return what a reference is drawn from; None if it needs the attempt's skills and they are unknown."""
+    material = {"Task": texts.instruction(task, attempt), "Trajectory": texts.trajectory(attempt)}
+    if metric is not Metric.SKILL_POINTS:
+        return material
+    snapshot = attempt.trial.snapshot
+    if snapshot is None or not snapshot.skills_total:
+        return None
+    return {"Task": material["Task"], "Skills": texts.library(snapshot), "Trajectory": material["Trajectory"]}

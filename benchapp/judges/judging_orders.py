@@ -5,20 +5,23 @@ Answers are kept one by one, so a killed worker causes at most one question to b
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import Count, F, Max, Q, Sum
+from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.utils import timezone
 
-from benchapp.judges.judge_passes import PassOutcome, judge_run
-from benchapp.models import JudgingOrder, JudgingTry, Run, User
+from benchapp.judges.judge_passes import judge_run
+from benchapp.models import Experiment, JudgingOrder, JudgingTry, Run, User
+from benchapp.models.stand_ins import StandIn, find_stand_ins
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.slices import SliceBudget, SlicedWork, SliceEnd
 from runner.base.errors import SetupError
 from runner.judging.judge_prompts import version_of
 from runner.judging.metrics import SCORED, Metric
-from runner.models import Model, make_model
+from runner.models import Model, is_scripted, make_model
 from runner.prompts.prompt_pack import PromptPack, find_judge_pack
 from runner.prompts.roles import OWN
 
@@ -56,23 +59,17 @@ def find_prompts(name: str) -> PromptPack | None:
 
 def order_judging(runs: Iterable[Run], wish: JudgingWish, by: User | None = None) -> int:
     """Open an order for each of these runs, even if one has ended; existing answers stay. Return how many."""
-    told = {"metrics": list(wish.metrics), "max_calls": wish.max_calls, "max_usd": wish.max_usd}
+    told = {"metrics": list(wish.metrics), "max_calls": wish.max_calls, "max_usd": wish.max_usd, "asked_by": by}
     anew = {"status": JudgingOrder.Status.WAITING, "reason": "", "tasks_done": 0, "failures": 0}
+    free = {"worker": "", "lease_until": None}
+    ordered = 0
     with transaction.atomic():
-        ordered = 0
         for run in runs:
             order, _ = JudgingOrder.objects.update_or_create(
                 run=run,
                 model=wish.model,
                 prompts=wish.prompts,
-                defaults={
-                    **told,
-                    **anew,
-                    "asked_by": by,
-                    "asked_at": timezone.now(),
-                    "worker": "",
-                    "lease_until": None,
-                },
+                defaults={**told, **anew, **free, "asked_at": timezone.now()},
             )
             JudgingOrder.objects.filter(pk=order.pk).update(lease_epoch=F("lease_epoch") + 1)
             ordered += 1
@@ -90,26 +87,21 @@ def judge_slice(order_id: str) -> None:
 
 
 def _work(order: JudgingOrder) -> SliceEnd:
-    outcome = _judge(order)
+    pack, model = find_prompts(order.prompts), make_model(order.model)
+    outcome = judge_run(
+        order.run,
+        model,
+        read_metrics(order.metrics),
+        budget=_budget_of(order, model, version_of(pack)),
+        pack=pack,
+        skip=order.tasks_done,
+        after_task=lambda done, total: WORK.hold(order, tasks_done=done, tasks_total=total),
+    )
     told = {"judging": outcome.judging}
     if outcome.goes_on:
         return SliceEnd(JudgingOrder.Status.WAITING, told=told)
     status = JudgingOrder.Status.STOPPED if outcome.stopped else JudgingOrder.Status.DONE
     return SliceEnd(status, outcome.stopped, told)
-
-
-def _judge(order: JudgingOrder) -> PassOutcome:
-    pack, model = find_prompts(order.prompts), make_model(order.model)
-    budget = _budget_of(order, model, version_of(pack))
-    return judge_run(
-        order.run,
-        model,
-        read_metrics(order.metrics),
-        budget=budget,
-        pack=pack,
-        skip=order.tasks_done,
-        after_task=lambda done, total: WORK.hold(order, tasks_done=done, tasks_total=total),
-    )
 
 
 def _budget_of(order: JudgingOrder, model: Model, prompt_version: str) -> SliceBudget:
@@ -137,3 +129,92 @@ def _budget_of(order: JudgingOrder, model: Model, prompt_version: str) -> SliceB
         renew=lambda: WORK.hold(order),
         made_before=used["calls"],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingProgress(Shaped):
+    """One judge over one experiment. `gone_through`: runs; an open one counts as the share of its tasks that is
+    done."""
+
+    experiment: Experiment
+    model: str
+    prompts: str
+    runs: int
+    done: int
+    stopped: int
+    waiting: int  # of these, runs that have not ended
+    gone_through: float
+    reasons: tuple[str, ...]  # why runs stopped, each once
+    calls: int
+    cost_usd: float | None
+    unknown_cost: int  # replies
+
+    json_shape = JsonShape(
+        *("experiment", "model", "prompts", "scripted", "state", "runs", "done", "stopped", "waiting", "gone_through"),
+        *("reasons", "calls", "cost_usd", "unknown_cost"),
+    )
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return find_stand_ins(self.scripted, self.model)
+
+    @property
+    def scripted(self) -> bool:
+        return is_scripted(self.model)
+
+    @property
+    def is_open(self) -> bool:
+        return self.done + self.stopped < self.runs
+
+    @property
+    def state(self) -> str:
+        if self.is_open:
+            return "waiting" if self.waiting == self.runs - self.done - self.stopped else "running"
+        return "stopped" if self.stopped else "done"
+
+
+def progress_of_judging(orders: QuerySet[JudgingOrder]) -> list[JudgingProgress]:
+    """Return the latest requests first. Two queries."""
+    found = (
+        orders.filter(run__experiment__deleted_at=None).select_related("run__experiment").order_by("-asked_at", "pk")
+    )
+    found = found.defer("run__setup", "run__experiment__spec", "run__experiment__estimate")
+    groups: dict[tuple[int, str, str], list[JudgingOrder]] = defaultdict(list)
+    for order in found:
+        groups[order.run.experiment_id, order.model, order.prompts].append(order)
+    used = _used_by(order.judging_id for mine in groups.values() for order in mine)
+    return [_sum(mine, used) for mine in groups.values()]
+
+
+_Used = tuple[int, float | None, int]
+
+
+def _sum(orders: list[JudgingOrder], used: dict[int, _Used]) -> JudgingProgress:
+    status = JudgingOrder.Status
+    parts = [used[order.judging_id] for order in orders if order.judging_id in used]
+    known = [cost for _, cost, _ in parts if cost is not None]
+    return JudgingProgress(
+        experiment=orders[0].run.experiment,
+        model=orders[0].model,
+        prompts=orders[0].prompts,
+        runs=len(orders),
+        done=sum(order.status == status.DONE for order in orders),
+        stopped=sum(order.status == status.STOPPED for order in orders),
+        waiting=sum(order.status == status.WAITING and order.run.status != "done" for order in orders),
+        gone_through=sum(
+            1.0 if order.status == status.DONE else order.tasks_done / (order.tasks_total or 1) for order in orders
+        ),
+        reasons=tuple(dict.fromkeys(order.reason for order in orders if order.status == status.STOPPED)),
+        calls=sum(calls for calls, _, _ in parts),
+        cost_usd=sum(known) if known else None,
+        unknown_cost=sum(unknown for _, _, unknown in parts),
+    )
+
+
+def _used_by(judgings: Iterable[int | None]) -> dict[int, _Used]:
+    """Return judging pk -> calls, the sum of known costs, replies of unknown cost."""
+    tries = JudgingTry.objects.filter(unit__judging__in={pk for pk in judgings if pk is not None}).order_by()
+    told = tries.values_list("unit__judging").annotate(
+        calls=Count("pk"), usd=Sum("cost_usd"), unknown=Count("pk", filter=Q(cost_usd=None, reply__isnull=False))
+    )
+    return {pk: (calls, usd, unknown) for pk, calls, usd, unknown in told}

@@ -1,16 +1,19 @@
-"""How much a run's numbers vary between samples and between replicates: mean and standard deviation.
+"""How much a run's numbers vary: between samples, between replicates, and when the same judge is asked again.
 
 Source: SkillLearnBench, appendix E and Table 7, which rerun the seed instance three times. Here a value is the run's
-own (mean over tasks) of each sample, or of each replicate, and the deviation is that of a sample (n - 1).
+own (mean over tasks) of each sample, or of each replicate, and the deviation is that of a sample (n - 1). A retest
+(section L.3) pairs the rows of one unit across two passes. The paper pairs the means of four executability and of six
+safety scores, on the scale 1..5; here values are 0..100, so a mean absolute error here is 25 times the paper's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from benchapp.models import Judging, Run
+from benchapp.stats.agreement.spearman import spearman
 from benchapp.stats.judged.aggregation import JudgedRow, by_measure, mean_over_tasks
 
 
@@ -63,3 +66,37 @@ def replicates_of(judging: Judging) -> list[Judging]:
         repeat=judging.repeat,
     )
     return list(found.order_by("run__replicate", "run_id"))
+
+
+@dataclass(frozen=True, slots=True)
+class Retest:
+    """`rho` None: fewer than two pairs, or a side that never varies. `alone`: units that only one of the passes has."""
+
+    measure: str
+    n: int
+    rho: float | None
+    mae: float | None
+    alone: int
+
+
+def retest(first: Iterable[JudgedRow], second: Iterable[JudgedRow], measures: Iterable[str]) -> list[Retest]:
+    """Return one for each measure that either has."""
+    left, right = _values(first), _values(second)
+    found = []
+    for measure in measures:
+        one, two = left.get(measure, {}), right.get(measure, {})
+        both = sorted(one.keys() & two.keys(), key=repr)
+        if not (one or two):
+            continue
+        pairs = [(one[unit], two[unit]) for unit in both]
+        mae = fmean(abs(a - b) for a, b in pairs) if pairs else None
+        rho = spearman([a for a, _ in pairs], [b for _, b in pairs])
+        found.append(Retest(measure, len(pairs), rho, mae, len(one.keys() ^ two.keys())))
+    return found
+
+
+def _values(rows: Iterable[JudgedRow]) -> dict[str, dict[object, float]]:
+    found: dict[str, dict[object, float]] = {}
+    for row in rows:
+        found.setdefault(row.measure, {})[row.unit] = row.value
+    return found

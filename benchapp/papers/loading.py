@@ -1,10 +1,11 @@
-"""Read the reference data of the papers in `data/`: one CSV file per table or text, `<paper>-<table>.csv`."""
+"""Read the reference data of the papers in `data/`: one CSV file per table or text, `<paper>-<table>.csv`, and the errata."""
 
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cache
 from math import isfinite
@@ -67,8 +68,10 @@ def _parse_row(path: Path, cells: dict[str, str]) -> PrintedNumber:
         raise ValueError(f"expected a row of the paper the file is named after, found {cells['paper']!r}")
     if bool(cells["printed_delta"]) != bool(cells["reference"]):
         raise ValueError("expected a reference where there is a printed delta, and only there")
-    if cells["printed_delta"] and not _is_number(cells["printed_delta"]):
-        raise ValueError(f"expected a number as printed delta, found {cells['printed_delta']!r}")
+    try:
+        Fraction(cells["printed_delta"] or 0)
+    except ValueError:
+        raise ValueError(f"expected a number as printed delta, found {cells['printed_delta']!r}") from None
     return PrintedNumber(**{**cells, "value": _parse_value(cells)})  # type: ignore[arg-type]
 
 
@@ -86,9 +89,35 @@ def _parse_value(cells: dict[str, str]) -> float | None:
     return value
 
 
-def _is_number(text: str) -> bool:
-    try:
-        Fraction(text)
-    except ValueError:
-        return False
-    return True
+ROUNDING = "rounded before subtracting"
+FINDINGS = DATA / "findings.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Erratum:
+    """One contradiction. `place`: row and column as a reader finds them; `printed` and `recomputed` as text.
+
+    `kind`: a short word for its sort ("delta", "average", "text", "no k of n", ...); `sentence`: plain words.
+    """
+
+    paper: str
+    table: str
+    place: str
+    printed: str
+    recomputed: str
+    kind: str
+    sentence: str
+
+    @property
+    def is_rounding(self) -> bool:
+        """Did the paper round before subtracting, or after? Only the last digit differs; nothing contradicts."""
+        return self.kind == ROUNDING
+
+
+@cache
+def read_errata(paper: str | None = None) -> tuple[Erratum, ...]:
+    """Return all findings, or those of one paper. PublishedDataError for an unknown paper."""
+    read_published_rows(paper)  # refuses an unknown paper
+    stored = json.loads(FINDINGS.read_text(encoding="utf-8"))
+    found = (Erratum(*(row[field.name] for field in fields(Erratum))) for row in stored)
+    return tuple(finding for finding in found if paper in (None, finding.paper))

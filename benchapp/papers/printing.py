@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
-from benchapp.papers.deltas import References
-from benchapp.papers.published_rows import PrintedNumber
+from benchapp.papers.published_rows import PrintedNumber, References
 
 MARK = "*"  # next to a delta that its own columns contradict
 LABELS = ("row", "harness", "model", "condition", "group")

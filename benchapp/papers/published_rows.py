@@ -1,8 +1,11 @@
-"""One printed number of a paper, and the exact numbers that its rounding allows."""
+"""Printed numbers of a paper, the exact numbers that rounding allows, and deltas recomputed from them. Pure arithmetic.
+
+A printed number means every number that rounds to it: "30.44" is 30.435 to 30.445.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -114,3 +117,136 @@ def _count(number: Fraction, printed: str, n: int) -> int | None:
     k = round(number * n / 100)
     low, high = _span(number, printed)
     return k if low <= Fraction(100 * k, n) <= high else None
+
+
+class Cells:
+    """Rows of one paper by (table, metric) and any of row, model, condition and group."""
+
+    def __init__(self, rows: Iterable[PrintedNumber]) -> None:
+        self._columns: dict[tuple[str, str], list[PrintedNumber]] = {}
+        self._of_condition: dict[tuple[str, str, str], list[PrintedNumber]] = {}
+        for row in rows:
+            self._columns.setdefault((row.table, row.metric), []).append(row)
+            self._of_condition.setdefault((row.table, row.metric, row.condition), []).append(row)
+
+    def many(self, table: str, metric: str, **where: str) -> list[PrintedNumber]:
+        """Return the cells of a column that print a number, in the order of the paper."""
+        if "condition" in where:
+            column = self._of_condition.get((table, metric, where.pop("condition")), [])
+        else:
+            column = self._columns.get((table, metric), [])
+        return [
+            row
+            for row in column
+            if row.value is not None and all(getattr(row, field) == wanted for field, wanted in where.items())
+        ]
+
+    def one(self, table: str, metric: str, **where: str) -> PrintedNumber:
+        """Return the only such cell. LookupError where there is none or more than one."""
+        found = self.many(table, metric, **where)
+        if len(found) != 1:
+            raise LookupError(f"{table}, {metric}, {where}: expected one number, found {len(found)}")
+        return found[0]
+
+    def metrics(self, table: str) -> list[str]:
+        """List the metrics of a table in the order of its columns."""
+        return [metric for of, metric in self._columns if of == table]
+
+
+def rounds_to(exact: Fraction, cell: PrintedNumber) -> bool:
+    """Does the exact number round to the printed one? A tie may go either way."""
+    low, high = cell.span
+    return low <= exact <= high
+
+
+def find_count(cell: PrintedNumber, n: int) -> int | None:
+    """Return the k where k of n is the printed percentage, None where there is no such k."""
+    return _count(cell.number, cell.printed, n)
+
+
+def counts_make(shares: Sequence[PrintedNumber], n: int) -> bool:
+    """Can n things be split so that each part's percentage is as printed?"""
+    counts = [find_count(share, n) for share in shares]
+    return None not in counts and sum(k for k in counts if k is not None) == n
+
+
+RELATIVE = ", relative in %"  # end of a `reference` whose delta is a share of it, not a difference
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """A delta by the numbers behind the columns, which may be anything from `low` to `high`; in the delta's unit.
+
+    `of_prints`: the delta of the numbers exactly as printed, rounded to the places of the printed delta. `text`: the
+    best estimate, rounded and signed likewise.
+    """
+
+    printed: Fraction
+    low: Fraction
+    high: Fraction
+    of_prints: str
+    text: str
+    room: Fraction
+
+    @property
+    def adds_up(self) -> bool:
+        """Do some numbers that round to the columns have a difference that rounds to the printed delta?"""
+        return self.low - self.room <= self.printed <= self.high + self.room
+
+    @property
+    def needs_unrounded(self) -> bool:
+        """Does the delta add up only with other numbers that round to the printed ones?"""
+        return self.adds_up and self.low < self.high and Fraction(self.of_prints) != self.printed
+
+
+class References:
+    """Finds the reference of a printed delta: by table, harness, model, group, condition and metric."""
+
+    def __init__(self, rows: Iterable[PrintedNumber]) -> None:
+        self._cells = {_key(row, row.condition, row.metric): row for row in rows if row.value is not None}
+
+    def recompute(self, row: PrintedNumber) -> Recomputed | None:
+        """Recompute a row's delta, None where none is printed. LookupError where the table lacks its reference."""
+        if not row.printed_delta:
+            return None
+        return _recompute(row, self.find(row), relative=row.reference.endswith(RELATIVE))
+
+    def find(self, row: PrintedNumber) -> PrintedNumber:
+        """Find the reference of a row's printed delta. LookupError where the table does not have it."""
+        wanted = row.reference.removesuffix(RELATIVE)
+        condition, _, metric = wanted.partition(" ")
+        reference = self._cells.get(_key(row, condition, metric))
+        if reference is None:
+            raise LookupError(f"{row.paper}, {row.table}, {row.model}: no {wanted!r} for the delta of {row.metric}")
+        return reference
+
+
+def _key(row: PrintedNumber, condition: str, metric: str) -> tuple[str, ...]:
+    place = row.row if row.table == "Text" else ""
+    return row.paper, row.table, place, row.harness, row.model, row.group, condition, metric
+
+
+def _recompute(row: PrintedNumber, reference: PrintedNumber, *, relative: bool) -> Recomputed:
+    (low, high), (from_low, from_high) = row.possible, reference.possible
+    if relative:
+        span = (100 * (low / from_high - 1), 100 * (high / from_low - 1))
+        of_prints = 100 * (row.number / reference.number - 1)
+    else:
+        span = (low - from_high, high - from_low)
+        of_prints = row.number - reference.number
+    best = span[0] if span[0] == span[1] else of_prints
+    places = count_decimals(row.printed_delta)
+    return Recomputed(
+        Fraction(row.printed_delta),
+        *span,
+        format_signed(of_prints, places),
+        format_signed(best, places),
+        half_unit(row.printed_delta),
+    )
+
+
+def format_signed(value: Fraction, places: int) -> str:
+    """Format a number as papers print deltas: "+3.3", "-6.7", "0.0". Half-way cases round away from zero."""
+    steps = int(abs(value) * 10**places + Fraction(1, 2))
+    text = f"{steps // 10**places}" + (f".{steps % 10**places:0{places}d}" if places else "")
+    return ("+" if value > 0 else "-") + text if steps else text

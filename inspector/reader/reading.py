@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from benchapp.analysis.deciding.deciding_steps import StepIndex
-from benchapp.analysis.deciding.reading_steps import read_step_index
+from benchapp.analysis.deciding.deciding_steps import StepIndex, read_step_index
 from benchapp.analysis.deciding.step_glances import StepKind
 from benchapp.imports.logs.lineage import FORK, RESUME, SNAPSHOT
 from benchapp.imports.logs.session_logs import NAME

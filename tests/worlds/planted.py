@@ -8,7 +8,7 @@ from string import ascii_lowercase
 
 import orjson
 
-from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
+from benchapp.analysis.diagnoses.diagnosis_queue import diagnose_episode
 from benchapp.models import (
     Attempt,
     Blob,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchapp.analysis.alignment.step_signs import StepSign, build_sign
+from benchapp.analysis.alignment.alignment import StepSign, build_sign
 from benchapp.analysis.deciding.step_glances import list_written_files
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import iterate_beginning
 from benchapp.stats.learning.computed_runs import Recent
-from runner.base.types import Step
 from runner.trajectories.step_outline import first_text, subject
 
 MAX_STEPS = 4_000  # of one side
@@ -48,28 +47,20 @@ def read_side(trajectory: Trajectory | None) -> AlignedSide:
         return NOTHING
     if found := KEPT.get(trajectory.digest):
         return found
-    side = _read(trajectory)
-    if len(side.signs) >= LONG:
-        KEPT.put(trajectory.digest, side)
-    return side
-
-
-def _read(trajectory: Trajectory) -> AlignedSide:
     signs, lines, tokens, errors, writes = [], [], [], set(), set()
     for stored, pieces in iterate_beginning(trajectory, steps=MAX_STEPS, chunks=MAX_CHUNKS):
         step, usage = stored.step, stored.step.usage
         signs.append(build_sign(step, pieces))
-        lines.append(_render_line(step))
+        # What the step did, if it acted. Its comment on that is left out of the alignment.
+        about = next((text for call in step.tool_calls if (text := subject(call))), "")
+        lines.append(" ".join(about[:MAX_LINE_CHARS].split()) or first_text(step))
         tokens.append((usage.input_tokens, usage.output_tokens) if usage else (None, None))
         if any(observation.is_error for observation in step.observations):
             errors.add(step.number)
         if any(name for call in step.tool_calls for name in list_written_files(call)):
             writes.add(step.number)
     ends = frozenset(errors), trajectory.steps_total, frozenset(writes)
-    return AlignedSide(tuple(signs), tuple(lines), tuple(tokens), *ends)
-
-
-def _render_line(step: Step) -> str:
-    """Describe what the step did, if it acted. Its comment on that is left out of the alignment."""
-    about = next((text for call in step.tool_calls if (text := subject(call))), "")
-    return " ".join(about[:MAX_LINE_CHARS].split()) or first_text(step)
+    side = AlignedSide(tuple(signs), tuple(lines), tuple(tokens), *ends)
+    if len(signs) >= LONG:
+        KEPT.put(trajectory.digest, side)
+    return side

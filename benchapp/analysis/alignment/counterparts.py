@@ -12,18 +12,6 @@ from runner.base.types import Phase
 
 MOST = 10
 
-# The closest first: in most of them one thing differs.
-WORDS = (
-    "other phase of this episode",
-    "other sample",
-    "other replicate",
-    NO_SKILL,
-    "other condition",
-    "same experiment",
-    "elsewhere",
-)
-OTHER_PHASE, OTHER_SAMPLE, OTHER_REPLICATE, BASELINE, OTHER_CONDITION, SAME_EXPERIMENT, ELSEWHERE = range(len(WORDS))
-
 SHOWN = (
     *("public_id", "phase", "sample", "status"),
     *("episode__run__condition", "episode__run__replicate", "episode__run__experiment__name"),
@@ -46,12 +34,17 @@ def find_counterparts(trial: Trial, *, without: QuerySet[Trial], most: int = MOS
     """
     standing = Trial.objects.filter(task=trial.task_id, is_done=True, episode__run__experiment__deleted_at=None)
     others: QuerySet[Trial] = standing.exclude(pk=trial.pk).exclude(pk__in=without.values("pk"))
-    ranked = others.annotate(closeness=_rank_closeness(trial)).select_related("episode__run__experiment").only(*SHOWN)
+    why = _list_differences(trial)
+    whens = [When(asked, then=Value(place)) for place, (_, asked) in enumerate(why)]
+    closeness = Case(*whens, default=Value(len(why)), output_field=IntegerField())
+    ranked = others.annotate(closeness=closeness).select_related("episode__run__experiment").only(*SHOWN)
     closest = ranked.order_by("closeness", F("episode__run__condition"), "pk")
-    return [Counterpart(other, WORDS[other.closeness]) for other in closest[:most]]
+    words = [*(word for word, _ in why), "elsewhere"]
+    return [Counterpart(other, words[other.closeness]) for other in closest[:most]]
 
 
-def _rank_closeness(trial: Trial) -> Case:
+def _list_differences(trial: Trial) -> list[tuple[str, Q]]:
+    """Return (the difference, the trials that have it), the closest first: in most of them one thing differs."""
     run = trial.episode.run
     same_slot = Q(phase=trial.phase, sample=trial.sample)
     same_arm = Q(
@@ -60,20 +53,14 @@ def _rank_closeness(trial: Trial) -> Case:
         episode__run__harness=run.harness,
     )
     same_author = Q(episode__run__author_model=run.author_model, episode__run__author_agent=run.author_agent)
-    cases = {
-        OTHER_PHASE: Q(episode=trial.episode_id, sample=trial.sample) & ~Q(phase=trial.phase),
-        OTHER_SAMPLE: Q(episode=trial.episode_id, phase=trial.phase),
-        OTHER_REPLICATE: same_slot & same_arm & same_author & Q(episode__run__condition=run.condition),
-        BASELINE: Q(phase__in=_list_baseline_phases(trial.phase), sample=trial.sample)
-        & same_arm
-        & Q(episode__run__condition=NO_SKILL),
-        OTHER_CONDITION: same_slot & same_arm,
-        SAME_EXPERIMENT: Q(episode__run__experiment=run.experiment_id),
-    }
-    whens = [When(asked, then=Value(closeness)) for closeness, asked in cases.items()]
-    return Case(*whens, default=Value(ELSEWHERE), output_field=IntegerField())
-
-
-def _list_baseline_phases(phase: str) -> list[str]:
-    """A baseline rarely replays: its first try at the task is used instead."""
-    return [phase, Phase.ACQUISITION] if phase == Phase.REPLAY else [phase]
+    # A baseline rarely replays: its first try at the task is used instead.
+    phases = [trial.phase, Phase.ACQUISITION] if trial.phase == Phase.REPLAY else [trial.phase]
+    baseline = Q(phase__in=phases, sample=trial.sample) & same_arm & Q(episode__run__condition=NO_SKILL)
+    return [
+        ("other phase of this episode", Q(episode=trial.episode_id, sample=trial.sample) & ~Q(phase=trial.phase)),
+        ("other sample", Q(episode=trial.episode_id, phase=trial.phase)),
+        ("other replicate", same_slot & same_arm & same_author & Q(episode__run__condition=run.condition)),
+        (NO_SKILL, baseline),
+        ("other condition", same_slot & same_arm),
+        ("same experiment", Q(episode__run__experiment=run.experiment_id)),
+    ]

@@ -16,8 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchapp.analysis.alignment.alignment import Alignment, build_rows
-from benchapp.analysis.alignment.step_signs import LEAST, StepSign, measure_likeness
+from benchapp.analysis.alignment.alignment import LEAST, Alignment, StepSign, build_rows, measure_likeness
 
 MAX_CELLS = 250_000
 MAX_DEPTH = 8  # how often to search for anchors between anchors

@@ -25,7 +25,11 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from benchapp.analysis.deciding.named_values import NamedValues
-from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance_at, is_look, list_commands
+from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance_at, is_look
+from benchapp.analysis.trial_rules.agent_acts import list_commands
+from benchapp.models import Trajectory
+from benchapp.record.trajectory_store import iterate_beginning
+from benchapp.stats.learning.computed_runs import Recent
 from runner.base.types import Source, Step
 
 MOST_TRIES = 2_000  # places to check whether a value is only a part of another
@@ -59,12 +63,7 @@ _WORDS = {
     Rule.DIFFERS: "first differs from a pass",
 }
 # The order for opening steps: what was written before what it printed.
-_WEIGHT = {
-    rule: place
-    for place, rule in enumerate(
-        (Rule.REMOVED, Rule.WROTE, Rule.LAST_WRITE, Rule.ONLY_PROGRAM, Rule.PRINTS, Rule.SHOWS, Rule.SUBMIT)
-    )
-}
+_CHIEF_FIRST = (Rule.REMOVED, Rule.WROTE, Rule.LAST_WRITE, Rule.ONLY_PROGRAM, Rule.PRINTS, Rule.SHOWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +182,14 @@ def build_step_index(steps: Iterable[Step]) -> StepIndex:
 
 def find_deciding_steps(named: NamedValues, index: StepIndex, *, failed: bool = True) -> tuple[DecidingStep, ...]:
     """Return steps in the order of the rules; empty for a passed check that no step matches, or without steps."""
-    if failed and not named.found and (removed := _find_removed(named, index)):
-        return (removed,)
+    if failed and not named.found:
+        gone = [(step, name) for name in named.files if (step := index.find_removal(name, named.folders)) is not None]
+        if gone:
+            return (DecidingStep(max(gone)[0], Rule.REMOVED, max(gone)[1]),)
     if printed := _find_first(named.found, index, index.first):
         step, value = printed
         return (DecidingStep(step, Rule.PRINTS, value), *_find_origin(step, index))
-    shown = _find_first(named.named, index)
-    if shown:
+    if shown := _find_first(named.named, index):
         return (DecidingStep(shown[0], Rule.SHOWS, shown[1]),)
     writes = [(wrote, name) for name in named.files if (wrote := index.find_last_write(name)) is not None]
     if writes or (writes := [found for name in named.files if (found := index.find_last_program(name))]):
@@ -204,18 +204,13 @@ def find_deciding_steps(named: NamedValues, index: StepIndex, *, failed: bool = 
 def choose_chief(found: Sequence[DecidingStep]) -> DecidingStep | None:
     """Return the one to read first; None if only the last rule holds."""
     real = [one for one in found if one.rule is not Rule.SUBMIT]
-    return min(real, key=lambda one: _WEIGHT[one.rule], default=None)
+    return min(real, key=lambda one: _CHIEF_FIRST.index(one.rule), default=None)
 
 
 def _find_first(values: Sequence[str], index: StepIndex, start: int = 0) -> tuple[int, str] | None:
     """Return, of the values that one step shows, the one that the check names first."""
     found = [(step, value) for value in values if (step := index.find_first_result(value, start)) is not None]
     return min(found, key=lambda each: each[0], default=None)
-
-
-def _find_removed(named: NamedValues, index: StepIndex) -> DecidingStep | None:
-    gone = [(step, name) for name in named.files if (step := index.find_removal(name, named.folders)) is not None]
-    return DecidingStep(max(gone)[0], Rule.REMOVED, max(gone)[1]) if gone else None
 
 
 def _find_origin(step: int, index: StepIndex) -> tuple[DecidingStep, ...]:
@@ -231,3 +226,23 @@ def _find_origin(step: int, index: StepIndex) -> tuple[DecidingStep, ...]:
 def _list_programs(command: str) -> list[str]:
     """List the programs that a command runs from files."""
     return [match["file"] for match in _RUNS.finditer(command)]
+
+
+MAX_STEPS = 2_000  # of a longer one a page lists chunks, and no rule searches it
+MAX_CHUNKS = 6  # of at most 1 MiB each
+KEPT_CHARS = 24_000_000
+
+
+KEPT: Recent[str, StepIndex] = Recent(KEPT_CHARS, lambda index: len(index.results) + 400 * len(index.glances))
+
+
+def read_step_index(trajectory: Trajectory | None, chunks: int) -> StepIndex | None:
+    """Return None without a trajectory, or for one beyond the bounds. `chunks`: how many it has. At most one query."""
+    if trajectory is None or not 0 < trajectory.steps_total <= MAX_STEPS or chunks > MAX_CHUNKS:
+        return None
+    found = KEPT.get(trajectory.digest)
+    if found is None:
+        steps = iterate_beginning(trajectory, steps=MAX_STEPS, chunks=MAX_CHUNKS)
+        found = build_step_index(stored.step for stored, _ in steps)
+        KEPT.put(trajectory.digest, found)
+    return found

@@ -6,8 +6,7 @@ import posixpath
 import re
 from dataclasses import dataclass, field
 
-from benchapp.analysis.failures.failure_patterns import NUMBERS, WORDS
-from benchapp.analysis.failures.quotes import find_answers, keep_answers
+from benchapp.analysis.failures.failure_patterns import NUMBERS, WORDS, find_answers, keep_answers
 
 MESSAGE_CHARS = 8_000  # of a check's message
 MOST = 12  # values or files of one check
@@ -18,6 +17,7 @@ _FILE = re.compile(r"(?<![\w/.:-])/?(?:[\w.-]{1,80}/){0,8}[\w-][\w.-]{0,80}\.[A-
 _NUMBER = re.compile(r"(?<![\w.,:/-])-?\d[\d_]{0,20}(?:\.\d{1,20})?(?![\w:/]|[.,-]\d)")
 _QUOTED = re.compile(r"'([^'\n]{1,80})'|\"([^\"\n]{1,80})\"|`([^`\n]{1,80})`")
 _EXPECTED = re.compile(r"\A\W*(?:[Ee]xpected|[Ff]ound|assert)\b:?|\A\W*AssertionError:?")
+_EMPTY_WORDS = frozenset("True False None null true false none nothing".split())
 _AROUND = " \t:;,.-=(\u2019'\""
 
 
@@ -79,16 +79,7 @@ def is_telling(value: str) -> bool:
     digits = sum(letter.isdigit() for letter in value)
     if digits and not any(letter.isalpha() for letter in value):
         return digits >= LEAST_DIGITS
-    return len(value) >= LEAST_LETTERS and value not in (
-        "True",
-        "False",
-        "None",
-        "null",
-        "true",
-        "false",
-        "none",
-        "nothing",
-    )
+    return len(value) >= LEAST_LETTERS and value not in _EMPTY_WORDS
 
 
 def _read_expectations(text: str) -> list[Expectation]:

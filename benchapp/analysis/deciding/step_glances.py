@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from benchapp.analysis.trial_rules.agent_acts import (
-    COMMAND_KEYS,
     DONE_TOOLS,
     EDITORS,
     LISTERS,
     READERS,
     READING_TOOLS,
     WRITING_TOOLS,
+    bare_name,
+    list_commands,
 )
 from runner.base.types import Source, Step, ToolCall
 from runner.trajectories.step_outline import subject
@@ -108,12 +109,11 @@ def glance_at(step: Step) -> StepGlance:
     by_call = [list(list_written_files(call)) for call in step.tool_calls]
     writes = tuple(dict.fromkeys(name for found in by_call for name in found))
     through = tuple(dict.fromkeys(pair for call in step.tool_calls for pair in _list_written_through(call)))
-    is_error = any(result.is_error for result in step.observations)
     return StepGlance(
         number=step.number,
         kind=_choose_kind(step, writes),
         label=_label(step, by_call),
-        is_error=is_error,
+        is_error=any(result.is_error for result in step.observations),
         exit_code=next((code for one in step.observations if (code := read_exit_code(one.content)) is not None), None),
         output_tokens=step.usage.output_tokens if step.usage else None,
         at=step.timestamp or "",
@@ -135,21 +135,6 @@ def _choose_kind(step: Step, writes: tuple[str, ...]) -> StepKind:
     if writes:
         return StepKind.WRITE
     return StepKind.SHELL if any(True for call in step.tool_calls for _ in list_commands(call)) else StepKind.CALL
-
-
-def bare_name(call: ToolCall) -> str:
-    return call.name.rpartition(".")[2].rpartition("__")[2].lower()
-
-
-def list_commands(call: ToolCall) -> Iterator[str]:
-    """Yield the command lines of a call: under the keys that shells take, as a text or as words (the last one)."""
-    for key in COMMAND_KEYS:
-        value = call.arguments.get(key)
-        if isinstance(value, str) and value.strip():
-            yield value
-        elif isinstance(value, list):
-            words = [word for word in value if isinstance(word, str)]
-            yield words[-1] if len(words) > 2 else " ".join(words)
 
 
 def is_look(call: ToolCall) -> bool:
@@ -270,14 +255,6 @@ def read_exit_code(text: str) -> int | None:
     return int(next(group for group in match.groups() if group)) if match else None
 
 
-def unwrap_shell(command: str) -> str:
-    match = _SHELL.match(command)
-    if not match:
-        return command
-    bare = command[match.end() :]
-    return bare.removesuffix(match[1]) if match[1] else bare
-
-
 def _label(step: Step, by_call: Sequence[Sequence[str]]) -> str:
     """Describe what it did, else the first line of its text. `by_call`: the files that each call writes."""
     calls = zip(step.tool_calls, by_call, strict=True)
@@ -289,7 +266,9 @@ def _label(step: Step, by_call: Sequence[Sequence[str]]) -> str:
 
 
 def _say_call(call: ToolCall, written: Sequence[str]) -> str:
-    command = unwrap_shell(next(list_commands(call), ""))
+    command = next(list_commands(call), "")
+    if match := _SHELL.match(command):
+        command = command[match.end() :].removesuffix(match[1])
     first = next(iter(written), "")
     if first and (not command or _HERE.search(command.partition("\n")[0])):
         return f"write {first}"

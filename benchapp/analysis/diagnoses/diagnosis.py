@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-from benchapp.analysis.diagnoses.file_rules import FILES
-from benchapp.analysis.diagnoses.hits import SEVERITIES, LibraryHit, LibraryRule, LocatedHit, Sources
 from benchapp.analysis.diagnoses.leaks import LEAKS
-from benchapp.analysis.diagnoses.library_contract_rules import CONTRACT
-from benchapp.analysis.diagnoses.library_shelf import MAX_TEXT, Shelf
-from benchapp.analysis.diagnoses.profile import SkillFacts, count_skill_cues
-from benchapp.analysis.diagnoses.writing_cues import WRITING
+from benchapp.analysis.diagnoses.library_rules import CONTRACT, FILES, WRITING
+from benchapp.analysis.diagnoses.library_shelf import (
+    MAX_TEXT,
+    SEVERITIES,
+    LibraryHit,
+    LibraryRule,
+    LocatedHit,
+    Shelf,
+    Sources,
+)
+from benchapp.analysis.diagnoses.profile import StoredSkill, count_skill_cues
 from runner.base.types import Files
 
 RULES_VERSION = "diagnostics/3"  # raise it when a rule finds something else in the same files
@@ -25,7 +30,7 @@ class Diagnosis:
     """`left_out`: rule -> findings beyond those kept. `cut`: files that were read only in part."""
 
     found: tuple[LocatedHit, ...]
-    skills: tuple[SkillFacts, ...]
+    skills: tuple[StoredSkill, ...]
     left_out: dict[str, int]
     cut: tuple[str, ...]
 
@@ -48,16 +53,11 @@ def diagnose(files: Files, sources: Sources) -> Diagnosis:
                 kept += 1
             else:
                 left_out[rule.id] += 1
+    order = list(RULES)
     found.sort(
-        key=lambda each: (
-            SEVERITIES.index(each.severity),
-            list(RULES).index(each.rule.id),
-            each.hit.path,
-            each.hit.start,
-        )
+        key=lambda each: (SEVERITIES.index(each.severity), order.index(each.rule.id), each.hit.path, each.hit.start)
     )
-    frozen = {rule: frozenset(skills) for rule, skills in broken.items()}
-    facts = tuple(count_skill_cues(shelf, skill, frozen) for skill in shelf.skills)
+    facts = tuple(count_skill_cues(shelf, skill, broken) for skill in shelf.skills)
     cut = tuple(path for path, text in shelf.texts.items() if len(text.text) >= MAX_TEXT)
     return Diagnosis(tuple(found), facts, dict(left_out), cut)
 

@@ -14,8 +14,7 @@ from itertools import chain
 
 from django.db.models import Min, Q, QuerySet
 
-from benchapp.analysis.diagnoses.hits import Sighting, Sources, Spoken
-from benchapp.analysis.diagnoses.library_shelf import Shelf
+from benchapp.analysis.diagnoses.library_shelf import Shelf, Sighting, Sources, Spoken
 from benchapp.analysis.lineage.library_states import NamedLibrary
 from benchapp.models import (
     Blob,
@@ -49,21 +48,8 @@ MAX_CONSTANTS = 4_000
 MIN_MESSAGE_WORDS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """A trial to search. sequence None: a trial of another run, without a recorded library."""
-
-    trial: Trial
-    sequence: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class SeenConstant:
-    """Where a trial showed a constant, with the trial's place on the spine and its family."""
-
-    sighting: Sighting
-    sequence: int | None
-    family: int | None
+# A trial to search, and its place on the spine; None: a trial of another run, without a recorded library.
+Witness = tuple[Trial, int | None]
 
 
 @dataclass
@@ -72,7 +58,9 @@ class DiagnosisEvidence:
 
     episode: Episode
     states: Sequence[NamedLibrary]
-    seen: dict[Constant, list[SeenConstant]] = field(default_factory=dict)
+    seen: dict[Constant, list[tuple[Sighting, int | None, int | None]]] = field(
+        default_factory=dict
+    )  # with place, family
     introduced: dict[Constant, int] = field(default_factory=dict)
     _output_texts: dict[str, str] = field(default_factory=dict)
 
@@ -84,7 +72,7 @@ class DiagnosisEvidence:
     def _own(self) -> list[Witness]:
         entries = Entry.objects.filter(episode=self.episode, attempt__counts=True, attempt__trial__is_done=True)
         entries = entries.select_related("attempt__trial__task").order_by("sequence")
-        return [Witness(entry.attempt.trial, entry.sequence) for entry in entries if entry.attempt]
+        return [(entry.attempt.trial, entry.sequence) for entry in entries if entry.attempt]
 
     @cached_property
     def _others(self) -> list[Witness]:
@@ -94,15 +82,10 @@ class DiagnosisEvidence:
         rows = rows.exclude(skills_mounted__gt=0).exclude(steps=None).exclude(episode=self.episode)
         if not self._own:  # an import may have a library but no record of the trials that were given it
             rows = rows.exclude(episode__run=self.episode.run_id)
-        first = (
-            rows.order_by()
-            .values("task")
-            .annotate(first=Min("pk"))
-            .order_by("task__family__ordinal", "task__ordinal", "task")
-        )
+        by_task = rows.order_by().values("task").annotate(first=Min("pk"))
+        first = by_task.order_by("task__family__ordinal", "task__ordinal", "task")
         chosen = [row["first"] for row in first[:MAX_OTHER_TRIALS]]
-        found = Trial.objects.filter(pk__in=chosen).select_related("task").order_by("pk")
-        return [Witness(trial, None) for trial in found]
+        return [(trial, None) for trial in Trial.objects.filter(pk__in=chosen).select_related("task").order_by("pk")]
 
     @cached_property
     def families(self) -> list[Family]:
@@ -145,41 +128,37 @@ class DiagnosisEvidence:
     def digest(self, state: NamedLibrary) -> str:
         """Return a digest that is equal while nothing changed that the state is compared with. Reads no blob."""
         before = self._before(state.sequence)
-        trials = [witness.trial.pk for witness in before]
+        trials = [trial.pk for trial, _ in before]
         found = Trajectory.objects.filter(attempt__trial__in=trials, attempt__counts=True, is_superseded=False)
         digests = sorted(found.values_list("digest", flat=True))
         printed = sorted(blob for trial, blob in self._printed if trial in set(trials))
         return digest_json([digests, printed, sorted(trials), sorted(blob for blob, _ in self.reference_files)])
 
     def _before(self, sequence: int) -> list[Witness]:
-        return [each for each in self.witnesses if each.sequence is None or each.sequence < sequence]
+        return [(trial, place) for trial, place in self.witnesses if place is None or place < sequence]
 
     def look(self, libraries: Mapping[int, Files]) -> None:
         """Search the trials for the constants of these libraries: snapshot pk -> files, every state's."""
         for state in self.states:
             for text in Shelf(libraries[state.snapshot.pk]).texts.values():
-                for place in find_constants(text.text):
+                for constant, *_ in find_constants(text.text):
                     if len(self.introduced) < MAX_CONSTANTS:
-                        self.introduced.setdefault(place.constant, state.sequence)
+                        self.introduced.setdefault(constant, state.sequence)
         if not self.introduced:
             return
         wanted = {constant: _list_spellings(constant) for constant in self.introduced}
-        for witness in self.witnesses:
-            for constant, step, name in _find_first_places(witness.trial, wanted):
-                sighting = Sighting(
-                    witness.trial.task.title, str(witness.trial.public_id), step, name, witness.sequence is not None
-                )
-                self.seen.setdefault(constant, []).append(
-                    SeenConstant(sighting, witness.sequence, witness.trial.task.family_id)
-                )
+        for trial, place in self.witnesses:
+            for constant, step, name in _find_first_places(trial, wanted):
+                sighting = Sighting(trial.task.title, str(trial.public_id), step, name, own=place is not None)
+                self.seen.setdefault(constant, []).append((sighting, place, trial.task.family_id))
 
     def sources(self, state: NamedLibrary) -> Sources:
         """Return what existed before this state. Call after `look`."""
         before = self._before(state.sequence)
-        tasks = Counter(family for _, family in {(each.trial.task_id, each.trial.task.family_id) for each in before})
+        tasks = Counter(family for _, family in {(trial.task_id, trial.task.family_id) for trial, _ in before})
         return Sources(
             sightings={constant: found for constant in self.seen if (found := self._sightings(constant, tasks))},
-            tasks_seen=len({witness.trial.task_id for witness in before}),
+            tasks_seen=len({trial.task_id for trial, _ in before}),
             trials_read=len(before),
             trials_left_out=max(0, len(self._own) - MAX_OWN_TRIALS),
             omitted=self._omitted,
@@ -192,11 +171,10 @@ class DiagnosisEvidence:
     def _sightings(self, constant: Constant, tasks: Counter[int | None]) -> tuple[Sighting, ...]:
         """Return the first sighting in each task, own trials first. `tasks`: family -> its tasks that were searched."""
         by_task: dict[str, Sighting] = {}
-        own_first = sorted(self.seen[constant], key=lambda seen: seen.sequence is None)
-        for seen in own_first:
-            if seen.sequence is None or seen.sequence < self.introduced[constant]:
-                siblings = tasks[seen.family] - 1 if seen.family else 0
-                by_task.setdefault(seen.sighting.task, replace(seen.sighting, siblings=max(0, siblings)))
+        for sighting, place, family in sorted(self.seen[constant], key=lambda seen: seen[1] is None):
+            if place is None or place < self.introduced[constant]:
+                siblings = tasks[family] - 1 if family else 0
+                by_task.setdefault(sighting.task, replace(sighting, siblings=max(0, siblings)))
         return tuple(by_task.values())
 
     @cached_property
@@ -208,13 +186,13 @@ class DiagnosisEvidence:
 
     @cached_property
     def _instructions(self) -> dict[str, str]:
-        revisions = {witness.trial.task_revision_id for witness in self.witnesses} - {None}
+        revisions = {trial.task_revision_id for trial, _ in self.witnesses} - {None}
         blobs = TaskRevision.objects.filter(pk__in=revisions).exclude(instruction=None)
         return Blob.objects.read_texts(blobs.values_list("instruction", flat=True))
 
     def _outputs(self, before: Sequence[Witness]) -> Iterator[Spoken]:
         """Yield the end of what verifiers printed."""
-        trials = {witness.trial.pk: witness.trial for witness in before}
+        trials = {trial.pk: trial for trial, _ in before}
         latest = [(trial, blob) for trial, blob in self._printed if trial in trials][-MAX_OUTPUTS:]
         for trial, blob in latest:
             if blob not in self._output_texts:
@@ -225,7 +203,7 @@ class DiagnosisEvidence:
     @cached_property
     def _printed(self) -> list[tuple[int, str]]:
         """Return (trial, output's digest) in the order of the witnesses, each text once."""
-        order = {witness.trial.pk: place for place, witness in enumerate(self.witnesses)}
+        order = {trial.pk: place for place, (trial, _) in enumerate(self.witnesses)}
         found = Verdict.objects.filter(attempt__trial__in=order, attempt__counts=True).exclude(output=None)
         first: dict[str, int] = {}
         for trial, blob in sorted(found.values_list("attempt__trial", "output"), key=lambda row: order[row[0]]):
@@ -290,7 +268,7 @@ def _occurs_in(spelled: tuple[str, ...], text: str) -> bool:
 
 def _read_verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
     """Yield the messages of checks."""
-    trials = {witness.trial.pk: witness.trial for witness in witnesses}
+    trials = {trial.pk: trial for trial, _ in witnesses}
     checks = Check.objects.filter(verdict__attempt__trial__in=trials, verdict__attempt__counts=True).exclude(message="")
     rows = checks.order_by("pk").values_list("name", "message", "verdict__attempt__trial")
     for name, message, trial in rows[:MAX_CHECKS]:
@@ -300,7 +278,7 @@ def _read_verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
 
 
 def _read_hidden_checks(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
-    trials = {witness.trial.pk: witness.trial for witness in witnesses}
+    trials = {trial.pk: trial for trial, _ in witnesses}
     checks = Check.objects.filter(group="hidden", verdict__attempt__trial__in=trials)
     rows = checks.order_by().values("name").annotate(first=Min("verdict__attempt__trial")).order_by("name")
     for row in rows[:MAX_CHECKS]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from benchapp.analysis.diagnoses.hits import LibraryHit, LibraryRule, Severity, Sighting, Sources
-from benchapp.analysis.diagnoses.library_shelf import Shelf
+from benchapp.analysis.diagnoses.library_shelf import LibraryHit, LibraryRule, Severity, Shelf, Sighting, Sources
 from runner.authoring.copied import CopySource, words_of
 from runner.base.constants import Constant, find_constants
 
@@ -42,17 +41,12 @@ def find_episode_constants(shelf: Shelf, sources: Sources) -> Iterator[LibraryHi
             if constant.kind == "path" and not seen[0].siblings:
                 continue  # names of files mostly belong to the family, and nothing here could decide it
             shown[constant] = shown.get(constant, 0) + 1
-            sighting = seen[0]
-            yield LibraryHit(
-                text.path,
-                start,
-                end,
-                _describe_sighting(constant, sighting, sources),
-                trial=sighting.trial,
-                step=sighting.step,
-                field=sighting.field,
-                severity=_weigh_sighting(sighting, sources),
+            one, says = seen[0], _describe_sighting(constant, seen[0], sources)
+            # With only one task, a family's and a task's constants look the same.
+            weight: Severity | None = (
+                None if one.siblings and one.own and sources.tasks_seen >= FEW_TASKS else "warning"
             )
+            yield LibraryHit(text.path, start, end, says, one.trial, one.step, one.field, weight)
 
 
 def _describe_sighting(constant: Constant, sighting: Sighting, sources: Sources) -> str:
@@ -62,11 +56,6 @@ def _describe_sighting(constant: Constant, sighting: Sighting, sources: Sources)
     if not sighting.siblings:
         said += "; of its family no other task was looked through, so it may belong to the family"
     return said
-
-
-def _weigh_sighting(sighting: Sighting, sources: Sources) -> Severity | None:
-    """Return None for the rule's own severity. With only one task, a family's and a task's constants look the same."""
-    return None if sighting.siblings and sighting.own and sources.tasks_seen >= FEW_TASKS else "warning"
 
 
 _KINDS = {"path": "A path", "id": "An id, date or address", "number": "A number"}

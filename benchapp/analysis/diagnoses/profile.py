@@ -7,13 +7,18 @@ Patterns are SkillLearnBench's (see runner.authoring.pattern), the six groups th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TypedDict
 
+from django.db.models import Count, F
+
 from benchapp.analysis.diagnoses.library_shelf import Shelf
-from benchapp.record.json_shape import Shaped
-from runner.authoring.pattern import Pattern, pattern_of
+from benchapp.models import Episode, LibraryDiagnosis, Run
+from benchapp.record.json_shape import JsonShape, Shaped
+from runner.authoring.pattern import PATTERNS, pattern_of
 
 _CUES: Mapping[str, Mapping[str, str]] = {
     "contract": {
@@ -51,12 +56,11 @@ _CUES: Mapping[str, Mapping[str, str]] = {
 _COMPILED = {
     group: {cue: re.compile(pattern, re.I | re.M) for cue, pattern in cues.items()} for group, cues in _CUES.items()
 }
-SAFETY = ("concise", "no risky command", "no leak found")
 PROFILE_GROUPS = (*_CUES, "safety")
 
 
 class StoredSkill(TypedDict):
-    """`SkillFacts` as a diagnosis stores them."""
+    """What a diagnosis stores of a skill. cues: group -> {cue: is it present}."""
 
     skill: str
     pattern: str
@@ -65,21 +69,11 @@ class StoredSkill(TypedDict):
     cues: dict[str, dict[str, bool]]
 
 
-@dataclass(frozen=True, slots=True)
-class SkillFacts(Shaped):
-    """cues: group -> {cue: is it present}."""
-
-    skill: str
-    pattern: Pattern
-    files: int
-    words: int
-    cues: Mapping[str, Mapping[str, bool]]
-
-
-def count_skill_cues(shelf: Shelf, skill: str, broken: Mapping[str, frozenset[str]]) -> SkillFacts:
-    """Count cues. `broken`: rule -> skills that break it."""
+def count_skill_cues(shelf: Shelf, skill: str, broken: Mapping[str, set[str]]) -> StoredSkill:
+    """Count cues. `broken`: rule -> skills that break it. Files that an import left out count for the pattern;
+    unparsable frontmatter counts as text."""
     head = shelf.head(skill).text
-    cues: dict[str, Mapping[str, bool]] = {
+    cues = {
         group: {cue: pattern.search(head) is not None for cue, pattern in patterns.items()}
         for group, patterns in _COMPILED.items()
     }
@@ -89,12 +83,82 @@ def count_skill_cues(shelf: Shelf, skill: str, broken: Mapping[str, frozenset[st
         "no risky command": skill not in broken.get("risky-command", ()),
         "no leak found": not any(skill in broken.get(rule, ()) for rule in leaks),
     }
-    files = [path for path in shelf.files if path.startswith(f"{skill}/")]
-    return SkillFacts(skill, _find_pattern(shelf, skill), len(files), len(head.split()), cues)
-
-
-def _find_pattern(shelf: Shelf, skill: str) -> Pattern:
-    """Find the pattern. Files that an import left out count; unparsable frontmatter counts as text."""
+    files = sum(path.startswith(f"{skill}/") for path in shelf.files)
     paths = [path.partition("/")[2] for path in (*shelf.files, *shelf.omitted) if path.startswith(f"{skill}/")]
     parsed = shelf.parsed.get(skill)
-    return pattern_of(paths, parsed.body if parsed else shelf.head(skill).text)
+    pattern = pattern_of(paths, parsed.body if parsed else head)
+    return {"skill": skill, "pattern": pattern, "files": files, "words": len(head.split()), "cues": cues}
+
+
+# Cues that are a diagnostic of their own. All other cues of a group form one together.
+APART: Mapping[str, tuple[str, ...]] = {"contract": ("verification",), "procedure": ("state and data",)}
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryProfile(Shaped):
+    """axes: in the order of PROFILE_GROUPS, shares 0..1, means over skills; empty if no skill was read. read: libraries
+    whose current state rules have read, out of `libraries` with a file. patterns: skills of each, A to C
+    (runner.authoring.pattern)."""
+
+    axes: tuple[float, ...]
+    skills: int
+    read: int
+    libraries: int
+    patterns: Mapping[str, int]
+
+    json_shape = JsonShape(
+        ("axes", lambda profile: dict(zip(PROFILE_GROUPS, profile.axes, strict=True)) if profile.axes else None),
+        *("overall", "skills", "libraries_read=read", "libraries", "patterns"),
+    )
+
+    @property
+    def overall(self) -> float | None:
+        return fmean(self.axes) if self.axes else None
+
+
+@dataclass(frozen=True, slots=True)
+class SkillsRead:
+    """The skills of one run's libraries, as in their diagnoses."""
+
+    skills: tuple[StoredSkill, ...] = ()
+    read: int = 0
+    libraries: int = 0
+
+
+def read_skills(runs: Iterable[Run]) -> dict[int, SkillsRead]:
+    """Return run pk -> what rules read in its current libraries, without tainted episodes. Two queries."""
+    wanted = [run.pk for run in runs]
+    standing = Episode.objects.filter(run__in=wanted, is_tainted=False, library__files_total__gt=0)
+    libraries = dict(standing.order_by().values_list("run").annotate(Count("pk")))
+    rows = LibraryDiagnosis.objects.filter(episode__in=standing, snapshot=F("episode__library"))
+    found: dict[int, list[list[StoredSkill]]] = defaultdict(list)
+    for run, skills in rows.values_list("episode__run", "skills"):
+        found[run].append(skills)
+    return {
+        run: SkillsRead(
+            tuple(skill for skills in found[run] for skill in skills), len(found[run]), libraries.get(run, 0)
+        )
+        for run in wanted
+    }
+
+
+def average_profile(read: Sequence[SkillsRead]) -> LibraryProfile:
+    """Average the replicates of one group: every skill has the same weight."""
+    scored = [score_axes(skill["cues"]) for each in read for skill in each.skills]
+    axes = tuple(fmean(column) for column in zip(*scored, strict=True))
+    times = Counter(skill["pattern"] for each in read for skill in each.skills)
+    patterns: dict[str, int] = {pattern: times[pattern] for pattern in PATTERNS}
+    counts = sum(each.read for each in read), sum(each.libraries for each in read)
+    return LibraryProfile(axes, len(scored), *counts, patterns)
+
+
+def score_axes(cues: Mapping[str, Mapping[str, bool]]) -> tuple[float, ...]:
+    """Score one skill on the six axes; a group unknown to an earlier version of the rules counts as without cues."""
+    axes = []
+    for group in PROFILE_GROUPS:
+        apart, own = APART.get(group, ()), cues.get(group, {})
+        together = [float(there) for cue, there in own.items() if cue not in apart]
+        diagnostics = [fmean(together)] if together else []
+        diagnostics += [float(own[cue]) for cue in apart if cue in own]
+        axes.append(fmean(diagnostics) if diagnostics else 0.0)
+    return tuple(axes)

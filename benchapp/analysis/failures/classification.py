@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from benchapp.analysis.failures import failure_patterns
-from benchapp.analysis.failures.quotes import QUOTE_CHARS, find_answers, quote_around
+from benchapp.analysis.failures.failure_patterns import QUOTE_CHARS, find_answers, parse_number, quote_around
 from runner.base.types import CorpusKind
 
 CLASSES_VERSION = "failures/3"  # raise it when the same facts may be classed differently
@@ -34,11 +34,6 @@ ORDERS: Mapping[str, tuple[FailureClass, ...]] = {
     CorpusKind.DOMAIN_DOCUMENT.value: (_S, _N, _I, _A, _R),
     "": (_R, _A, _I, _N, _S),
 }
-
-
-def get_order(source: str) -> tuple[FailureClass, ...]:
-    """Return the order. `source`: the kind of the corpus; it may be empty or unknown."""
-    return ORDERS.get(source, ORDERS[""])
 
 
 # How the checks of a declared evaluation begin (runner/evaluating): stage, first word of the message -> class.
@@ -91,10 +86,7 @@ _PLAIN = (
 def _find_numbers(text: str) -> Iterator[Sign]:
     for pattern in failure_patterns.NUMBERS:
         for match in find_answers(pattern, text):
-            expected, got = (
-                failure_patterns.parse_number(match["expected"]),
-                failure_patterns.parse_number(match["got"] or ""),
-            )
+            expected, got = parse_number(match["expected"]), parse_number(match["got"] or "")
             if expected is not None and got is not None and expected != got:
                 yield _make_sign(FailureClass.NUMERIC, "not the expected number", match)
                 return
@@ -110,7 +102,7 @@ def _find_words(text: str) -> Iterator[Sign]:
 
 
 def _compare_words(expected: str, got: str) -> tuple[FailureClass, str]:
-    numbers = failure_patterns.parse_number(expected), failure_patterns.parse_number(got)
+    numbers = parse_number(expected), parse_number(got)
     if None not in numbers and numbers[0] != numbers[1]:
         return FailureClass.NUMERIC, "not the expected number"
     letters = [re.findall(r"\w", text.casefold()) for text in (expected, got)]
@@ -152,10 +144,11 @@ STUBBORN = 2  # times that something was missing; the last must be in the last t
 
 @dataclass(frozen=True, slots=True)
 class CheckMessage:
-    """A failed check: its name and its message, without a test runner's own code."""
+    """A failed check: its name and its message. `status` where a rule asks whether it ended in an error."""
 
     check: str
     message: str
+    status: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +193,13 @@ def classify(refusal: VerifierRefusal) -> Classified:
     """Classify a refusal. Each failed check votes for one class. Only the earliest failed stage decides, because later
     failures follow from it. Ties, and several signs of one check, are settled by the order of the source. Without a
     class from checks, the verifier's output decides, then the exception, then what was missing at the end."""
-    order = get_order(refusal.source)
+    order = ORDERS.get(refusal.source, ORDERS[""])
     by_check = [(said, find_signs_of_check(said.check, said.message)) for said in refusal.checks]
-    votes = _count_votes([each for each in by_check if each[1]], order)
+    stages = {read_stage(said.check) for said, found in by_check if found}
+    first = next((stage for stage in STAGES if stage in stages), "")
+    votes = Counter(
+        _choose_class(found, order) for said, found in by_check if found and read_stage(said.check) == first
+    )
     in_exception = [replace(sign, why=f"{sign.why} (exception)") for sign in find_signs(refusal.exception)]
     further = (list(find_signs(refusal.output)), in_exception, _find_stubborn(refusal))
     signs = [sign for _, found in by_check for sign in found] + [sign for group in further for sign in group]
@@ -215,14 +212,6 @@ def classify(refusal: VerifierRefusal) -> Classified:
     return Classified(primary, _pick_firsts(signs, primary, order))
 
 
-def _count_votes(
-    by_check: list[tuple[CheckMessage, tuple[Sign, ...]]], order: tuple[FailureClass, ...]
-) -> Counter[FailureClass]:
-    stages = {read_stage(said.check) for said, _ in by_check}
-    first = next((stage for stage in STAGES if stage in stages), "")
-    return Counter(_choose_class(found, order) for said, found in by_check if read_stage(said.check) == first)
-
-
 def _choose_class(found: tuple[Sign, ...], order: tuple[FailureClass, ...]) -> FailureClass:
     """Choose by the words of one check, else by its stage."""
     words = [sign for sign in found if sign.end] or list(found)
@@ -231,16 +220,12 @@ def _choose_class(found: tuple[Sign, ...], order: tuple[FailureClass, ...]) -> F
 
 def _find_stubborn(refusal: VerifierRefusal) -> list[Sign]:
     """Return what was missing several times and still near the end: a miss that was overcome explains nothing."""
-    found = [each for each in refusal.missing if each.times >= STUBBORN and each.step * 3 >= refusal.steps_total * 2]
-    return [
-        Sign(
-            FailureClass.RUNTIME,
-            f"{each.name} was missing {each.times} times, also near the end",
-            quote=each.quote,
-            step=each.step,
-        )
-        for each in found
-    ]
+    found = []
+    for each in refusal.missing:
+        if each.times >= STUBBORN and each.step * 3 >= refusal.steps_total * 2:
+            why = f"{each.name} was missing {each.times} times, also near the end"
+            found.append(Sign(FailureClass.RUNTIME, why, quote=each.quote, step=each.step))
+    return found
 
 
 def _pick_firsts(signs: list[Sign], primary: FailureClass | None, order: tuple[FailureClass, ...]) -> tuple[Sign, ...]:

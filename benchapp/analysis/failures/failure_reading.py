@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 from uuid import UUID
 
@@ -23,17 +23,39 @@ from benchapp.analysis.failures.classification import (
     VerifierRefusal,
     classify,
 )
-from benchapp.analysis.failures.kept_failures import keep_failures, take_failures
-from benchapp.analysis.failures.quotes import keep_answers
-from benchapp.analysis.failures.refusals import Failures, RefusedRow
-from benchapp.analysis.trial_rules.course import read_course
-from benchapp.analysis.trial_rules.trial_facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS
+from benchapp.analysis.failures.failure_patterns import keep_answers
+from benchapp.analysis.trial_rules.trial_facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS, read_course
 from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.trajectory_store import read_windows
 from benchapp.stats.learning.computed_runs import RunCache
+from benchapp.stats.learning.kept_files import keep_of_runs, take_of_runs
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
+from runner.base.encoding import decode, encode
 from runner.base.types import CheckStatus, TrajectoryKind
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRow:
+    """A finished trial that its verifier refused. source: kind of its corpus, "" if none."""
+
+    trial: str  # its public id
+    pk: int
+    task: str
+    source: str
+    sample: int
+    classified: Classified
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """The failures of one run. ends: failed trials that a limit, the agent's program or the machinery ended; they are
+    not refusals of finished work. left_out: refusals beyond those that were read."""
+
+    refused: tuple[RefusedRow, ...] = ()
+    ends: Mapping[AgentEnd, int] = field(default_factory=dict)
+    left_out: int = 0
+
 
 T = TypeVar("T")
 MAX_REFUSED = 5_000  # the first trials of one run are classified; the page counts the others
@@ -42,6 +64,7 @@ SLICE = 100  # outputs or chunks in memory at once
 KEYS = 500  # in one query
 
 
+NAME = "failures"  # of the kept facts
 KEPT: RunCache[Failures] = RunCache(500)
 
 
@@ -53,10 +76,20 @@ def read_failures(runs: Iterable[Run]) -> dict[int, Failures]:
 
 
 def _take_or_read(runs: Sequence[Run]) -> dict[int, Failures]:
-    found = take_failures(runs)
+    """Take what is kept of ended runs on disk, because reading thousands of checks again takes seconds; read and keep
+    the rest. Trials are found by their public ids: a rebuilt database may give them other keys."""
+    facts = {pk: decode(Failures, fact) for pk, fact in take_of_runs(runs, NAME).items()}
+    failed = Trial.objects.filter(episode__run__in=list(facts), success=False).values_list("public_id", "pk")
+    keys = {str(public_id): pk for public_id, pk in failed} if facts else {}
+    found = {}
+    for run, kept in facts.items():
+        if all(row.trial in keys for row in kept.refused):
+            refused = tuple(replace(row, pk=keys[row.trial]) for row in kept.refused)
+            ends = {AgentEnd(end): count for end, count in kept.ends.items()}
+            found[run] = Failures(refused, ends, kept.left_out)
     if missing := [run for run in runs if run.pk not in found]:
         read = _read(missing)
-        keep_failures(missing, read)
+        keep_of_runs(missing, NAME, lambda run: encode(read[run.pk]))
         found |= read
     return found
 
@@ -104,7 +137,7 @@ def _read(runs: Sequence[Run]) -> dict[int, Failures]:
     classified = {pk: found for part in _slice(shown, KEYS) for pk, found in _classify_all(part).items()}
     refused: dict[int, list[RefusedRow]] = defaultdict(list)
     for each in shown:
-        row = RefusedRow(each.public_id, each.pk, each.task, each.source, each.sample, classified[each.pk])
+        row = RefusedRow(str(each.public_id), each.pk, each.task, each.source, each.sample, classified[each.pk])
         refused[each.run].append(row)
     return {run.pk: Failures(tuple(refused[run.pk]), ends[run.pk], left.get(run.pk, 0)) for run in runs}
 

@@ -197,22 +197,21 @@ def _read(runs: Sequence[Run]) -> dict[int, Endings]:
         answers[row[0]].append(AuthorAnswers(*row[1:]))
     with_skills = Episode.objects.filter(run__in=pks, library__skills_total__gt=0).order_by()
     skilled = set(with_skills.values_list("run_id", flat=True).distinct())
-    return {run.pk: _count_endings(trials[run.pk], tuple(answers[run.pk]), run.pk in skilled) for run in runs}
-
-
-def _count_endings(rows: Sequence[EndedTrials], answers: tuple[AuthorAnswers, ...], skills: bool) -> Endings:
-    ends: Counter[AgentEnd] = Counter()
-    for kind, _, _, count in rows:
-        if (end := end_of(kind)) is not None:
-            ends[end] += count
-    return Endings(
-        trials=sum(count for *_, count in rows),
-        observed=sum(count for _, observed, _, count in rows if observed),
-        silent=sum(count for _, observed, called, count in rows if observed and not called),
-        ends=dict(ends),
-        answers=answers,
-        skills=skills,
-    )
+    found = {}
+    for pk in pks:
+        ends: Counter[AgentEnd] = Counter()
+        for kind, _, _, count in trials[pk]:
+            if (end := end_of(kind)) is not None:
+                ends[end] += count
+        found[pk] = Endings(
+            trials=sum(count for *_, count in trials[pk]),
+            observed=sum(count for _, observed, _, count in trials[pk] if observed),
+            silent=sum(count for _, observed, called, count in trials[pk] if observed and not called),
+            ends=dict(ends),
+            answers=tuple(answers[pk]),
+            skills=pk in skilled,
+        )
+    return found
 
 
 def _count_trials(runs: Sequence[int]) -> QuerySet[Trial, tuple[int, str, bool, bool, int]]:

@@ -1,6 +1,7 @@
 """Count how later trials ended whose library held certain lines. This is association: they differ in more than that.
 
-Pure except for `read_no_skill`, the one query of the baseline. In the ledger, a trial counts for a decision while its
+The change to show first is the one after a failure with the best later readers against no-skill; the example's probe takes
+it back, so that nobody picks the change that looks best. Pure except for `read_no_skill`, the one query of the baseline. In the ledger, a trial counts for a decision while its
 library holds at least one line that the decision wrote. It counts as read if it read a skill with such a line.
 """
 
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 
 from django.db.models import Count, Q
 
+from benchapp.analysis.lineage.library_states import LibraryHistory
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial
 from benchapp.models import Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped, encode
@@ -134,6 +136,11 @@ def list_trials_with_lines(
     return found
 
 
+def list_trials_of_state(lineage: Lineage, state: int) -> list[tuple[WorkedTrial, bool | None]]:
+    """Return the trials whose library held a line that was written in this state."""
+    return list_trials_with_lines(lineage, lambda at: lineage.holding[at].get(state, frozenset()), born=state)
+
+
 def count_endings(trials: Iterable[tuple[WorkedTrial, bool | None]], baseline: Baseline) -> Ended:
     sides: dict[bool | None, list[WorkedTrial]] = {True: [], False: [], None: []}
     for trial, read in trials:
@@ -197,7 +204,7 @@ class LedgerRow(Shaped):
 
 def count_ledger_row(lineage: Lineage, state: int, family: int | None, baseline: Baseline) -> LedgerRow:
     """Count the row of the decision or seeding that made this state. `family`: the one that it was made for."""
-    trials = list_trials_with_lines(lineage, lambda at: lineage.holding[at].get(state, frozenset()), born=state)
+    trials = list_trials_of_state(lineage, state)
     found = count_later_trials(trials, baseline)
     written = [line for line in lineage.blame.lines if line.born == state]
     return LedgerRow(
@@ -208,3 +215,48 @@ def count_ledger_row(lineage: Lineage, state: int, family: int | None, baseline:
         *split_by_family(trials, family, baseline),
         {role: ended for (phase, role), ended in found.groups.items() if phase == Phase.DEPLOYMENT},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TellingChange:
+    """`state`: the one the change made. `ended`: later trials of its family that had its lines."""
+
+    state: int
+    ended: Ended
+
+    @property
+    def gain(self) -> float:
+        """Return `Ended.gain`; if no-skill was not run, all passes of later readers."""
+        gain = self.ended.gain
+        return float(self.ended.read.passed) if gain is None else gain
+
+
+def rank_telling_changes(history: LibraryHistory, lineage: Lineage, baseline: Baseline) -> list[TellingChange]:
+    """Rank the applied changes after a failure that later trials of their family read, by gain. Empty if the library's
+    lines are not traced."""
+    if lineage.too_big:
+        return []
+    made = {}
+    for step in history.steps:
+        decision = step.entry.decision
+        if (
+            decision
+            and step.before is not step.after
+            and decision.after_trial
+            and decision.after_trial.success is False
+        ):
+            made[history.states.index(step.after)] = decision.family_id
+    return rank_changes(lineage, made.items(), baseline)
+
+
+def rank_changes(
+    lineage: Lineage, changes: Iterable[tuple[int, int | None]], baseline: Baseline
+) -> list[TellingChange]:
+    """Rank `changes`, given as (state, family). Ties: more readers, then the earlier one. Changes without a scored
+    reader in a later trial of their family are left out."""
+    found = []
+    for state, family in changes:
+        own = [pair for pair in list_trials_of_state(lineage, state) if pair[0].family == family]
+        found.append(TellingChange(state, count_endings(own, baseline)))
+    read = [change for change in found if change.ended.read.scored]
+    return sorted(read, key=lambda change: (-change.gain, -change.ended.read.scored, change.state))

@@ -59,8 +59,23 @@ class Acts:
     declares_done: bool = False
 
 
+def bare_name(call: ToolCall) -> str:
+    return call.name.rpartition(".")[2].rpartition("__")[2].lower()
+
+
+def list_commands(call: ToolCall) -> Iterator[str]:
+    """Yield the command lines of a call: under the keys that shells take, as a text or as words (the last one)."""
+    for key in COMMAND_KEYS:
+        value = call.arguments.get(key)
+        if isinstance(value, str) and value.strip():
+            yield value
+        elif isinstance(value, list):
+            words = [word for word in value if isinstance(word, str)]
+            yield words[-1] if len(words) > 2 else " ".join(words)
+
+
 def read_acts(call: ToolCall) -> Acts:
-    tool = call.name.rpartition(".")[2].rpartition("__")[2].lower()
+    tool = bare_name(call)
     if tool in DONE_TOOLS:
         return Acts(declares_done=True)
     if tool in EDITORS:
@@ -69,12 +84,8 @@ def read_acts(call: ToolCall) -> Acts:
         return Acts(changes=_name_subject(call))
     if tool in READING_TOOLS:
         return Acts(looks=True)
-    return _read_commands(list(_list_commands(call)))
-
-
-def _read_commands(commands: list[str]) -> Acts:
     changes, looks, after, tests = "", False, False, False
-    for command in commands:
+    for command in list_commands(call):
         if match := _REDIRECTED.search(command):
             changes, after = match.group(), False
         for act, words in _list_deeds(command):
@@ -126,16 +137,6 @@ def _edits_in_place(invocation: Invocation) -> bool:
     return invocation.program in ("sed", "perl") and any(
         re.match(r"-[a-zA-Z]*i|--in-place", word) for word in invocation.arguments
     )
-
-
-def _list_commands(call: ToolCall) -> Iterator[str]:
-    for key in COMMAND_KEYS:
-        value = call.arguments.get(key)
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list):
-            words = [word for word in value if isinstance(word, str)]
-            yield words[-1] if len(words) > 2 else " ".join(words)
 
 
 def _name_subject(call: ToolCall) -> str:

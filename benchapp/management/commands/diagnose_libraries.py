@@ -5,8 +5,7 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp.analysis.diagnoses.diagnosis_queue import select_with_library
-from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
+from benchapp.analysis.diagnoses.diagnosis_queue import diagnose_episode, select_with_library
 from benchapp.models import Episode
 
 

@@ -12,14 +12,12 @@ from django.core.management.base import BaseCommand
 
 from benchapp.management.lookups import end_on
 from benchapp.papers.loading import read_published_rows
-from benchapp.papers.printed_cells import Cells
+from benchapp.papers.published_rows import Cells
 from benchapp.papers.released import examined_tables
-from benchapp.papers.released.against_paper import compare_with_paper
 from benchapp.papers.released.examined_tables import ExaminedTable
-from benchapp.papers.released.examined_tally import Tally, examine
+from benchapp.papers.released.examined_tally import Tally, compare_with_paper, examine
 from benchapp.papers.released.oracle_logs import read_logs
-from benchapp.papers.released.release import NoRelease, Release, group_libraries, read_release
-from benchapp.papers.skilllearnbench import PAPER
+from benchapp.papers.released.release import PAPER, NoRelease, Release, group_libraries, read_release
 
 SHOWN_PROBLEMS = 200
 

@@ -6,9 +6,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from benchapp.judges.judge_passes import PassOutcome, judge_run
-from benchapp.judges.judged_measures import EVERY
-from benchapp.judges.retest import Retest, retest
-from benchapp.judges.robustness import Spread, over_replicates, over_samples, replicates_of
+from benchapp.judges.judge_scores import EVERY
+from benchapp.judges.robustness import Retest, Spread, over_replicates, over_samples, replicates_of, retest
 from benchapp.management.commands.judge_run import add_judge_options, read_judge_options, render_outcome
 from benchapp.management.lookups import end_on, parse_positive_int
 from benchapp.stats.judged.judged_rows import read_judged_rows

@@ -11,8 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.exports.spreadsheet import escape_formula
 from benchapp.management.lookups import end_on
-from benchapp.papers.errata import Erratum, read_errata
-from benchapp.papers.loading import PublishedDataError, read_published_rows
+from benchapp.papers.loading import Erratum, PublishedDataError, read_errata, read_published_rows
 from benchapp.papers.printing import MARK, flatten_rows, render_tables
 from benchapp.papers.published_rows import PrintedNumber
 

@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from benchapp.analysis.diagnoses.diagnosis import RULES
-from benchapp.analysis.diagnoses.hits import GROUPS, SEVERITIES, LibraryRule, LocatedHit
-from benchapp.papers.printed_cells import Cells
+from benchapp.analysis.diagnoses.library_shelf import GROUPS, SEVERITIES, LibraryRule, LocatedHit
 from benchapp.papers.printing import align_columns
-from benchapp.papers.released.against_paper import Beside, count_paper_libraries
-from benchapp.papers.released.examined_tally import COPIED, LINT, Tally
+from benchapp.papers.published_rows import Cells
+from benchapp.papers.released.examined_tally import COPIED, LINT, Beside, Tally, count_paper_libraries
 from benchapp.papers.released.oracle_logs import OracleLog
-from benchapp.papers.released.release import HUMAN
-from benchapp.papers.skilllearnbench import METHODS, MODELS, TASKS
+from benchapp.papers.released.release import HUMAN, METHODS, MODELS, TASKS
 from runner.authoring.pattern import PATTERNS
 from runner.authoring.word_overlap import LEAKED, LEAKED_RUN, SIZE
 
@@ -55,25 +53,17 @@ def tabulate_coverage(tallies: Sequence[Tally]) -> ExaminedTable:
 def tabulate_patterns(tallies: Sequence[Tally]) -> ExaminedTable:
     rows = []
     for tally in tallies:
-        counts = tally.patterns
-        mean = f"{tally.skills / tally.libraries:.3f}"
-        rows.append(
-            (tally.name, str(tally.skills), mean, *(_format_share(counts[letter], tally.skills) for letter in PATTERNS))
-        )
-    return ExaminedTable(
-        "Skills and their patterns",
-        ("method", "skills", "per task", "A instructions", "B scripts", "C MCP or subagents"),
-        tuple(rows),
-    )
+        shares = [_format_share(tally.patterns[letter], tally.skills) for letter in PATTERNS]
+        rows.append((tally.name, str(tally.skills), f"{tally.skills / tally.libraries:.3f}", *shares))
+    columns = ("method", "skills", "per task", "A instructions", "B scripts", "C MCP or subagents")
+    return ExaminedTable("Skills and their patterns", columns, tuple(rows))
 
 
 def tabulate_beside(lines: Iterable[Beside]) -> ExaminedTable:
-    rows = tuple((each.method, each.what, each.printed, each.here, each.difference, each.why) for each in lines)
     notes = (
         "Printed: Figure 3 (second-hand, from a reading of the picture) and Table 5. Why is computed from the counts.",
     )
-    columns = ("method", "what", "printed", "here", "difference", "why")
-    return ExaminedTable("Next to the paper's numbers", columns, rows, notes)
+    return ExaminedTable("Next to the paper's numbers", Beside._fields, tuple(lines), notes)
 
 
 def tabulate_lint(tallies: Sequence[Tally]) -> ExaminedTable:
@@ -120,13 +110,8 @@ def tabulate_leaks(tallies: Sequence[Tally]) -> ExaminedTable:
             continue
         copied, whole = sum(each.is_copied for each in found), sum(each.share == 1 for each in found)
         shares, cites = sum(each.shares for each in found), sum(bool(each.cites) for each in found)
-        rows.append(
-            (
-                tally.name,
-                str(len(found)),
-                *(_format_share(count, len(found)) for count in (shares, copied, whole, cites)),
-            )
-        )
+        counts = (_format_share(count, len(found)) for count in (shares, copied, whole, cites))
+        rows.append((tally.name, str(len(found)), *counts))
     columns = ("method", "skills", "shares text", f"> {COPIED:.0%}", "100%", "cites its path")
     notes = (
         f"SKILL.md against all text files of the task's human skills, in runs of {SIZE} words. Shares text: at least {LEAKED} runs",
@@ -143,9 +128,8 @@ def tabulate_leak_places(tallies: Sequence[Tally]) -> ExaminedTable:
         (each.path, f"{each.share:.3f}" if each.share is not None else UNKNOWN, str(each.longest), " ".join(each.cites))
         for each in found[:MAX_PLACES]
     )
-    return ExaminedTable(
-        "Skills that copy or cite", ("skill", "share", "longest run", "cites"), rows, _note_left_out(found)
-    )
+    columns = ("skill", "share", "longest run", "cites")
+    return ExaminedTable("Skills that copy or cite", columns, rows, _note_left_out(found))
 
 
 def tabulate_odd_skills(tallies: Sequence[Tally]) -> ExaminedTable:
@@ -165,25 +149,13 @@ def tabulate_logs(found: Sequence[OracleLog], cells: Cells) -> ExaminedTable:
         by_task.setdefault(log.task, []).append(log)
     lines = [_summarise_task(task, logs, cells) for task, logs in sorted(by_task.items())]
     columns = (
-        "task",
-        "logs",
-        "messages",
-        "calls",
-        "of last lines",
-        "input",
-        "output",
-        "USD",
-        "used",
-        "Table 9",
+        *("task", "logs", "messages", "calls", "of last lines", "input", "output", "USD", "used", "Table 9"),
         "skills used",
     )
     rows = [_render_line(line) for line in lines]
     if lines:
-        rows.append(
-            _render_line(
-                ["mean of tasks", str(len(found)), *map(_mean, zip(*(line[2:10] for line in lines), strict=True)), ""]
-            )
-        )
+        means = map(_mean, zip(*(line[2:10] for line in lines), strict=True))
+        rows.append(_render_line(["mean of tasks", str(len(found)), *means, ""]))
     printed = [cells.one("Figure 3", metric, condition="human-authored").printed for metric in ("steps", "tool_calls")]
     notes = (
         "Calls: every tool_use block. Of last lines: as upstream counts, one line per message. Input counts cached tokens. Used: mean",

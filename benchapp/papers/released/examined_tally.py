@@ -1,21 +1,26 @@
-"""Findings in the libraries of one method, counted, and how much of them is in the human skills of their tasks.
+"""Findings in the libraries of one method, counted, how much of them is in human skills, and the paper's numbers next to them.
 
 The release's own contamination: generated skills that copy the reference, and paths such as /root/.claude/skills/<human
-skill>/... that an author can only have seen inside the container (github.com/cxcscmu/SkillLearnBench).
+skill>/... that an author can only have seen inside the container (github.com/cxcscmu/SkillLearnBench). Compared are
+Table 5 (patterns) and Figure 3 (skills per task), over six models and twenty tasks; a difference is explained where a
+reason can be computed.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 from benchapp.analysis.diagnoses.diagnosis import Diagnosis, diagnose
-from benchapp.analysis.diagnoses.hits import LocatedHit, Sources, Spoken
-from benchapp.analysis.diagnoses.library_contract_rules import CONTRACT
-from benchapp.papers.released.release import Release, ReleasedLibrary
+from benchapp.analysis.diagnoses.library_rules import CONTRACT
+from benchapp.analysis.diagnoses.library_shelf import LocatedHit, Sources, Spoken
+from benchapp.papers.published_rows import Cells, PrintedNumber, count_decimals, counts_make, find_count, rounds_to
+from benchapp.papers.released.release import METHODS, MODELS, REFERENCES, TASKS, Release, ReleasedLibrary
 from runner.authoring.contract.skill_file import SKILL_FILE
 from runner.authoring.pattern import PATTERNS, has_code
 from runner.authoring.word_overlap import leaks, overlap
@@ -105,7 +110,7 @@ class Tally:
 
     @cached_property
     def patterns(self) -> dict[str, int]:
-        found = Counter(facts.pattern for each in self.examined for facts in each.diagnosis.skills)
+        found = Counter(facts["pattern"] for each in self.examined for facts in each.diagnosis.skills)
         return {pattern: found[pattern] for pattern in PATTERNS}
 
     @cached_property
@@ -126,23 +131,25 @@ class Tally:
         """Count the skills that have these findings."""
         return len({(name, each.hit.path.partition("/")[0]) for name, each in found})
 
-    def count_code_elsewhere(self) -> int:
-        """Count skills of pattern B with their code outside scripts/."""
-        return sum(
-            not any(path.startswith("scripts/") for path in _list_code(each.library, facts.skill))
+    @cached_property
+    def scripted(self) -> list[tuple[ReleasedLibrary, str]]:
+        """Return (library, skill) of each skill of pattern B."""
+        return [
+            (each.library, facts["skill"])
             for each in self.examined
             for facts in each.diagnosis.skills
-            if facts.pattern == "B"
-        )
+            if facts["pattern"] == "B"
+        ]
+
+    def count_code_elsewhere(self) -> int:
+        """Count skills of pattern B with their code outside scripts/."""
+        code = (_list_code(library, skill) for library, skill in self.scripted)
+        return sum(not any(path.startswith("scripts/") for path in paths) for paths in code)
 
     def count_copied_with_code(self) -> int:
         """Count skills of pattern B that are copies of a human skill."""
         copied = {meter.path for meter in self.meters if meter.is_copied}
-        return sum(
-            facts.pattern == "B" and f"{each.library.name}/{facts.skill}" in copied
-            for each in self.examined
-            for facts in each.diagnosis.skills
-        )
+        return sum(f"{library.name}/{skill}" in copied for library, skill in self.scripted)
 
 
 def _list_code(library: ReleasedLibrary, skill: str) -> list[str]:
@@ -151,3 +158,81 @@ def _list_code(library: ReleasedLibrary, skill: str) -> list[str]:
         path.removeprefix(prefix).lower() for path in (*library.files, *library.omitted) if path.startswith(prefix)
     )
     return [path for path in paths if has_code(path)]
+
+
+class Beside(NamedTuple):
+    """`printed` as in the paper, `here` and `difference` with one digit more; `why` empty where they agree."""
+
+    method: str
+    what: str
+    printed: str
+    here: str
+    difference: str
+    why: str
+
+
+def count_paper_libraries(method: str) -> int:
+    """Return the number of libraries behind the paper's numbers."""
+    return TASKS * (len(MODELS) if method in METHODS else 1)
+
+
+def compare_with_paper(tallies: Sequence[Tally], cells: Cells) -> Iterator[Beside]:
+    """Compare every method that the paper has. A method of another name has no lines."""
+    for tally in tallies:
+        if tally.name in (*METHODS, *REFERENCES) and tally.skills:
+            yield _compare_skills_per_task(tally, cells.one("Figure 3", "skills", condition=tally.name))
+            yield from _compare_patterns(tally, cells)
+
+
+def _compare_skills_per_task(tally: Tally, cell: PrintedNumber) -> Beside:
+    here = Fraction(tally.skills, tally.libraries)
+    wanted = count_paper_libraries(tally.name)
+    why = ""
+    if tally.libraries != wanted:
+        why = _describe_coverage(tally)
+    elif not rounds_to(here, cell):
+        why = f"printed {cell.printed} x {wanted} is {round(cell.number * wanted)} skills, {tally.skills} are here"
+    return _compare(tally, "skills per task", cell, here, why)
+
+
+def _compare_patterns(tally: Tally, cells: Cells) -> Iterator[Beside]:
+    shares = {letter: cells.one("Table 5", f"pattern_{letter.lower()}", condition=tally.name) for letter in "ABC"}
+    for letter, cell in shares.items():
+        here = Fraction(100 * tally.patterns[letter], tally.skills)
+        why = "" if rounds_to(here, cell) else _explain(tally, letter, cell, list(shares.values()))
+        yield _compare(tally, f"pattern {letter}, %", cell, here, why)
+
+
+def _explain(tally: Tally, letter: str, cell: PrintedNumber, shares: Sequence[PrintedNumber]) -> str:
+    reasons = []
+    printed = find_count(cell, tally.skills)
+    wanted = count_paper_libraries(tally.name)
+    if tally.libraries != wanted:
+        reasons.append(f"{_describe_coverage(tally)}, one skill is {100 / tally.skills:.1f} points")
+    elif printed is None or not counts_make(shares, tally.skills):
+        fitting = [n for n in range(1, 2 * tally.skills + 10) if counts_make(shares, n)]
+        nearest = min(fitting, key=lambda n: abs(n - tally.skills), default=None)
+        told = f"; {nearest} skills would ({_list_counts(shares, nearest)})" if nearest else ""
+        reasons.append(f"no counts of the {tally.skills} skills here give the row{told}")
+    else:
+        reasons.append(f"printed is {printed} of {tally.skills}, here {tally.patterns[letter]}")
+    if letter == "B" and tally.count_copied_with_code():
+        reasons.append(f"{tally.count_copied_with_code()} of {tally.patterns['B']} are copies of a human skill")
+    if letter == "B" and tally.count_code_elsewhere():
+        reasons.append(f"{tally.count_code_elsewhere()} of {tally.patterns['B']} have code but no scripts/ folder")
+    return "; ".join(reasons)
+
+
+def _describe_coverage(tally: Tally) -> str:
+    models = f", by {len(tally.models)} of {len(MODELS)} models" if tally.name in METHODS else ""
+    return f"{tally.libraries} of {count_paper_libraries(tally.name)} libraries are here{models}"
+
+
+def _list_counts(shares: Sequence[PrintedNumber], n: int) -> str:
+    return "/".join(str(find_count(share, n)) for share in shares)
+
+
+def _compare(tally: Tally, what: str, cell: PrintedNumber, here: Fraction, why: str) -> Beside:
+    places = count_decimals(cell.printed) + 1
+    difference = f"{float(here - cell.number):+.{places}f}"
+    return Beside(tally.name, what, cell.printed, f"{float(here):.{places}f}", difference, why)

@@ -1,4 +1,7 @@
-"""The libraries and the oracles' logs of a SkillLearnBench release on disk, through the importer's reader."""
+"""The libraries and the oracles' logs of a SkillLearnBench release on disk, through the importer's reader.
+
+Names in the paper's tables are in our words. Source: arXiv 2604.20087v1.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,18 @@ from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.walking import Root
 from benchapp.imports.releases import skilllearnbench_release
 from benchapp.imports.releases.skilllearnbench_release import TaskInstance
-from benchapp.papers.skilllearnbench import METHODS
 from benchapp.record.textual_change import has_nul
 from runner.authoring.contract.skill_file import SKILL_FILE
 from runner.base.types import Files
+
+PAPER = "skilllearnbench"
+CLAUDE = ("Claude Haiku 4.5", "Claude Sonnet 4.6", "Claude Opus 4.6")  # smallest first
+GEMINI = ("Gemini 3.1 Flash Lite", "Gemini 3 Flash", "Gemini 3.1 Pro")
+MODELS = (*CLAUDE, *GEMINI)
+METHODS = ("one-shot", "self-feedback", "teacher-feedback", "skill-creator")
+REFERENCES = ("no-skill", "human-authored")
+TASKS = 20
+
 
 HUMAN = "human-authored"
 MAX_INSTRUCTION_BYTES = 1024 * 1024

@@ -18,8 +18,8 @@ from django.db.models import Q, QuerySet
 from redis.exceptions import RedisError
 
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES, RULES_VERSION, TRIAL_RULES, examine
-from benchapp.analysis.trial_rules.authored import read_decision_facts, read_library_facts
-from benchapp.analysis.trial_rules.rule_finding import TrialFinding
+from benchapp.analysis.trial_rules.patch_rules import read_decision_facts, read_library_facts
+from benchapp.analysis.trial_rules.rule_finding import TrialFinding, TrialRule
 from benchapp.analysis.trial_rules.trial_facts import read_trial_facts
 from benchapp.models import Code, CodebookVersion, Queue, QueueItem, Suggestion, User
 from benchapp.record.redaction import redact_text
@@ -58,12 +58,12 @@ class Names:
     def find(self, *names: str) -> Code | None:
         return next((code for name in names if (code := self.codes.get(plain(name)))), None)
 
-    def of_finding(self, finding: TrialFinding) -> tuple[Code | None, str]:
+    def of_rule(self, rule: TrialRule) -> tuple[Code | None, str]:
         """Return (the code, its name in the finding)."""
-        if mapped := self.mapped.get(finding.rule):
+        if mapped := self.mapped.get(rule.key):
             return self.find(mapped), mapped
-        code = self.find(*finding.codes)
-        return code, code.name if code else finding.codes[0]
+        code = self.find(*rule.codes)
+        return code, code.name if code else rule.codes[0]
 
 
 def plain(name: str) -> str:
@@ -89,8 +89,8 @@ def _items(queue: Queue) -> Iterator[QueueItem]:
         ).get(pk=pk)
 
 
-def findings_of(item: QueueItem) -> list[TrialFinding]:
-    """Return the rules' findings about the unit of this item."""
+def findings_of(item: QueueItem) -> list[tuple[TrialRule, TrialFinding]]:
+    """Return the rules that match the unit of this item, with their findings."""
     if item.trial:
         return examine(read_trial_facts(item.trial), TRIAL_RULES)
     if item.decision:
@@ -101,7 +101,7 @@ def findings_of(item: QueueItem) -> list[TrialFinding]:
 
 def _suggest(item: QueueItem, names: Names) -> bool:
     findings = findings_of(item)
-    rows = [_row(item, finding, *names.of_finding(finding)) for finding in findings]
+    rows = [_row(item, rule, finding, *names.of_rule(rule)) for rule, finding in findings]
     rows = rows or [Suggestion(item=item, source=RULES_SOURCE, source_version=RULES_VERSION)]
     with transaction.atomic():
         earlier = item.suggestions.filter(source=RULES_SOURCE, source_version=RULES_VERSION)
@@ -111,16 +111,16 @@ def _suggest(item: QueueItem, names: Names) -> bool:
     return bool(findings)
 
 
-def _row(item: QueueItem, finding: TrialFinding, code: Code | None, name: str) -> Suggestion:
+def _row(item: QueueItem, rule: TrialRule, finding: TrialFinding, code: Code | None, name: str) -> Suggestion:
     return Suggestion(
         item=item,
         source=RULES_SOURCE,
-        rule=finding.rule,
+        rule=rule.key,
         source_version=RULES_VERSION,
         code=code,
         code_name=name,
         attribution=finding.attribution,
-        step=finding.step,
+        step=finding.place[0],
         quote=redact_text(storable(finding.quote)),
         reason=redact_text(storable(finding.reason)),
     )

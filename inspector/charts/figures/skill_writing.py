@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
-from benchapp.analysis.diagnoses.profiles_by_run import LibraryProfile, average_profile, read_skills
+from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, LibraryProfile, average_profile, read_skills
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.inference.shares import half_up
 from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, entry

@@ -13,8 +13,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
-from benchapp.analysis.diagnoses.profiles_by_run import LibraryProfile, average_profile, read_skills
+from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, LibraryProfile, average_profile, read_skills
 from benchapp.analysis.failures.run_endings import Endings, describe_endings, read_endings
 from benchapp.models import Experiment, Run
 from benchapp.papers.loading import PAPERS

@@ -17,12 +17,13 @@ from benchapp.analysis.failures.failure_reading import (
     UNCLASSIFIED,
     WORDS,
     FailureRow,
+    Failures,
+    RefusedRow,
     choose_column,
     count_by_source,
     count_row,
     read_failures,
 )
-from benchapp.analysis.failures.refusals import Failures, RefusedRow
 from benchapp.models import Run
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.redaction import redact_text

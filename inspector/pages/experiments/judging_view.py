@@ -10,8 +10,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from benchapp.judges.judging_orders import JudgingWish, order_judging
-from benchapp.judges.judging_progress import progress_of_judging
+from benchapp.judges.judging_orders import JudgingWish, order_judging, progress_of_judging
 from benchapp.models import Experiment, Judging, JudgingOrder, Run, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.writing.human_acts import note_activity

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.experiments.work.call_queue import list_outages
 from benchapp.experiments.work.progress import at_work, workforce
-from benchapp.judges.judging_progress import progress_of_judging
+from benchapp.judges.judging_orders import progress_of_judging
 from benchapp.models import Alert, Attempt, Experiment, JudgingOrder, ModelCall
 from benchapp.record.json_shape import encode
 from inspector.pages.jobs.jobs import ended_experiments, find_troubled, group_troubles, open_experiments

@@ -20,7 +20,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
 
-from benchapp.analysis.deciding.reading_steps import read_step_index
+from benchapp.analysis.deciding.deciding_steps import read_step_index
 from benchapp.models import Attempt, Decision, Episode, ModelCall, Run, Seal, SkillUse, Snapshot, Trajectory, Trial
 from benchapp.record.redaction import Redactor
 from benchapp.record.trajectory_store import read_steps

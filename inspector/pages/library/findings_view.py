@@ -18,8 +18,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.analysis.diagnoses.diagnosis import RULES, RULES_VERSION
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
-from benchapp.analysis.diagnoses.hits import GROUPS, LibraryRule
-from benchapp.analysis.diagnoses.library_shelf import read_text
+from benchapp.analysis.diagnoses.library_shelf import GROUPS, LibraryRule, read_text
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, StoredSkill
 from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Run, SnapshotFile, User

@@ -16,6 +16,7 @@ from benchapp.analysis.lineage.attribution import (
     count_later_trials,
     count_ledger_row,
     list_trials_with_lines,
+    rank_telling_changes,
     read_no_skill,
     split_by_family,
 )
@@ -27,7 +28,6 @@ from benchapp.analysis.lineage.library_states import (
     read_history,
 )
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial, read_lineage
-from benchapp.analysis.lineage.telling import rank_telling_changes
 from benchapp.models import (
     Decision,
     DecisionEvidence,

@@ -13,9 +13,19 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
-from benchapp.judges.judge_scores import contradictions, count_retried, endings
-from benchapp.judges.judged_measures import LEVEL_1, LEVEL_2, MEASURES, PARTS
-from benchapp.judges.level_three import COLUMNS, MeasuredOutcome, outcome_rows, outcomes_by_family
+from benchapp.judges.judge_scores import (
+    COLUMNS,
+    LEVEL_1,
+    LEVEL_2,
+    MEASURES,
+    PARTS,
+    MeasuredOutcome,
+    contradictions,
+    count_retried,
+    endings,
+    outcome_rows,
+    outcomes_by_family,
+)
 from benchapp.judges.robustness import Spread, over_replicates, over_samples, replicates_of
 from benchapp.models import Blob, Family, JudgedUnit, Judging, JudgingTry, Run
 from benchapp.models.judgements import UNUSABLE

@@ -8,9 +8,16 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from benchapp.analysis.alignment.aligned_reading import AlignedSide, read_side
-from benchapp.analysis.alignment.alignment import AlignedRow, Alignment, DifferingPart, Parting, RowKind, Stretch
+from benchapp.analysis.alignment.alignment import (
+    AlignedRow,
+    Alignment,
+    DifferingPart,
+    Parting,
+    RowKind,
+    StepSign,
+    Stretch,
+)
 from benchapp.analysis.alignment.step_pairing import align
-from benchapp.analysis.alignment.step_signs import StepSign
 from benchapp.models import Attempt, Trajectory, Trial
 from benchapp.record.trajectory_store import StoredStep, read_picked
 from benchapp.stats.comparing.condition_names import name_condition

@@ -5,9 +5,18 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchapp.analysis.alignment.alignment import AlignedRow, Alignment, DifferingPart, RowKind
+from benchapp.analysis.alignment.alignment import (
+    LEAST,
+    WHOLE,
+    AlignedRow,
+    Alignment,
+    DifferingPart,
+    RowKind,
+    StepSign,
+    build_sign,
+    measure_likeness,
+)
 from benchapp.analysis.alignment.step_pairing import MAX_CELLS, align
-from benchapp.analysis.alignment.step_signs import LEAST, WHOLE, StepSign, build_sign, measure_likeness
 from runner.base.types import Observation, Source, Step, ToolCall
 
 COMMANDS = ("ls", "cat data.csv", "cat data.csv notes.md", "python sum.py", "python sum.py --all", "")

@@ -9,7 +9,7 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchapp.analysis.lineage.blame import Blame, trace_lines
+from benchapp.analysis.lineage.line_history import Blame, trace_lines
 from benchapp.record.line_matching import match_lines
 
 Library = dict[str, bytes]

@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 from django.core.management import call_command
 
-from benchapp.analysis.diagnoses import diagnosis_queue, evidence, stored_diagnoses
+from benchapp.analysis.diagnoses import diagnosis_queue, evidence
 from benchapp.analysis.diagnoses.diagnosis import RULES_VERSION
 from benchapp.analysis.diagnoses.diagnosis_queue import (
+    diagnose_episode,
     enqueue_reading,
     read_libraries,
-    read_library,
     select_unread,
     select_with_library,
 )
-from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
 from benchapp.analysis.lineage.library_states import read_named_libraries
 from benchapp.experiments.work.deletion_sweep import sweep
 from benchapp.models import Episode, LibraryDiagnosis, LibraryFinding, Seeding, SkillUse, Trial
@@ -206,7 +205,7 @@ def test_every_state_is_read_and_the_empty_one_is_not(episode, family):
 def test_the_job_and_the_command_do_the_same(episode, family, capsys):
     make_decision(episode, family, after_trial=make_trial(episode, family.tasks.first()), after=library("One."))
     assert list(select_unread(Episode.objects.all())) == [episode]
-    assert read_library(str(episode.public_id)) == 1
+    read_libraries([str(episode.public_id)])
     assert not select_unread(Episode.objects.all()).exists()
     call_command("diagnose_libraries")
     assert "checked 0 library states" in capsys.readouterr().out
@@ -242,7 +241,7 @@ def test_a_state_that_another_worker_stored_at_this_moment_does_not_stop_the_oth
     for line in ("One.", "Two."):
         make_decision(episode, family, after_trial=trial, after=library(line))
     first, second = (state.snapshot for state in read_named_libraries(episode))
-    told, met = stored_diagnoses.timezone.now, []
+    told, met = diagnosis_queue.timezone.now, []
 
     def meanwhile() -> object:
         """Between taking the old row away and writing the new one."""
@@ -252,7 +251,7 @@ def test_a_state_that_another_worker_stored_at_this_moment_does_not_stop_the_oth
             LibraryDiagnosis.objects.create(episode=episode, snapshot=first, diagnosed_at=told(), **counts)
         return told()
 
-    monkeypatch.setattr(stored_diagnoses.timezone, "now", meanwhile)
+    monkeypatch.setattr(diagnosis_queue.timezone, "now", meanwhile)
     diagnose_episode(episode)  # the first is rolled back here with the row that stood in its way
     assert list(LibraryDiagnosis.objects.values_list("snapshot", flat=True)) == [second.pk]
 
@@ -272,7 +271,7 @@ def test_many_libraries_are_one_job_that_takes_turns_and_a_broken_one_stops_no_o
     def broken(each: Episode) -> int:
         if each == episode:
             raise ValueError("a rule that fails")
-        return stored_diagnoses.diagnose_episode(each)
+        return diagnose_episode(each)
 
     monkeypatch.setattr(diagnosis_queue, "SLICE_SECONDS", 60)
     monkeypatch.setattr(diagnosis_queue, "diagnose_episode", broken)

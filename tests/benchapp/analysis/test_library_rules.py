@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchapp.analysis.diagnoses.diagnosis import MAX_OF_RULE, RULES, Diagnosis, diagnose
-from benchapp.analysis.diagnoses.hits import Sighting, Sources, Spoken
+from benchapp.analysis.diagnoses.library_shelf import Sighting, Sources, Spoken
 from runner.base.constants import Constant
 from runner.base.types import File
 
@@ -166,14 +166,14 @@ def test_a_folder_without_a_skill_file_is_told_and_binary_files_harm_nothing():
 
 def test_patterns_and_cues_are_counted():
     files = {**skill(""), "tidy-tables/scripts/fix_dates.py": "A = 1\n", **OTHER}
-    by_skill = {facts.skill: facts for facts in read(files).skills}
-    assert (by_skill["tidy-tables"].pattern, by_skill["read-logs"].pattern) == ("B", "A")
-    assert by_skill["tidy-tables"].cues["procedure"]["steps"]
-    assert not by_skill["read-logs"].cues["procedure"]["steps"]
+    by_skill = {facts["skill"]: facts for facts in read(files).skills}
+    assert (by_skill["tidy-tables"]["pattern"], by_skill["read-logs"]["pattern"]) == ("B", "A")
+    assert by_skill["tidy-tables"]["cues"]["procedure"]["steps"]
+    assert not by_skill["read-logs"]["cues"]["procedure"]["steps"]
 
 
 def test_a_skill_whose_frontmatter_does_not_parse_has_a_pattern_too():
-    assert read({"tidy/SKILL.md": "[SKILL]\nAsk a subagent.\n"}).skills[0].pattern == "C"
+    assert read({"tidy/SKILL.md": "[SKILL]\nAsk a subagent.\n"}).skills[0]["pattern"] == "C"
 
 
 def test_a_file_that_the_import_left_out_is_not_missing():
@@ -181,7 +181,7 @@ def test_a_file_that_the_import_left_out_is_not_missing():
     assert [one.rule.id for one in read(files).found] == ["citation-dangling"]
     known = read(files, Sources(omitted=frozenset({"tidy-tables/scripts/fix_dates.py"})))
     assert known.found == ()
-    assert known.skills[0].pattern == "B"
+    assert known.skills[0]["pattern"] == "B"
 
 
 def test_one_rule_cannot_fill_the_page():

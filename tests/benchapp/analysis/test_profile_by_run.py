@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
-from benchapp.analysis.diagnoses.profiles_by_run import average_profile, read_skills, score_axes
-from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
+from benchapp.analysis.diagnoses.diagnosis_queue import diagnose_episode
+from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, average_profile, read_skills, score_axes
 from tests.worlds.factories import make_episode, make_run, make_snapshot
 
 EVERY = {

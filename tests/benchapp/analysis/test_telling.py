@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from benchapp.analysis.lineage.blame import Blame
-from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial
-from benchapp.analysis.lineage.telling import rank_changes
+from benchapp.analysis.lineage.attribution import rank_changes
+from benchapp.analysis.lineage.line_history import Blame, Lineage, WorkedTrial
 from benchapp.stats.metrics.rates import Rate
 
 FAMILY, OTHER = 1, 2

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from benchapp.papers.deltas import References, format_signed
-from benchapp.papers.errata import Erratum
-from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import PrintedNumber, count_decimals
+from benchapp.papers.loading import Erratum
+from benchapp.papers.published_rows import Cells, PrintedNumber, References, count_decimals, format_signed
 
 
 @dataclass(frozen=True, slots=True)

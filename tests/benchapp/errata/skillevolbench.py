@@ -11,9 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from benchapp.papers.deltas import format_signed
-from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import PrintedNumber, half_unit
+from benchapp.papers.published_rows import Cells, PrintedNumber, format_signed, half_unit
 from tests.benchapp.errata.checks import TracedErratum, count_findings, delta_findings, erratum, names_of
 from tests.benchapp.errata.skillevolbench_claims import HIGHEST, broken_claims
 from tests.benchapp.errata.skillevolbench_runs import (

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import PrintedNumber
+from benchapp.papers.published_rows import Cells, PrintedNumber
 from tests.benchapp.errata.checks import TracedErratum, WatchedCells, names_of
 from tests.benchapp.errata.skillevolbench_runs import METRICS, PAPER, TABLES, by_table
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import PrintedNumber
+from benchapp.papers.published_rows import Cells, PrintedNumber
 
 PAPER = "skillevolbench"
 TABLES = ("Table 1", "Table 2", "Table 9")

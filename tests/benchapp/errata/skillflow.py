@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from benchapp.papers.deltas import format_signed
-from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import PrintedNumber
+from benchapp.papers.published_rows import Cells, PrintedNumber, format_signed
 from tests.benchapp.errata.checks import TracedErratum, count_findings, delta_findings, erratum, names_of
 
 PAPER = "skillflow"

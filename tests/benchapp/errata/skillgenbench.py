@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from math import sqrt
 
-from benchapp.papers.printed_cells import Cells, find_count, rounds_to
-from benchapp.papers.published_rows import PrintedNumber
+from benchapp.papers.published_rows import Cells, PrintedNumber, find_count, rounds_to
 from tests.benchapp.errata.checks import TracedErratum, count_findings, erratum, names_of
 
 PAPER = "skillgenbench"

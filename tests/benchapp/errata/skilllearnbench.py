@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from benchapp.papers.printed_cells import Cells, counts_make, find_count, rounds_to
-from benchapp.papers.published_rows import PrintedNumber, half_unit
-from benchapp.papers.skilllearnbench import METHODS, MODELS, PAPER, REFERENCES, TASKS
+from benchapp.papers.published_rows import Cells, PrintedNumber, counts_make, find_count, half_unit, rounds_to
+from benchapp.papers.released.release import METHODS, MODELS, PAPER, REFERENCES, TASKS
 from tests.benchapp.errata.arithmetic import mean, mean_may_be, sum_may_be
 from tests.benchapp.errata.checks import TracedErratum, erratum, names_of
 from tests.benchapp.errata.skilllearnbench_claims import broken_claims

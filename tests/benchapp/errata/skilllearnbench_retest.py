@@ -14,9 +14,8 @@ from itertools import combinations_with_replacement
 from math import sqrt
 from statistics import pstdev, stdev
 
-from benchapp.papers.printed_cells import Cells, find_count
-from benchapp.papers.published_rows import PrintedNumber
-from benchapp.papers.skilllearnbench import METHODS, MODELS, REFERENCES, TASKS
+from benchapp.papers.published_rows import Cells, PrintedNumber, find_count
+from benchapp.papers.released.release import METHODS, MODELS, REFERENCES, TASKS
 from tests.benchapp.errata.checks import TracedErratum, erratum
 from tests.benchapp.errata.skilllearnbench_rows import overall
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import PrintedNumber
-from benchapp.papers.skilllearnbench import REFERENCES
+from benchapp.papers.published_rows import Cells, PrintedNumber
+from benchapp.papers.released.release import REFERENCES
 
 AVERAGE = "average of six models"
 

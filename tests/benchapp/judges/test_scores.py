@@ -6,8 +6,7 @@ import pytest
 
 from benchapp.judges.judge_passes import judge_run
 from benchapp.judges.judge_scores import contradictions
-from benchapp.judges.retest import retest
-from benchapp.judges.robustness import over_replicates, over_samples, replicates_of
+from benchapp.judges.robustness import over_replicates, over_samples, replicates_of, retest
 from benchapp.record.call_budget import Budget
 from benchapp.stats.judged.aggregation import ALIGNMENT, Told, mean_over_tasks, rows_of
 from benchapp.stats.judged.judged_rows import read_judged_rows

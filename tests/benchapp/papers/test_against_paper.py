@@ -6,9 +6,8 @@ import pytest
 
 from benchapp.imports.problems import ProblemList
 from benchapp.papers.loading import read_published_rows
-from benchapp.papers.printed_cells import Cells
-from benchapp.papers.released.against_paper import Beside, compare_with_paper
-from benchapp.papers.released.examined_tally import Tally, examine
+from benchapp.papers.published_rows import Cells
+from benchapp.papers.released.examined_tally import Beside, Tally, compare_with_paper, examine
 from benchapp.papers.released.release import Release, ReleasedLibrary
 from runner.base.types import File
 

@@ -8,10 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from benchapp.papers.errata import Erratum, read_errata
-from benchapp.papers.loading import read_published_rows
-from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import PrintedNumber
+from benchapp.papers.loading import Erratum, read_errata, read_published_rows
+from benchapp.papers.published_rows import Cells, PrintedNumber
 from tests.benchapp.errata.papers import CHECKS
 from tests.benchapp.errata.skillevolbench import skillevolbench_findings
 from tests.benchapp.errata.skillflow import skillflow_findings

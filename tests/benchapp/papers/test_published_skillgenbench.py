@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchapp.papers.loading import read_published_rows
-from benchapp.papers.printed_cells import Cells
-from benchapp.papers.published_rows import PrintedNumber
+from benchapp.papers.published_rows import Cells, PrintedNumber
 from tests.benchapp.errata.skillgenbench import SOURCES, possible_totals, skillgenbench_findings
 
 PAPER = Path(__file__).parents[4] / "shared" / "papers" / "skillgenbench.txt"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from benchapp.analysis.failures.quotes import keep_answers
+from benchapp.analysis.failures.classification import CheckMessage
+from benchapp.analysis.failures.failure_patterns import keep_answers
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES, TRIAL_RULES, examine
-from benchapp.analysis.trial_rules.course import KINDS_OF_ERROR, read_course
 from benchapp.analysis.trial_rules.patch_rules import PatchFacts
 from benchapp.analysis.trial_rules.rule_finding import TrialFinding
-from benchapp.analysis.trial_rules.trial_facts import CheckFact, TrialFacts
+from benchapp.analysis.trial_rules.trial_facts import KINDS_OF_ERROR, TrialFacts, read_course
 from runner.base.types import Observation, Source, Step, ToolCall
 
 
@@ -31,13 +31,13 @@ def says(number: int, message: str) -> Step:
 def facts(
     steps: Sequence[Step] | None = None, *, messages: Sequence[str] = (), success: bool | None = False, **fields: Any
 ) -> TrialFacts:
-    checks = tuple(CheckFact("hidden", f"check {place}", "failed", text) for place, text in enumerate(messages))
+    checks = tuple(CheckMessage(f"check {place}", text, "failed") for place, text in enumerate(messages))
     course = None if steps is None else read_course(steps)
     return TrialFacts(success=success, checks=checks, course=course, **fields)
 
 
 def found(given: TrialFacts) -> dict[str, TrialFinding]:
-    return {finding.rule: finding for finding in examine(given, TRIAL_RULES)}
+    return {rule.key: finding for rule, finding in examine(given, TRIAL_RULES)}
 
 
 LOOK = [shell(1, "ls"), says(2, "I could not finish.")]
@@ -72,7 +72,7 @@ def test_it_sees_no_bypass_without_a_trajectory() -> None:
 
 def test_it_names_the_step_at_which_a_failed_trial_read_a_skill() -> None:
     finding = found(facts(LOOK, read=(("tidy-tables", 4), ("other", 6))))["read-and-failed"]
-    assert (finding.step, finding.attribution) == (4, "")
+    assert (finding.place[0], finding.attribution) == (4, "")
 
 
 def test_it_sees_that_a_skill_asked_for_was_not_there() -> None:
@@ -118,7 +118,7 @@ def test_it_sees_a_full_context_at_the_end_and_not_one_that_was_overcome() -> No
     full = "Error: prompt is too long: 210000 tokens > 200000 maximum"
     at_the_end = [shell(1, "ls"), shell(2, "cat big", full, error=True)]
     long_ago = [shell(1, "cat big", full, error=True), *(shell(number, "ls") for number in range(2, 9))]
-    assert found(facts(at_the_end))["context-exhausted"].step == 2
+    assert found(facts(at_the_end))["context-exhausted"].place[0] == 2
     assert "context-exhausted" not in found(facts(long_ago))
 
 
@@ -207,7 +207,7 @@ def test_it_takes_a_missing_module_seriously_only_where_it_stayed_missing() -> N
         shell(3, "python a.py", error, error=True),
     ]
     assert "runtime-dependency" not in found(facts(overcome))
-    assert found(facts(stayed))["runtime-dependency"].step == 3
+    assert found(facts(stayed))["runtime-dependency"].place[0] == 3
 
 
 def test_it_does_not_take_documentation_for_an_error() -> None:
@@ -225,7 +225,7 @@ def test_it_counts_the_same_error_whatever_its_numbers() -> None:
         for number in (1, 2, 3)
     ]
     finding = found(facts(steps))["repeated-error"]
-    assert (finding.step, finding.quote) == (1, "ValueError: row 1")
+    assert (finding.place[0], finding.quote) == (1, "ValueError: row 1")
     assert "3 times, from step 1 to step 3" in finding.reason
     assert "repeated-error" not in found(facts(steps[:2]))
 
@@ -289,7 +289,7 @@ def test_it_does_not_call_a_tested_success_premature_nor_a_passed_one() -> None:
 
 
 def patch(**fields: Any) -> dict[str, TrialFinding]:
-    return {finding.rule: finding for finding in examine(PatchFacts(**fields), PATCH_RULES)}
+    return {rule.key: finding for rule, finding in examine(PatchFacts(**fields), PATCH_RULES)}
 
 
 def test_it_finds_a_constant_of_one_shown_task_in_a_patch() -> None:

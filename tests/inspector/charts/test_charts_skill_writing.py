@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from benchapp.analysis.diagnoses.diagnosis_queue import diagnose_episode
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS
-from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
 from benchapp.models import Episode, Run
 from benchapp.stats.comparing.choices import Choices
 from inspector.charts.chart import Chart

@@ -16,7 +16,7 @@ from django.core.management import get_commands
 from django.test import Client
 from django.urls import resolve
 
-from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
+from benchapp.analysis.diagnoses.diagnosis_queue import diagnose_episode
 from benchapp.judges.judge_passes import judge_run
 from benchapp.models import Attempt, Judging, Run, Task, TaskGroup, Trial
 from benchapp.record.call_budget import Budget

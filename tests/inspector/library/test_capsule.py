@@ -13,7 +13,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from benchapp.analysis.deciding import reading_steps
+from benchapp.analysis.deciding import deciding_steps
 from benchapp.models import Decision, Episode, Trial
 from inspector.web.access import local_user
 from runner.base.types import Check, CheckGroup, CheckStatus, Observation, Source, Step, ToolCall
@@ -237,7 +237,7 @@ def test_longer_records_ask_no_more_questions(client: Client) -> None:
     counts = []
     for steps in (3, 20):
         trial = a_trial(steps=steps)
-        reading_steps.KEPT.clear()  # the index of its steps is read once
+        deciding_steps.KEPT.clear()  # the index of its steps is read once
         with CaptureQueriesContext(connection) as asked:
             assert client.get(f"/trials/{trial.public_id}/capsule/").status_code == 200
         counts.append(len(asked))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
+from benchapp.analysis.diagnoses.diagnosis_queue import diagnose_episode
 from benchapp.models import Episode, LibraryDiagnosis, LibraryFinding, Run
 from inspector.web.access import local_user
 from tests.queries import assert_queries_flat, count_queries

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from benchapp.analysis.diagnoses.stored_diagnoses import diagnose_episode
+from benchapp.analysis.diagnoses.diagnosis_queue import diagnose_episode
 from benchapp.models import Entry, Episode, LibraryDiagnosis, Refusal, Seeding, Snapshot
 from tests.worlds.factories import (
     add_entry,

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from benchapp.analysis.deciding import reading_steps
+from benchapp.analysis.deciding import deciding_steps
 from benchapp.models import Blob, TaskRevision, Trial
 from inspector.reader import outline
 from runner.base.types import Check, CheckGroup, CheckStatus, Observation, Source, Step, ToolCall
@@ -216,6 +216,6 @@ def test_it_asks_the_same_number_of_queries_for_any_trial(client):
             trial.retrieved.add(earlier)
             make_attempt(trial, counts=False)
             trial.refusals.create(paths=["a"], reason="frozen")
-        reading_steps.KEPT.clear()  # the index of its steps is read once
+        deciding_steps.KEPT.clear()  # the index of its steps is read once
 
     assert assert_queries_flat(client, f"/trials/{trial.public_id}/", add) <= 30

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from benchapp.analysis.deciding import reading_steps
+from benchapp.analysis.deciding import deciding_steps
 from benchapp.models import SkillUse, Trial
 from inspector.evolution import strip
 from inspector.pages.trials.pair import APART, FOLDED_LINES, UNITS
@@ -389,7 +389,7 @@ def test_what_it_lists_costs_no_more_queries_when_there_is_more(client):
     def add(count: int) -> None:
         for _ in range(count):
             make_trial(make_episode(make_run(trial.episode.run.experiment)), trial.task)
-        reading_steps.KEPT.clear()  # the index of its steps is read once,
+        deciding_steps.KEPT.clear()  # the index of its steps is read once,
         strip.KEPT.clear()  # and so is the timeline of an ended run
 
     assert_queries_flat(client, f"/trials/{trial.public_id}/", add)

@@ -17,7 +17,7 @@ import pytest
 
 from benchapp.analysis.deciding.named_values import read_named_values
 from benchapp.analysis.deciding.step_glances import glance_at
-from benchapp.analysis.diagnoses import profile, writing_cues
+from benchapp.analysis.diagnoses import library_rules, profile
 from benchapp.analysis.trial_rules.agent_acts import read_acts
 from benchapp.experiments.experiment_file import read_text
 from benchapp.experiments.launch_spec import try_spec
@@ -117,7 +117,7 @@ def _mark_names(text: str) -> object:
 
 def _find_cues(text: str) -> None:
     cues = [pattern for group in profile._COMPILED.values() for pattern in group.values()]
-    for pattern in (*cues, *(each for each in vars(writing_cues).values() if isinstance(each, re.Pattern))):
+    for pattern in (*cues, *(each for each in vars(library_rules).values() if isinstance(each, re.Pattern))):
         for _ in pattern.finditer(text):
             pass
 

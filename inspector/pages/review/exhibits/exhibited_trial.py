@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from django.utils.safestring import SafeString
 
-from benchapp.analysis.deciding.reading_steps import read_step_index
+from benchapp.analysis.deciding.deciding_steps import read_step_index
 from benchapp.analysis.deciding.step_glances import StepKind
 from benchapp.models import Attempt, Blob, Dimension, QueueItem, SkillUse, Trajectory, Trial
 from benchapp.record.trajectory_store import StoredStep, read_outline, read_page, read_whole_steps

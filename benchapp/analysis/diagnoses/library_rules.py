@@ -1,0 +1,315 @@
+"""Rules over a library's files: the authoring contract, dead and duplicate files, and cues in how a skill is written.
+
+Groups of cues are those of SkillGenBench's static diagnostics (section 4.3); the paper names what they measure and
+prints no rules, so the cues are ours.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from itertools import combinations, islice
+
+from benchapp.analysis.diagnoses.library_shelf import LibraryHit, LibraryRule, Shelf, ShelfText, Sources
+from runner.authoring.contract.contract_rules import RULES
+from runner.authoring.contract.lint import lint
+from runner.authoring.contract.skill_file import SKILL_FILE
+from runner.authoring.contract.skill_rules import broken_skill_rules, slug_problem
+from runner.authoring.copied import shingles_of, words_of
+from runner.authoring.occasion import Occasion
+from runner.authoring.proposal import BrokenRule, Proposal, confinement_problem
+from runner.base.types import AuthorMode, Family, Patch
+
+# rule of the contract -> the group that shows it. Rules about one patch (operations, scope) do not apply here.
+_GROUPS = {
+    "path-layout": "contract",
+    "slug-format": "contract",
+    "skill-file": "contract",
+    "frontmatter": "contract",
+    "name-is-folder": "contract",
+    "name-length": "contract",
+    "description-length": "contract",
+    "compatibility-length": "contract",
+    "body-length": "safety",
+    "frontmatter-key": "contract",
+    "description-quality": "description",
+    "tier3-uncited": "files",
+    "citation-dangling": "files",
+    "resource-depth": "files",
+    "vague-file-name": "files",
+    "script-interaction": "environment",
+}
+_KEY = {"name-is-folder": "name", "name-length": "name", "description-quality": "description"}
+
+
+def find_broken_rules(shelf: Shelf) -> Iterator[BrokenRule]:
+    """Yield every broken rule of the contract in these files; one call for all rules of one library."""
+    upserts = {text.path: text.text for text in shelf.texts.values() if not confinement_problem(text.path)}
+    family = Family("", "", "", "", "", ())
+    occasion = Occasion(AuthorMode.INDUCE, family, False, None, "none", "paper", {}, (), ())
+    proposal = Proposal(Patch("", "create", upserts, ()), occasion)
+    yield from broken_skill_rules(proposal)
+    yield from lint(proposal)
+    yield from _check_layout(shelf)
+
+
+def _check_layout(shelf: Shelf) -> Iterator[BrokenRule]:
+    headless = {path.partition("/")[0] for path in shelf.files} - set(shelf.skills)
+    for skill in sorted(headless):
+        path = next(path for path in shelf.files if path.partition("/")[0] == skill)
+        yield BrokenRule("skill-file", path, f"the folder {skill!r} has no {SKILL_FILE}, so no harness loads it")
+    for skill in shelf.skills:
+        if problem := slug_problem(skill):
+            yield BrokenRule("slug-format", f"{skill}/{SKILL_FILE}", f"the folder is named {skill[:80]!r}: {problem}")
+
+
+def _find_rule(rule: str) -> Callable[[Shelf, Sources], Iterator[LibraryHit]]:
+    def find(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+        for broken in _list_broken(shelf):
+            if broken.rule == rule:
+                text = shelf.texts.get(broken.path)
+                start, end = _find_place(text, broken) if text else (0, 0)
+                yield LibraryHit(broken.path, start, end, broken.message[:1].upper() + broken.message[1:])
+
+    return find
+
+
+def _list_broken(shelf: Shelf) -> tuple[BrokenRule, ...]:
+    """Return the result, cached for a shelf: sixteen rules ask."""
+    if "contract" not in shelf.__dict__:
+        broken = dict.fromkeys(each for each in find_broken_rules(shelf) if not _is_of_omitted(shelf, each))
+        shelf.__dict__["contract"] = tuple(broken)
+    found: tuple[BrokenRule, ...] = shelf.__dict__["contract"]
+    return found
+
+
+def _is_of_omitted(shelf: Shelf, broken: BrokenRule) -> bool:
+    """Does it name a file that existed but was not imported?"""
+    skill = broken.path.partition("/")[0]
+    return broken.rule == "citation-dangling" and any(
+        path.startswith(f"{skill}/") and path.partition("/")[2] in broken.message for path in shelf.omitted
+    )
+
+
+def _find_place(text: ShelfText, broken: BrokenRule) -> tuple[int, int]:
+    """Return the span of the line, key or words that the message names; (0, 0) if the text has none of them."""
+    if at_line := re.match(r"line (\d+):", broken.message):
+        return text.line_span(int(at_line[1]))
+    key = _KEY.get(broken.rule)
+    quoted = re.search(r"'([^']+)'|names (\S+),", broken.message)
+    wanted = rf"^{key}:.*$" if key else re.escape(next(filter(None, quoted.groups()), "")) if quoted else ""
+    place = re.search(wanted, text.text, re.MULTILINE) if wanted else None
+    return place.span() if place else (0, 0)
+
+
+CONTRACT = tuple(
+    LibraryRule(
+        rule,
+        group,
+        "warning" if RULES[rule].paper == "error" else "note",
+        RULES[rule].says,
+        _find_rule(rule),
+        is_heuristic=rule in ("description-quality", "vague-file-name", "script-interaction", "citation-dangling"),
+    )
+    for rule, group in _GROUPS.items()
+)
+
+
+SHINGLE = 5
+ALIKE = 0.5  # Jaccard over word shingles of whole skills; at least this much makes near-duplicates
+COMMON = 40  # a shingle in more skills is boilerplate and left out of the count of pairs
+
+
+def find_dead_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+    """Yield files that neither SKILL.md nor any other text of the skill names, not even by the bare name."""
+    for path in shelf.files:
+        skill, _, inner = path.partition("/")
+        name = inner.rpartition("/")[2]
+        if inner == "SKILL.md" or skill not in shelf.skills or name.lower().startswith("license"):
+            continue
+        stem = name.rpartition(".")[0] or name
+        wanted = (name, stem) if len(stem) > 3 and name.endswith(".py") else (name,)
+        others = (text.text for text in shelf.of(skill) if text.path != path)
+        if name == "__init__.py" or any(word in text for text in others for word in wanted):
+            continue
+        says = "No other file of the skill names it, so an agent finds it only by listing the folder"
+        yield LibraryHit(path, 0, 0, says)
+
+
+def find_empty_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+    for path, file in shelf.files.items():
+        if not file.content.strip() and not path.endswith("__init__.py"):
+            yield LibraryHit(path, 0, 0, "The file is empty")
+
+
+def find_near_duplicates(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+    sets = {
+        skill: set(shingles_of([word.text for text in shelf.of(skill) for word in words_of(text.text)], SHINGLE))
+        for skill in shelf.skills
+    }
+    holders: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for skill, shingles in sets.items():
+        for shingle in shingles:
+            holders[shingle].append(skill)
+    shared: Counter[tuple[str, str]] = Counter()
+    for skills in holders.values():
+        if 1 < len(skills) <= COMMON:
+            shared.update(combinations(sorted(skills), 2))
+    for (first, second), both in sorted(shared.items()):
+        either = len(sets[first]) + len(sets[second]) - both
+        if both / either >= ALIKE:
+            says = f"Shares {both:,} of {either:,} runs of {SHINGLE} words with {first} (Jaccard {both / either:.2f})"
+            yield LibraryHit(shelf.head(second).path, 0, 0, says)
+
+
+FILES = (
+    LibraryRule("dead-file", "files", "note", "No other file of its skill names it.", find_dead_files),
+    LibraryRule("empty-file", "files", "note", "The file is empty.", find_empty_files, is_heuristic=False),
+    LibraryRule(
+        "near-duplicate",
+        "duplicates",
+        "warning",
+        f"Two skills share at least {ALIKE:.0%} of their runs of {SHINGLE} words (exact Jaccard).",
+        find_near_duplicates,
+    ),
+)
+
+
+MAX_HITS = 5  # of one pattern in one file
+LONG_WORDS = 4_000
+PARSED_CHARS = 100_000
+
+_UNPINNED = re.compile(
+    r"^(?![^\S\n]*#).*?\b(?:pip3? install|uv pip install|npm install|conda install)\s+(?!-r\b)([^\n`]+)", re.M
+)
+_HOME = re.compile(
+    r"(?<![\w/])(?:/Users/[A-Za-z0-9_.-]+|/home/(?!user\b|\$)[A-Za-z0-9_.-]+(?=/)|[A-Z]:\\Users\\[^\s\\]+)"
+)
+_PLACEHOLDER = re.compile(
+    r"\b(?:TODO|FIXME|TBD|XXX)\b(?!-)|<(?:your|insert|fill)[- _][^>\n]{1,40}>|\blorem ipsum\b|\[(?:insert|your) [^\]\n]{1,40}\]",
+    re.I,
+)
+_VAGUE = re.compile(
+    r"\b(?:as (?:appropriate|needed|necessary)|if (?:needed|necessary|appropriate)|where (?:appropriate|applicable)"
+    r"|handle (?:all )?(?:the )?(?:edge|corner) cases|and so on|use (?:common sense|good judge?ment|best practices)"
+    r"|be careful(?! to)|follow best practices)\b",
+    re.I,
+)
+_RISKY = re.compile(
+    r"\brm\s+-[a-z]*r[a-z]*f?[a-z]*\s+(?:/(?![\w.])|~|\$HOME|\*)|\b(?:curl|wget)\b[^\n|]{0,200}\|\s*(?:sudo\s+)?(?:ba|z)?sh\b"
+    r"|\bchmod\s+(?:-R\s+)?777\b|\bgit push\b[^\n]{0,400}(?:--force\b(?!-with)| -f\b)|--no-verify\b|\bverify\s*=\s*False\b"
+    r"|\bsudo\s+\w+|\bDROP (?:TABLE|DATABASE)\b|\bmkfs\b|\bdd if=|:\(\)\s*\{|--privileged\b|\bos\.system\(|\bshell\s*=\s*True"
+    r"|(?<![\w.])eval\(",
+)
+_SECRET = re.compile(
+    r"\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{30,}\b|\bsk-[A-Za-z0-9_-]{20,}\b|-----BEGIN [A-Z ]*PRIVATE KEY-----"
+    r"|\bxox[abp]-[A-Za-z0-9-]{10,}|\beyJ[A-Za-z0-9_-]{15,1000}+\.[A-Za-z0-9_-]{10,}\."
+)
+_STEERING = re.compile(
+    r"\b(?:ignore|disregard|forget) (?:all |any )?(?:the )?(?:previous|prior|above|earlier|other) (?:instructions?|prompts?|rules?)"
+    r"|\b(?:do not|don't|never) (?:tell|mention|reveal|inform) (?:this |it )?(?:to )?the user\b|\bsystem prompt\b",
+    re.I,
+)
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
+
+
+def _find_pattern(pattern: re.Pattern[str], says: str) -> Callable[[Shelf, Sources], Iterator[LibraryHit]]:
+    def find(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+        for text in shelf.texts.values():
+            for match in islice(pattern.finditer(text.text), MAX_HITS):
+                yield LibraryHit(text.path, match.start(), match.end(), says)
+
+    return find
+
+
+def find_unpinned(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+    for text in shelf.texts.values():
+        for match in islice(_UNPINNED.finditer(text.text), MAX_HITS):
+            if not re.search(r"[=<>~]=|@\d|==", match.group(1)):
+                yield LibraryHit(text.path, match.start(1), match.end(1), "Installs without saying which version")
+
+
+def find_unclosed_fence(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+    for text in (text for text in shelf.texts.values() if text.path.endswith(".md")):
+        opened: re.Match[str] | None = None
+        for match in _FENCE.finditer(text.text):
+            mark = match.group(1)
+            if opened is None:
+                opened = match
+            elif mark[0] == opened.group(1)[0] and len(mark) >= len(opened.group(1)) and _is_bare(text.text, match):
+                opened = None
+        if opened is not None:
+            yield LibraryHit(text.path, opened.start(), opened.end(), "A block of code is opened here and never closed")
+
+
+def _is_bare(text: str, match: re.Match[str]) -> bool:
+    return not text[match.end() : (text + "\n").index("\n", match.end())].strip()
+
+
+def find_broken_python(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+    for text in shelf.texts.values():
+        if not text.path.endswith(".py") or len(text.text) > PARSED_CHARS:
+            continue
+        try:
+            ast.parse(text.text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            start, end = text.line_span(getattr(error, "lineno", None) or 1)
+            yield LibraryHit(text.path, start, end, f"Python cannot read it: {str(error)[:200]}")
+
+
+def find_long_skills(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
+    for head in map(shelf.head, shelf.skills):
+        if (words := len(head.text.split())) > LONG_WORDS:
+            yield LibraryHit(head.path, 0, 0, f"{words:,} words in one SKILL.md; details belong into references/")
+
+
+WRITING = (
+    LibraryRule("install-unpinned", "environment", "note", "Installs a package without a version.", find_unpinned),
+    LibraryRule(
+        "home-path",
+        "environment",
+        "warning",
+        "Names the home folder of one machine.",
+        _find_pattern(_HOME, "A home folder of one machine"),
+    ),
+    LibraryRule(
+        "placeholder",
+        "grounding",
+        "warning",
+        "Leaves a gap to be filled in.",
+        _find_pattern(_PLACEHOLDER, "A gap that was left"),
+    ),
+    LibraryRule(
+        "code-fence", "procedure", "warning", "A block of code is not closed.", find_unclosed_fence, is_heuristic=False
+    ),
+    LibraryRule(
+        "script-broken", "procedure", "warning", "A Python file does not parse.", find_broken_python, is_heuristic=False
+    ),
+    LibraryRule(
+        "vague-instruction",
+        "constraints",
+        "note",
+        "Leaves the decision to the reader in words that say nothing.",
+        _find_pattern(_VAGUE, "Says nothing that could be followed or checked"),
+    ),
+    LibraryRule(
+        "risky-command",
+        "safety",
+        "warning",
+        "A command that destroys, hides or trusts too much.",
+        _find_pattern(_RISKY, "Risky"),
+    ),
+    LibraryRule(
+        "secret", "safety", "alarm", "Looks like a key or token.", _find_pattern(_SECRET, "Looks like a key or token")
+    ),
+    LibraryRule(
+        "steering",
+        "safety",
+        "warning",
+        "Speaks to the agent over the heads of its user or prompt.",
+        _find_pattern(_STEERING, "Speaks over the head of the user or the prompt"),
+    ),
+    LibraryRule("too-long", "safety", "note", f"A SKILL.md of more than {LONG_WORDS:,} words.", find_long_skills),
+)

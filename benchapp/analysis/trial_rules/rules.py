@@ -1,0 +1,296 @@
+"""Rules about failed and ended trials: how the agent worked, what ended it, what the verifier reports.
+
+They read commands and messages, not minds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from benchapp.analysis.failures.classification import FailureClass, classify
+from benchapp.analysis.failures.failure_patterns import (
+    ASSERTED,
+    EXPECTED_GOT,
+    cut_quote,
+    find_answers,
+    parse_number,
+    quote_around,
+)
+from benchapp.analysis.trial_rules.rule_finding import Place, TrialFinding
+from benchapp.analysis.trial_rules.trial_facts import TrialFacts, cut_edges
+from benchapp.stats.metrics.agent_ends import HARNESS_TYPES
+from runner.base.types import CheckStatus
+
+
+def silent_bypass(facts: TrialFacts) -> TrialFinding | None:
+    """Failed; skills were mounted, and no step reads, invokes or executes one.
+
+    Cannot see: a skill whose text is in the prompt; whether reading would have helped; trials without a record of
+    what was mounted, as in most imports.
+    """
+    if not (facts.failed and facts.mounted and facts.course) or facts.read:
+        return None
+    names = ", ".join(sorted(facts.mounted)[:5])
+    return TrialFinding(
+        f"{len(facts.mounted)} mounted ({names}), none read in {facts.course.steps_total} steps.", "agent"
+    )
+
+
+def read_and_failed(facts: TrialFacts) -> TrialFinding | None:
+    """Failed after reading, invoking or executing a skill.
+
+    Cannot see: whether the advice was followed, misapplied or wrong, so it blames nobody; whether the skill has
+    anything to do with the failure.
+    """
+    if not (facts.failed and facts.read):
+        return None
+    skill, step = facts.read[0]
+    more = f" and {len(facts.read) - 1} more" if len(facts.read) > 1 else ""
+    return TrialFinding(f"Read {skill}{more}, and failed.", "", (step or None, ""))
+
+
+def skill_missing(facts: TrialFacts) -> TrialFinding | None:
+    """Failed after asking the harness for a skill that does not exist.
+
+    Cannot see: a search by listing folders; whether the skill has another name.
+    """
+    if not (facts.failed and facts.course and facts.course.skill_missing):
+        return None
+    return TrialFinding("Asked for a skill that does not exist.", "", facts.course.skill_missing)
+
+
+REPEATS = 3
+
+_CLAIMS = re.compile(
+    r"\b(?:success(?:ful(?:ly)?)?|(?:is|are|been|now) (?:complete|done|finished|ready)|completed|finished"
+    r"|[Dd]one[.!]|[Aa]ll (?:tests|checks) pass(?:ed)?|verified|as (?:required|requested))\b"
+)
+_DOUBTS = re.compile(
+    r"\b(?:could ?n[o']t|was not able|unable to|did ?n[o']t (?:manage|finish|complete)|not (?:complete|finished|done)"
+    r"|incomplete|unverified|ran out of|still fail|remains? (?:unsolved|open)|partial(?:ly)?)\b",
+    re.IGNORECASE,
+)
+
+
+def repeated_error(facts: TrialFacts) -> TrialFinding | None:
+    """Failed; at least three results end with the same error, ignoring numbers.
+
+    Cannot see: errors with different wording; whether the repetition made progress.
+    """
+    course = facts.course
+    if not (facts.failed and course and course.errors):
+        return None
+    key, times = course.errors.most_common(1)[0]
+    if times < REPEATS:
+        return None
+    first, last, words = course.error_places[key]
+    return TrialFinding(f"The same error {times} times, from step {first} to step {last}.", "agent", (first, words))
+
+
+def incomplete_verification(facts: TrialFacts) -> TrialFinding | None:
+    """Failed; after its last change, read no file, listed no folder and ran no test or check.
+
+    Cannot see: a program that checks and prints its own result; a look that did not help, which counts as a look.
+    """
+    course = facts.course
+    if not (facts.failed and course and course.changed) or max(course.looked, course.tested) >= course.changed:
+        return None
+    return TrialFinding("Checked nothing after the last change.", "agent", course.change_place)
+
+
+def premature_success(facts: TrialFacts) -> TrialFinding | None:
+    """Failed; the agent's last words claim success, and it ran no test or check after its last change.
+
+    Cannot see: checking by eye; a program that tests itself under another name.
+    """
+    course = facts.course
+    if not (facts.failed and course and course.closing) or (course.tested and course.tested >= course.changed):
+        return None
+    words = cut_edges(course.closing[1])
+    claim = _CLAIMS.search(words)
+    if (claim is None and not course.declared_done) or _DOUBTS.search(words):
+        return None
+    quote = quote_around(claim) if claim else cut_quote(words)
+    return TrialFinding("Claimed to be done; ran no test after the last change.", "agent", (course.closing[0], quote))
+
+
+_CONTEXT = re.compile(r"context[ _]?(?:window|length)|prompt is too long|maximum context|token limit exceeded", re.I)
+_VERIFIER_TOOL = re.compile(
+    r"(?:CalledProcessError|Unknown option|unrecognized (?:option|arguments?)|INTERNALERROR"
+    r"|[Ee]rror collecting|ERROR collecting|fixture '[^'\n]{1,80}' not found|errors? during collection)"
+)
+_VERIFIER_SETUP = re.compile(
+    r"(?:Could not find a version|No matching distribution|Failed to (?:fetch|download)"
+    r"|Could not resolve host|Temporary failure in name resolution)"
+)
+_PATH = re.compile(r"(?:/[^\s/:,;]+){2,}/?")  # names the machine, and often the condition
+
+
+def agent_timeout(facts: TrialFacts) -> TrialFinding | None:
+    """Not passed; the agent's time limit ended the attempt.
+
+    Cannot see: whether more time would have helped; what took the time.
+    """
+    if facts.success or not re.search(r"Timeout|TimedOut", facts.exception_type):
+        return None
+    if re.match(r"Verifier|Environment", facts.exception_type):
+        return None
+    return TrialFinding(_render_exception(facts), "", _find_last_step(facts))
+
+
+def context_exhausted(facts: TrialFacts) -> TrialFinding | None:
+    """Not passed; the exception or the last results report a full context.
+
+    Cannot see: contexts that the harness shortened silently.
+    """
+    if facts.success:
+        return None
+    if _CONTEXT.search(f"{facts.exception_type} {facts.exception_message}"):
+        return TrialFinding(_render_exception(facts), "agent", _find_last_step(facts))
+    course = facts.course
+    if course and course.context_full and (course.context_full[0] or 0) >= course.steps_total - 2:
+        return TrialFinding("The context was full at the end.", "agent", course.context_full)
+    return None
+
+
+def harness_failure(facts: TrialFacts) -> TrialFinding | None:
+    """Not passed; a machine failure ended the attempt: reward file, container or provider.
+
+    Cannot see: failures that a harness hides; an agent that caused the failure itself.
+    """
+    if facts.success or not HARNESS_TYPES.search(facts.exception_type):
+        return None
+    return TrialFinding(_render_exception(facts), "harness")
+
+
+def verifier_toolchain(facts: TrialFacts) -> TrialFinding | None:
+    """Not passed; the verifier's own tools failed: an unknown option, tests that could not be collected, a failed
+    download, its own time limit.
+
+    Cannot see: a verifier that is wrong without an error; a tool that failed because of the agent's output.
+    """
+    if facts.success:
+        return None
+    if facts.exception_type.startswith("Verifier"):
+        return TrialFinding(_render_exception(facts), "verifier")
+    for text in (*facts.verifier_texts, facts.output):
+        if match := _VERIFIER_TOOL.search(text) or _VERIFIER_SETUP.search(text):
+            return TrialFinding("The verifier's own tool failed.", "verifier", (None, quote_around(match)))
+    errors = [check for check in facts.checks if check.status == CheckStatus.ERROR]
+    if errors and len(errors) == facts.checks_total:
+        return TrialFinding(f"All {len(errors)} checks ended in an error, none in an answer.", "verifier")
+    return None
+
+
+def _render_exception(facts: TrialFacts) -> str:
+    message = _PATH.sub("(a path)", " ".join(facts.exception_message.split()))[:200]
+    return f"{facts.exception_type}: {message}" if message else facts.exception_type
+
+
+def _find_last_step(facts: TrialFacts) -> Place:
+    return (facts.course.steps_total or None, "") if facts.course else (None, "")
+
+
+_UNCALCULATED = re.compile(r"(?:cached value|not (?:been )?recalculated|formula (?:has|with) no value|data_only)", re.I)
+_CELL = re.compile(r"\b(?:[A-Z]{1,3}\d{1,5}\b|[Cc]ell\b|xlsx|[Ss]heet)")
+
+
+def numeric_mismatch(facts: TrialFacts) -> TrialFinding | None:
+    """Failed; a check expected one number and got another, or reports wrong numbers. Names a power of ten or a wrong
+    sign.
+
+    Cannot see: numbers that are compared but not printed; whether formula, input or rounding is wrong; a count that is
+    off because rows are missing.
+    """
+    if not facts.failed:
+        return None
+    for match in _find_matches(facts, EXPECTED_GOT, ASSERTED):
+        expected, got = parse_number(match["expected"]), parse_number(match["got"] or "")
+        if expected is None or got is None or expected == got:
+            continue
+        return TrialFinding(
+            f"Expected {expected:g}, got {got:g}{_describe_relation(expected, got)}.", "", (None, quote_around(match))
+        )
+    return _classify(facts, FailureClass.NUMERIC, "A computed value is wrong")
+
+
+def missing_recalculation(facts: TrialFacts) -> TrialFinding | None:
+    """Failed; a spreadsheet check found None or nan instead of a number, or mentions cached values.
+
+    Cannot see: a cell that was never filled, which looks the same to a reader of cached values.
+    """
+    if not facts.failed:
+        return None
+    for match in _find_matches(facts, _UNCALCULATED, EXPECTED_GOT):
+        empty = match.re is _UNCALCULATED or match["none"] is not None
+        if empty and _CELL.search(match.string):
+            return TrialFinding(
+                "A cell has no value until its formula is calculated.", "agent", (None, quote_around(match))
+            )
+    return None
+
+
+def missing_artifact(facts: TrialFacts) -> TrialFinding | None:
+    """Failed; a check did not find a required output, or cannot use it.
+
+    Cannot see: whether it was never made, made elsewhere, or made under another name.
+    """
+    return _classify(facts, FailureClass.ASSET, "A required output is missing or unusable")
+
+
+def interface_schema(facts: TrialFacts) -> TrialFinding | None:
+    """Failed; a check broke on the output's format: a missing key or column, text that is not JSON, a function with
+    other arguments, the right words written differently.
+
+    Cannot see: formats that the verifier reads without complaint and then finds wrong values in.
+    """
+    return _classify(facts, FailureClass.INTERFACE, "The output has another format than the check expects")
+
+
+def runtime_dependency(facts: TrialFacts) -> TrialFinding | None:
+    """Failed; a check names a missing module or program or a crash, or the submitted command failed, or the trial missed
+    the same thing at least twice, the last time in the last third of its steps.
+
+    Cannot see: a bad workaround for a missing package; whether the missing thing explains the failure.
+    """
+    return _classify(facts, FailureClass.RUNTIME, "The output does not run in the verifier")
+
+
+def state_rule(facts: TrialFacts) -> TrialFinding | None:
+    """Failed; a check expected one word or truth value and got another, or names a broken rule, state or order; or a
+    comparison of content, not of numbers, failed.
+
+    Cannot see: which rule; a correct rule applied to wrong input; rules whose result is a number.
+    """
+    return _classify(facts, FailureClass.STATE, "The answer does not follow the procedure")
+
+
+def _classify(facts: TrialFacts, failure: FailureClass, says: str) -> TrialFinding | None:
+    """Return the class from the classifier of failures as a reason."""
+    if not facts.failed:
+        return None
+    found = classify(facts.refusal)
+    sign = found.sign_of(failure)
+    if sign is None:
+        return None
+    main = "; the main class of this failure" if found.primary is failure else ""
+    return TrialFinding(f"{says}: {sign.why}{main}.", "", (sign.step, sign.quote))
+
+
+def _find_matches(facts: TrialFacts, *patterns: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    for text in facts.verifier_texts:
+        for pattern in patterns:
+            yield from find_answers(pattern, text)
+
+
+def _describe_relation(expected: float, got: float) -> str:
+    if not expected or not got:
+        return ""
+    if math.isclose(expected, -got, rel_tol=1e-3):
+        return ": the sign is wrong"
+    power = math.log10(abs(expected / got))
+    if abs(power) >= 0.9 and abs(power - round(power)) < 0.002:
+        return f": off by a factor of 10^{round(abs(power))}, perhaps a unit"
+    return ""
