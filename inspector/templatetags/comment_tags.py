@@ -7,7 +7,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from benchapp.models import Comment
-from benchapp.review.comment_places import place_in_words
+from benchapp.review.comments import place_in_words
 from inspector.pages.people.comments import CommentedChart, CommentedSteps
 from inspector.web.text.visible import visible
 
