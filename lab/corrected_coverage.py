@@ -1,4 +1,4 @@
-"""Coverage of a judge's rates after correction (benchapp/review/results/corrected_shares.py), by simulation.
+"""Coverage of a judge's rates after correction (benchapp/review/results/population_shares.py), by simulation.
 
     OPENBLAS_NUM_THREADS=1 nice -n 10 python lab/corrected_coverage.py [--repeats N] [--seed S]
 
@@ -26,10 +26,10 @@ from scipy.stats import t as student
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchapp.review.results.corrected_shares import correct_share  # noqa: E402
 from benchapp.review.results.population_shares import (  # noqa: E402
     CodedSample,
     Flags,
+    correct_share,  # noqa: E402
     count_effective,
     shares,
     wilson_of_share,

@@ -28,7 +28,7 @@ from benchapp.review.codebooks.codes import Wording, add, rename, split_code
 from benchapp.review.codebooks.examples import add_example
 from benchapp.review.coding.queue_agreement import take_report
 from benchapp.review.suggestions.suggestion_runs import suggest
-from benchapp.review.workflows.drawn_workflows import hand_in
+from benchapp.review.workflows import hand_in
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.saved_comparisons import save_comparison
 from benchapp.stats.metrics.catalogue import METRICS

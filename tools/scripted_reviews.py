@@ -11,9 +11,8 @@ from uuid import UUID, uuid5
 from benchapp.models import Check, CodebookVersion, Experiment, Queue, QueueItem, Trajectory, Trial, User
 from benchapp.review.codebooks.codebook_file import CodebookText, CodeText
 from benchapp.review.codebooks.codebook_versions import freeze, start_from
-from benchapp.review.coding.draft import Draft as Answer
-from benchapp.review.coding.draft import LabelDraft, MarkDraft
-from benchapp.review.coding.drafts import submit
+from benchapp.review.coding.drafts import Draft as Answer
+from benchapp.review.coding.drafts import LabelDraft, MarkDraft, submit
 from benchapp.review.queues.claims import claim
 from benchapp.review.queues.item_drawing import Draw
 from benchapp.review.queues.populations import Population

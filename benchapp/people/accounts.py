@@ -1,6 +1,10 @@
-"""Create accounts, change their level, switch them off and on. The activity log keeps each act; nothing is deleted."""
+"""Create accounts, invite people, change levels, make tokens. The activity log keeps each act; nothing is deleted."""
 
 from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import timedelta
 
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
@@ -8,8 +12,9 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.utils import timezone
 
-from benchapp.models import User
+from benchapp.models import ApiToken, Invitation, User
 from benchapp.record.writing.human_acts import note_activity
 
 LOCAL_USER = "local"  # the one person of a single-user installation; has no password, so nobody logs in as it
@@ -96,3 +101,125 @@ def _admins() -> QuerySet[User]:
     by_password = ~(Q(password="") | Q(password__startswith="!"))
     by_provider = Q(pk__in=SocialAccount.objects.filter(provider=settings.OIDC_ISSUER or None).values("user_id"))
     return people().filter(by_password | by_provider, level=User.Level.ADMIN, is_active=True)
+
+
+# --- codes that grant access: drawn at random, shown once, and stored only as a digest -------------------------------
+
+INVITATION, TOKEN = "sgi_", "sgt_"  # so that people and scanners of secrets recognise them
+BYTES = 24  # 192 bits: nobody can guess one, so a plain digest is enough
+
+
+def draw_code(prefix: str) -> str:
+    return prefix + secrets.token_urlsafe(BYTES)
+
+
+def digest_code(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()
+
+
+# --- invitations: a link that works once makes an account, or gives somebody a new password --------------------------
+
+VALID_FOR = timedelta(days=7)
+
+
+class InvitationRefused(Exception):
+    """The code grants nothing: unknown, used, withdrawn or expired. Which of these stays private."""
+
+
+def invite(*, by: User, level: str, name: str = "", account: User | None = None) -> tuple[Invitation, str]:
+    """Return a new invitation with its code, which is not stored. `account`: the one that gets a new password."""
+    if account is not None and account.username == LOCAL_USER:
+        raise AccountChangeRefused("The local user has no password.")
+    code = draw_code(INVITATION)
+    with transaction.atomic():
+        made = Invitation.objects.create(
+            digest=digest_code(code),
+            account=account,
+            name=account.username if account else name,
+            level=account.level if account else level,
+            made_by=by,
+            expires_at=timezone.now() + VALID_FOR,
+        )
+        detail = {"account": made.name or "somebody", "level": made.level}
+        note_activity(by, "account.password_link" if account else "account.invited", made, detail=detail)
+    return made, code
+
+
+def withdraw(invitation: Invitation, *, by: User) -> bool:
+    """Withdraw the invitation. False where it was used or withdrawn before."""
+    with transaction.atomic():
+        found = Invitation.objects.open().filter(pk=invitation.pk)
+        if not found.update(withdrawn_at=timezone.now()):
+            return False
+        note_activity(by, "account.uninvited", invitation, detail={"account": invitation.name or "somebody"})
+    return True
+
+
+def find_invitation(code: str) -> Invitation:
+    """Return the open invitation of a code. InvitationRefused where there is none."""
+    found = Invitation.objects.open().select_related("account", "made_by").filter(digest=digest_code(code)).first()
+    if found is None or (found.account and not found.account.is_active):
+        raise InvitationRefused
+    return found
+
+
+def accept(code: str, name: str, password: str) -> User:
+    """Make the account, or set its new password, and use up the code: all of it or nothing.
+
+    InvitationRefused for an invalid code; ValidationError for an invalid name or password, and the code stays valid.
+    """
+    with transaction.atomic():
+        invitation = find_invitation(code)
+        use_up(invitation)
+        if invitation.account is not None:
+            set_password(invitation.account, password)
+            return invitation.account
+        if not name:
+            raise ValidationError({"username": ["Choose a name."]})
+        return add_account(name, password, invitation.level, by=invitation.made_by)
+
+
+def use_up(invitation: Invitation) -> None:
+    """Use up the invitation, inside the transaction of its action. Of two people with one code the second gets
+    InvitationRefused and is rolled back."""
+    if not Invitation.objects.open().filter(pk=invitation.pk).update(used_at=timezone.now()):
+        raise InvitationRefused
+
+
+# --- tokens: programs read, or upload runs, as their owner -----------------------------------------------------------
+
+SHOWN = 10  # characters of a token that lists show
+USE_NOTED_EVERY = timedelta(minutes=5)
+
+
+def make_token(owner: User, name: str, scope: str) -> tuple[ApiToken, str]:
+    """Return a new token's row and the token, which is not stored."""
+    token = draw_code(TOKEN)
+    with transaction.atomic():
+        made = ApiToken.objects.create(
+            digest=digest_code(token), hint=token[:SHOWN], owner=owner, name=name, scope=scope
+        )
+        note_activity(owner, "token.made", made, detail={"name": name, "scope": scope})
+    return made, token
+
+
+def revoke_token(token: ApiToken, *, by: User) -> bool:
+    """Return False where it was revoked before."""
+    with transaction.atomic():
+        if not ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
+            return False
+        note_activity(by, "token.revoked", token, detail={"name": token.name, "scope": token.scope})
+    return True
+
+
+def find_token(token: str) -> ApiToken | None:
+    """Return the row of a token that works now, with its owner; note its use, at most every five minutes."""
+    found = (
+        ApiToken.objects.select_related("owner")
+        .filter(digest=digest_code(token), revoked_at=None, owner__is_active=True)
+        .first()
+    )
+    now = timezone.now()
+    if found and (found.last_used_at is None or now - found.last_used_at > USE_NOTED_EVERY):
+        ApiToken.objects.filter(pk=found.pk).update(last_used_at=now)
+    return found

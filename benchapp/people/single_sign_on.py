@@ -17,8 +17,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from benchapp.models import Invitation, User
-from benchapp.people.accounts import LOCAL_USER
-from benchapp.people.invitations import InvitationRefused, use_up
+from benchapp.people.accounts import LOCAL_USER, InvitationRefused, use_up
 from benchapp.record.writing.human_acts import note_activity
 
 MAX_NAME = 140  # leaves room for a number

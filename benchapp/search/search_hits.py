@@ -27,7 +27,7 @@ from benchapp.models import (
 )
 from benchapp.record.trajectory_store import read_windows
 from benchapp.review.blinding import Words, open_to
-from benchapp.review.remarks import comments_for
+from benchapp.review.comments import comments_for
 from benchapp.search import search_index
 from benchapp.search.filters import MANY, condition_of, fact_phrases, match_of
 from benchapp.search.query import SearchQuery

@@ -11,11 +11,11 @@ from django.utils.safestring import mark_safe
 
 from benchapp.exports.formats import csv_pieces
 from benchapp.models import CodeExample, Queue, User
+from benchapp.review.blinding import asked_elsewhere, still_to_code
 from benchapp.review.codebooks.codebook_file import write_codebook
 from benchapp.review.codebooks.codebook_versions import text_of
 from benchapp.review.coding.queue_agreement import standing_report
 from benchapp.review.results.review_exports import TAXONOMY, taxonomy_rows, taxonomy_table
-from benchapp.review.review_access import asked_elsewhere, still_to_code
 from inspector.pages.compare.report import static_text
 from inspector.pages.review.results.causes import cell_text
 from inspector.pages.review.results.results import parse_choices, results_of

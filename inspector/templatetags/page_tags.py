@@ -17,7 +17,7 @@ from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.models import Comment, LibraryDiagnosis, Run, Square, Trial
 from benchapp.models.stand_ins import StandIn
 from benchapp.record.visible import visible
-from benchapp.review.comment_places import place_in_words
+from benchapp.review.comments import place_in_words
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import Effect

@@ -5,7 +5,7 @@ from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
 from benchapp.models import User
-from benchapp.review.remarks import unread_mentions
+from benchapp.review.comments import unread_mentions
 from inspector.web.access import is_local
 
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from benchapp.models import User
-from benchapp.people.invitations import invite
+from benchapp.people.accounts import invite
 from tests.browsing import inaccessible
 from tests.oidc_provider import run_provider
 from tests.worlds.factories import make_user

@@ -21,7 +21,7 @@ from benchapp.exports.dictionary import TRIALS as EXPORTED
 from benchapp.imports.batch import import_paths
 from benchapp.imports.shipped_example import FOLDER
 from benchapp.models import User
-from benchapp.people.api_tokens import make_token
+from benchapp.people.accounts import make_token
 from skillglass import ServedRecord, record_columns
 from tests.conftest import require
 from tests.worlds.factories import make_experiment

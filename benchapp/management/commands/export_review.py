@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.exports.formats import csv_pieces, json_pieces
 from benchapp.models import Queue
-from benchapp.review.results.headings import heading_of
+from benchapp.review.results.queue_results import heading_of
 from benchapp.review.results.review_exports import (
     LABELS_AS,
     TAXONOMY,

@@ -22,6 +22,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -265,3 +268,31 @@ def _scalar(node: yaml.Node) -> object:
     if kind == "int" and text.isdecimal() and len(text) < 12:
         return int(text)
     return text
+
+
+# --- starters ----------------------------------------------------------------------------------------------------------
+
+FOLDER = Path(__file__).resolve().parent / "starters"
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """A codebook to begin with. `key` names it in addresses and in `Codebook.cloned_from`."""
+
+    key: str
+    text: CodebookText
+
+    @property
+    def codes_total(self) -> int:
+        return sum(1 for _ in self.text.flat())
+
+
+@cache
+def starters() -> dict[str, Starter]:
+    """Return every starter by its key, the one for the whole field first. A broken file raises CodebookFileError.
+
+    The names of codes are the field's; their definitions are our own words. Who failed (agent, skill text, author, ...)
+    is never a code: reviewers use the attribution for that.
+    """
+    paths = sorted(FOLDER.glob("*.yaml"), key=lambda path: (path.stem != "skill-evolution", path.stem))
+    return {path.stem: Starter(path.stem, read_codebook(path.read_bytes(), name=path.name)) for path in paths}

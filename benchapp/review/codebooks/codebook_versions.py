@@ -14,9 +14,8 @@ from django.utils import timezone
 
 from benchapp.models import Code, Codebook, CodebookVersion, CodeExample, CodeOrigin, Decision, Mark, Trial, User
 from benchapp.record.writing.human_acts import note_activity
-from benchapp.review.codebooks.codebook_file import CodebookText, CodeText, ExampleText
+from benchapp.review.codebooks.codebook_file import CodebookText, CodeText, ExampleText, starters
 from benchapp.review.codebooks.hierarchy import in_order
-from benchapp.review.codebooks.starters import starters
 from runner.base.digests import digest_json
 
 DIGEST_FORMAT = "codebook/1"

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchapp.models import Code, Queue
 from benchapp.review.codebooks.hierarchy import in_order
-from benchapp.review.queues.review_facets import Extent, FacetCell, extent_of
+from benchapp.review.queues.populations import Extent, FacetCell, extent_of
 from benchapp.review.results.population_shares import CodedSample, Flags, Share, horvitz_thompson, shares
 from benchapp.review.results.queue_results import Coded, QueueCoding, coding_of
 from benchapp.stats.inference.interval import Floats

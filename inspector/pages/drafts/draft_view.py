@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from benchapp.drafting.draft_edits import DraftConflict, edit_file, go_on, stop
+from benchapp.drafting.draft_orders import DraftConflict, edit_file, go_on, stop
 from benchapp.drafting.draft_suites import admit, try_as_suite
 from benchapp.models import Draft, User
 from benchapp.record.json_shape import encode

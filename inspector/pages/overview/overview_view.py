@@ -19,7 +19,7 @@ from benchapp.models import Episode, Experiment, Run
 from benchapp.models.episodes import REASON
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped, encode
-from benchapp.review.review_access import still_to_code
+from benchapp.review.blinding import still_to_code
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.experiment_verdicts import HEADLINES, ExperimentVerdict, JudgedWay, judge_experiments

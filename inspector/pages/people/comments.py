@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from benchapp.models import Comment, Run, Trajectory, Trial
-from benchapp.review.comment_places import chart_name, counts_below, line_prefix, step_prefix
+from benchapp.review.comments import chart_name, counts_below, line_prefix, step_prefix
 from benchapp.stats.comparing.choices import Choices
 
 

@@ -14,12 +14,14 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Comment, Mention, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.comment_places import CommentPlace, NoSuchPlace, place_of
-from benchapp.review.remarks import (
+from benchapp.review.comments import (
     MAX_CHARS,
+    CommentPlace,
     CommentRefused,
+    NoSuchPlace,
     comments_for,
     mentions_of,
+    place_of,
     read_mentions,
     retract_comment,
     thread_at,

@@ -18,7 +18,7 @@ from django.views.decorators.cache import never_cache
 from django.views.generic import FormView
 
 from benchapp.models import User
-from benchapp.people.invitations import InvitationRefused, accept, find_invitation
+from benchapp.people.accounts import InvitationRefused, accept, find_invitation
 from benchapp.people.login_attempts import LoginAttempt, client_address
 from benchapp.people.single_sign_on import provider_name
 from inspector.web.access import is_local, open_to_all

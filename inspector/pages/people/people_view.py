@@ -20,13 +20,15 @@ from benchapp.models import ApiToken, Invitation, Review, User
 from benchapp.people.accounts import (
     LOCAL_USER,
     AccountChangeRefused,
+    invite,
     listed_people,
+    make_token,
     people,
+    revoke_token,
     set_active,
     set_level,
+    withdraw,
 )
-from benchapp.people.api_tokens import make_token, revoke_token
-from benchapp.people.invitations import invite, withdraw
 from benchapp.people.single_sign_on import is_linked, provider_name
 from benchapp.record.json_shape import JsonShape
 from inspector.web.access import needs, user_of

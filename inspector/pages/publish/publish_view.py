@@ -17,8 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from benchapp.exports.publications import delete_publication, order_publication
 from benchapp.models import Experiment, Publication, Queue, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import Words
-from benchapp.review.review_access import asked_elsewhere, still_to_code
+from benchapp.review.blinding import Words, asked_elsewhere, still_to_code
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
 from inspector.pages.compare.report import title_of

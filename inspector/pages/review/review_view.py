@@ -10,9 +10,9 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Codebook, Queue, Run, User
 from benchapp.record.json_shape import JsonShape
+from benchapp.review.blinding import too_early
 from benchapp.review.queues.populations import Population
 from benchapp.review.queues.review_progress import QueueProgress, awaiting, own_drafts, progress_of
-from benchapp.review.review_access import too_early
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.metrics.tally import tally_by_phase
 from inspector.pages.review.queues.queue_selection import AT_ONCE, list_failing

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from benchapp.models import TaskWorkflow
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.review.workflows.seen_workflows import SeenWorkflows
+from benchapp.review.workflows import SeenWorkflows
 from inspector.pages.suites.workflow_drawing import Edge, draw_workflow, name_step
 from runner.base.text import replace_unprintable
 from runner.suites.workflows.workflow import (

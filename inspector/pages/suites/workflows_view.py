@@ -17,17 +17,21 @@ from django.views.decorators.http import require_http_methods, require_safe
 from benchapp.models import Suite, Task, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_rows import record_suite
-from benchapp.review.workflows.drawn_workflows import (
+from benchapp.review.workflows import (
+    PLACES,
+    SeenWorkflows,
     WorkflowConflict,
     WorkflowRefused,
     discard_workflow,
+    export_workflows,
     hand_in,
+    import_workflows,
+    read_seen,
+    read_seen_task,
     save_workflow,
     screen,
     settle,
 )
-from benchapp.review.workflows.seen_workflows import PLACES, SeenWorkflows, read_seen, read_seen_task
-from benchapp.review.workflows.workflow_exchange import export_workflows, import_workflows
 from inspector.pages.suites.suite import SuiteTask, SuiteView, read_instruction, read_suite_view
 from inspector.pages.suites.workflow_drawing import draw_workflow
 from inspector.pages.suites.workflow_form import (

@@ -12,8 +12,17 @@ from django.utils import timezone
 from benchapp.audit import findings
 from benchapp.deploy import workers
 from benchapp.drafting import draft_orders
-from benchapp.drafting.draft_edits import DraftConflict, edit_file, go_on, stop
-from benchapp.drafting.draft_orders import WORK, draft_slice, enqueue_due, start_draft, work_off
+from benchapp.drafting.draft_orders import (
+    WORK,
+    DraftConflict,
+    draft_slice,
+    edit_file,
+    enqueue_due,
+    go_on,
+    start_draft,
+    stop,
+    work_off,
+)
 from benchapp.models import Activity, Blob, Draft, DraftStep, Snapshot, User
 from benchapp.record import slices
 from benchapp.record.processes import ProcessName, this_machine

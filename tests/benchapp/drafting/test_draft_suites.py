@@ -14,8 +14,7 @@ from django.utils import timezone
 from benchapp.analysis.suite_screening import take_screening
 from benchapp.audit import findings
 from benchapp.drafting import draft_orders, draft_suites
-from benchapp.drafting.draft_edits import edit_file
-from benchapp.drafting.draft_orders import start_draft, work_off
+from benchapp.drafting.draft_orders import edit_file, start_draft, work_off
 from benchapp.drafting.draft_suites import NotReady, Readiness, admit, read_readiness, try_as_suite
 from benchapp.experiments.qualifying.qualification import write_file
 from benchapp.experiments.qualifying.task_verdicts import TaskCheck, TaskVerdict

@@ -23,7 +23,7 @@ django.setup()
 from io import StringIO
 from django.core.management import call_command
 from benchapp.audit import findings
-from benchapp.drafting import draft_edits, draft_orders, draft_suites
+from benchapp.drafting import draft_orders, draft_suites
 from benchapp.models import Draft
 from demo.scripted import Scripted
 from runner.base.types import File
@@ -53,7 +53,7 @@ draft_orders.enqueue_due()
 draft_orders.work_off(draft)
 assert draft.status == "done", draft.reason
 calls = len(asked)
-draft_edits.edit_file(draft, "workflow.json", plain_workflow("fee-tables").decode(), None, draft.head.digest)
+draft_orders.edit_file(draft, "workflow.json", plain_workflow("fee-tables").decode(), None, draft.head.digest)
 suite = draft_suites.try_as_suite(draft, None)
 open_before = sum(not each.is_ready for each in draft_suites.read_readiness(draft))
 rules = f"{folder}/rules.yaml"

@@ -16,8 +16,7 @@ from django.utils import timezone
 from benchapp.exports.export_run import FORMATS, Export
 from benchapp.exports.spreadsheet import FORMULA, escape_formula
 from benchapp.models import Trial
-from benchapp.review.comment_places import CommentPlace
-from benchapp.review.remarks import write_comment
+from benchapp.review.comments import CommentPlace, write_comment
 from benchapp.stats.comparing.choices import Choices
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite, make_user
 from tests.worlds.review_factories import make_queue, make_review, make_version

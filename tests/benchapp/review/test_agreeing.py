@@ -6,12 +6,12 @@ import pytest
 from django.utils import timezone
 
 from benchapp.models import Activity, AgreementReport, Attribution, Mark, Queue, Review, Trial
-from benchapp.review.coding.answer_overlap import still_to_review
 from benchapp.review.coding.queue_agreement import (
     Occasion,
     agreement_of,
     note_submitted,
     standing_report,
+    still_to_review,
     take_report,
     was_discussed,
 )

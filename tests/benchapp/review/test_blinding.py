@@ -8,9 +8,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.models import Queue, Review, Run, Trial
-from benchapp.review.blinding import NOTHING, Hidden, Words, hidden_in
-from benchapp.review.coding.answer_overlap import still_to_review
-from benchapp.review.review_access import still_to_code
+from benchapp.review.blinding import NOTHING, Hidden, Words, hidden_in, still_to_code
+from benchapp.review.coding.queue_agreement import still_to_review
 from benchapp.review.suggestions.suggestion_matches import still_blind
 from tests.worlds.factories import (
     make_decision,

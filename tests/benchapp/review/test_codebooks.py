@@ -11,6 +11,7 @@ from benchapp.review.codebooks.codebook_file import (
     CodebookFileError,
     CodebookText,
     read_codebook,
+    starters,
     write_codebook,
 )
 from benchapp.review.codebooks.codebook_versions import (
@@ -24,7 +25,6 @@ from benchapp.review.codebooks.codebook_versions import (
 )
 from benchapp.review.codebooks.codes import Wording, add, merge, move, redefine, rename, retire, reword, split_code
 from benchapp.review.codebooks.hierarchy import in_order
-from benchapp.review.codebooks.starters import starters
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_version
 

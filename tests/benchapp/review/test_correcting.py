@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchapp.review.results.corrected_shares import correct_share
-from benchapp.review.results.population_shares import CodedSample
+from benchapp.review.results.population_shares import CodedSample, correct_share
 
 YES, NO = True, False
 

@@ -16,8 +16,17 @@ from benchapp.models import Activity, Attribution, Blob, Label, Mark, Queue, Que
 from benchapp.models.reviews import FinalReview
 from benchapp.review.coding import drafts
 from benchapp.review.coding.anchors import MAX_QUOTE, ItemEvidence
-from benchapp.review.coding.draft import MAX_MARKS, MAX_MEMO, Draft, MarkDraft
-from benchapp.review.coding.drafts import Conflict, DraftRefused, Finished, Unfinished, draft_of
+from benchapp.review.coding.drafts import (
+    MAX_MARKS,
+    MAX_MEMO,
+    Conflict,
+    Draft,
+    DraftRefused,
+    Finished,
+    MarkDraft,
+    Unfinished,
+    draft_of,
+)
 from runner.base.types import Observation, Source, Step, ToolCall
 from tests.worlds.factories import make_learning_run, make_snapshot, make_trial, make_user, record_steps
 from tests.worlds.review_factories import make_code, make_item, make_queue, make_review, make_version

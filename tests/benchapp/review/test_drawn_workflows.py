@@ -7,17 +7,20 @@ from django.core.exceptions import PermissionDenied
 
 from benchapp.models import Activity, Task, TaskWorkflow, User
 from benchapp.models.workflows import FinalWorkflow
-from benchapp.review.workflows.drawn_workflows import (
+from benchapp.review.workflows import (
+    SeenWorkflows,
     WorkflowConflict,
     WorkflowRefused,
     discard_workflow,
+    export_workflows,
     hand_in,
+    import_workflows,
+    read_seen,
+    read_seen_task,
     save_workflow,
     screen,
     settle,
 )
-from benchapp.review.workflows.seen_workflows import SeenWorkflows, read_seen, read_seen_task
-from benchapp.review.workflows.workflow_exchange import export_workflows, import_workflows
 from runner.base.errors import SuiteProblems
 from runner.suites.workflows.workflow import Workflow
 from tests.worlds.factories import make_suite, make_user

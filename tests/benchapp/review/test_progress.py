@@ -8,8 +8,7 @@ import pytest
 
 from benchapp.models import Resolution
 from benchapp.review.queues.queue_making import seconds_per_item
-from benchapp.review.queues.review_progress import awaiting, people_of
-from benchapp.review.queues.statuses import ItemStatus, statuses_of
+from benchapp.review.queues.review_progress import ItemStatus, awaiting, people_of, statuses_of
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_queue, make_review
 

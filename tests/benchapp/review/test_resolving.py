@@ -10,9 +10,19 @@ from django.core.exceptions import PermissionDenied
 from django.forms.models import model_to_dict
 
 from benchapp.models import Activity, Mark, QueueItem, Resolution, Review, User
-from benchapp.review.coding.disagreements import About, Standing, Wanted, after, compared_items
+from benchapp.review.coding.disagreements import (
+    About,
+    AdjudicatorVerdict,
+    Standing,
+    Superseded,
+    Unresolvable,
+    Wanted,
+    after,
+    compared_items,
+    explain_barred,
+    resolve,
+)
 from benchapp.review.coding.queue_agreement import Occasion, take_report
-from benchapp.review.coding.resolutions import AdjudicatorVerdict, Superseded, Unresolvable, explain_barred, resolve
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_item, make_queue, make_review, make_version
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from benchapp.models import Resolution, Review, Slot, User
 from benchapp.review.queues.claims import claim
-from benchapp.review.queues.statuses import ItemAnswer, ItemStanding, ItemStatus, item_status, statuses_of
+from benchapp.review.queues.review_progress import ItemAnswer, ItemStanding, ItemStatus, item_status, statuses_of
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_item, make_queue, make_review
 

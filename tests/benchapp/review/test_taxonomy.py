@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchapp.models import Queue, Trial
-from benchapp.review.coding.condition_guesses import guesses_of
-from benchapp.review.queues.review_facets import extent_of
-from benchapp.review.results.cooccurrence import count_together
+from benchapp.review.queues.populations import extent_of
+from benchapp.review.results.code_counts import count_together, guesses_of, saturation_of
 from benchapp.review.results.queue_results import coding_of
-from benchapp.review.results.saturation import saturation_of
 from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow, blame, uncoded_strata
 from tests.worlds.factories import make_trial
 from tests.worlds.review_factories import make_item, make_queue, make_review

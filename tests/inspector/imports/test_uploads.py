@@ -23,7 +23,7 @@ from benchapp.imports import upload_import, uploads
 from benchapp.imports.batch import import_paths
 from benchapp.imports.upload_import import import_upload
 from benchapp.models import Attempt, Experiment, ImportBatch, Trial, Upload, UploadFile, User
-from benchapp.people.api_tokens import make_token
+from benchapp.people.accounts import make_token
 from benchapp.record.slices import SlicedWork
 from inspector.pages.imports import upload_view
 from inspector.web.access import local_user

@@ -13,14 +13,18 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.models import Activity, Comment, Experiment, Mention, Queue, Run, Trajectory, Trial, User
-from benchapp.review.comment_places import CommentPlace, NoSuchPlace, chart_name, counts_below, place_of
-from benchapp.review.remarks import (
+from benchapp.review.comments import (
     MAX_CHARS,
     THREAD_CHARS,
     THREAD_COMMENTS,
+    CommentPlace,
     CommentRefused,
+    NoSuchPlace,
+    chart_name,
+    counts_below,
     mentions_in,
     mentions_of,
+    place_of,
     read_mentions,
     retract_comment,
     unread_mentions,

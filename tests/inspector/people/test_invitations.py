@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from benchapp.models import Activity, Invitation, User
-from benchapp.people.invitations import InvitationRefused, accept, invite
+from benchapp.people.accounts import InvitationRefused, accept, invite
 from tests.worlds.factories import make_user
 
 pytestmark = pytest.mark.django_db
@@ -94,7 +94,7 @@ def test_of_two_who_use_one_code_at_the_same_time_one_gets_in(admin: User, monke
     _, code = invite(by=admin, level="viewer")
     found = Invitation.objects.get()
     accept(code, "grace", PASSWORD)
-    monkeypatch.setattr("benchapp.people.invitations.find_invitation", lambda code: found)
+    monkeypatch.setattr("benchapp.people.accounts.find_invitation", lambda code: found)
     with pytest.raises(InvitationRefused):
         accept(code, "mallory", PASSWORD)
     assert not User.objects.filter(username="mallory").exists()

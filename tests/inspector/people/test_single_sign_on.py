@@ -20,8 +20,7 @@ from django.urls import NoReverseMatch, reverse
 from benchapp.deploy.oidc_settings import check
 from benchapp.models import Activity, Invitation, User
 from benchapp.people import single_sign_on
-from benchapp.people.accounts import AccountChangeRefused, set_level
-from benchapp.people.invitations import invite
+from benchapp.people.accounts import AccountChangeRefused, invite, set_level
 from benchapp.people.single_sign_on import Identity, admit
 from inspector.pages.people.sso_view import Provider
 from tests.oidc_provider import OidcProvider, run_provider

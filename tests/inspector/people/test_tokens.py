@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import path
 
 from benchapp.models import Activity, ApiToken, User
-from benchapp.people.api_tokens import make_token
+from benchapp.people.accounts import make_token
 from inspector.web.access import needs, takes_runs
 from tests.worlds.factories import make_user
 

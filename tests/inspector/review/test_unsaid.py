@@ -14,9 +14,8 @@ from benchapp.review.codebooks.carried_labels import carry
 from benchapp.review.codebooks.codebook_versions import draft_of, freeze
 from benchapp.review.codebooks.codes import Wording
 from benchapp.review.codebooks.examples import add_example, add_from_mark
-from benchapp.review.coding.answer_overlap import answered_items
-from benchapp.review.coding.queue_agreement import Occasion, agreement_of, take_report
-from benchapp.review.coding.resolutions import AdjudicatorVerdict, resolve
+from benchapp.review.coding.disagreements import AdjudicatorVerdict, resolve
+from benchapp.review.coding.queue_agreement import Occasion, agreement_of, answered_items, take_report
 from benchapp.review.seeing import SEEN, informed_reviews
 from benchapp.review.suggestions.suggestion_runs import suggest
 from inspector.pages.review.results.results_charts import FIGURES

@@ -10,8 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from benchapp.models import Suite, Task, TaskWorkflow, User
-from benchapp.review.workflows.drawn_workflows import hand_in
-from benchapp.review.workflows.workflow_exchange import export_workflows
+from benchapp.review.workflows import export_workflows, hand_in
 from inspector.pages.suites.workflow_drawing import draw_workflow
 from inspector.pages.suites.workflow_form import add_step, blank_workflow, drop_step, renumber
 from runner.suites.workflows.workflow import Workflow, WorkflowStep

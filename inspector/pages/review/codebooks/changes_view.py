@@ -16,10 +16,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.models import Code, CodebookVersion, Queue, User
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.review.blinding import asked_elsewhere, still_to_code
 from benchapp.review.codebooks.carried_labels import CarryPlan, Fate, carry
 from benchapp.review.codebooks.codebook_versions import CodebookRefused
 from benchapp.review.codebooks.version_changes import Change, VersionDiff
-from benchapp.review.review_access import asked_elsewhere, still_to_code
 from benchapp.review.seeing import note_seen
 from inspector.pages.review.codebooks.versions_view import load_version
 from inspector.pages.review.queues.queues import load_queue, may_manage

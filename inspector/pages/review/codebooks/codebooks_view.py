@@ -15,9 +15,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Activity, Codebook, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.codebooks.codebook_file import MAX_BYTES, CodebookFileError, read_codebook
+from benchapp.review.codebooks.codebook_file import MAX_BYTES, CodebookFileError, read_codebook, starters
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone_starter, draft_of, start, start_from
-from benchapp.review.codebooks.starters import starters
 from inspector.pages.review.queues.queue_selection import kept_filter
 from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page

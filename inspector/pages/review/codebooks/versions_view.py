@@ -16,14 +16,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Code, Codebook, CodebookVersion, CodeExample, CodeOrigin, Label, Mark, Queue, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.review.blinding import hidden_in
-from benchapp.review.codebooks.code_keys import keys_of
+from benchapp.review.blinding import answered_unseen, asked_elsewhere, hidden_in
 from benchapp.review.codebooks.codebook_file import write_codebook
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone, discard, freeze, text_of
 from benchapp.review.codebooks.examples import add_from_mark, hidden_examples, note_examples_seen, remove_example
-from benchapp.review.codebooks.hierarchy import in_order
-from benchapp.review.codebooks.skill_codes import judging_skills
-from benchapp.review.review_access import answered_unseen, asked_elsewhere
+from benchapp.review.codebooks.hierarchy import in_order, keys_of
+from benchapp.review.queues.passes import judging_skills
 from inspector.pages.review.codebooks.code_forms import ACTS, MIN_PARTS, AddForm, CodeForm, SplitForm
 from inspector.pages.review.queues.queue_selection import kept_filter
 from inspector.web.access import needs, user_of

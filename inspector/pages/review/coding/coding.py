@@ -11,13 +11,27 @@ from django.urls import reverse
 from benchapp.models import Attribution, Code, CodebookVersion, Mark, Queue, QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import Hidden
-from benchapp.review.codebooks.code_keys import keys_of
-from benchapp.review.codebooks.hierarchy import in_order
-from benchapp.review.codebooks.skill_codes import BLAMES, NONE_MOUNTED, judging_skills, lacks_skills
+from benchapp.review.codebooks.hierarchy import in_order, keys_of
 from benchapp.review.coding.anchors import ItemEvidence
-from benchapp.review.coding.draft import MAX_LABELS, MAX_MARKS, MAX_MEMO
-from benchapp.review.coding.drafts import MAX_REASON, asks_guess, draft_of, guess_options, has_place, may_code
-from benchapp.review.queues.passes import first_pass_of, second_pass_of
+from benchapp.review.coding.drafts import (
+    MAX_LABELS,
+    MAX_MARKS,
+    MAX_MEMO,
+    MAX_REASON,
+    asks_guess,
+    draft_of,
+    guess_options,
+    has_place,
+    may_code,
+)
+from benchapp.review.queues.passes import (
+    BLAMES,
+    NONE_MOUNTED,
+    first_pass_of,
+    judging_skills,
+    lacks_skills,
+    second_pass_of,
+)
 from benchapp.review.queues.review_progress import team_of
 
 MAX_OTHERS = 20

@@ -20,9 +20,9 @@ from benchapp.review.blinding import Hidden, hidden_in
 from benchapp.review.codebooks.codebook_versions import CodebookRefused
 from benchapp.review.codebooks.examples import propose_from_mark
 from benchapp.review.coding.anchors import ItemEvidence
-from benchapp.review.coding.draft import Draft
 from benchapp.review.coding.drafts import (
     Conflict,
+    Draft,
     DraftRefused,
     Finished,
     Unfinished,

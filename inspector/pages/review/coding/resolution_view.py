@@ -17,21 +17,22 @@ from django.views.decorators.http import require_http_methods
 from benchapp.models import Attribution, Code, Mark, QueueItem, Resolution, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import hidden_in
-from benchapp.review.codebooks.code_keys import keys_of
-from benchapp.review.codebooks.hierarchy import in_order
-from benchapp.review.codebooks.skill_codes import NONE_MOUNTED, judging_skills, lacks_skills
-from benchapp.review.coding.answer_overlap import attribution_of
-from benchapp.review.coding.disagreements import after, code_names, compared_items, count_open
-from benchapp.review.coding.queue_agreement import was_opened
-from benchapp.review.coding.resolutions import (
+from benchapp.review.codebooks.hierarchy import in_order, keys_of
+from benchapp.review.coding.disagreements import (
     DISAGREED,
     MAX_MEMO,
     AdjudicatorVerdict,
     Superseded,
     Unresolvable,
+    after,
+    code_names,
+    compared_items,
+    count_open,
     explain_barred,
     resolve,
 )
+from benchapp.review.coding.queue_agreement import attribution_of, was_opened
+from benchapp.review.queues.passes import NONE_MOUNTED, judging_skills, lacks_skills
 from inspector.pages.review.exhibits.exhibit import exhibit_of, load_item
 from inspector.pages.review.queues.queues import open_queue
 from inspector.pages.review.results.disagreements_view import parse_wanted, query_of

@@ -19,11 +19,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 from benchapp.models import CodebookVersion, Experiment, Queue, User
 from benchapp.people.accounts import LOCAL_USER
 from benchapp.record.json_shape import JsonShape
+from benchapp.review.codebooks.codebook_file import Starter, starters
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, freeze_starter
 from benchapp.review.codebooks.hierarchy import in_order
-from benchapp.review.codebooks.skill_codes import judging_skills, judging_texts
-from benchapp.review.codebooks.starters import Starter, starters
 from benchapp.review.queues.item_drawing import EQUAL, PROPORTIONAL, Draw
+from benchapp.review.queues.passes import judging_skills, judging_texts
 from benchapp.review.queues.populations import NARROWED_BY, NOUNS, PRESETS, STRATA, Population
 from benchapp.review.queues.queue_making import (
     MAX_REVIEWS,

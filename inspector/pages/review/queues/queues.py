@@ -13,9 +13,9 @@ from django.shortcuts import get_object_or_404
 from benchapp.models import Queue, QueueItem, User
 from benchapp.people.accounts import LOCAL_USER
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.coding.answer_overlap import still_to_review
-from benchapp.review.coding.resolutions import closed_sentence
-from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
+from benchapp.review.blinding import ELSEWHERE, asked_elsewhere
+from benchapp.review.coding.disagreements import closed_sentence
+from benchapp.review.coding.queue_agreement import still_to_review
 from benchapp.review.seeing import note_seen
 from inspector.web.access import user_of
 from inspector.web.responses import link_to

@@ -18,11 +18,17 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Code, Label, Queue, QueueItem, Review, Slot, User
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.review.blinding import open_to, same_unit, unsaid_by
+from benchapp.review.blinding import asked_elsewhere, open_to, same_unit, still_to_code, unsaid_by
 from benchapp.review.codebooks.hierarchy import in_order
-from benchapp.review.codebooks.skill_codes import hides_skills, judging_skills
 from benchapp.review.queues.claims import claim, may_claim
-from benchapp.review.queues.passes import begin_second_pass, first_pass_of, left_in_first_pass, second_pass_of
+from benchapp.review.queues.passes import (
+    begin_second_pass,
+    first_pass_of,
+    hides_skills,
+    judging_skills,
+    left_in_first_pass,
+    second_pass_of,
+)
 from benchapp.review.queues.populations import HIDES, Population, reopen
 from benchapp.review.queues.queue_making import (
     MAX_REVIEWS,
@@ -32,10 +38,8 @@ from benchapp.review.queues.queue_making import (
     raise_reviews,
     withdraw,
 )
-from benchapp.review.queues.review_progress import people_of, progress_of
-from benchapp.review.queues.statuses import ItemStatus, statuses_of
+from benchapp.review.queues.review_progress import ItemStatus, people_of, progress_of, statuses_of
 from benchapp.review.results.queue_results import coding_of
-from benchapp.review.review_access import asked_elsewhere, still_to_code
 from benchapp.review.seeing import note_seen
 from inspector.pages.review.queues.queues import (
     FACETS,

@@ -12,8 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import AgreementReport, Code, Queue, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.codebooks.code_keys import keys_of
-from benchapp.review.codebooks.hierarchy import in_order
+from benchapp.review.codebooks.hierarchy import in_order, keys_of
 from benchapp.review.coding.queue_agreement import (
     Agreement,
     Occasion,

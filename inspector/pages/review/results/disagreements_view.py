@@ -13,7 +13,6 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Attribution, Code, QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.review.coding.answer_overlap import OverlapAnswer
 from benchapp.review.coding.disagreements import (
     About,
     Compared,
@@ -23,7 +22,14 @@ from benchapp.review.coding.disagreements import (
     compared_items,
     count_open,
 )
-from benchapp.review.coding.queue_agreement import Occasion, agreement_of, standing_report, take_report, was_opened
+from benchapp.review.coding.queue_agreement import (
+    Occasion,
+    OverlapAnswer,
+    agreement_of,
+    standing_report,
+    take_report,
+    was_opened,
+)
 from benchapp.stats.agreement.confusion import NONE
 from inspector.pages.review.queues.queues import RELATED, name_unit, open_queue
 from inspector.pages.review.results.agreement_view import NO_CODE, in_words

@@ -16,14 +16,20 @@ from django.urls import reverse
 
 from benchapp.models import Attribution, Code, CodeExample, Label, Mark, Queue, Review, User
 from benchapp.review.blinding import Words, unsaid_by
-from benchapp.review.codebooks.code_keys import keys_of
-from benchapp.review.coding.condition_guesses import Guesses, guesses_of
-from benchapp.review.queues.review_facets import FACETS, Extent
+from benchapp.review.codebooks.hierarchy import keys_of
+from benchapp.review.queues.populations import FACETS, Extent
 from benchapp.review.queues.review_progress import count_reviews
-from benchapp.review.results.headings import Heading, heading_of
+from benchapp.review.results.code_counts import Guesses, Saturation, guesses_of, saturation_of
 from benchapp.review.results.population_shares import Share
-from benchapp.review.results.queue_results import Basis, Coded, QueueCoding, coding_of, drop_undecided
-from benchapp.review.results.saturation import Saturation, saturation_of
+from benchapp.review.results.queue_results import (
+    Basis,
+    Coded,
+    Heading,
+    QueueCoding,
+    coding_of,
+    drop_undecided,
+    heading_of,
+)
 from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow, blame, extent_if_known, uncoded_strata
 from benchapp.stats.inference.interval import Interval
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from plotly import graph_objects as go
 
 from benchapp.models import Code
-from benchapp.review.results.cooccurrence import count_together
+from benchapp.review.results.code_counts import count_together
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.review_exports import number
 from benchapp.review.results.taxonomy import Per, TaxonomyRow

@@ -17,10 +17,10 @@ from django.views.decorators.http import require_safe
 from benchapp.exports.formats import csv_pieces
 from benchapp.models import Label, Queue, QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.review.blinding import Words, open_to
+from benchapp.review.blinding import ELSEWHERE, Words, asked_elsewhere, open_to, reviews_alone, still_to_code
 from benchapp.review.coding.queue_agreement import standing_report
-from benchapp.review.queues.review_facets import FACETS
-from benchapp.review.results.cooccurrence import count_together
+from benchapp.review.queues.populations import FACETS
+from benchapp.review.results.code_counts import count_together
 from benchapp.review.results.queue_results import Basis, NotTogether
 from benchapp.review.results.review_exports import (
     LABELS_AS,
@@ -31,7 +31,6 @@ from benchapp.review.results.review_exports import (
     taxonomy_table,
 )
 from benchapp.review.results.taxonomy import TaxonomyRow
-from benchapp.review.review_access import ELSEWHERE, asked_elsewhere, reviews_alone, still_to_code
 from benchapp.review.seeing import note_seen
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, half_up, wilson
 from inspector.charts.cards import ChartCard

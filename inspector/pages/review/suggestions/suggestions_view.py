@@ -18,8 +18,8 @@ from benchapp.models import Code, Queue, QueueItem, Suggestion, User
 from benchapp.models.stand_ins import StandIn
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.writing.human_acts import note_activity
+from benchapp.review.blinding import ELSEWHERE, asked_elsewhere
 from benchapp.review.results.queue_results import Basis
-from benchapp.review.review_access import ELSEWHERE, asked_elsewhere
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_matches import (
     MatchKind,
