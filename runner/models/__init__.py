@@ -45,7 +45,7 @@ class Waits(Protocol):
 
     sleep: Callable[[float], None]
 
-    def load(self) -> None:
+    def load(self) -> object:
         """Import what the first call needs. That can take minutes, which must not count as the agent's time."""
         ...
 
@@ -86,17 +86,11 @@ def make_model(name: str) -> Model:
 
     SetupError names the known providers or presets.
     """
-    if "/" not in name:
-        return _of_preset(read_preset_named(name))
-    provider = name.partition("/")[0]
+    preset = None if "/" in name else read_preset_named(name)
+    provider = name.partition("/")[0] if preset is None else "litellm"
     if provider not in MODELS:
         raise SetupError(f"unknown model provider {provider!r} in {name!r}; known: {', '.join(sorted(MODELS))}")
     module, _, attribute = MODELS[provider].partition(":")
-    model: Model = getattr(importlib.import_module(module), attribute)(name)
-    return model
-
-
-def _of_preset(preset: Preset) -> Model:
-    module, _, attribute = MODELS["litellm"].partition(":")
-    model: Model = getattr(importlib.import_module(module), attribute).of_preset(preset)
+    make = getattr(importlib.import_module(module), attribute)
+    model: Model = make(name) if preset is None else make.of_preset(preset)
     return model

@@ -105,10 +105,10 @@ def _read_price_list() -> Mapping[str, Mapping[str, float | None]]:
     """The list that is part of litellm, read as a file: importing the package takes seconds. Empty if it is not
     installed."""
     found = find_spec("litellm")
-    file = (
-        Path(found.origin).with_name("model_prices_and_context_window_backup.json") if found and found.origin else None
-    )
-    if file is None or not file.is_file():
+    if not found or not found.origin:
+        return {}
+    file = Path(found.origin).with_name("model_prices_and_context_window_backup.json")
+    if not file.is_file():
         return {}
     prices: Mapping[str, Mapping[str, float | None]] = orjson.loads(file.read_bytes())
     return prices

@@ -157,7 +157,9 @@ def _read(path: Path, *_state: int) -> Preset:
     except OSError as error:
         raise SetupError(f"{path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise SetupError(f"{path}: not YAML ({type(error).__name__}{_place(error)})") from None
+        mark = getattr(error, "problem_mark", None)
+        place = f", line {mark.line + 1}" if mark else ""
+        raise SetupError(f"{path}: not YAML ({type(error).__name__}{place})") from None
     except ValueError as error:  # an impossible day or number; not quoted, as it may be part of a key
         raise SetupError(f"{path}: not YAML ({type(error).__name__})") from None
     return check_preset(path, values)
@@ -168,25 +170,18 @@ def check_preset(path: Path, values: object) -> Preset:
     try:
         found = PresetFile.model_validate(values)
     except ValidationError as error:
-        raise SetupError(f"{path}: {_describe_problems(error)}") from None
+        found_wrong = [  # without the values: one of them may be a key in the wrong field
+            (
+                ".".join("a name" if looks_like_a_key(str(part)) else str(part) for part in problem["loc"]),
+                problem["msg"],
+            )
+            for problem in error.errors(include_url=False, include_input=False, include_context=False)
+        ]
+        problems = "; ".join(f"{place or 'the whole'}: {message}" for place, message in found_wrong)
+        raise SetupError(f"{path}: {problems}") from None
     read = {name: getattr(found, name) for name in PresetFile.model_fields if name not in ("prices", "note")}
     prices = None if found.prices is None else Prices(**found.prices.model_dump())
     return Preset(name=path.name.removesuffix(SUFFIX), prices=prices, **read)
-
-
-def _describe_problems(error: ValidationError) -> str:
-    """Describe problems without the values: one of them may be a key in the wrong field."""
-    problems = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(
-        f"{'.'.join('a name' if looks_like_a_key(str(part)) else str(part) for part in problem['loc']) or 'the whole'}: "
-        f"{problem['msg']}"
-        for problem in problems
-    )
-
-
-def _place(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    return f", line {mark.line + 1}" if mark else ""
 
 
 def _texts(value: Any) -> list[str]:

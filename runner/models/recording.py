@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
@@ -159,16 +158,9 @@ def _call(path: Path, number: int, value: dict[str, Any], calls: dict[str, Recor
 
 def difference(recorded: ModelRequest, asked: ModelRequest) -> str:
     """A unified diff of the two requests' JSON, texts on lines of their own; capped, with a note."""
-    lines = list(difflib.unified_diff(_render(recorded), _render(asked), "recorded", "asked", lineterm="", n=2))
+    texts = [json.dumps(encode(each), ensure_ascii=False, indent=1, sort_keys=True) for each in (recorded, asked)]
+    before, after = (text.replace("\\n", "\\n\n").split("\n") for text in texts)
+    lines = list(difflib.unified_diff(before, after, "recorded", "asked", lineterm="", n=2))
     shown = "\n".join(line[:MAX_LINE_CHARS] for line in lines[:MAX_DIFF_LINES])[:MAX_DIFF_CHARS]
     more = len(lines) - shown.count("\n") - 1
     return f"{shown}\n[... {more:,} more lines ...]" if more > 0 else shown
-
-
-def _render(request: ModelRequest) -> list[str]:
-    return list(_lines(json.dumps(encode(request), ensure_ascii=False, indent=1, sort_keys=True)))
-
-
-def _lines(text: str) -> Iterator[str]:
-    for line in text.split("\n"):
-        yield from line.replace("\\n", "\\n\n").split("\n")

@@ -35,6 +35,7 @@ from runner.base.types import JsonValue, ModelReply, ModelRequest, ToolCall
 from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset
 from runner.models.preset_file import check_preset
+from runner.trajectories.log_records import read_object, read_objects
 
 # --- what the server says about itself --------------------------------------------------------------------------------
 
@@ -82,13 +83,18 @@ class ServerListing:
 def read_server_listing(address: str, key: str | None, model: str) -> ServerListing:
     """Raises ModelUnavailable if the server does not answer. No error quotes address or key."""
     status, listed = _exchange(f"{address.rstrip('/')}/models", key)
-    entries = list(_rows(listed, "data"))
+    entries = read_objects(read_object(listed).get("data"))
     if status != 200 or not isinstance(listed, Mapping) or "data" not in listed:
-        return ServerListing(problem=_word_status(status))
+        problem = f"the server gives no list of models (status {status}); an address usually ends in /v1"
+        if status in (401, 403):
+            problem = f"the server refuses the key, or asks for one (status {status})"
+        elif status == 503:
+            problem = "the server still loads its model (status 503)"
+        return ServerListing(problem=problem)
     ids = tuple(name for each in entries[:MAX_IDS] if (name := _read_text(each.get("id"))))
     mine = next((each for each in entries if each.get("id") == model), entries[0] if len(entries) == 1 else {})
     owner = next((owner for each in entries if (owner := _read_text(each.get("owned_by"))) in OWNERS), "")
-    asked, meta = _read_text(mine.get("id")) or model, _child(mine, "meta")
+    asked, meta = _read_text(mine.get("id")) or model, read_object(mine.get("meta"))
     found = ServerListing(
         ids,
         OWNERS.get(owner, ""),
@@ -130,22 +136,20 @@ def _ask_program(address: str, key: str | None, model: str, found: ServerListing
     """Ask at the addresses that only one program knows. The key is only sent to the same host."""
     parts = urlsplit(address)
     root = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/").removesuffix("/v1"), "", ""))
-    props = _exchange(f"{root}/props", key)[1]
-    window = found.window or _read_number(_child(props, "default_generation_settings").get("n_ctx"))
+    props = read_object(_exchange(f"{root}/props", key)[1])
+    window = found.window or _read_number(read_object(props.get("default_generation_settings")).get("n_ctx"))
     if window is not None:
-        slots = _read_number(props.get("total_slots")) if isinstance(props, Mapping) else None
+        slots = _read_number(props.get("total_slots"))
         return replace(found, program=LLAMA_CPP, window=window, is_guess=False, slots=slots)
-    rows = list(_rows(_exchange(f"{root}/api/v0/models", key)[1], "data"))
+    rows = read_objects(read_object(_exchange(f"{root}/api/v0/models", key)[1]).get("data"))
     if any(_read_number(each.get(field)) for each in rows for field in LM_STUDIO_FIELDS):
         named = (each for each in rows if model == each.get("id"))
         window = next((size for each in named if (size := _read_number(each.get("loaded_context_length")))), None)
         return replace(found, program=LM_STUDIO, window=window, is_guess=False)
-    rows = list(_rows(_exchange(f"{root}/api/ps", key)[1], "models"))
-    for each in rows:
+    for each in read_objects(read_object(_exchange(f"{root}/api/ps", key)[1]).get("models")):
         if model in (each.get("id"), each.get("name")) and (window := _read_number(each.get("context_length"))):
-            reported = read_size(_read_text(_child(each, "details").get("parameter_size")))
-            size = reported or found.parameters
-            return replace(found, program=OLLAMA, window=window, parameters=size, is_guess=False)
+            size = read_size(_read_text(read_object(each.get("details")).get("parameter_size")))
+            return replace(found, program=OLLAMA, window=window, parameters=size or found.parameters, is_guess=False)
     return found
 
 
@@ -173,24 +177,6 @@ def _exchange(
         return answer.status_code, answer.json()
     except (ValueError, RecursionError):
         return answer.status_code, None
-
-
-def _word_status(status: int) -> str:
-    if status in (401, 403):
-        return f"the server refuses the key, or asks for one (status {status})"
-    if status == 503:
-        return "the server still loads its model (status 503)"
-    return f"the server gives no list of models (status {status}); an address usually ends in /v1"
-
-
-def _rows(answer: JsonValue, name: str) -> Iterator[Mapping[str, JsonValue]]:
-    rows = answer.get(name) if isinstance(answer, Mapping) else None
-    yield from (each for each in (rows if isinstance(rows, list) else []) if isinstance(each, Mapping))
-
-
-def _child(answer: object, name: str) -> Mapping[str, JsonValue]:
-    found = answer.get(name) if isinstance(answer, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
 
 
 def _read_text(value: JsonValue) -> str:
@@ -291,7 +277,10 @@ class Tryout:
         yield self._answer()
         if not self.answers:
             return
-        self._look_again()
+        if self._address is not None and self.listing.window is None:  # Ollama knows it only after the first call
+            with suppress(RunnerError):
+                self.listing = self._list()
+        self.window = self.listing.window
         for question in (self._call_tool, self._keep_json, self._fill_window, self._measure_speed):
             yield question()
 
@@ -313,13 +302,6 @@ class Tryout:
     def _list(self) -> ServerListing:
         return read_server_listing(self._address or "", self._key(), self._served_as)
 
-    def _look_again(self) -> None:
-        """List again: Ollama loads a model with the first call, and reports its window only then."""
-        if self._address is not None and self.listing.window is None:
-            with suppress(RunnerError):
-                self.listing = self._list()
-        self.window = self.listing.window
-
     def _reach(self) -> TriedQuestion:
         if self.listing.problem:
             return TriedQuestion(REACH, False, self.listing.problem, "check the address; it usually ends in /v1")
@@ -335,7 +317,8 @@ class Tryout:
         question = "Does it answer?"
         reply = self._complete(_ask("Reply with the one word: ready"))
         if isinstance(reply, str):
-            if self._refuses_streams():
+            # If its refusal mentions streams, whole replies are used anyway.
+            if self._address is not None and answers_whole(self._address, self._key(), self._served_as):
                 advice = "make it answer `stream: true` with events (text/event-stream)"
                 return TriedQuestion(question, False, "it refuses streaming, which Skillglass needs", advice)
             return TriedQuestion(question, False, reply, "read what the server logs")
@@ -344,10 +327,6 @@ class Tryout:
             return TriedQuestion(question, False, "an empty reply", "check the model's chat template")
         self.answers = True
         return TriedQuestion(question, True, f"it says {text[:80]!r}")
-
-    def _refuses_streams(self) -> bool:
-        """Does it answer only without a stream? If its refusal mentions streams, whole replies are used anyway."""
-        return self._address is not None and answers_whole(self._address, self._key(), self._served_as)
 
     def _call_tool(self) -> TriedQuestion:
         question = "Does it call a tool?"
@@ -369,7 +348,12 @@ class Tryout:
         reply = self._complete(replace(asked, json_object=True))
         if isinstance(reply, str):
             return TriedQuestion(question, False, reply, "put `response_format: null` into the preset's options")
-        found, left_out = _read_object(reply.text), [note for note in reply.not_sent if "response_format" in note]
+        try:
+            parsed = json.loads(reply.text)
+        except (ValueError, RecursionError):
+            parsed = None
+        found = parsed if isinstance(parsed, dict) else None
+        left_out = [note for note in reply.not_sent if "response_format" in note]
         self.takes_json_mode = found is not None and not left_out
         self.keeps_json = found is not None and set(found) == {"ready"} and found["ready"] is True
         said = f"it says {_shorten(reply.text)[:80]!r}"
@@ -387,26 +371,19 @@ class Tryout:
             return self._compare_window(question, f"{self.window:,} tokens, as the server says")
         stated = self.model.context_window
         words = LONG_PROMPT if stated is None else 2 * stated + 1_000
-        reply = self._overfill(words)
-        if isinstance(reply, ContextExceeded):
-            self.window = reply.window
-            said = f"{reply.window:,} tokens, as it says when" if reply.window else "without naming a window,"
+        try:
+            reply = self.model.complete(replace(_ask("hello " * words), max_tokens=16))
+        except ContextExceeded as error:
+            self.window = error.window
+            said = f"{error.window:,} tokens, as it says when" if error.window else "without naming a window,"
             return self._compare_window(question, f"{said} it refuses a longer prompt")
-        if isinstance(reply, str):
-            return TriedQuestion(question, False, reply, "read what the server logs")
+        except RunnerError as error:
+            return TriedQuestion(question, False, _shorten(error), "read what the server logs")
         taken = reply.usage.input_tokens
         if taken is not None and taken < words // 2:
             said = f"it cut a prompt of {words:,} words to {taken:,} tokens and did not say so"
             return TriedQuestion(question, False, said, WINDOW_ADVICE[self.listing.program].format(32_768))
         return TriedQuestion(question, True, f"it takes a prompt of {words:,} words")
-
-    def _overfill(self, words: int) -> ModelReply | ContextExceeded | str:
-        try:
-            return self.model.complete(replace(_ask("hello " * words), max_tokens=16))
-        except ContextExceeded as error:
-            return error
-        except RunnerError as error:
-            return _shorten(error)
 
     def _compare_window(self, question: str, said: str) -> TriedQuestion:
         stated = None if self.model.preset is None else self.model.preset.context_window
@@ -479,14 +456,6 @@ class _Pauses:
 
 def _ask(text: str) -> ModelRequest:
     return ModelRequest(({"role": "user", "content": text},), max_tokens=TOKENS, temperature=0.0, seed=1)
-
-
-def _read_object(text: str) -> dict[str, JsonValue] | None:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _find_wrong(call: ToolCall) -> str:

@@ -57,22 +57,19 @@ def _document(trajectory: Trajectory, usage: Usage) -> dict[str, JsonValue]:
 
 def document_frame(head: TrajectoryHead, usage: Usage, steps_total: int) -> dict[str, JsonValue]:
     """Everything of a document but its steps, which the caller may write one by one."""
+    totals = {
+        "total_prompt_tokens": usage.input_tokens,
+        "total_cached_tokens": usage.cached_tokens,
+        "total_completion_tokens": usage.output_tokens,
+        "total_cost_usd": usage.cost_usd,
+    }
+    known = {name: value for name, value in totals.items() if value is not None}
     agent = {"name": head.agent_name or "unknown", "version": head.agent_version or "unknown"}
     extra = {**(head.extra or {}), "source_format": head.source_format, "skills_listed": list(head.skills_listed)}
     return {
         "schema_version": ATIF_VERSION,
         **({"session_id": head.session_id} if head.session_id else {}),
         "agent": {**agent, **({"model_name": head.model} if head.model else {})},
-        "final_metrics": {**_totals(usage), "total_steps": steps_total},
+        "final_metrics": {**known, "total_steps": steps_total},
         "extra": extra,
     }
-
-
-def _totals(usage: Usage) -> dict[str, JsonValue]:
-    found = {
-        "total_prompt_tokens": usage.input_tokens,
-        "total_cached_tokens": usage.cached_tokens,
-        "total_completion_tokens": usage.output_tokens,
-        "total_cost_usd": usage.cost_usd,
-    }
-    return {name: value for name, value in found.items() if value is not None}

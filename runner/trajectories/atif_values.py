@@ -84,7 +84,10 @@ def _agent_fields(step: Step, extra: dict[str, JsonValue]) -> dict[str, JsonValu
         found["reasoning_content"] = step.reasoning
     if step.tool_calls:
         found["tool_calls"] = [_tool_call_to_json(call) for call in step.tool_calls]
-    metrics = None if step.usage is None else _usage_to_json(step.usage)
+    metrics: dict[str, JsonValue] | None = None
+    if step.usage is not None:
+        counts = {key: getattr(step.usage, name) for key, name in _USAGE_KEYS.items()}
+        metrics = {key: value for key, value in counts.items() if value is not None}
     if step.source is Source.AGENT:
         metrics_rest = rest.pop("metrics", None)
         if isinstance(metrics_rest, dict):
@@ -100,11 +103,8 @@ def _agent_fields(step: Step, extra: dict[str, JsonValue]) -> dict[str, JsonValu
 
 
 def _tool_call_to_json(call: ToolCall) -> dict[str, JsonValue]:
-    found: dict[str, JsonValue] = {
-        "tool_call_id": call.id,
-        "function_name": call.name,
-        "arguments": dict(call.arguments),
-    }
+    found: dict[str, JsonValue] = {"tool_call_id": call.id, "function_name": call.name}
+    found["arguments"] = dict(call.arguments)
     return found if call.extra is None else {**found, "extra": dict(call.extra)}
 
 
@@ -122,11 +122,6 @@ def _observation_to_json(observation: Observation, calls: set[str]) -> dict[str,
         found["subagent_trajectory_ref"] = extra.pop("subagent_trajectory_ref")
         has_extra = bool(extra)
     return {**found, "extra": extra} if has_extra else found
-
-
-def _usage_to_json(usage: Usage) -> dict[str, JsonValue]:
-    values = {key: getattr(usage, name) for key, name in _USAGE_KEYS.items()}
-    return {key: value for key, value in values.items() if value is not None}
 
 
 def _is_iso(value: str) -> bool:
@@ -163,7 +158,10 @@ def step_from_json(raw: object, number: int | None = None, problems: Problems | 
         rest["metrics"] = metrics_rest
     elif usage is None and body.get("metrics") is not None:
         rest["raw_metrics"] = storable_value(body["metrics"])
-    source = _source(raw.get("source"), place, problems)
+    given = raw.get("source")
+    source = _SOURCES.get(given, Source.SYSTEM) if isinstance(given, str) else Source.SYSTEM
+    if not isinstance(given, str) or given not in _SOURCES:
+        problems.add(place, "source: system, user or agent", f"found {given!r:.60}")
     message, parts = content_text(raw.get("message"))
     if parts is not None:
         rest["message"] = cast(JsonValue, parts)
@@ -205,13 +203,6 @@ def _extra_of(
         rest["step_id"] = storable_value(raw.get("step_id"))
         problems.add(place, "step_id: numbers from 1 without holes", f"found {raw.get('step_id')!r:.60}")
     return extra, rest
-
-
-def _source(raw: object, place: str, problems: Problems) -> Source:
-    if isinstance(raw, str) and raw in _SOURCES:
-        return _SOURCES[raw]
-    problems.add(place, "source: system, user or agent", f"found {raw!r:.60}")
-    return Source.SYSTEM
 
 
 def _usage_from_json(raw: object, place: str, problems: Problems) -> tuple[Usage | None, dict[str, JsonValue]]:
@@ -272,23 +263,19 @@ def _tool_call(raw: object, index: int, step: str, problems: Problems) -> ToolCa
         extra = {**(extra or {}), **rest}
     identifier, name, arguments = raw.get("tool_call_id"), raw.get("function_name"), raw.get("arguments")
     if not (isinstance(identifier, str) and isinstance(name, str) and isinstance(arguments, OBJECT)):
-        _report_call(raw, f"{step}, tool call {index + 1}", problems)
+        place = f"{step}, tool call {index + 1}"
+        if not isinstance(identifier, str):
+            problems.add(place, "tool_call_id: a text", f"found {identifier!r:.60}")
+        if not isinstance(name, str):
+            problems.add(place, "function_name: a text", f"found {name!r:.60}")
+        if arguments is not None and not isinstance(arguments, OBJECT):
+            problems.add(place, "arguments: an object", f"found {_kind(arguments)}")
     return ToolCall(
         id=storable(str(identifier)) if identifier is not None else f"call-{index + 1}",
         name=storable(str(name)) if name is not None else "unknown",
         arguments=read_arguments(arguments),
         extra=extra,
     )
-
-
-def _report_call(raw: Record, place: str, problems: Problems) -> None:
-    identifier, name, arguments = raw.get("tool_call_id"), raw.get("function_name"), raw.get("arguments")
-    if not isinstance(identifier, str):
-        problems.add(place, "tool_call_id: a text", f"found {identifier!r:.60}")
-    if not isinstance(name, str):
-        problems.add(place, "function_name: a text", f"found {name!r:.60}")
-    if arguments is not None and not isinstance(arguments, OBJECT):
-        problems.add(place, "arguments: an object", f"found {_kind(arguments)}")
 
 
 def _observations(raw: object, calls: tuple[ToolCall, ...], place: str, problems: Problems) -> tuple[Observation, ...]:

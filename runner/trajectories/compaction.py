@@ -22,7 +22,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import groupby
 
 from runner.base.text import cut, mark_left_out
@@ -39,7 +39,6 @@ MAX_ENDING_CHARS = 500
 MAX_CHECK_CHARS = 500
 MAX_CHECKS_CHARS = 6_000
 _LABELS = {"message": "", "reasoning": "Reasoning: ", "tool_calls": "Tool call", "observations": "Result"}
-_SINGLE = ("message", "reasoning")  # fields that a step has one of
 _MARK_ROOM = len(mark_left_out(10**12)) + 2
 _LABEL_ROOM = 40  # more than any heading, and any label with its line's end
 
@@ -100,26 +99,24 @@ _TRIGGERS = (
 class StepTexts:
     """A step with the texts of its fields, computed once for all compactions of its trajectory."""
 
-    __slots__ = ("_has_signal", "_keepable", "fields", "step")
-
     def __init__(self, step: Step) -> None:
         self.step = step
         self.fields = tuple(fields(step))
-        self._keepable: tuple[tuple[str, str], ...] | None = None
-        self._has_signal: bool | None = None
 
-    @property
+    @cached_property
     def keepable(self) -> tuple[tuple[str, str], ...]:
         """The fields that have a text and are not too many."""
-        if self._keepable is None:
-            self._keepable = tuple(field for field in self.fields if field[1] and _is_among_first(field[0], self.step))
-        return self._keepable
+        return tuple(field for field in self.fields if field[1] and _is_among_first(field[0], self.step))
 
-    @property
+    @cached_property
     def has_signal(self) -> bool:
-        if self._has_signal is None:
-            self._has_signal = _has_signal(self.step, self.fields)
-        return self._has_signal
+        if any(observation.is_error for observation in self.step.observations):
+            return True
+        together = "\0".join([text for _, text in self.fields])
+        for trigger in _TRIGGERS:  # a plain loop: this runs for every step
+            if trigger in together:
+                return any(_SIGNAL.search(text) for _, text in self.fields)
+        return False
 
 
 @dataclass(slots=True)
@@ -197,16 +194,6 @@ def tokens(text: str) -> int:
 def has_signal(step: Step) -> bool:
     """Does a text of the step match a signal, or did one of its tool calls fail?"""
     return StepTexts(step).has_signal
-
-
-def _has_signal(step: Step, texts: Sequence[tuple[str, str]]) -> bool:
-    if any(observation.is_error for observation in step.observations):
-        return True
-    together = "\0".join([text for _, text in texts])
-    for trigger in _TRIGGERS:  # a plain loop: this runs for every step
-        if trigger in together:
-            return any(_SIGNAL.search(text) for _, text in texts)
-    return False
 
 
 # --- which steps ------------------------------------------------------------------------------------------------
@@ -363,7 +350,7 @@ def _event_text(texts: StepTexts, spans: Iterable[Span]) -> str:
     lines, left = [_heading(texts.step)], list[tuple[str, str]]()
     for name, text in texts.fields:
         own = kept.get(name)
-        if own is None and name not in _SINGLE:
+        if own is None and name not in ("message", "reasoning"):  # a step has one of these
             left.append((name, text))
             continue
         if left:

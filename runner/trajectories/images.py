@@ -107,11 +107,16 @@ def list_parts(extra: Record | None) -> list[Record]:
 
 def with_digests(extra: Record) -> dict[str, Any]:
     """Convert the extra to JSON values: digests instead of contents."""
+    return _change_parts(extra, _with_digest)
+
+
+def _change_parts(extra: Record, change: Callable[[object], object]) -> dict[str, Any]:
+    """Replace each part that the extra keeps of a message or of a result."""
     found = dict(extra)
     if isinstance(parts := found.get(PARTS), list):
-        found[PARTS] = [_with_digest(part) for part in parts]
+        found[PARTS] = [change(part) for part in parts]
     if isinstance(inner := found.get("atif"), dict) and isinstance(inner.get("message"), list):
-        found["atif"] = {**inner, "message": [_with_digest(part) for part in inner["message"]]}
+        found["atif"] = {**inner, "message": [change(part) for part in inner["message"]]}
     return found
 
 
@@ -119,19 +124,12 @@ def with_files(step: Step, open_file: Callable[[str], BinaryIO]) -> Step:
     """Read the images that the step's parts name by a path (ATIF: images/…). An unreadable one stays a name."""
     if not any(list_parts(extra) for extra in (step.extra, *(each.extra for each in step.observations))):
         return step
-    results = tuple(replace(each, extra=_fill(each.extra, open_file)) for each in step.observations)
-    return replace(step, extra=_fill(step.extra, open_file), observations=results)
 
+    def fill(extra: Record | None) -> Record | None:
+        return _change_parts(extra, lambda part: _read_file(part, open_file)) if extra and list_parts(extra) else extra
 
-def _fill(extra: Record | None, open_file: Callable[[str], BinaryIO]) -> Record | None:
-    if not list_parts(extra):
-        return extra
-    found = dict(extra or {})
-    if isinstance(parts := found.get(PARTS), list):
-        found[PARTS] = [_read_file(part, open_file) for part in parts]
-    if isinstance(inner := found.get("atif"), dict) and isinstance(inner.get("message"), list):
-        found["atif"] = {**inner, "message": [_read_file(part, open_file) for part in inner["message"]]}
-    return found
+    results = tuple(replace(each, extra=fill(each.extra)) for each in step.observations)
+    return replace(step, extra=fill(step.extra), observations=results)
 
 
 def _read_file(part: object, open_file: Callable[[str], BinaryIO]) -> object:

@@ -127,7 +127,7 @@ class LiteLLM:
         """The model's context window in tokens, from the preset or litellm's list. None if unknown."""
         if self.preset is not None and self.preset.context_window is not None:
             return self.preset.context_window
-        return _look_up_window(self._litellm().model_cost, self.model)
+        return _look_up_window(self.load().model_cost, self.model)
 
     @property
     def price_table(self) -> str:
@@ -139,7 +139,7 @@ class LiteLLM:
     def priced(self) -> bool:
         if self.preset is not None and self.preset.prices is not None:
             return True
-        return not self._has_own_address and _has_list_price(self._litellm(), self.model)
+        return not self._has_own_address and _has_list_price(self.load(), self.model)
 
     @property
     def _has_own_address(self) -> bool:
@@ -147,9 +147,6 @@ class LiteLLM:
 
     def _address(self) -> str | None:
         return self.preset.base_url() if self.preset is not None else self.api_base
-
-    def _endpoint(self) -> Endpoint:
-        return Endpoint(self.name, self.name) if self.preset is None else self.preset.endpoint()
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """ModelUnavailable after failures that may pass (`runner.models.wire.patience`), else ModelRefused at once.
@@ -163,10 +160,13 @@ class LiteLLM:
         """
         from runner.models.wire.bounded import BoundedCall, bound_calls  # httpx takes a while to import
 
-        litellm = self._litellm()
-        request = self._within_limits(request)
+        litellm = self.load()
+        longest = None if self.preset is None else self.preset.max_tokens
+        if longest is not None and (not request.max_tokens or request.max_tokens > longest):
+            request = replace(request, max_tokens=longest)
         sending, patience = self._prepare(litellm, request), Patience(self.name, self.sleep)
-        endpoint, queued = self._endpoint(), 0.0
+        endpoint = Endpoint(self.name, self.name) if self.preset is None else self.preset.endpoint()
+        queued = 0.0
         notes: list[str] = []
         left_out: set[str] = set()
         reply: ModelReply | None = None
@@ -182,7 +182,13 @@ class LiteLLM:
                         reply = self._try(litellm, sending, call)
                 except Passing as failure:
                     note_failure(endpoint, failure.reason, patience.gives_up_in(failure))
-                    reply = self._outlast(failure, patience, request)
+                    try:
+                        patience.outlast(failure)
+                    except ModelUnavailable:
+                        # An unexplained server error at a full window counts as an overflow.
+                        if not (failure.is_bare and fills(request, self.context_window)):
+                            raise
+                        reply = self._overflow(request, Overflow(self.context_window), failure.reason)
                 except _RefusedByLiteLLM as parameter:
                     if parameter.name in left_out:  # refused with it and without it
                         raise ModelRefused(f"{parameter.reason} (model {self.name})") from None
@@ -217,70 +223,59 @@ class LiteLLM:
         """Return what a failed try means for the call."""
         if missing := find_missing_module(problem):
             return self._without(missing)
-        if call.replied:
-            return _make_unreadable(self._describe_error(_wrap_as_empty(problem)), call)
-        told = f"{self._describe_error(problem)} (model {self.name})"
+        used = call.used if call.answering else None
+        if call.replied:  # nothing was refused: the reply is unreadable to litellm or us, for any status it is given
+            if not isinstance(problem, EmptyReply):
+                cause, problem = problem, EmptyReply(str(problem))
+                problem.__cause__ = cause
+            reason = self._describe_error(problem)
+            return Passing(reason, is_away=False, is_last=False, is_bare=False, retry_after=None, usage=used)
+        reason = self._describe_error(problem)
+        told = f"{reason} (model {self.name})"
         if (overflow := overflow_of(problem)) is not None:
-            return _Overflowed(self._describe_error(problem), overflow)
+            return _Overflowed(reason, overflow)
         if name := find_refused_parameter(problem, sending.ours):
-            return _RefusedByLiteLLM(name, self._describe_error(problem)[:MAX_REASON])
+            return _RefusedByLiteLLM(name, reason[:MAX_REASON])
         if is_of_the_key(problem):
-            return self._read_key_refusal(problem)
+            variable = self.key_variable or _usual_variable(self.model)
+            named = f"the key in the environment variable {variable}" if variable else "the key"
+            return KeyRefused(f"The provider refused {named}: {told}", variable)
         if getattr(problem, "status_code", None) in (402, 404) or says_no_credit(provider_body(problem)):
             return AccountRefused(told)
         if not is_passing(problem):
-            return ModelRefused(f"{told}{_advice(sending, problem)}")
+            option = find_refused_parameter(problem, sending.options)
+            advice = f"\nThe preset's option {option} is refused; `{option}: null` leaves it out." if option else ""
+            return ModelRefused(told + advice)
         return Passing(
-            self._describe_error(problem),
+            reason,
             is_away=is_away(problem),
             is_last=type(problem).__name__ == "TimeUp",
             is_bare=is_bare_500(problem),
             retry_after=retry_after(problem),
-            usage=call.used if call.answering else None,
+            usage=used,
         )
-
-    def _outlast(self, failure: Passing, patience: Patience, request: ModelRequest) -> ModelReply | None:
-        """None if another try is due. An unexplained server error at a full window counts as an overflow."""
-        try:
-            patience.outlast(failure)
-        except ModelUnavailable:
-            if failure.is_bare and fills(request, self.context_window):
-                return self._overflow(request, Overflow(self.context_window), failure.reason)
-            raise
-        return None
 
     def _overflow(self, request: ModelRequest, overflow: Overflow, told: str) -> ModelReply:
         if request.tools:
             return ModelReply(told, finish_reason=TOO_LONG, model=self.model)
         raise ContextExceeded(f"{told} (model {self.name})", overflow.window, overflow.prompt) from None
 
-    def _within_limits(self, request: ModelRequest) -> ModelRequest:
-        """Limit the request to the longest reply that the preset allows."""
-        longest = None if self.preset is None else self.preset.max_tokens
-        if longest is None or (request.max_tokens or longest + 1) <= longest:
-            return request
-        return replace(request, max_tokens=longest)
-
     def _prepare(self, litellm: ModuleType, request: ModelRequest) -> Sending:
+        """A private address only gets the key named for it: litellm would send any key that it finds."""
         address = self._address() if self._has_own_address else None
         options = {} if self.preset is None else self.preset.options
         sending = prepare(target_of(litellm, self.model, address), request, options, self._refused)
-        return replace(sending, arguments={**sending.arguments, **self._call(), **self._access()})
-
-    def _call(self) -> dict[str, JsonValue]:
-        return {
-            "model": self.model,
-            "timeout": self.timeout_seconds,
-            "num_retries": 0,  # retries are counted here, where they can be tested
-            "max_retries": 0,
-            "_skip_mcp_handler": True,  # it looks for MCP servers among the tools, which needs an extra package
-        }
-
-    def _access(self) -> dict[str, str]:
-        """A private address only gets the key named for it: litellm would send any key that it finds."""
         key = self.read_key() if self.key_variable else "none" if self._has_own_address else None
-        given = {"api_key": key, "api_base": self._address()}
-        return {name: value for name, value in given.items() if value is not None}
+        access = {"api_key": key, "api_base": self._address()}
+        sending.arguments.update({name: value for name, value in access.items() if value is not None})
+        sending.arguments.update(
+            model=self.model,
+            timeout=self.timeout_seconds,
+            num_retries=0,  # retries are counted here, where they can be tested
+            max_retries=0,
+            _skip_mcp_handler=True,  # it looks for MCP servers among the tools, which needs an extra package
+        )
+        return sending
 
     def read_key(self) -> str:
         """Read the key from its variable. SetupError names a variable that is not set."""
@@ -288,11 +283,6 @@ class LiteLLM:
         if not key:
             raise SetupError(f"{self.name}: the environment variable {self.key_variable} is not set")
         return key
-
-    def _read_key_refusal(self, error: Exception) -> KeyRefused:
-        variable = self.key_variable or _usual_variable(self.model)
-        named = f"the key in the environment variable {variable}" if variable else "the key"
-        return KeyRefused(f"The provider refused {named}: {self._describe_error(error)} (model {self.name})", variable)
 
     def _describe_error(self, error: Exception) -> str:
         """The message of the provider or its client, without the key and the address, which it may quote."""
@@ -303,7 +293,9 @@ class LiteLLM:
     def hide_private(self, text: str) -> str:
         """Remove the values of the call's variables from the text. Only the beginning of a long text is kept."""
         text = text[: 4 * MAX_ERROR_CHARS]
-        private = {os.environ.get(name, "").strip(): name for name in self._variables()}
+        address = self.preset.api_base_variable if self.preset else None
+        names = filter(None, (self.key_variable, address, _usual_variable(self.model)))
+        private = {os.environ.get(name, "").strip(): name for name in names}
         for value in sorted(private, key=len, reverse=True):
             if len(value) < SHORTEST_PRIVATE:
                 continue
@@ -312,15 +304,8 @@ class LiteLLM:
                 text = hide_key(text, value, f"[{private[value]}]")
         return text
 
-    def _variables(self) -> tuple[str, ...]:
-        names = (self.key_variable, self.preset.api_base_variable if self.preset else None, _usual_variable(self.model))
-        return tuple(name for name in names if name)
-
-    def load(self) -> None:
+    def load(self) -> ModuleType:
         """Import litellm now. SetupError if that fails."""
-        self._litellm()
-
-    def _litellm(self) -> ModuleType:
         try:
             return load_litellm()
         except ImportError as error:
@@ -354,25 +339,6 @@ class LiteLLM:
         except Exception:  # litellm raises a bare Exception for a model without a price
             return None
         return float(cost) if cost else None
-
-
-def _wrap_as_empty(problem: Exception) -> Exception:
-    if isinstance(problem, EmptyReply):
-        return problem
-    found = EmptyReply(str(problem))
-    found.__cause__ = problem
-    return found
-
-
-def _make_unreadable(told: str, call: BoundedCall) -> Passing:
-    """The provider refused nothing: its reply is unreadable to litellm or us, for any status that litellm gives it."""
-    used = call.used if call.answering else None
-    return Passing(told, is_away=False, is_last=False, is_bare=False, retry_after=None, usage=used)
-
-
-def _advice(sending: Sending, error: Exception) -> str:
-    option = find_refused_parameter(error, sending.options)
-    return f"\nThe preset's option {option} is refused; `{option}: null` leaves it out." if option else ""
 
 
 def cache_written(usage: JsonValue) -> int:

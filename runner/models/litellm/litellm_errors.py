@@ -39,7 +39,9 @@ class EmptyReply(Exception):
 
 
 def is_passing(error: Exception) -> bool:
-    return type(error).__name__ in PASSING or _is_server_error(error)
+    status = getattr(error, "status_code", None)
+    is_of_server = isinstance(status, int) and (status in (408, 429) or 500 <= status < 600)
+    return type(error).__name__ in PASSING or is_of_server
 
 
 def is_away(error: Exception) -> bool:
@@ -64,11 +66,6 @@ def provider_body(error: Exception) -> Mapping[str, JsonValue]:
         return {}
     inner = quoted.get("error") if isinstance(quoted, dict) else None
     return inner if isinstance(inner, dict) else {}
-
-
-def _is_server_error(error: Exception) -> bool:
-    status = getattr(error, "status_code", None)
-    return isinstance(status, int) and (status in (408, 429) or 500 <= status < 600)
 
 
 def retry_after(error: Exception) -> float | None:
@@ -119,7 +116,8 @@ def find_refused_parameter(error: Exception, sent: Collection[str]) -> str | Non
 
     `sent` may hold NO_REASONING too.
     """
-    if not _is_bad_request(error):
+    is_of_litellm = type(error).__name__ == "UnsupportedParamsError"  # refused before anything is sent
+    if getattr(error, "status_code", None) not in (400, 422) and not is_of_litellm:
         return None
     text = str(error)[:MAX_READ]
     if RENAMED in sent and re.search(r"\bmax_tokens\b[^.]*\bnot supported\b.*max_completion_tokens", text, re.DOTALL):
@@ -132,12 +130,6 @@ def find_refused_parameter(error: Exception, sent: Collection[str]) -> str | Non
     if named and _REFUSED.search(text):
         return named[0]
     return next((name for name in sent if name in NAMES and _is_refused(name, text)), None)
-
-
-def _is_bad_request(error: Exception) -> bool:
-    """Also by its name: litellm refuses some itself, before anything is sent."""
-    status = getattr(error, "status_code", None)
-    return status in (400, 422) or type(error).__name__ == "UnsupportedParamsError"
 
 
 def _places(body: object) -> Iterator[str]:
@@ -260,7 +252,8 @@ def overflow_of(error: Exception) -> Overflow | None:
         return None
     prompt = [found for pattern in PROMPT if (found := _number(pattern, text)) is not None]
     window = next((found for pattern in WINDOW if (found := _number(pattern, text)) is not None), None)
-    return Overflow(window, sum(prompt) if _are_parts(text) else max(prompt, default=None))
+    are_parts = re.search(r"in the messages|of text input", text)  # OpenAI and OpenRouter name them one by one
+    return Overflow(window, sum(prompt) if are_parts else max(prompt, default=None))
 
 
 def is_bare_500(error: Exception) -> bool:
@@ -279,8 +272,3 @@ def fills(request: ModelRequest, window: int | None) -> bool:
 def _number(pattern: str, text: str) -> int | None:
     found = re.search(pattern, text, re.IGNORECASE)
     return int(found[1].replace(",", "")) if found and len(found[1]) < 13 else None
-
-
-def _are_parts(text: str) -> bool:
-    """OpenAI and OpenRouter name the parts of a prompt one by one."""
-    return re.search(r"in the messages|of text input", text) is not None

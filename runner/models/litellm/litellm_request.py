@@ -9,7 +9,7 @@ cannot be sent, that is an error.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -154,11 +154,9 @@ class Parameters:
         shown = value["type"] if name == "response_format" else value
         self.left_out.append(f"{name} {shown}: {reason}")
 
-    def list_open(self) -> Iterator[str]:
+    def list_open(self) -> list[str]:
         """Names of the runner's parameters that may still be left out, except its limit on output tokens."""
-        yield from [
-            name for name in ("temperature", "seed", "response_format") if name in self.asked & self.values.keys()
-        ]
+        return [name for name in ("temperature", "seed", "response_format") if name in self.asked & self.values.keys()]
 
 
 def target_of(litellm: ModuleType, full_name: str, address: str | None) -> LiteLLMTarget:
@@ -174,7 +172,13 @@ def choose_parameters(
     target: LiteLLMTarget, request: ModelRequest, options: Mapping[str, object], refused: Mapping[str, str]
 ) -> Parameters:
     """`options`: the preset's; null: never sent. `refused`: the provider's earlier refusals, with its words."""
-    asked = _collect_parameters(request)
+    wanted = {
+        "temperature": request.temperature,
+        "max_tokens": request.max_tokens,
+        "seed": None if request.seed is None else request.seed & SEED_BITS,
+        "response_format": {"type": "json_object"} if request.json_object else None,
+    }
+    asked = {name: value for name, value in wanted.items() if value is not None}
     given = {name: value for name, value in options.items() if value is not None and name not in asked}
     chosen = Parameters({**given, **asked}, frozenset(asked))
     for name in sorted(asked.keys() & {name for name, value in options.items() if value is None}):
@@ -191,16 +195,6 @@ def choose_parameters(
     if is_bridged(target, request, chosen.values):
         _follow_responses(chosen, refused)
     return chosen
-
-
-def _collect_parameters(request: ModelRequest) -> dict[str, object]:
-    asked = {
-        "temperature": request.temperature,
-        "max_tokens": request.max_tokens,
-        "seed": None if request.seed is None else request.seed & SEED_BITS,
-        "response_format": {"type": "json_object"} if request.json_object else None,
-    }
-    return {name: value for name, value in asked.items() if value is not None}
 
 
 def _follow_list(target: LiteLLMTarget, chosen: Parameters) -> None:
@@ -233,7 +227,11 @@ def _follow_mapping(target: LiteLLMTarget, chosen: Parameters) -> None:
     made = _map_parameters(target, chosen.values)
     if made is None:
         return
-    names = set(_names(made))
+    names, waiting = set[str](), [made]
+    while waiting:
+        found = waiting.pop()
+        names.update(map(str, found))
+        waiting += [item for item in found.values() if isinstance(item, dict)]
     for name in chosen.list_open():
         if not ALIASES[name] & names:
             chosen.leave(name, f"{target.model} does not take it")
@@ -250,13 +248,6 @@ def _map_parameters(target: LiteLLMTarget, values: Mapping[str, JsonValue]) -> d
     except Exception:  # litellm repeats any error at the call itself
         return None
     return made
-
-
-def _names(value: JsonValue) -> Iterator[str]:
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield str(name)
-            yield from _names(item)
 
 
 def _fit_budget(chosen: Parameters, thinking: JsonValue) -> None:

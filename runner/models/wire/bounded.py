@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -201,8 +201,15 @@ def _exchange(request: httpx.Request, call: BoundedCall, streamed: Streamed | No
     request.headers["Accept-Encoding"] = "identity"
     timeouts = {"connect": min(CONNECT_SECONDS, silence), "read": silence, "write": silence, "pool": silence}
     request.extensions = {**request.extensions, "timeout": timeouts}
-    with HangUp(left) as hang_up, _client() as client:
-        request.extensions["trace"] = partial(_watch, hang_up)
+
+    def watch(event: str, found: Mapping[str, Any]) -> None:
+        """Follow httpx's trace of the exchange."""
+        if event == "connection.connect_tcp.complete":
+            hang_up.watch(found["return_value"].get_extra_info("socket"))
+
+    # A new connection for each try: that of a hung call is not reused. Proxies come from the environment.
+    with HangUp(left) as hang_up, httpx.Client(verify=_trust_settings()) as client:
+        request.extensions["trace"] = watch
         try:
             answer = client.send(request, stream=True, auth=None, follow_redirects=False)
             with contextlib.closing(answer):
@@ -229,17 +236,6 @@ def _exchange(request: httpx.Request, call: BoundedCall, streamed: Streamed | No
             raise BrokenConnection(f"the connection broke: {error or type(error).__name__}") from error
 
 
-def _watch(hang_up: HangUp, event: str, told: Mapping[str, Any]) -> None:
-    """httpx's trace of one exchange."""
-    if event == "connection.connect_tcp.complete":
-        hang_up.watch(told["return_value"].get_extra_info("socket"))
-
-
-def _client() -> httpx.Client:
-    """A new connection for each try: the connection of a hung call is not reused. Proxies come from the environment."""
-    return httpx.Client(verify=_trust_settings())
-
-
 @lru_cache(maxsize=1)
 def _trust_settings() -> ssl.SSLContext:
     from litellm.llms.custom_httpx.http_handler import get_ssl_configuration  # SSL_VERIFY, SSL_CERT_FILE and the like
@@ -253,7 +249,8 @@ def _read(answer: httpx.Response, call: BoundedCall, streamed: Streamed | None) 
     call.answering = answer.is_success
     headers = {name: value for name, value in answer.headers.items() if name.lower() not in _NOT_RETURNED}
     kind = answer.headers.get("content-type", "application/json")
-    is_stream = streamed is not None and answer.is_success and _is_stream(kind)
+    is_events = kind.partition(";")[0].strip().lower() in ("text/event-stream", "application/x-ndjson")
+    is_stream = streamed is not None and answer.is_success and is_events
     content = b"" if is_stream else b"".join(_pieces(answer))
     reply: Mapping[str, object]
     try:
@@ -273,23 +270,14 @@ def _read(answer: httpx.Response, call: BoundedCall, streamed: Streamed | None) 
 
 def _require_plain(answer: httpx.Response) -> None:
     if 300 <= answer.status_code < 400:
-        host = _host_of(answer.headers.get("location", ""))
+        try:  # the host as spelled, and whole: the caller must find a key in it
+            host = re.sub(r":[0-9]*\Z", "", urlsplit(answer.headers.get("location", "")).netloc.rpartition("@")[2])
+        except ValueError:
+            host = ""
         to = f" to the host '{host}'" if host else ""
         raise Unacceptable(f"the provider answered {answer.status_code}, a redirect{to}, which is not followed")
     if answer.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise Unacceptable("the provider's reply is compressed, though it was asked not to be")
-
-
-def _host_of(address: str) -> str:
-    """The host as spelled, and whole: the caller must find a key in it."""
-    try:
-        return re.sub(r":[0-9]*\Z", "", urlsplit(address).netloc.rpartition("@")[2])
-    except ValueError:
-        return ""
-
-
-def _is_stream(content_type: str) -> bool:
-    return content_type.partition(";")[0].strip().lower() in ("text/event-stream", "application/x-ndjson")
 
 
 def _reply_in(content: bytes, call: BoundedCall, streamed: Streamed | None) -> dict[str, JsonValue] | None:

@@ -88,7 +88,12 @@ def call_slot(endpoint: Endpoint, pause: Callable[[float], None]) -> Iterator[fl
     try:
         waited = _wait(queue, endpoint, endpoint.at_a_time, ticket, pause)
         over = threading.Event()
-        renewing = threading.Thread(target=_renew, args=(queue, endpoint, ticket, over), daemon=True)
+
+        def renew() -> None:
+            while not over.wait(RENEWAL_SECONDS):
+                queue.count_ahead(endpoint, ticket, is_held=True)
+
+        renewing = threading.Thread(target=renew, daemon=True)
         renewing.start()
         try:
             yield waited
@@ -110,8 +115,3 @@ def _wait(queue: CallQueue, endpoint: Endpoint, at_a_time: int, ticket: str, pau
         has_waited = True
         pause(NEXT_SECONDS if ahead == at_a_time else OTHERS_SECONDS)
     return time.monotonic() - began if has_waited else 0.0
-
-
-def _renew(queue: CallQueue, endpoint: Endpoint, ticket: str, over: threading.Event) -> None:
-    while not over.wait(RENEWAL_SECONDS):
-        queue.count_ahead(endpoint, ticket, is_held=True)

@@ -30,7 +30,11 @@ def read_carried(message: Any, of_calls: Mapping[str, Mapping[str, object]]) -> 
     fields = message.get(FIELDS) or {}
     signatures = fields.get(SIGNATURES)
     signed = {
-        THINKING: [dict(block) for block in getattr(message, THINKING, None) or () if _is_signed(block)],
+        THINKING: [
+            dict(block)
+            for block in getattr(message, THINKING, None) or ()
+            if block.get("signature") or block.get("data")
+        ],
         ITEMS: [dict(item) for item in getattr(message, ITEMS, None) or ()],
         DETAILS: [dict(item) for item in fields.get(DETAILS) or () if isinstance(item, dict)],
         FIELDS: {SIGNATURES: list(signatures)} if signatures else {},
@@ -59,10 +63,6 @@ def message_fields(carried: Mapping[str, JsonValue] | None) -> dict[str, JsonVal
 def call_fields(carried: Mapping[str, Mapping[str, dict[str, object]]] | None, call: str) -> dict[str, object]:
     """Fields for the tool call with this id."""
     return dict((carried or {}).get(CALLS, {}).get(call, {}))
-
-
-def _is_signed(block: Mapping[str, JsonValue]) -> bool:
-    return bool(block.get("signature") or block.get("data"))
 
 
 def thinks_first(messages: Sequence[Mapping[str, JsonValue]]) -> bool:

@@ -16,8 +16,6 @@ from collections.abc import Iterator, Mapping
 from unicodedata import normalize
 from urllib.parse import urlsplit
 
-from runner.base.types import JsonValue
-
 MAX_WRAPPED = 12  # errors inside each other
 KEY_RUN = 8  # letters and digits of a key, one after the other, that a text may not show
 
@@ -146,15 +144,11 @@ def _broken(chain: list[BaseException]) -> tuple[str, str] | None:
     for one in reversed(chain):
         for kind, words in CONNECTION:
             if isinstance(one, kind):
-                return words, _detail(one, chain[0])
+                if isinstance(one, ssl.SSLError) and one.args:
+                    return words, str(one.args[-1])
+                says_how_long = type(chain[0]).__name__ in ("BrokenConnection", "TimeUp")
+                return words, str(chain[0]) if isinstance(one, TimeoutError) and says_how_long else ""
     return None
-
-
-def _detail(innermost: BaseException, outermost: BaseException) -> str:
-    if isinstance(innermost, ssl.SSLError) and innermost.args:
-        return str(innermost.args[-1])
-    tells_how_long = isinstance(innermost, TimeoutError) and type(outermost).__name__ in ("BrokenConnection", "TimeUp")
-    return str(outermost) if tells_how_long else ""
 
 
 def _cause(error: BaseException, chain: list[BaseException]) -> str:
@@ -181,15 +175,9 @@ def _read_message(text: str) -> str:
         value, _ = json.JSONDecoder().raw_decode(text) if text.startswith("{") else (None, 0)
     except (ValueError, RecursionError):
         return text
-    told = _message(value)
+    told = value.get("error", value) if isinstance(value, Mapping) else value
+    told = told.get("message") if isinstance(told, Mapping) else told
     return told if isinstance(told, str) and told.strip() else text
-
-
-def _message(value: JsonValue) -> JsonValue:
-    if not isinstance(value, Mapping):
-        return value
-    inner = value.get("error", value)
-    return inner.get("message") if isinstance(inner, Mapping) else inner
 
 
 def _strip_address(address: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from runner.base.types import Usage
@@ -123,10 +123,11 @@ def _chat(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, in
 def _gemini(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, int]:
     """Add tool results to the prompt and thoughts to the candidates: Gemini counts them separately and bills both."""
     raw = _object(event, "usageMetadata")
-    sent = list(_counts(raw, "promptTokenCount", "toolUsePromptTokenCount"))
-    made = list(_counts(raw, "candidatesTokenCount", "thoughtsTokenCount"))
-    cached = _count(raw, "cachedContentTokenCount")
-    return _drop_unknown(input=sum(sent) if sent else None, cached=cached, output=sum(made) if made else None)
+    prompt, of_tools = _count(raw, "promptTokenCount"), _count(raw, "toolUsePromptTokenCount")
+    answer, thoughts = _count(raw, "candidatesTokenCount"), _count(raw, "thoughtsTokenCount")
+    sent = None if prompt is None and of_tools is None else (prompt or 0) + (of_tools or 0)
+    made = None if answer is None and thoughts is None else (answer or 0) + (thoughts or 0)
+    return _drop_unknown(input=sent, cached=_count(raw, "cachedContentTokenCount"), output=made)
 
 
 _FORMATS: dict[str, Callable[[Mapping[str, object], Mapping[str, int]], dict[str, int]]] = {
@@ -160,13 +161,6 @@ def _object(raw: Mapping[str, object], key: str) -> Mapping[str, object]:
 def _count(raw: Mapping[str, object], key: str) -> int | None:
     value = raw.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**12 else None
-
-
-def _counts(raw: Mapping[str, object], *keys: str) -> Iterator[int]:
-    for key in keys:
-        count = _count(raw, key)
-        if count is not None:
-            yield count
 
 
 _KINDS = ("insufficient_quota", "billing_hard_limit_reached", "billing_error")  # OpenAI by 429 and 400, Anthropic

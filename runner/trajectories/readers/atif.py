@@ -33,7 +33,9 @@ def read_terminus(result: ReadTrajectory) -> Iterator[Step]:
             continue
         prompt, response = clean(_terminus_text(item.get("prompt"))), clean(_terminus_text(item.get("response")))
         if pending is not None and pending.tool_calls:
-            yield _with_result(pending, prompt)
+            # One result for all calls of the step: the terminal does not separate them.
+            call = pending.tool_calls[0].id if len(pending.tool_calls) == 1 else None
+            yield replace(pending, observations=(Observation(prompt, call, prompt.startswith("Skill not found")),))
         else:
             if pending is not None:
                 yield pending
@@ -56,12 +58,6 @@ def read_listed_skills(prompt: str) -> tuple[str, ...]:
 
 def _terminus_text(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def _with_result(step: Step, prompt: str) -> Step:
-    """Add one result for all calls of the step: the terminal does not separate them."""
-    call = step.tool_calls[0].id if len(step.tool_calls) == 1 else None
-    return replace(step, observations=(Observation(prompt, call, prompt.startswith("Skill not found")),))
 
 
 def _agent_step(item: Record, index: int, response: str) -> Step:
@@ -186,15 +182,12 @@ def without_copies(step: Step) -> Step:
             extra.pop("raw_arguments", None)
         if extra.get("tool_use_name") == call.name:
             extra.pop("tool_use_name", None)
+    is_error = read_object(read_object(metadata).get("raw_tool_result")).get("is_error")
     if isinstance(metadata, dict):
         extra["tool_result_metadata"] = _without_text(metadata, {item.content.strip() for item in observations})
-    if extra.get("tool_result_is_error") is True or _has_failed(metadata):
+    if extra.get("tool_result_is_error") is True or is_error is True:
         observations = tuple(replace(observation, is_error=True) for observation in observations)
     return replace(step, observations=observations, extra=extra or None)
-
-
-def _has_failed(metadata: JsonValue) -> bool:
-    return read_object(read_object(metadata).get("raw_tool_result")).get("is_error") is True
 
 
 def _tidy(observation: Observation, metadata: JsonValue) -> Observation:
@@ -225,18 +218,15 @@ def _is_copy(text: str, result: JsonValue) -> bool:
 
 def _without_text(metadata: dict[str, JsonValue], shown: set[str]) -> dict[str, JsonValue]:
     """Remove texts that the content shows, two levels down: tool_use_result.stdout, raw_tool_result.content."""
-    kept: dict[str, JsonValue] = {}
-    for key, value in metadata.items():
+
+    def is_shown(value: JsonValue) -> bool:
+        return isinstance(value, str) and bool(value.strip()) and value.strip() in shown
+
+    kept = {key: value for key, value in metadata.items() if not is_shown(value)}
+    for key, value in kept.items():
         if isinstance(value, dict):
-            value = {name: item for name, item in value.items() if not _is_shown(item, shown)}
-        elif _is_shown(value, shown):
-            continue
-        kept[key] = value
+            kept[key] = {name: item for name, item in value.items() if not is_shown(item)}
     return kept
-
-
-def _is_shown(value: JsonValue, shown: set[str]) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and value.strip() in shown
 
 
 # --- ATIF -------------------------------------------------------------------------------------------------------------
@@ -279,8 +269,10 @@ def read_atif(result: ReadTrajectory) -> Iterator[Step]:
         result.problems.add("steps", "a list with at least one step", "found none")
     if counted.repeats:
         result.facts["steps_with_repeated_metrics"] = counted.repeats
-    is_counted = total != Usage()
-    result.usage = total if is_counted else _drop_zero_totals(result.reported or Usage())
+    is_counted, stated = total != Usage(), result.reported or Usage()
+    if not is_counted:  # totals of 0 are written by programs that do not count
+        total = replace(stated, input_tokens=stated.input_tokens or None, output_tokens=stated.output_tokens or None)
+    result.usage = total
     result.facts["usage_from"] = "steps" if is_counted else "final metrics" if result.reported else "nothing"
 
 
@@ -293,31 +285,18 @@ def _take(result: ReadTrajectory, key: str, value: object) -> None:
     elif key == "session_id":
         result.set_head(session_id=storable(str(value)))
     elif key == "agent" and isinstance(value, Mapping):
-        _take_agent(result, value)
+        names = {"name": "agent_name", "version": "agent_version", "model_name": "model"}
+        found = {names[key]: storable(str(value[key])) for key in names if value.get(key) is not None}
+        result.set_head(**found)
+        rest = {key: item for key, item in value.items() if key not in names and item is not None}
+        if rest:
+            result.add_extra(agent=rest)
     elif key == "final_metrics" and isinstance(value, Mapping):
-        result.reported = _totals(result, value)
+        usage, _ = read_amounts(value, _TOTALS, "final_metrics", "", result.problems)
+        result.reported = None if usage == Usage() else usage
         result.facts["final_metrics"] = storable_value(value)
     else:
         result.add_extra(**{key: value})
-
-
-def _take_agent(result: ReadTrajectory, agent: Record) -> None:
-    names = {"name": "agent_name", "version": "agent_version", "model_name": "model"}
-    found = {names[key]: storable(str(agent[key])) for key in names if agent.get(key) is not None}
-    result.set_head(**found)
-    rest = {key: value for key, value in agent.items() if key not in names and value is not None}
-    if rest:
-        result.add_extra(agent=rest)
-
-
-def _totals(result: ReadTrajectory, metrics: Record) -> Usage | None:
-    usage, _ = read_amounts(metrics, _TOTALS, "final_metrics", "", result.problems)
-    return None if usage == Usage() else usage
-
-
-def _drop_zero_totals(reported: Usage) -> Usage:
-    """Drop totals of 0: programs write them that do not count."""
-    return replace(reported, input_tokens=reported.input_tokens or None, output_tokens=reported.output_tokens or None)
 
 
 def _note(result: ReadTrajectory, step: Step) -> None:

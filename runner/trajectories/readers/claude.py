@@ -56,7 +56,6 @@ from runner.trajectories.readers.messages import (
 
 MAX_SUBAGENTS = 1_000
 STARTING = ("Task", "Agent")  # the tool's name, before and since 2.1
-_ABOUT = ("subagent_type", "description")
 
 
 class Subagents:
@@ -75,16 +74,13 @@ class Subagents:
         elif thread:
             self._beyond += 1
         for block in read_objects(read_object(event.get("message")).get("content")):
-            self._see_block(block, thread, event.get("toolUseResult"))
-
-    def _see_block(self, block: Record, thread: str, result: object) -> None:
-        kind = block.get("type")
-        if kind == "tool_use" and block.get("name") in STARTING:
-            given = read_object(block.get("input"))
-            about = {key: storable(str(given[key])) for key in _ABOUT if key in given}
-            self._calls[str(block.get("id"))] = (thread, about)
-        elif kind == "tool_result" and (agent := read_text(read_object(result).get("agentId"))) is not None:
-            self._answered[agent] = str(block.get("tool_use_id"))
+            kind, agent = block.get("type"), read_text(read_object(event.get("toolUseResult")).get("agentId"))
+            if kind == "tool_use" and block.get("name") in STARTING:
+                given = read_object(block.get("input"))
+                about = {key: storable(str(given[key])) for key in ("subagent_type", "description") if key in given}
+                self._calls[str(block.get("id"))] = (thread, about)
+            elif kind == "tool_result" and agent is not None:
+                self._answered[agent] = str(block.get("tool_use_id"))
 
     def add_to(self, result: ReadTrajectory, **named: str) -> None:
         """Add the sub-agents. `named`: names in the head's extra for a thread's key, next to its call's id."""
@@ -424,7 +420,10 @@ class _ClaudeTotals:
         if turns is not None:
             self.turns = (self.turns or 0) + turns
         self._usage += read_usage_parts(event.get("usage"), INPUT_KEYS, "output_tokens")
-        running = _model_usage(event)
+        models = read_objects(list(read_object(event.get("modelUsage")).values()))
+        total = sum((read_usage_parts(model, _MODEL_KEYS, "outputTokens") for model in models), Usage())
+        cost = read_amount(event.get("total_cost_usd"))
+        running = Usage(total.input_tokens, total.cached_tokens, total.output_tokens, cost)
         if self._models and not _fell(self._models[-1], running):
             self._models[-1] = running
         else:
@@ -442,12 +441,6 @@ class _ClaudeTotals:
 def _fell(before: Usage, after: Usage) -> bool:
     pairs = ((before.cost_usd, after.cost_usd), (before.input_tokens, after.input_tokens))
     return any(old is not None and new is not None and new < old for old, new in pairs)
-
-
-def _model_usage(event: Record) -> Usage:
-    models = read_objects(list(read_object(event.get("modelUsage")).values()))
-    total = sum((read_usage_parts(model, _MODEL_KEYS, "outputTokens") for model in models), Usage())
-    return Usage(total.input_tokens, total.cached_tokens, total.output_tokens, read_amount(event.get("total_cost_usd")))
 
 
 def _text_or_none(value: object) -> str | None:

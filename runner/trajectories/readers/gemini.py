@@ -69,8 +69,12 @@ def message_step(message: Record, index: int) -> Step:
     extra: dict[str, object] = {"message_id": storable_value(message.get("id")), **select_images(parts)}
     if source is Source.SYSTEM:
         extra["type"] = storable_value(kind)
+    usage = None
     if isinstance(tokens, Mapping):
         extra["tokens"] = storable_value(tokens)
+        # Thinking is output, as it is billed. `tool` (toolUsePromptTokenCount) is what tools added to the prompt.
+        sent, made = (_sum_counts(tokens, *keys) for keys in (("input", "tool"), ("output", "thoughts")))
+        usage = Usage(sent, read_count(tokens.get("cached")), made)
     return Step(
         0,
         source,
@@ -83,17 +87,8 @@ def message_step(message: Record, index: int) -> Step:
         observations=tuple(item for identifier, call in calls for item in _results(call, identifier)),
         timestamp=read_text(message.get("timestamp")),
         model=read_text(message.get("model")),
-        usage=_message_usage(tokens) if isinstance(tokens, Mapping) else None,
+        usage=usage,
         extra=extra,
-    )
-
-
-def _message_usage(tokens: Record) -> Usage:
-    """Thinking is output, as it is billed. `tool` (toolUsePromptTokenCount) is what tools added to the prompt."""
-    return Usage(
-        _sum_counts(tokens, "input", "tool"),
-        read_count(tokens.get("cached")),
-        _sum_counts(tokens, "output", "thoughts"),
     )
 
 
@@ -144,7 +139,9 @@ _HEAD_KEYS = ("startTime", "projectHash", "kind")
 def read_session(result: ReadTrajectory) -> Iterator[Step]:
     """Yield one step per message; results of tools are in the step of their calls. Usage is the sum over messages."""
     result.set_head(agent_name="gemini-cli")
-    session = _GeminiSession(_last_lines(result))
+    session = _GeminiSession(
+        {str(record["id"]): line for line, record in result.lines(Problems()) if isinstance(record.get("id"), str)}
+    )
     for line, record in result.lines():
         if isinstance(record.get("id"), str):
             if session.last_lines.get(str(record["id"])) == line:
@@ -166,7 +163,7 @@ class _GeminiSession:
     """The conversation so far."""
 
     def __init__(self, last_lines: Mapping[str, int]) -> None:
-        self.last_lines = last_lines
+        self.last_lines = last_lines  # message id -> the line where it was last written
         self.usage = Usage()
         self.turns = 0
         self.model: str | None = None
@@ -213,11 +210,6 @@ class _GeminiSession:
             if not isinstance(response, Mapping) or storable(str(response.get("id"))) not in self._calls:
                 return False
         return bool(parts)
-
-
-def _last_lines(result: ReadTrajectory) -> dict[str, int]:
-    """Message id -> the line where it was last written."""
-    return {str(record["id"]): line for line, record in result.lines(Problems()) if isinstance(record.get("id"), str)}
 
 
 # --- Gemini CLI's stream ----------------------------------------------------------------------------------------------

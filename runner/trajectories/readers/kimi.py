@@ -52,13 +52,20 @@ class _CliWire:
         if kind in ("TurnBegin", "SteerInput"):
             yield from self.answers.user(payload.get("user_input"), timestamp)
         elif kind == "ContentPart":
-            yield from self._part(payload, timestamp)
+            part = str(payload.get("type"))
+            thinks = part == "think"
+            text = str(payload.get(part) or "") if part in ("think", "text") else f"[{part[:100]}]"
+            yield from self.answers.say(text, timestamp, "thinking" if thinks else "text")
         elif kind == "ToolCall":
             function = read_object(payload.get("function"))
             arguments = _arguments(function.get("arguments"))
             yield from self.answers.call(payload.get("id"), function.get("name"), arguments, timestamp)
         elif kind == "ToolResult":
-            yield from self.answers.user([_result_block(payload)], timestamp)
+            value = payload.get("return_value")
+            value = value if isinstance(value, Mapping) else {"output": value}
+            content = value.get("output") or value.get("message") or ""
+            block = result_block(payload.get("tool_call_id"), content, value.get("is_error") is True)
+            yield from self.answers.user([block], timestamp)
         elif kind == "StatusUpdate":  # not every one counts tokens
             self.usage += read_usage_parts(payload.get("token_usage"), _CLI_INPUT, "output")
         elif kind in ("CompactionEnd", "StepInterrupted"):
@@ -75,28 +82,12 @@ class _CliWire:
         if self.is_used:
             self.result.usage, self.result.turns = self.usage, None  # every step of the agent's is a turn
 
-    def _part(self, part: Record, timestamp: str | None) -> Iterator[Step]:
-        kind = part.get("type")
-        if kind == "think":
-            yield from self.answers.say(str(part.get("think") or ""), timestamp, "thinking")
-        elif kind == "text":
-            yield from self.answers.say(str(part.get("text") or ""), timestamp)
-        else:
-            yield from self.answers.say(f"[{str(kind)[:100]}]", timestamp)
-
 
 def _arguments(raw: object) -> object:
     if not isinstance(raw, str):
         return raw
     value = parse_json(raw)
     return value if isinstance(value, dict) else {"raw": raw}
-
-
-def _result_block(payload: Record) -> dict[str, object]:
-    value = payload.get("return_value")
-    value = value if isinstance(value, Mapping) else {"output": value}
-    content = value.get("output") or value.get("message") or ""
-    return result_block(payload.get("tool_call_id"), content, value.get("is_error") is True)
 
 
 # --- Kimi Code --------------------------------------------------------------------------------------------------------
@@ -139,9 +130,18 @@ class _Wire:
         elif kind == "context.append_message" and isinstance(message, Mapping):
             yield from self._message(message, timestamp)
         elif kind == "profile.bind":
-            yield from self._system_prompt(event, timestamp)
+            if isinstance(prompt := event.get("systemPrompt"), str):
+                yield from self.steps.flush()
+                listed = dict.fromkeys(match[1].strip() for match in _LISTED.finditer(prompt))
+                self.result.set_head(skills_listed=tuple(storable(name) for name in listed))
+                yield Step(0, Source.SYSTEM, clean(prompt), timestamp=timestamp)
         elif kind == "context.apply_compaction":
-            yield from self._compaction(event, timestamp)
+            yield from self.steps.flush()
+            summary = event.get("contextSummary") or event.get("summary")
+            text = content_text(summary.get("content") if isinstance(summary, Mapping) else summary)[0]
+            text = clean(f"[context compressed]\n{text}")
+            extra = {key: storable_value(event[key]) for key in ("tokensBefore", "tokensAfter") if key in event}
+            yield Step(0, Source.SYSTEM, text, timestamp=timestamp, extra=extra or None)
         elif kind == "usage.record":
             self.usage += read_usage_parts(event.get("usage"), _CODE_INPUT, "output")
         elif kind == "llm.request" and isinstance(event.get("model"), str):
@@ -183,21 +183,6 @@ class _Wire:
         text, parts = content_text(message.get("content"))
         extra = {**({} if kind in (None, "user") else {"origin": kind}), **select_images(parts)}
         yield Step(0, source, clean(text), timestamp=timestamp, extra=extra or None)
-
-    def _system_prompt(self, event: Record, timestamp: str | None) -> Iterator[Step]:
-        prompt = event.get("systemPrompt")
-        if isinstance(prompt, str):
-            yield from self.steps.flush()
-            listed = dict.fromkeys(match[1].strip() for match in _LISTED.finditer(prompt))
-            self.result.set_head(skills_listed=tuple(storable(name) for name in listed))
-            yield Step(0, Source.SYSTEM, clean(prompt), timestamp=timestamp)
-
-    def _compaction(self, event: Record, timestamp: str | None) -> Iterator[Step]:
-        yield from self.steps.flush()
-        summary = event.get("contextSummary") or event.get("summary")
-        text = content_text(summary.get("content") if isinstance(summary, Mapping) else summary)[0]
-        extra = {key: storable_value(event[key]) for key in ("tokensBefore", "tokensAfter") if key in event}
-        yield Step(0, Source.SYSTEM, clean(f"[context compressed]\n{text}"), timestamp=timestamp, extra=extra or None)
 
 
 def _content_block(part: object) -> dict[str, object]:

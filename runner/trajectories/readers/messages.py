@@ -105,7 +105,7 @@ class MessageSteps:
     @property
     def awaits_message(self) -> bool:
         """Did the last message call tools, so that another one must have followed?"""
-        return self._open is not None and self._open.has_calls
+        return self._open is not None and bool(self._open.calls)
 
     def flush(self) -> Iterator[Step]:
         """Yield the open message, even if incomplete."""
@@ -113,24 +113,20 @@ class MessageSteps:
             message, self._open = self._open, None
             is_new = message.id is None or message.id not in self._seen
             self._seen.add(message.id)
-            step = message.step()
+            step, usage = message.step(), message.usage()
             if message.copied:
                 yield replace(step, usage=None, is_copied_context=True)
             else:
                 self.messages += is_new
-                self._count(message)
+                if usage is None:
+                    self._lacks_usage = True
+                elif message.id is None:
+                    self._used_without_id += usage
+                else:
+                    self._used[message.id] = max(self._used.get(message.id, usage), usage, key=_fullness)
                 yield step if is_new else replace(step, usage=None)
         asides, self._asides = self._asides, []
         yield from asides
-
-    def _count(self, message: _ClaudeMessage) -> None:
-        usage = message.usage()
-        if usage is None:
-            self._lacks_usage = True
-        elif message.id is None:
-            self._used_without_id += usage
-        else:
-            self._used[message.id] = max(self._used.get(message.id, usage), usage, key=_fullness)
 
 
 class _ClaudeMessage:
@@ -139,7 +135,7 @@ class _ClaudeMessage:
         self.blocks = 0
         self._texts: list[str] = []
         self._thoughts: list[str] = []
-        self._calls: dict[str, ToolCall] = {}
+        self.calls: dict[str, ToolCall] = {}
         self._observations: list[Observation] = []
         self._images: list[object] = []
         self._model: str | None = None
@@ -164,16 +160,12 @@ class _ClaudeMessage:
             self._output = output if is_final else max(output, self._output or 0)
         self._is_final |= is_final
 
-    @property
-    def has_calls(self) -> bool:
-        return bool(self._calls)
-
     def usage(self) -> Usage | None:
         """None if it has no usage data. A message with content and without output tokens was not counted at all."""
         if not self._counts:
             return None
         sent = replace(read_usage_parts(self._counts, INPUT_KEYS, "output_tokens"), output_tokens=None)
-        if self._output == 0 and (self._texts or self._thoughts or self._calls):
+        if self._output == 0 and (self._texts or self._thoughts or self.calls):
             return sent if sent.input_tokens else None
         if self._is_final:
             return replace(sent, output_tokens=self._output)
@@ -191,10 +183,10 @@ class _ClaudeMessage:
         elif kind == "redacted_thinking":
             self._thoughts.append("[redacted thinking]")
         elif kind in ("tool_use", "server_tool_use"):
-            identifier = storable(str(block.get("id") or f"call-{len(self._calls) + 1}"))
+            identifier = storable(str(block.get("id") or f"call-{len(self.calls) + 1}"))
             given = block.get("input")
             arguments = {"raw": None} if given is None else read_arguments(given)
-            self._calls[identifier] = ToolCall(identifier, storable(str(block.get("name") or "unknown")), arguments)
+            self.calls[identifier] = ToolCall(identifier, storable(str(block.get("name") or "unknown")), arguments)
         elif isinstance(kind, str) and kind.endswith("_tool_result"):
             self.takes(_observation(block, None))
         else:
@@ -203,7 +195,7 @@ class _ClaudeMessage:
             self._images += select_images(parts).get(PARTS, ())
 
     def takes(self, observation: Observation) -> bool:
-        if observation.source_call_id not in self._calls:
+        if observation.source_call_id not in self.calls:
             return False
         self.blocks += 1
         self._observations.append(observation)
@@ -218,7 +210,7 @@ class _ClaudeMessage:
             Source.AGENT,
             "\n\n".join(self._texts),
             reasoning="\n\n".join(self._thoughts) or None,
-            tool_calls=tuple(self._calls.values()),
+            tool_calls=tuple(self.calls.values()),
             observations=tuple(self._observations),
             timestamp=self._timestamp,
             model=self._model,

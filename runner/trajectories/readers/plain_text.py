@@ -1,4 +1,4 @@
-"""Files in which no model's turns are found: text of an unknown format, empty files, git-lfs pointers, unread logs."""
+"""Files where no model's turns are found: text of an unknown format, empty files, git-lfs pointers, unread logs."""
 
 from __future__ import annotations
 
