@@ -16,7 +16,7 @@ from lab.kill_workers import compare
 from runner.suites import load_suite
 
 ROOT = Path(__file__).resolve().parents[3]
-SCRIPT, EXPERIMENTS = ROOT / "benchmarks" / "kill_workers.py", ROOT / "examples" / "experiments"
+SCRIPT, EXPERIMENTS = ROOT / "lab" / "kill_workers.py", ROOT / "examples" / "experiments"
 OF_PROTOCOLS = {
     "skillevolbench": ["--environment", "E1", "--condition", "selfgen-always"],
     "skilllearnbench": [

@@ -18,7 +18,7 @@ from benchapp.imports import batch
 from tests.benchapp.import_folders import JOB_ID, trial, write
 from tests.conftest import SHARED_DATA
 
-SCRIPT = Path(__file__).resolve().parents[3] / "benchmarks" / "parallel_imports.py"
+SCRIPT = Path(__file__).resolve().parents[3] / "lab" / "parallel_imports.py"
 EQUAL = "rounds: equal digests, no holes, no traceback"
 POSTGRESQL = [pytest.mark.postgresql]
 DATABASES = [pytest.param("sqlite", id="sqlite"), pytest.param("postgresql", id="postgresql", marks=POSTGRESQL)]

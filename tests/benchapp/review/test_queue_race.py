@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import IS_FULL
 
-SCRIPT = Path(__file__).resolve().parents[3] / "benchmarks" / "claims.py"
+SCRIPT = Path(__file__).resolve().parents[3] / "lab" / "claims.py"
 SCENES = () if IS_FULL else ("--scene", "rough")  # it has all that the plain one has
 
 

@@ -36,7 +36,7 @@ from runner.base.text import clean
 from runner.base.types import AuthorMode, ModelReply, Observation, Source, Step, ToolCall
 from runner.evaluating.comparisons.table_reading import read_rows
 from runner.generators.outline.outline import outline_documents
-from runner.trajectories.readers import mini_swe_agent
+from runner.trajectories.readers import chat
 
 SMALL, TIMES = 2_500, 4
 QUICK = 0.05  # seconds
@@ -156,7 +156,7 @@ BOUNDARIES: dict[str, Callable[[str], object]] = {
     "glance": lambda text: glance_at(_step(text)),
     "acts": lambda text: read_acts(ToolCall("1", "bash", {"command": text})),
     "cues of a skill": _find_cues,
-    "commands of mini-swe-agent": lambda text: mini_swe_agent._commands(text, {}),
+    "commands of mini-swe-agent": lambda text: chat._commands(text, {}),
     "named values": lambda text: read_named_values("test_a", text),
 }
 
