@@ -43,9 +43,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from lab import chaos  # noqa: E402
-
 from benchapp.deploy.embedded_broker import broker_binary, wait_for  # noqa: E402
+from lab import chaos  # noqa: E402
 from lab.kill_workers import compare, outcome  # noqa: E402
 
 HOME, DATABASE, WORKERS = "home", "database", ("alpha", "beta", "gamma")
