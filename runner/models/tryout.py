@@ -179,15 +179,15 @@ def _exchange(
         return answer.status_code, None
 
 
-def _read_text(value: JsonValue) -> str:
+def _read_text(value: object) -> str:
     return value if isinstance(value, str) and len(value) <= MAX_ID and value.isprintable() else ""
 
 
-def _read_count(value: JsonValue) -> int | None:
+def _read_count(value: object) -> int | None:
     return value if type(value) is int and 0 < value < 10**15 else None
 
 
-def _read_number(value: JsonValue) -> int | None:
+def _read_number(value: object) -> int | None:
     return value if type(value) is int and 0 < value < 10**9 else None
 
 
