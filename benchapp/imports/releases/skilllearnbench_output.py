@@ -352,7 +352,7 @@ _ROUND = re.compile(r"run(\d{1,3})_.")
 @dataclass(frozen=True, slots=True)
 class Round:
     files: Files
-    summary: str  # how the round before it ended, and what the teacher said then
+    summary: str  # how the previous round ended, and what the teacher answered
 
 
 def read_rounds(root: Root, trial: Path) -> list[Round]:

@@ -325,7 +325,7 @@ def write_headline(answer: Answer) -> str:
 
 
 def _write_alone(answer: Answer) -> str:
-    """What can be said without a baseline: the value of the only group, or of the best one."""
+    """Return the answer where there is no baseline: the value of the only group, or of the best one."""
     cells = [answer.comparison.cell(group, answer.metric) for group in answer.comparison.groups.all]
     known = [cell for cell in cells if cell.value is not None]
     if not known:

@@ -146,7 +146,7 @@ def _count_by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureR
 
 
 def _rank_causes(choices: Choices, refused: Sequence[RefusedRow]) -> list[dict[str, object]]:
-    """Return each class over all refusals with one trial of it and what its verifier said, the most frequent first.
+    """Return each class over all refusals with one trial of it and what its verifier reported, the most frequent first.
 
     What no rule matches comes last, and classes without a refusal are left out."""
     cells = _cells(choices, count_row("", "", refused), range(len(COLUMNS)))

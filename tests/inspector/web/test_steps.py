@@ -1,4 +1,4 @@
-"""inspector.reader.steps: every field of every step stands on its page, long ones folded inside."""
+"""inspector.reader.steps: every field of every step is on its page, long ones folded inside."""
 
 from __future__ import annotations
 
