@@ -41,7 +41,7 @@ def test_an_invited_person_comes_in_by_the_provider(page: Page, live_server: Any
 
         page.goto(f"{live_server.url}/people/me/")
         expect(page.get_by_text("You log in with Example ID.")).to_be_visible()
-        page.locator("#main").get_by_role("button", name="Log out").click()
+        page.locator(".head").get_by_role("button", name="Log out").click()
         page.goto(f"{live_server.url}/imports/")
         page.get_by_role("link", name="Log in with Example ID").click()
         page.get_by_role("button", name="ada-1").click()
