@@ -38,6 +38,7 @@ from runner.base.types import (
 )
 from runner.suites.starter_suite import load_starter
 from runner.trajectories.compaction import compact
+from tests.cases import every
 
 FAMILY = load_starter().environments[0].families[0]
 SKILL = f"{FAMILY.slug}/SKILL.md"
@@ -107,7 +108,7 @@ def taught(text: str) -> set[str]:
 # --- what it writes ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("slug", [playbook.slug for playbook in PLAYBOOKS])
+@every(*[playbook.slug for playbook in PLAYBOOKS])
 def test_it_writes_a_zero_shot_skill_without_lessons_from_name_and_description(slug: str) -> None:
     known = next(playbook for playbook in PLAYBOOKS if playbook.slug == slug)
     own = Family(slug, slug, known.title, f"{known.title}.", "E", ())

@@ -12,23 +12,21 @@ from demo.scripted_profile import Dice
 from runner.base.types import File
 from runner.drafting import loops
 from runner.drafting.draft import Ask, Loop, UnusableAnswer
+from tests.cases import every
 from tests.runner.drafts import PlayedDraft, make_brief, play
 
 
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
-        ("A parcel weighs at most 31,500 grams.", TableRule("most", 31_500)),
-        ("Boxes of no more than 30 kilos are taken.", TableRule("most", 30)),
-        ("A series has at least 5 races.", TableRule("least", 5)),
-        ("The weight is rounded up to the next full 500 g.", TableRule("step", 500)),
-        ("Whatever is longer than 120 minutes does not count.", TableRule("most", 120)),
-        ("Loans shorter than 3 days are left out.", TableRule("least", 3)),
-        ("Loans longer than 14 days are frequent.", None),
-        ("The desk opens at nine.", None),
-        ("At most 1 of them.", None),
-        ("At most 99,999,999,999 of them.", None),
-    ],
+@every(
+    ("A parcel weighs at most 31,500 grams.", TableRule("most", 31_500)),
+    ("Boxes of no more than 30 kilos are taken.", TableRule("most", 30)),
+    ("A series has at least 5 races.", TableRule("least", 5)),
+    ("The weight is rounded up to the next full 500 g.", TableRule("step", 500)),
+    ("Whatever is longer than 120 minutes does not count.", TableRule("most", 120)),
+    ("Loans shorter than 3 days are left out.", TableRule("least", 3)),
+    ("Loans longer than 14 days are frequent.", None),
+    ("The desk opens at nine.", None),
+    ("At most 1 of them.", None),
+    ("At most 99,999,999,999 of them.", None),
 )
 def test_a_rule_is_found_where_it_says_what_counts(text: str, rule: TableRule | None) -> None:
     assert find_rule(text) == rule

@@ -15,6 +15,7 @@ from runner.authoring.author import Occasion, judge_reply, request_for
 from runner.authoring.teaching import compare_with_reference, questions_of, student_messages, teacher_messages
 from runner.authoring.word_overlap import leaks
 from runner.base.types import AuthorMode, DecisionStatus, File, Files, ModelRequest
+from tests.cases import every
 from tests.runner.protocols.test_golden_skilllearnbench import PATH, learning_unit
 
 UNIT = learning_unit()
@@ -79,7 +80,7 @@ def test_a_correction_holds_what_the_advice_teaches_and_nothing_else() -> None:
     assert judge_reply(asked, scripted().complete(request_for(asked, seed=1))).status is DecisionStatus.NO_OP
 
 
-@pytest.mark.parametrize("seed", range(6))
+@every(*range(6))
 def test_the_student_asks_and_the_teacher_advises_in_its_own_words_or_copies(seed: int) -> None:
     at = occasion(AuthorMode.CORRECT, BASE)
     asked = scripted().complete(ModelRequest(student_messages(at), seed=seed)).text

@@ -26,6 +26,7 @@ from runner.sandboxes.local import open_sandbox
 from runner.suites.starter_suite import load_starter
 from runner.suites.tasks.task_files import read_workspace_files
 from runner.verifying.verifier import run_verifier
+from tests.cases import every
 
 FAMILIES = {family.key: family for environment in load_starter().environments for family in environment.families}
 TASKS = {task.key: task for family in FAMILIES.values() for task in family.tasks}
@@ -106,7 +107,7 @@ def commands(turns: list[ScriptedTurn]) -> list[str]:
 # --- what it knows ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task", TASKS)
+@every(*TASKS)
 def test_it_falls_into_every_gap_that_nothing_it_read_closes(task: str) -> None:
     needs = recognise(TASKS[task].instruction)[1].needs  # type: ignore[index]
     curated = {path: file.content.decode() for path, file in FAMILIES[task[:6]].curated.items()}
@@ -115,7 +116,7 @@ def test_it_falls_into_every_gap_that_nothing_it_read_closes(task: str) -> None:
     assert handled_all(task, play(task, 1, READER, library=curated)) is not bool(needs)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@every(*TASKS)
 def test_it_handles_everything_once_the_skills_say_it(task: str) -> None:
     assert handled_all(task, play(task, 1, READER, library=complete_library(task[:2])))
 
@@ -162,7 +163,7 @@ def test_it_learns_from_an_earlier_trial_only_what_that_trial_shows() -> None:
     assert handled_all("E1-LS1-T4", play("E1-LS1-T4", 1, READER, traces=trace(both)))
 
 
-@pytest.mark.parametrize("lesson", [*LESSONS.values(), *HABITS], ids=lambda lesson: lesson.key)
+@every(*LESSONS.values(), *HABITS)
 def test_every_wording_of_a_lesson_teaches_it_and_the_narrow_one_names_its_file(lesson: Lesson) -> None:
     assert lesson.taught_by(lesson.rule)
     assert not find_narrowing(lesson.rule)
@@ -171,23 +172,20 @@ def test_every_wording_of_a_lesson_teaches_it_and_the_narrow_one_names_its_file(
     assert find_narrowing(lesson.narrow.format(file="visits.csv")) == {"visits.csv"}
 
 
-@pytest.mark.parametrize(
-    ("key", "words"),
-    [
-        ("missing-codes", "Check the data dictionary: -999 means no reading, treat such sentinel values as null."),
-        ("missing-codes", "Treat placeholder values like 999 as missing before aggregating."),
-        ("empty-groups", "Emit every group, even groups without any valid values, with a null mean."),
-        ("ready-made-figures", "Never trust a precomputed column; recompute from the raw values."),
-        ("key-forms", "Normalize IDs on both sides (strip prefixes and leading zeros) before joining."),
-        ("newest-entry", "If a key has several rows in the lookup, keep the most recent record."),
-        ("never-by-position", "Join on the key, not by row position."),
-        ("naive-times", "Naive timestamps must be interpreted in the source's local time zone."),
-        ("clock-error", "Correct for clock skew: subtract the drift listed per device."),
-        ("event-not-arrival", "Sort by when the event happened rather than the received timestamp."),
-        ("identity-forms", "Canonicalize phone numbers: strip punctuation and spaces before comparing."),
-        ("field-by-field", "Merge each field separately and prefer the latest non-empty value."),
-        ("names-are-not-identities", "Do not merge by name; only the identifier is unique."),
-    ],
+@every(
+    ("missing-codes", "Check the data dictionary: -999 means no reading, treat such sentinel values as null."),
+    ("missing-codes", "Treat placeholder values like 999 as missing before aggregating."),
+    ("empty-groups", "Emit every group, even groups without any valid values, with a null mean."),
+    ("ready-made-figures", "Never trust a precomputed column; recompute from the raw values."),
+    ("key-forms", "Normalize IDs on both sides (strip prefixes and leading zeros) before joining."),
+    ("newest-entry", "If a key has several rows in the lookup, keep the most recent record."),
+    ("never-by-position", "Join on the key, not by row position."),
+    ("naive-times", "Naive timestamps must be interpreted in the source's local time zone."),
+    ("clock-error", "Correct for clock skew: subtract the drift listed per device."),
+    ("event-not-arrival", "Sort by when the event happened rather than the received timestamp."),
+    ("identity-forms", "Canonicalize phone numbers: strip punctuation and spaces before comparing."),
+    ("field-by-field", "Merge each field separately and prefer the latest non-empty value."),
+    ("names-are-not-identities", "Do not merge by name; only the identifier is unique."),
 )
 def test_it_understands_other_authors_words(key: str, words: str) -> None:
     assert [

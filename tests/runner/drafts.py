@@ -106,10 +106,7 @@ def read_drafted(brief: DraftBrief, files: Files, place: Path) -> list[Task]:
 def try_task(task: Task, place: Path, script: str = "") -> str:
     """The reward of a script of the task's folder ("solution/solve.sh"), or of untouched files."""
     workspace = place / "workspace"
-    for folder, files in (
-        (workspace, read_workspace_files(task)),
-        (place / "tests", read_test_files(task)),
-    ):
+    for folder, files in ((workspace, read_workspace_files(task)), (place / "tests", read_test_files(task))):
         folder.mkdir(parents=True)
         write_tree(folder, files)
     if script:

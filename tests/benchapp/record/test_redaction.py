@@ -22,6 +22,7 @@ from benchapp.record.redaction import (
 )
 from runner.base.text import clean
 from runner.base.types import Observation, Source, Step, ToolCall
+from tests.cases import every
 from tests.providers.model_names import MODELS
 
 SECRETS = {
@@ -39,7 +40,7 @@ SECRETS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "secret"), [(kind, secret) for kind, items in SECRETS.items() for secret in items])
+@every(*[(kind, secret) for kind, items in SECRETS.items() for secret in items])
 def test_it_takes_out_what_looks_like_a_secret(kind, secret):
     found = redact_text(f'export X="{secret}"; echo ok')
     assert f"[redacted:{kind}]" in found
@@ -59,46 +60,30 @@ def test_it_leaves_what_stands_around_a_secret(text, expected):
     assert redact_text(text) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "task-0123456789abcdef0123 and risk-assessment-2026-report-final",
-        "the bearer of bad news walked 12 miles",
-        "sk-learn pipelines; class sk-container",
-        "OPENAI_API_KEY=$OPENAI_API_KEY ANTHROPIC_API_KEY=${KEY}",
-        "https://example.org:8080/a@b and user@example.org",
-        "eyJ is how base64 of a JSON object begins",
-        "PRIMARY KEY=id, MAX_TOKEN=4096",
-        "",
-    ],
+@every(
+    "task-0123456789abcdef0123 and risk-assessment-2026-report-final",
+    "the bearer of bad news walked 12 miles",
+    "sk-learn pipelines; class sk-container",
+    "OPENAI_API_KEY=$OPENAI_API_KEY ANTHROPIC_API_KEY=${KEY}",
+    "https://example.org:8080/a@b and user@example.org",
+    "eyJ is how base64 of a JSON object begins",
+    "PRIMARY KEY=id, MAX_TOKEN=4096",
+    "",
 )
 def test_it_leaves_ordinary_text_alone(text):
     assert redact_text(text) == text
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "api_key",
-        "apiKey",
-        "OPENAI_API_KEY",
-        "X-Api-Key",
-        "AWS_SECRET_ACCESS_KEY",
-        "password",
-        "Authorization",
-        "hf_token",
-    ],
+@every(
+    "api_key", "apiKey", "OPENAI_API_KEY", "X-Api-Key", "AWS_SECRET_ACCESS_KEY", "password", "Authorization", "hf_token"
 )
 def test_it_knows_the_names_of_secrets(name):
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("n_input_tokens", "max_tokens", "input_cost_per_token", "model_api_key_name", "key_point", "tokens", "key"),
-        *("token_count", "pad_token", "author", "SSH_PUBLIC_KEY"),
-    ],
+@every(
+    *("n_input_tokens", "max_tokens", "input_cost_per_token", "model_api_key_name", "key_point", "tokens", "key"),
+    *("token_count", "pad_token", "author", "SSH_PUBLIC_KEY"),
 )
 def test_it_leaves_the_names_of_other_things(name):
     assert not is_secret_name(name)
@@ -187,7 +172,7 @@ STEPS = st.builds(
 )
 
 
-@pytest.mark.parametrize("name", MODELS)
+@every(*MODELS)
 def test_a_models_name_is_no_secret(name):
     texts = [name, f"litellm/{name}", f"model: {name}", f"KIMI_MODEL_NAME={name}", f"--model={name} --seed 1"]
     assert [redact_text(text) for text in texts] == texts
@@ -252,7 +237,7 @@ def test_it_keeps_the_shape_of_any_json_value(value):
     assert redact_value(redact_value(value)) == redact_value(value)
 
 
-@pytest.mark.parametrize("hint", [hint for hint, _ in HINTS])
+@every(*[hint for hint, _ in HINTS])
 def test_a_hint_is_found_in_a_long_text_as_in_a_short_one(hint):
     filling = "Éa line of text_with KEY, tok-en: [0]\n" * (LONG // 30)
     found = [each for each, _ in list_hints(f"{filling}{hint}{filling}")]
@@ -289,9 +274,9 @@ def test_no_hint_in_a_text_of_a_document_is_passed_over(parts):
     assert inside is None or {hint for hint, _ in HINTS if hint in clean(text)} <= {hint for hint, _ in inside}
 
 
-@pytest.mark.parametrize("secret", [items[0] for kind, items in SECRETS.items() if kind != "private-key"])
-@pytest.mark.parametrize("depth", [1, 2])
-def test_a_secret_in_numbered_letters_is_found_in_a_raw_document(secret, depth):
+@every(*[items[0] for kind, items in SECRETS.items() if kind != "private-key"])
+@every(1, 2)
+def test_a_secret_in_numbered_letters_is_found_in_a_raw_document(depth, secret):
     document = json.dumps({"message": f"the key is {secret} here", "OPENAI_API_KEY": "correct horse"})
     if depth == 2:
         document = json.dumps(document)
@@ -319,17 +304,7 @@ def test_numbered_letters_without_a_secret_stay_as_they_are():
 
 
 def test_names_are_seen_by_their_ends_alone():
-    names = [
-        "api_key",
-        "X-Api-Key",
-        "DB_PASSWORD_",
-        "authToken",
-        "GITLAB_PAT",
-        "cookie",
-        "credentials",
-        "pwd",
-        "auth",
-    ]
+    names = ["api_key", "X-Api-Key", "DB_PASSWORD_", "authToken", "GITLAB_PAT", "cookie", "credentials", "pwd", "auth"]
     assert all(_names_a_secret(f'{{"{name}": "x"}}') for name in names)
     assert all(_names_a_secret(f'"{{\\"{name}\\": \\"x\\"}}"') for name in names)
 
@@ -348,7 +323,7 @@ def test_a_key_without_an_end_goes_up_to_the_next_one():
     assert found.endswith("\nafter")
 
 
-@pytest.mark.parametrize("before", ["x-", "-", "", "a eyJ-", "eyJhbGciOiJIUzI1NiJ9-"])
+@every("x-", "-", "", "a eyJ-", "eyJhbGciOiJIUzI1NiJ9-")
 def test_a_token_is_found_behind_other_words(before):
     token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
     found = redact_text(f"{before}{token} after")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from runner.agents.codex_cli import Codex
 from runner.agents.gemini_cli import GeminiCli
+from tests.cases import every
 
 
-@pytest.mark.parametrize("rest", ["", "/", "/v1", "/v1beta", "/v1beta/", "/v1alpha1"])
+@every("", "/", "/v1", "/v1beta", "/v1beta/", "/v1alpha1")
 def test_gemini_takes_an_address_with_and_without_its_version(rest: str) -> None:
     """The program writes the version itself: with two of them, the provider knows no such call."""
     assert (

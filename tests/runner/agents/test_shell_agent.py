@@ -32,6 +32,7 @@ from runner.base.types import (
 from runner.models import make_model
 from runner.sandboxes import Completed
 from runner.sandboxes.local import LocalSandbox, open_sandbox
+from tests.cases import every
 from tests.providers import strict_providers
 
 Reply = ModelReply | BaseException | Callable[[], ModelReply]
@@ -68,6 +69,8 @@ def says(text: str, *calls: ToolCall, **more: Any) -> ModelReply:
 
 SUBMIT = says("Done.", call("submit"))
 
+Run = Callable[..., AgentRun]
+
 
 @pytest.fixture
 def task(tmp_path: Path) -> Task:
@@ -87,7 +90,7 @@ def sandbox(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 @pytest.fixture
-def run(task: Task, sandbox: LocalSandbox) -> Callable[..., AgentRun]:
+def run(task: Task, sandbox: LocalSandbox) -> Run:
     def run(*replies: Reply, limits: Limits | None = None, model: Listed | None = None) -> AgentRun:
         job = AgentJob(task, "Write answer.txt.", (), 7, limits or Limits())
         return make_agent("shell").run(job, sandbox, model or Listed(*replies), lambda step: None)
@@ -101,7 +104,7 @@ def steps(run: AgentRun) -> Sequence[Step]:
     return trajectory.steps
 
 
-def test_it_works_until_the_model_submits(run: Callable[..., AgentRun], sandbox: LocalSandbox) -> None:
+def test_it_works_until_the_model_submits(run: Run, sandbox: LocalSandbox) -> None:
     done = run(says("I write it.", call("shell", command="echo 42 > answer.txt; cat answer.txt")), SUBMIT)
     assert sandbox.files("workspace") == {"answer.txt": File(b"42\n")}
     assert (done.failure, done.turns, done.usage) == (None, 2, Usage(200, 20, 10, None))
@@ -119,7 +122,7 @@ def test_it_works_until_the_model_submits(run: Callable[..., AgentRun], sandbox:
     )
 
 
-def test_it_asks_in_the_shape_of_a_chat(run: Callable[..., AgentRun]) -> None:
+def test_it_asks_in_the_shape_of_a_chat(run: Run) -> None:
     model = Listed(says("One.", call("shell", command="echo é")), SUBMIT)
     run(model=model)
     request = model.requests[1]
@@ -134,7 +137,7 @@ def test_it_asks_in_the_shape_of_a_chat(run: Callable[..., AgentRun]) -> None:
 
 @pytest.mark.parametrize("text", ["", "\n\n"])
 def test_a_turn_without_words_goes_back_without_words_of_anybody_else(
-    run: Callable[..., AgentRun], monkeypatch: pytest.MonkeyPatch, text: str
+    run: Run, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     """Held against litellm itself, which writes "[System: Empty message content sanitised ...]" for a blank text."""
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -147,13 +150,13 @@ def test_a_turn_without_words_goes_back_without_words_of_anybody_else(
     assert [(part["type"], part.get("text")) for part in said] == [("tool_use", None), ("text", "(nothing)")]
 
 
-def test_what_the_model_was_not_sent_stands_with_the_trajectory_once(run: Callable[..., AgentRun]) -> None:
+def test_what_the_model_was_not_sent_stands_with_the_trajectory_once(run: Run) -> None:
     left = ("seed 7: claude takes none",)
     done = run(says("a", call("shell", command="true"), not_sent=left), replace(SUBMIT, not_sent=left))
     assert done.trajectories[0].head.extra == {"not_sent": list(left)}
 
 
-def test_what_a_provider_wants_back_is_in_the_next_request(run: Callable[..., AgentRun]) -> None:
+def test_what_a_provider_wants_back_is_in_the_next_request(run: Run) -> None:
     signed = {"thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "S"}]}
     fields = {"provider_specific_fields": {"thought_signature": "T"}}
     model = Listed(
@@ -167,7 +170,7 @@ def test_what_a_provider_wants_back_is_in_the_next_request(run: Callable[..., Ag
 
 @pytest.mark.parametrize("preset", ["gpt-5.2-codex", "gpt-5.3-codex"])
 def test_the_codex_models_work_in_it_through_the_responses_api(
-    run: Callable[..., AgentRun], sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch, preset: str
+    run: Run, sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch, preset: str
 ) -> None:
     """With litellm alone: its bridge asks for the package mcp, which nothing here installs."""
 
@@ -190,7 +193,7 @@ def test_the_codex_models_work_in_it_through_the_responses_api(
     assert [item["type"] for item in server.taken[-1]["input"]].count("reasoning") == 2
 
 
-def test_equal_runs_differ_in_timestamps_only(run: Callable[..., AgentRun]) -> None:
+def test_equal_runs_differ_in_timestamps_only(run: Run) -> None:
     def once() -> list[tuple[object, ...]]:
         done = run(says("a", call("shell", command="pwd; ls -a; exit 3")), says("no call"), SUBMIT)
         names = [name for name in Step.__slots__ if name != "timestamp"]
@@ -207,46 +210,40 @@ def test_steps_are_told_as_they_happen_with_utc_times(task: Task, sandbox: Local
     assert all(step.timestamp and step.timestamp.endswith("Z") for step in told)
 
 
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (call("shell", command="exit 3"), "[exit code 3]"),
-        (call("shell", command="echo no; false"), "no\n[exit code 1]"),
-        (call("browse", url="x"), "[unknown tool 'browse'; known: shell, read, write, submit]"),
-        (call("shell"), "[shell was not run: `command` is missing, expected a text]"),
-        (call("shell", command=["ls"]), "[shell was not run: `command` is a JSON array, expected a text]"),
-        (
-            call("shell", cmd="ls"),
-            "[shell was not run: `command` is missing, expected a text; unknown arguments: 'cmd'; shell takes `command`]",
-        ),
-        (
-            call("read", path="f", limit="many"),
-            "[read was not run: `limit` is a JSON string, expected a whole number]",
-        ),
-        (call("read", path=7), "[read was not run: `path` is a JSON number, 7, expected a text]"),
-        (call("read", path=" "), "[read: `path` is blank, expected the path of a file]"),
-        (
-            call("shell", unreadable='{"command": "echo "hi""}'),
-            "[shell was not run: its arguments are not valid JSON: Expecting ',' delimiter at line 1, column 20]",
-        ),
-        (call("write", unreadable='["a"]'), "[write was not run: its arguments are a JSON array, expected an object]"),
-    ],
+@every(
+    (call("shell", command="exit 3"), "[exit code 3]"),
+    (call("shell", command="echo no; false"), "no\n[exit code 1]"),
+    (call("browse", url="x"), "[unknown tool 'browse'; known: shell, read, write, submit]"),
+    (call("shell"), "[shell was not run: `command` is missing, expected a text]"),
+    (call("shell", command=["ls"]), "[shell was not run: `command` is a JSON array, expected a text]"),
+    (
+        call("shell", cmd="ls"),
+        "[shell was not run: `command` is missing, expected a text; unknown arguments: 'cmd'; shell takes `command`]",
+    ),
+    (call("read", path="f", limit="many"), "[read was not run: `limit` is a JSON string, expected a whole number]"),
+    (call("read", path=7), "[read was not run: `path` is a JSON number, 7, expected a text]"),
+    (call("read", path=" "), "[read: `path` is blank, expected the path of a file]"),
+    (
+        call("shell", unreadable='{"command": "echo "hi""}'),
+        "[shell was not run: its arguments are not valid JSON: Expecting ',' delimiter at line 1, column 20]",
+    ),
+    (call("write", unreadable='["a"]'), "[write was not run: its arguments are a JSON array, expected an object]"),
 )
-def test_mistakes_are_answered_and_the_work_goes_on(run: Callable[..., AgentRun], made: ToolCall, said: str) -> None:
+def test_mistakes_are_answered_and_the_work_goes_on(made: ToolCall, said: str, run: Run) -> None:
     done = run(says("Try.", made), SUBMIT)
     (observation,) = steps(done)[2].observations
     assert (observation.content, observation.is_error) == (said, True)
     assert done.failure is None
 
 
-def test_an_argument_that_a_tool_does_not_have_is_ignored_and_named(run: Callable[..., AgentRun]) -> None:
+def test_an_argument_that_a_tool_does_not_have_is_ignored_and_named(run: Run) -> None:
     done = run(says("Try.", call("shell", command="echo hi", timeout=5)), SUBMIT)
     (observation,) = steps(done)[2].observations
     assert observation.content == "hi\n\n[ignored unknown arguments: 'timeout'; shell takes `command`]"
     assert not observation.is_error
 
 
-def test_arguments_cut_off_at_the_output_limit_are_answered_with_the_limit(run: Callable[..., AgentRun]) -> None:
+def test_arguments_cut_off_at_the_output_limit_are_answered_with_the_limit(run: Run) -> None:
     """As a model writes them that puts a long file into one call."""
     cut = ModelReply(
         "", (call("write", unreadable='{"path": "a", "content": "x'),), Usage(100, 0, 8_000), finish_reason="length"
@@ -262,7 +259,7 @@ def test_arguments_cut_off_at_the_output_limit_are_answered_with_the_limit(run: 
 
 
 def test_broken_arguments_go_back_as_every_provider_takes_them_with_the_models_own_text(
-    run: Callable[..., AgentRun], monkeypatch: pytest.MonkeyPatch
+    run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """litellm reads the arguments of earlier calls for Anthropic, Gemini, Bedrock and Ollama. Broken ones, sent as they
     came, are refused there or silently closed; vLLM's chat templates refuse them too. An object goes everywhere."""
@@ -310,7 +307,7 @@ def test_it_tells_the_model_its_limits(task: Task, sandbox: LocalSandbox) -> Non
     assert "skill" not in prompt
 
 
-def test_it_says_how_many_turns_are_left_when_few_are(run: Callable[..., AgentRun]) -> None:
+def test_it_says_how_many_turns_are_left_when_few_are(run: Run) -> None:
     work = says("", call("shell", command="echo hi"))
     done = run(work, work, says("Hm."), *[work] * 4, limits=Limits(max_turns=7))
     told = [step.observations[0].content if step.observations else step.message for step in steps(done)[2:]]
@@ -379,9 +376,7 @@ def test_descriptions_are_read_from_frontmatters_and_missing_ones_are_said_to_be
     assert list_skills(("bare",), read_descriptions(library)) == "- bare: (no description)"
 
 
-def test_several_calls_of_one_reply_are_carried_out_in_order(
-    run: Callable[..., AgentRun], sandbox: LocalSandbox
-) -> None:
+def test_several_calls_of_one_reply_are_carried_out_in_order(run: Run, sandbox: LocalSandbox) -> None:
     done = run(says("", call("shell", command="echo a > f"), call("submit"), call("shell", command="echo b > f")))
     assert sandbox.files("workspace")["f"].content == b"a\n"
     assert [o.content for o in steps(done)[2].observations] == [
@@ -392,35 +387,33 @@ def test_several_calls_of_one_reply_are_carried_out_in_order(
     assert done.turns == 1
 
 
-def test_it_reminds_a_model_that_calls_no_tool_and_gives_up_after_the_second_time(run: Callable[..., AgentRun]) -> None:
+def test_it_reminds_a_model_that_calls_no_tool_and_gives_up_after_the_second_time(run: Run) -> None:
     done = run(says("Hm."), says("Hmm."), says("Hmmm."))
     assert done.failure is not None
     assert (done.failure.type, done.turns) == ("NoToolCall", 3)
     assert [step.message for step in steps(done)[2:]] == ["Hm.", NUDGE, "Hmm.", NUDGE, "Hmmm."]
 
 
-def test_a_tool_call_between_reminders_starts_the_count_again(run: Callable[..., AgentRun]) -> None:
+def test_a_tool_call_between_reminders_starts_the_count_again(run: Run) -> None:
     work = says("", call("shell", command="true"))
     done = run(says("1"), says("2"), work, says("3"), says("4"), SUBMIT)
     assert done.failure is None
 
 
-def test_replies_cut_at_the_output_limit_are_named_as_such(run: Callable[..., AgentRun]) -> None:
+def test_replies_cut_at_the_output_limit_are_named_as_such(run: Run) -> None:
     done = run(*[says("blah", finish_reason="length")] * 3)
     assert done.failure is not None
     assert done.failure.type == "OutputLimit"
 
 
-def test_a_conversation_that_outgrew_the_model_ends_as_the_agents_failure(run: Callable[..., AgentRun]) -> None:
+def test_a_conversation_that_outgrew_the_model_ends_as_the_agents_failure(run: Run) -> None:
     done = run(says("", call("shell", command="true")), says("too many tokens", finish_reason=TOO_LONG))
     assert done.failure is not None
     assert (done.failure.type, done.turns) == ("ContextLimit", 2)
     assert steps(done)[-1].message == "too many tokens"
 
 
-def test_a_first_request_that_does_not_fit_is_the_agents_failure_too_and_quotes_the_provider(
-    run: Callable[..., AgentRun],
-) -> None:
+def test_a_first_request_that_does_not_fit_is_the_agents_failure_too_and_quotes_the_provider(run: Run) -> None:
     done = run(ModelReply("prompt is too long: 9 tokens > 8 maximum", finish_reason=TOO_LONG))
     assert done.failure == Failure(
         "ContextLimit",
@@ -429,25 +422,25 @@ def test_a_first_request_that_does_not_fit_is_the_agents_failure_too_and_quotes_
     assert (done.turns, done.usage) == (1, Usage())
 
 
-def test_what_was_changed_about_a_request_is_noted_at_its_step(run: Callable[..., AgentRun]) -> None:
+def test_what_was_changed_about_a_request_is_noted_at_its_step(run: Run) -> None:
     note = "max_tokens was lowered from 8,000 to 500."
     done = run(says("Done.", call("submit"), notes=(note,)))
     assert steps(done)[-1].extra == {"notes": [note]}
 
 
-def test_a_reply_that_does_not_tell_what_it_used_leaves_the_cost_known_in_part(run: Callable[..., AgentRun]) -> None:
+def test_a_reply_that_does_not_tell_what_it_used_leaves_the_cost_known_in_part(run: Run) -> None:
     told = ModelReply("", (call("shell", command="true"),), Usage(100, 10, 5, 0.25))
     done = run(told, ModelReply("Done.", (call("submit"),), Usage()))
     assert done.usage == Usage(cached_tokens=10, priced_usd=0.25, input_at_least=100, output_at_least=5)
 
 
-def test_it_stops_at_the_turn_limit(run: Callable[..., AgentRun]) -> None:
+def test_it_stops_at_the_turn_limit(run: Run) -> None:
     done = run(*[says("", call("shell", command="true"))] * 5, limits=Limits(max_turns=3))
     assert done.failure is not None
     assert (done.failure.type, done.turns) == ("TurnLimit", 3)
 
 
-def test_it_stops_at_the_time_limit_and_keeps_the_partial_output(run: Callable[..., AgentRun]) -> None:
+def test_it_stops_at_the_time_limit_and_keeps_the_partial_output(run: Run) -> None:
     started = time.monotonic()
     done = run(says("", call("shell", command="echo early; sleep 60")), limits=Limits(timeout_seconds=0.5))
     assert time.monotonic() - started < 40
@@ -456,7 +449,7 @@ def test_it_stops_at_the_time_limit_and_keeps_the_partial_output(run: Callable[.
     assert steps(done)[-1].observations[0].content == "early\n\n[ended at the time limit]\n"
 
 
-def test_a_slow_model_runs_into_the_time_limit_too(run: Callable[..., AgentRun]) -> None:
+def test_a_slow_model_runs_into_the_time_limit_too(run: Run) -> None:
     def slow() -> ModelReply:
         time.sleep(0.3)
         return says("", call("shell", command="echo never"))
@@ -467,7 +460,7 @@ def test_a_slow_model_runs_into_the_time_limit_too(run: Callable[..., AgentRun])
     assert steps(done)[-1].observations[0].content == "[not run: out of time]"
 
 
-def test_a_failing_provider_is_the_machines_failure(run: Callable[..., AgentRun]) -> None:
+def test_a_failing_provider_is_the_machines_failure(run: Run) -> None:
     with pytest.raises(ModelUnavailable):
         run(ModelUnavailable("rate limit", 3.0))
 
@@ -492,7 +485,7 @@ def test_the_oracle_runs_the_solution_and_leaves_no_trace_in_the_workspace(task:
     assert steps(done)[-1].observations[0].content == "solved\n"
 
 
-def test_time_that_failed_tries_took_is_not_the_agents(run: Callable[..., AgentRun]) -> None:
+def test_time_that_failed_tries_took_is_not_the_agents(run: Run) -> None:
     hung = FailedTry("silent for 180 seconds", 60.0)
 
     def slow() -> ModelReply:
@@ -507,14 +500,12 @@ def test_time_that_failed_tries_took_is_not_the_agents(run: Callable[..., AgentR
 
 
 @pytest.mark.parametrize(("lost", "known"), [(Usage(), 200), (Usage(input_at_least=70), 270)])
-def test_tokens_that_failed_tries_used_make_the_usage_known_in_part(
-    run: Callable[..., AgentRun], lost: Usage, known: int
-) -> None:
+def test_tokens_that_failed_tries_used_make_the_usage_known_in_part(run: Run, lost: Usage, known: int) -> None:
     done = run(says("", call("shell", command="ls"), failed_tries=(FailedTry("broke off", 1.0, lost),)), SUBMIT)
     assert done.usage == Usage(cached_tokens=20, input_at_least=known, output_at_least=10)
 
 
-def test_tries_that_were_turned_away_leave_the_usage_known(run: Callable[..., AgentRun]) -> None:
+def test_tries_that_were_turned_away_leave_the_usage_known(run: Run) -> None:
     done = run(says("", call("submit"), failed_tries=(FailedTry("429", 1.0),)))
     assert done.usage == Usage(100, 10, 5, None)
 

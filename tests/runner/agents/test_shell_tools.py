@@ -13,6 +13,7 @@ from runner.agents.shell_tools import MAX_READ_CHARS, MAX_WRITE_BYTES, WRITE_CHU
 from runner.base.types import File, ModelReply, ModelRequest, Observation, Source, Step, Task, ToolCall, Usage, UseKind
 from runner.sandboxes.local import LocalSandbox, open_sandbox
 from runner.trajectories.readers.skill_use import step_uses
+from tests.cases import every
 
 SKILL = (
     "---\nname: tidy\ndescription: What to do when a file is not found.\n---\n\n# Tidy\n\nRead `references/how.md`.\n"
@@ -60,7 +61,7 @@ def test_a_page_ends_at_a_whole_line_before_it_gets_too_long(sandbox: LocalSandb
 
 
 @pytest.mark.parametrize("name", ["it's here.txt", "-n", "$(touch gone)", "a;b", "ümlaut \u202e.txt", "`id`", "*"])
-def test_a_file_is_written_and_read_under_exactly_its_name(sandbox: LocalSandbox, name: str) -> None:
+def test_a_file_is_written_and_read_under_exactly_its_name(name: str, sandbox: LocalSandbox) -> None:
     assert use(sandbox, "write", path=name, content="there\n").content == "Wrote 6 bytes."
     assert {path: file.content for path, file in sandbox.files("workspace").items()} == {name: b"there\n"}
     assert use(sandbox, "read", path=name).content == "there"
@@ -111,8 +112,8 @@ def test_it_opens_a_skill_with_the_list_of_its_files(sandbox: LocalSandbox) -> N
     assert opened == Observation(f"Skill tidy, in ../skills/tidy\n- references/how.md\n\n{SKILL}", "c", is_error=False)
 
 
-@pytest.mark.parametrize("name", ["../workspace", "tidy/references", "", "TIDY", "tidy; id", None, ["tidy"]])
-def test_only_a_skill_of_the_library_is_opened(sandbox: LocalSandbox, name: object) -> None:
+@every("../workspace", "tidy/references", "", "TIDY", "tidy; id", None, ["tidy"])
+def test_only_a_skill_of_the_library_is_opened(name: object, sandbox: LocalSandbox) -> None:
     opened = use(sandbox, "skill", name=name)
     assert opened.is_error
     assert opened.content.startswith(("[no skill", "[skill was not run: `name` is"))
@@ -126,21 +127,18 @@ def test_where_nothing_tells_of_a_library_there_is_no_tool_for_one(sandbox: Loca
     assert use(sandbox, "skill", skills=(), name="tidy").content == "[no skill 'tidy'; the library is empty]"
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "expected"),
-    [
-        ("skill", {"name": "tidy"}, {("tidy", UseKind.INVOKED, None)}),
-        ("skill", {"name": "gone"}, set()),
-        ("read", {"path": "../skills/tidy/references/how.md"}, {("tidy", UseKind.READ, "references/how.md")}),
-        ("read", {"path": "../skills/tidy/references/none.md"}, set()),
-        ("read", {"path": "../skills/tidy"}, set()),
-        ("write", {"path": "notes.md", "content": "see ../skills/tidy/SKILL.md"}, set()),
-        ("write", {"path": "../skills/tidy/SKILL.md", "content": "mine"}, set()),
-        ("shell", {"command": "cat ../skills/tidy/SKILL.md"}, {("tidy", UseKind.READ, "SKILL.md")}),
-    ],
+@every(
+    ("skill", {"name": "tidy"}, {("tidy", UseKind.INVOKED, None)}),
+    ("skill", {"name": "gone"}, set()),
+    ("read", {"path": "../skills/tidy/references/how.md"}, {("tidy", UseKind.READ, "references/how.md")}),
+    ("read", {"path": "../skills/tidy/references/none.md"}, set()),
+    ("read", {"path": "../skills/tidy"}, set()),
+    ("write", {"path": "notes.md", "content": "see ../skills/tidy/SKILL.md"}, set()),
+    ("write", {"path": "../skills/tidy/SKILL.md", "content": "mine"}, set()),
+    ("shell", {"command": "cat ../skills/tidy/SKILL.md"}, {("tidy", UseKind.READ, "SKILL.md")}),
 )
 def test_opening_and_reading_count_as_use_and_writing_does_not(
-    sandbox: LocalSandbox, name: str, arguments: dict[str, Any], expected: set[tuple[str, UseKind, str | None]]
+    name: str, arguments: dict[str, Any], expected: set[tuple[str, UseKind, str | None]], sandbox: LocalSandbox
 ) -> None:
     call = ToolCall("c", name, arguments)
     step = Step(1, Source.AGENT, tool_calls=(call,), observations=(use(sandbox, name, **arguments),))
@@ -150,24 +148,21 @@ def test_opening_and_reading_count_as_use_and_writing_does_not(
 # --- mistakes and limits ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("read", {}),
-        ("read", {"path": 3}),
-        ("read", {"path": "  "}),
-        ("read", {"path": "a\0b"}),
-        ("read", {"path": "x" * 5_000}),
-        ("read", {"path": "f", "offset": 0}),
-        ("read", {"path": "f", "offset": "2"}),
-        ("read", {"path": "f", "limit": True}),
-        ("write", {"path": "f"}),
-        ("write", {"path": "f", "content": ["x"]}),
-        ("write", {"content": "x"}),
-    ],
+@every(
+    ("read", {}),
+    ("read", {"path": 3}),
+    ("read", {"path": "  "}),
+    ("read", {"path": "a\0b"}),
+    ("read", {"path": "x" * 5_000}),
+    ("read", {"path": "f", "offset": 0}),
+    ("read", {"path": "f", "offset": "2"}),
+    ("read", {"path": "f", "limit": True}),
+    ("write", {"path": "f"}),
+    ("write", {"path": "f", "content": ["x"]}),
+    ("write", {"content": "x"}),
 )
 def test_calls_of_a_wrong_shape_are_answered_and_run_nothing(
-    sandbox: LocalSandbox, name: str, arguments: dict[str, Any]
+    name: str, arguments: dict[str, Any], sandbox: LocalSandbox
 ) -> None:
     done = use(sandbox, name, **arguments)
     assert done.is_error

@@ -20,6 +20,7 @@ from runner.suites import load_suite, read_suite_folder
 from runner.suites.starter_suite import STARTER
 from runner.suites.tasks.task_files import read_workspace_files
 from runner.verifying import run_verifier
+from tests.cases import every
 from tests.runner.engine.test_setup import BASE
 from tests.runner.starter_bench import Bench, failed
 
@@ -38,7 +39,7 @@ def test_every_adversarial_task_of_the_starter_suites_declares_its_wrong_answer_
     assert [task for task in BUNDLED if has_trap(task)] == TRAPS
 
 
-@pytest.mark.parametrize("task", TRAPS, ids=[f"{task.key}-{task.folder.name}" for task in TRAPS])
+@every(*TRAPS)
 def test_a_declared_wrong_answer_looks_right_and_is_caught_for_what_it_is(task: Task, tmp_path: Path) -> None:
     bench = Bench(task, tmp_path)
     done = bench.run("sh", str(task.folder / "trap" / "solve.sh"))

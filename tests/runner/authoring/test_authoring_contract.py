@@ -9,38 +9,26 @@ import pytest
 from runner.authoring.contract.contract import apply_patch, check_patch, operation_of
 from runner.authoring.contract.contract_rules import PROFILES
 from runner.base.types import AuthorMode, Patch
-from tests.runner.small_patches import (
-    CITING,
-    EDIT,
-    LIBRARY,
-    SLUG,
-    errors,
-    occasion,
-    patch,
-    skill,
-    warnings,
-)
+from tests.cases import every
+from tests.runner.small_patches import CITING, EDIT, LIBRARY, SLUG, errors, occasion, patch, skill, warnings
 
 # --- what is allowed --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize(
-    ("mode", "candidate"),
-    [
-        (AuthorMode.REVISE, patch(EDIT)),
-        (AuthorMode.REVISE, patch(EDIT, "narrow")),
-        (AuthorMode.REVISE, patch(EDIT, "replace")),
-        (AuthorMode.REVISE, patch({})),
-        (AuthorMode.REVISE, patch({**EDIT, f"{SLUG}/references/units.md": "kg\n"})),
-        (AuthorMode.REVISE, patch({"gap-filling/SKILL.md": skill("gap-filling")}, "create")),
-        (AuthorMode.REVISE, patch({**EDIT, "gap-filling/SKILL.md": skill("gap-filling")}, "create")),
-        (AuthorMode.REVISE, patch({}, deletes=(f"{SLUG}/SKILL.md",))),
-        (AuthorMode.REVISE, patch({f"{SLUG}/SKILL.md": skill()}, deletes=(f"{SLUG}/references/units.md",))),
-        (AuthorMode.INDUCE, patch({f"{SLUG}/SKILL.md": skill()}, "create")),
-        (AuthorMode.INDUCE, patch({f"{SLUG}/SKILL.md": CITING, f"{SLUG}/references/units.md": "kg"}, "create")),
-        (AuthorMode.ZERO_SHOT, patch({f"{SLUG}/SKILL.md": skill()}, "create")),
-    ],
+@every(*PROFILES)
+@every(
+    (AuthorMode.REVISE, patch(EDIT)),
+    (AuthorMode.REVISE, patch(EDIT, "narrow")),
+    (AuthorMode.REVISE, patch(EDIT, "replace")),
+    (AuthorMode.REVISE, patch({})),
+    (AuthorMode.REVISE, patch({**EDIT, f"{SLUG}/references/units.md": "kg\n"})),
+    (AuthorMode.REVISE, patch({"gap-filling/SKILL.md": skill("gap-filling")}, "create")),
+    (AuthorMode.REVISE, patch({**EDIT, "gap-filling/SKILL.md": skill("gap-filling")}, "create")),
+    (AuthorMode.REVISE, patch({}, deletes=(f"{SLUG}/SKILL.md",))),
+    (AuthorMode.REVISE, patch({f"{SLUG}/SKILL.md": skill()}, deletes=(f"{SLUG}/references/units.md",))),
+    (AuthorMode.INDUCE, patch({f"{SLUG}/SKILL.md": skill()}, "create")),
+    (AuthorMode.INDUCE, patch({f"{SLUG}/SKILL.md": CITING, f"{SLUG}/references/units.md": "kg"}, "create")),
+    (AuthorMode.ZERO_SHOT, patch({f"{SLUG}/SKILL.md": skill()}, "create")),
 )
 def test_it_has_nothing_to_say_of_a_proper_patch(mode: AuthorMode, candidate: Patch, profile: Any) -> None:
     assert check_patch(candidate, occasion(mode, profile=profile)) == ()
@@ -49,25 +37,19 @@ def test_it_has_nothing_to_say_of_a_proper_patch(mode: AuthorMode, candidate: Pa
 # --- slugs and operations ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "slug",
-    ["Null-Safe", "null_safe", "-null", "null-", "null--safe", "nüll", "a" * 65, "null.safe", "null safe", "E1-LS1.x"],
-)
+@every("Null-Safe", "null_safe", "-null", "null-", "null--safe", "nüll", "a" * 65, "null.safe", "null safe", "E1-LS1.x")
 def test_it_refuses_slugs_of_another_form(slug: str) -> None:
     assert "slug-format" in errors(patch({f"{slug}/SKILL.md": skill(slug)}, "create"))
 
 
-@pytest.mark.parametrize(
-    ("candidate", "rule"),
-    [
-        (patch(EDIT, "create"), "slug-operation-pairing"),
-        (patch({}, "create"), "slug-operation-pairing"),
-        (patch({"gap-filling/SKILL.md": skill("gap-filling")}), "slug-operation-pairing"),
-        (patch({"gap-filling/SKILL.md": skill("gap-filling")}, "replace"), "slug-operation-pairing"),
-        (patch(EDIT, "retire"), "operation-type"),
-        (patch(EDIT, "Revise"), "operation-type"),
-        (patch(EDIT, ""), "operation-type"),
-    ],
+@every(
+    (patch(EDIT, "create"), "slug-operation-pairing"),
+    (patch({}, "create"), "slug-operation-pairing"),
+    (patch({"gap-filling/SKILL.md": skill("gap-filling")}), "slug-operation-pairing"),
+    (patch({"gap-filling/SKILL.md": skill("gap-filling")}, "replace"), "slug-operation-pairing"),
+    (patch(EDIT, "retire"), "operation-type"),
+    (patch(EDIT, "Revise"), "operation-type"),
+    (patch(EDIT, ""), "operation-type"),
 )
 def test_it_pairs_slugs_with_operations(candidate: Patch, rule: str) -> None:
     assert errors(candidate) == {rule}
@@ -99,18 +81,15 @@ def test_a_first_skill_takes_the_slug_it_is_given() -> None:
 # --- families ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("mode", list(AuthorMode))
-@pytest.mark.parametrize(
-    "candidate",
-    [
-        patch({"key-alignment/SKILL.md": skill("key-alignment", body="Mine now.\n")}),
-        patch({"key-alignment/SKILL.md": skill("key-alignment")}, "create"),
-        patch({"key-alignment/references/other.md": "x"}),
-        patch(EDIT, deletes=("key-alignment/SKILL.md",)),
-        patch(EDIT, deletes=("key-alignment/scripts/align_keys.py",)),
-        patch({"timeline-repair/SKILL.md": skill("timeline-repair")}, "create"),
-    ],
+@every(*PROFILES)
+@every(*AuthorMode)
+@every(
+    patch({"key-alignment/SKILL.md": skill("key-alignment", body="Mine now.\n")}),
+    patch({"key-alignment/SKILL.md": skill("key-alignment")}, "create"),
+    patch({"key-alignment/references/other.md": "x"}),
+    patch(EDIT, deletes=("key-alignment/SKILL.md",)),
+    patch(EDIT, deletes=("key-alignment/scripts/align_keys.py",)),
+    patch({"timeline-repair/SKILL.md": skill("timeline-repair")}, "create"),
 )
 def test_it_keeps_an_author_to_its_own_family(candidate: Patch, mode: AuthorMode, profile: Any) -> None:
     at = occasion(mode, profile=profile, reserved_slugs=("timeline-repair", SLUG))

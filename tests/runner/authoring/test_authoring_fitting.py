@@ -20,15 +20,10 @@ from runner.engine.engine import next_step, perform, run_episode
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.transactions import DecisionMade
 from runner.models.litellm.client import LiteLLM
+from tests.cases import every
 from tests.providers.chat_provider import Provider
 from tests.runner.authoring.test_authoring_prompts import FAILED, SKILL, evidence, occasion
-from tests.runner.small_episode import (
-    FixedAuthor,
-    small_environment,
-    small_plan,
-    small_toolbox,
-    ticking_clock,
-)
+from tests.runner.small_episode import FixedAuthor, small_environment, small_plan, small_toolbox, ticking_clock
 
 BUILD = partial(request_for, seed=7)
 
@@ -58,15 +53,12 @@ LONG = occasion(
 )
 
 
-@pytest.mark.parametrize(
-    ("lengths", "room", "shares"),
-    [
-        ([10, 10], 30, [10, 10]),
-        ([100, 10, 100], 110, [50, 10, 50]),
-        ([5, 100, 7], 12, [4, 4, 4]),
-        ([5], -3, [0]),
-        ([], 9, []),
-    ],
+@every(
+    ([10, 10], 30, [10, 10]),
+    ([100, 10, 100], 110, [50, 10, 50]),
+    ([5, 100, 7], 12, [4, 4, 4]),
+    ([5], -3, [0]),
+    ([], 9, []),
 )
 def test_short_pieces_stay_whole_and_long_ones_get_the_same(lengths: list[int], room: int, shares: list[int]) -> None:
     assert fair_shares(lengths, room) == shares

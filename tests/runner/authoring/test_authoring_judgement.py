@@ -18,16 +18,7 @@ from runner.authoring.contract.contract_rules import PROFILES, RULES
 from runner.authoring.proposal import confinement_problem
 from runner.base.digests import library_digest
 from runner.base.types import AuthorMode, DecisionStatus, File, ModelReply, Patch
-from tests.runner.small_patches import (
-    CITING,
-    EDIT,
-    HOSTILE_PATHS,
-    LIBRARY,
-    SLUG,
-    occasion,
-    patch,
-    skill,
-)
+from tests.runner.small_patches import CITING, EDIT, HOSTILE_PATHS, LIBRARY, SLUG, occasion, patch, skill
 
 # --- applying and judging ---------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import pytest
 from runner.authoring.contract.contract import check_patch
 from runner.authoring.occasion import Occasion
 from runner.base.types import AuthorMode, Family, Finding, Patch
+from tests.cases import every
 
 GOOD = "Aggregate CSV tables with blank cells: totals, counts, averages. Use when a numeric column has missing values."
 
@@ -25,18 +26,12 @@ def test_a_good_description_draws_no_advice() -> None:
     assert findings() == []
 
 
-@pytest.mark.parametrize(
-    ("description", "said"),
-    [
-        ("Use when debugging a task to fix code problems.", "words of its domain"),
-        ("Aggregates CSV tables with blank cells into totals, counts and averages.", "does not say when"),
-        ("I sum CSV columns with blank cells, totals and averages, when asked.", "first person"),
-        ("This skill helps with CSV columns, blank cells, totals, averages when asked.", "talks about itself"),
-        (
-            "A structured workflow for CSV columns with blank cells, totals, averages when summing.",
-            "talks about itself",
-        ),
-    ],
+@every(
+    ("Use when debugging a task to fix code problems.", "words of its domain"),
+    ("Aggregates CSV tables with blank cells into totals, counts and averages.", "does not say when"),
+    ("I sum CSV columns with blank cells, totals and averages, when asked.", "first person"),
+    ("This skill helps with CSV columns, blank cells, totals, averages when asked.", "talks about itself"),
+    ("A structured workflow for CSV columns with blank cells, totals, averages when summing.", "talks about itself"),
 )
 def test_it_notices_weak_descriptions(description: str, said: str) -> None:
     advice = [finding for finding in findings(description) if finding.rule == "description-quality"]

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,30 +13,21 @@ from runner.authoring.contract.contract import check_patch
 from runner.authoring.contract.contract_rules import PROFILES
 from runner.authoring.proposal import confinement_problem
 from runner.base.types import File
-from tests.runner.small_patches import (
-    CITING,
-    EDIT,
-    HOSTILE_PATHS,
-    LIBRARY,
-    SLUG,
-    errors,
-    occasion,
-    patch,
-    skill,
-)
+from tests.cases import every
+from tests.runner.small_patches import CITING, EDIT, HOSTILE_PATHS, LIBRARY, SLUG, errors, occasion, patch, skill
 
 # --- paths ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("path", HOSTILE_PATHS)
+@every(*PROFILES)
+@every(*HOSTILE_PATHS)
 def test_it_confines_paths_in_every_profile(path: str, profile: Any) -> None:
     at = occasion(profile=profile)
     assert "path-confinement" in errors(patch({**EDIT, path: "x"}), at)
     assert "path-confinement" in errors(patch(EDIT, deletes=(path,)), at)
 
 
-@pytest.mark.parametrize("path", HOSTILE_PATHS)
+@every(*HOSTILE_PATHS)
 def test_its_findings_about_hostile_paths_can_be_stored_and_shown(path: str) -> None:
     for finding in check_patch(patch({path: "x"}), occasion()):
         text = finding.path + finding.message
@@ -53,40 +43,34 @@ def test_it_never_lets_a_path_out_of_its_folder(path: str) -> None:
         assert str(resolved) == f"/library/{path}"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        SLUG,
-        "SKILL.md",
-        f"{SLUG}/notes.md",
-        f"{SLUG}/skill.md",
-        f"{SLUG}/extras/units.md",
-        f"{SLUG}/references",
-        "README.md",
-    ],
+@every(
+    SLUG,
+    "SKILL.md",
+    f"{SLUG}/notes.md",
+    f"{SLUG}/skill.md",
+    f"{SLUG}/extras/units.md",
+    f"{SLUG}/references",
+    "README.md",
 )
 def test_it_knows_the_layout_of_a_skill(path: str) -> None:
     assert "path-layout" in errors(patch({**EDIT, path: "x"}))
     assert "path-layout" in errors(patch(EDIT, deletes=(path,)))
 
 
-@pytest.mark.parametrize(
-    "upserts",
-    [
-        {f"{SLUG}/references/Units.md": "x"},
-        {f"{SLUG}/references/é.md": "x", f"{SLUG}/references/e\u0301.md": "x"},
-        {f"{SLUG}/references/units.md/more.md": "x"},
-        {f"{SLUG}/SKILL.md/references/x.md": "x"},
-        {SLUG.upper() + "/SKILL.md": skill()},
-    ],
+@every(
+    {f"{SLUG}/references/Units.md": "x"},
+    {f"{SLUG}/references/é.md": "x", f"{SLUG}/references/e\u0301.md": "x"},
+    {f"{SLUG}/references/units.md/more.md": "x"},
+    {f"{SLUG}/SKILL.md/references/x.md": "x"},
+    {SLUG.upper() + "/SKILL.md": skill()},
 )
 def test_it_refuses_files_that_some_disks_cannot_hold_side_by_side(upserts: Mapping[str, str]) -> None:
     assert "path-collision" in errors(patch({**EDIT, **upserts}))
 
 
-@pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "\udfff"])
-@pytest.mark.parametrize("profile", PROFILES)
-def test_it_refuses_text_that_no_file_can_hold(text: str, profile: Any) -> None:
+@every("a\0b", "a\ud800b", "\udfff")
+@every(*PROFILES)
+def test_it_refuses_text_that_no_file_can_hold(profile: Any, text: str) -> None:
     assert "text-encoding" in errors(patch({f"{SLUG}/SKILL.md": CITING + text}), occasion(profile=profile))
 
 

@@ -29,6 +29,7 @@ from runner.base.types import (
     Verdict,
 )
 from runner.trajectories.compaction import compact
+from tests.cases import every
 
 FAMILY = Family("E1-LS1", "null-safe", "Null-safe\ntotals", "Tables  with gaps.", "E1", ())
 SKILL = "---\nname: null-safe\ndescription: d\n---\nUse:\n```sh\nls\n```\n"
@@ -212,7 +213,7 @@ def test_what_is_cut_comes_off_the_beginning_of_the_oldest(budget: int, kept: li
     assert keep_ends(["abc", "def", "ghi"], budget) == kept
 
 
-@pytest.mark.parametrize("text", ["x", "```\nx\n```", "`````", "a\n````md\nb", "", "x\n"])
+@every("x", "```\nx\n```", "`````", "a\n````md\nb", "", "x\n")
 def test_nothing_inside_closes_its_fence(text: str) -> None:
     lines = fence_text(text).split("\n")
     assert lines[0] == lines[-1]

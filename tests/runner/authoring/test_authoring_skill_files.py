@@ -6,6 +6,7 @@ import pytest
 
 from runner.authoring.contract.contract import check_patch
 from runner.base.types import AuthorMode, File, Patch
+from tests.cases import every
 from tests.runner.small_patches import (
     CITING,
     DESCRIPTION,
@@ -31,37 +32,34 @@ BOMB = (
 )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "# No frontmatter\n",
-        "\n---\nname: x\n---\n",
-        "\ufeff" + skill(),
-        "---\nname: x\n",
-        "---\n- a list\n---\n",
-        "---\njust text\n---\n",
-        "---\n---\nbody\n",
-        "---\nname: [unclosed\n---\n",
-        "---\nname: x\n\tdescription: tab\n---\n",
-        f"---\nname: {SLUG}\n---\n",
-        f"---\nname: {SLUG}\ndescription:\n---\n",
-        f"---\nname: {SLUG}\ndescription: ''\n---\n",
-        f"---\nname: {SLUG}\ndescription: [a, b]\n---\n",
-        f"---\nname: 7\ndescription: {DESCRIPTION!r}\n---\n",
-        "---\n2024-13-45: x\n---\n",
-        "---\n? [a]\n: b\n---\n",
-        "---\nname: !!python/object/apply:os.system ['true']\n---\n",
-        "---\nname: " + "[" * 5_000 + "\n---\n",
-        "---\nname: " + "[" * 30 + "]" * 30 + "\n---\n",
-        "---\nname: x\n" + "".join(f"{' ' * i}a:\n" for i in range(150)) + "---\n",
-        "---\nname: " + "- " * 7_000 + "\n---\n",
-        "---\n" + "? " * 7_000 + "\n---\n",
-        "---\nname: x\n" + "# pad\n" * 10_000 + "---\n",
-        f"---\nname: {SLUG}\ndescription: {DESCRIPTION!r}\ncompatibility: [a]\n---\n",
-        "---\na: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n---\n",
-        BOMB,
-    ],
+@every(
+    "",
+    "# No frontmatter\n",
+    "\n---\nname: x\n---\n",
+    "\ufeff" + skill(),
+    "---\nname: x\n",
+    "---\n- a list\n---\n",
+    "---\njust text\n---\n",
+    "---\n---\nbody\n",
+    "---\nname: [unclosed\n---\n",
+    "---\nname: x\n\tdescription: tab\n---\n",
+    f"---\nname: {SLUG}\n---\n",
+    f"---\nname: {SLUG}\ndescription:\n---\n",
+    f"---\nname: {SLUG}\ndescription: ''\n---\n",
+    f"---\nname: {SLUG}\ndescription: [a, b]\n---\n",
+    f"---\nname: 7\ndescription: {DESCRIPTION!r}\n---\n",
+    "---\n2024-13-45: x\n---\n",
+    "---\n? [a]\n: b\n---\n",
+    "---\nname: !!python/object/apply:os.system ['true']\n---\n",
+    "---\nname: " + "[" * 5_000 + "\n---\n",
+    "---\nname: " + "[" * 30 + "]" * 30 + "\n---\n",
+    "---\nname: x\n" + "".join(f"{' ' * i}a:\n" for i in range(150)) + "---\n",
+    "---\nname: " + "- " * 7_000 + "\n---\n",
+    "---\n" + "? " * 7_000 + "\n---\n",
+    "---\nname: x\n" + "# pad\n" * 10_000 + "---\n",
+    f"---\nname: {SLUG}\ndescription: {DESCRIPTION!r}\ncompatibility: [a]\n---\n",
+    "---\na: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n---\n",
+    BOMB,
 )
 def test_it_wants_frontmatter_with_a_name_and_a_description(text: str) -> None:
     candidate = patch({"gap-filling/SKILL.md": text.replace(SLUG, "gap-filling")}, "create")
@@ -122,16 +120,13 @@ def test_a_skill_needs_its_skill_file() -> None:
 # --- Tier 3 -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "nothing",
-        "see units_of_mass.md",
-        "see xreferences/units_of_mass.md",
-        "see references/units_of_mass.md.bak",
-        "see references/units_of_mass.mdx",
-        "see references/units_of_mass.md/deeper",
-    ],
+@every(
+    "nothing",
+    "see units_of_mass.md",
+    "see xreferences/units_of_mass.md",
+    "see references/units_of_mass.md.bak",
+    "see references/units_of_mass.mdx",
+    "see references/units_of_mass.md/deeper",
 )
 def test_it_rejects_a_file_that_the_body_does_not_cite(body: str) -> None:
     candidate = patch({f"{SLUG}/SKILL.md": CITING + body, f"{SLUG}/references/units_of_mass.md": "kg"})
@@ -139,7 +134,7 @@ def test_it_rejects_a_file_that_the_body_does_not_cite(body: str) -> None:
     assert "tier3-uncited" in warnings(candidate, occasion(profile="as-released"))
 
 
-@pytest.mark.parametrize("form", ["`{}`", "[units]({})", "See {}.", f"{SLUG}/{{}}", "./{}", "../skills/x/{}"])
+@every("`{}`", "[units]({})", "See {}.", f"{SLUG}/{{}}", "./{}", "../skills/x/{}")
 def test_it_takes_any_form_of_citation_by_path(form: str) -> None:
     cited = form.format("references/units_of_mass.md")
     candidate = patch({f"{SLUG}/SKILL.md": CITING + cited, f"{SLUG}/references/units_of_mass.md": "kg"})
@@ -172,15 +167,12 @@ def test_a_new_skill_brings_no_other_files_except_at_induction(mode: AuthorMode)
         assert errors(candidate, occasion(AuthorMode.INDUCE)) == set()
 
 
-@pytest.mark.parametrize(
-    ("candidate", "broken"),
-    [
-        (patch(EDIT), True),
-        (patch({}), True),
-        (patch({**EDIT, f"{SLUG}/references/units.md": "kg, g\n"}), True),  # handed back as it was
-        (patch({**EDIT, f"{SLUG}/references/units.md": "kg, g, mg\n"}), False),
-        (patch({"gap-filling/SKILL.md": skill("gap-filling")}, "create"), True),
-    ],
+@every(
+    (patch(EDIT), True),
+    (patch({}), True),
+    (patch({**EDIT, f"{SLUG}/references/units.md": "kg, g\n"}), True),  # handed back as it was
+    (patch({**EDIT, f"{SLUG}/references/units.md": "kg, g, mg\n"}), False),
+    (patch({"gap-filling/SKILL.md": skill("gap-filling")}, "create"), True),
 )
 def test_it_requires_a_resource_file_where_that_is_asked_for(candidate: Patch, broken: bool) -> None:
     assert ("tier3-required" in errors(candidate, occasion(tier3_required=True))) is broken
@@ -192,25 +184,19 @@ def test_a_resource_file_is_never_required_of_a_first_skill() -> None:
     assert errors(candidate, occasion(AuthorMode.INDUCE, tier3_required=True)) == set()
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["helper.py", "notes.md", "more.md", "stuff.txt", "template2.md", "old.json", "doc1.md", "Utils.py", "all.md"],
-)
+@every("helper.py", "notes.md", "more.md", "stuff.txt", "template2.md", "old.json", "doc1.md", "Utils.py", "all.md")
 def test_it_rejects_names_that_say_nothing(name: str) -> None:
     inner = f"scripts/{name}"
     candidate = patch({f"{SLUG}/SKILL.md": CITING + inner, f"{SLUG}/{inner}": "x"})
     assert errors(candidate) == {"vague-file-name"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "failure_patterns.md",
-        "notes" + "1" * 150 + "x.md",
-        "result_schema.json",
-        "extract_failure_modes.py",
-        "notes_on_units.md",
-    ],
+@every(
+    "failure_patterns.md",
+    "notes" + "1" * 150 + "x.md",
+    "result_schema.json",
+    "extract_failure_modes.py",
+    "notes_on_units.md",
 )
 def test_it_accepts_names_that_say_something(name: str) -> None:
     inner = f"references/{name}"

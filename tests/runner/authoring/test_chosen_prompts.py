@@ -27,6 +27,7 @@ from runner.prompts.roles import Asked
 from runner.protocols.conditions import base_name, conditions_of, find_condition
 from runner.protocols.prompt_choice import choose_prompts, describe_prompts, list_asked, name_with_prompts
 from runner.protocols.registry import LAUNCHED, PROTOCOLS, protocol_module
+from tests.cases import every
 from tests.providers.chat_provider import Provider
 from tests.runner.authoring.test_authoring_prompts import FAILED, PASSED, evidence, occasion
 from tests.runner.authoring.test_teaching import HIDDEN, Complaining, plan_for, unit
@@ -103,24 +104,13 @@ def test_a_pack_of_ones_own_replaces_the_roles_that_it_is_named_for(tmp_path: Pa
         chosen("teacher-feedback~teacher.mine", "skilllearnbench")
 
 
-@pytest.mark.parametrize(
-    ("condition", "protocol", "told"),
-    [
-        ("no-skill~paper", "skillevolbench", "no model writes under no-skill"),
-        ("plug-in~paper", "skillgenbench", "no model writes under plug-in"),
-        (
-            "naive-prompt~paper",
-            "skillgenbench",
-            "prints no prompt of theirs (expected skillglass or the name of a pack)",
-        ),
-        (
-            "one-shot~nowhere",
-            "skilllearnbench",
-            "unknown prompt pack 'nowhere'; known: skillevolbench, skillflow, skill",
-        ),
-        ("one-shot~teacher.paper", "skilllearnbench", "nothing that its author is asked has a prompt there"),
-        ("one-shot~judge.paper", "skilllearnbench", "expected one of the roles"),
-    ],
+@every(
+    ("no-skill~paper", "skillevolbench", "no model writes under no-skill"),
+    ("plug-in~paper", "skillgenbench", "no model writes under plug-in"),
+    ("naive-prompt~paper", "skillgenbench", "prints no prompt of theirs (expected skillglass or the name of a pack)"),
+    ("one-shot~nowhere", "skilllearnbench", "unknown prompt pack 'nowhere'; known: skillevolbench, skillflow, skill"),
+    ("one-shot~teacher.paper", "skilllearnbench", "nothing that its author is asked has a prompt there"),
+    ("one-shot~judge.paper", "skilllearnbench", "expected one of the roles"),
 )
 def test_what_cannot_be_asked_is_told_before_anything_is(condition: str, protocol: str, told: str) -> None:
     with pytest.raises(SetupError) as caught:
@@ -341,7 +331,7 @@ def test_over_the_wire_goes_the_text_of_the_pack(provider: Provider, tmp_path: P
 # --- ours, to be read beside them ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("asked", [each for each in roles.VALUES if each.role != roles.JUDGE], ids=str)
+@every(*[each for each in roles.VALUES if each.role != roles.JUDGE])
 def test_our_own_prompt_can_be_shown_as_a_text_with_marks(asked: Asked) -> None:
     text = "\n".join(message["content"] for message in own_template(asked))
     names = set(MARK.findall(text))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from runner.authoring.author import Occasion, PatchJudgement, judge_reply, request_for
 from runner.authoring.contract.contract_rules import MAX_FILE_BYTES, MAX_LIBRARY_BYTES
 from runner.base.digests import library_digest
 from runner.base.types import AuthorMode, DecisionStatus, Files, ModelReply
+from tests.cases import every
 from tests.runner.hostile_patches import GOOD_ANSWER, HOSTILE, Hostile
 from tests.runner.small_patches import LIBRARY, occasion
 
@@ -28,8 +27,8 @@ def _judge(hostile: Hostile, mode: AuthorMode) -> PatchJudgement:
     return judge_reply(_occasion(mode), ModelReply(hostile.reply, finish_reason=hostile.finish))
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: hostile.name)
+@every(*MODES)
+@every(*HOSTILE)
 def test_it_has_the_status_it_must_have(hostile: Hostile, mode: AuthorMode) -> None:
     before = library_digest(LIBRARY)
     judgement = _judge(hostile, mode)
@@ -42,8 +41,8 @@ def test_it_has_the_status_it_must_have(hostile: Hostile, mode: AuthorMode) -> N
     assert library_digest(LIBRARY) == before
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: hostile.name)
+@every(*MODES)
+@every(*HOSTILE)
 def test_what_is_kept_of_it_can_be_stored_and_shown(hostile: Hostile, mode: AuthorMode) -> None:
     judgement = _judge(hostile, mode)
     lines = [judgement.summary, judgement.operation_type]
@@ -60,8 +59,8 @@ def test_what_is_kept_of_it_can_be_stored_and_shown(hostile: Hostile, mode: Auth
     assert sum(len(file.content) for file in (judgement.files or {}).values()) <= MAX_LIBRARY_BYTES
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: hostile.name)
+@every(*MODES)
+@every(*HOSTILE)
 def test_the_next_decision_is_taken_as_if_it_had_never_been(hostile: Hostile, mode: AuthorMode) -> None:
     left = _judge(hostile, mode).files
     following = _occasion(mode, LIBRARY if left is None else left)

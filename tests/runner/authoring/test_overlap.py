@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from runner.authoring.word_overlap import MAX_PASSAGE_CHARS, MAX_PASSAGES, leaks, overlap
+from tests.cases import every
 
 SECRET = """# Distances
 
@@ -118,17 +117,14 @@ def test_a_ruler_and_a_row_of_digits_are_no_copied_text():
     assert not leaks(overlap(row, [row]))
 
 
-@pytest.mark.parametrize(
-    ("text", "leaked"),
-    [
-        ("Distance to border.to_crs('EPSG:4087')", False),  # not in one piece
-        ("distance(border.to_crs('EPSG:4087'))", True),
-        ("It failed.\n* nowhere else. ```python", True),
-        ("projection", False),
-        ("the world equidistant", True),
-        ("he world equi", False),
-        ("", False),
-    ],
+@every(
+    ("Distance to border.to_crs('EPSG:4087')", False),  # not in one piece
+    ("distance(border.to_crs('EPSG:4087'))", True),
+    ("It failed.\n* nowhere else. ```python", True),
+    ("projection", False),
+    ("the world equidistant", True),
+    ("he world equi", False),
+    ("", False),
 )
 def test_a_short_text_is_judged_by_whole_lines(text, leaked):
     found = overlap(text, [SECRET])

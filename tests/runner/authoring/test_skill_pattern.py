@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
-
 from runner.authoring.pattern import pattern_of
+from tests.cases import every
 
 
-@pytest.mark.parametrize(
-    ("paths", "instructions", "pattern"),
-    [
-        (["SKILL.md"], "Load the table.", "A"),
-        (["SKILL.md", "references/units.md", "assets/logo.png"], "Run scripts/fix.py.", "A"),
-        (["SKILL.md", "scripts/fix"], "Run it.", "B"),
-        (["SKILL.md", "ooxml/Pack.PY"], "Run it.", "B"),
-        (["SKILL.md", "scripts/fix.py"], "Let a subagent check the result.", "C"),
-        (["SKILL.md"], "Start Sub-agents for each part.", "C"),
-        (["SKILL.md"], "Call mcp__search__find.", "C"),
-        (["SKILL.md", "agents/checker.md"], "Hand over.", "C"),
-        (["SKILL.md", ".mcp.json"], "Hand over.", "C"),
-        (["SKILL.md"], "The agent decides; no substitute agents.", "A"),
-    ],
+@every(
+    (["SKILL.md"], "Load the table.", "A"),
+    (["SKILL.md", "references/units.md", "assets/logo.png"], "Run scripts/fix.py.", "A"),
+    (["SKILL.md", "scripts/fix"], "Run it.", "B"),
+    (["SKILL.md", "ooxml/Pack.PY"], "Run it.", "B"),
+    (["SKILL.md", "scripts/fix.py"], "Let a subagent check the result.", "C"),
+    (["SKILL.md"], "Start Sub-agents for each part.", "C"),
+    (["SKILL.md"], "Call mcp__search__find.", "C"),
+    (["SKILL.md", "agents/checker.md"], "Hand over.", "C"),
+    (["SKILL.md", ".mcp.json"], "Hand over.", "C"),
+    (["SKILL.md"], "The agent decides; no substitute agents.", "A"),
 )
 def test_a_skill_has_one_pattern(paths, instructions, pattern):
     assert pattern_of(paths, instructions) == pattern

@@ -72,11 +72,7 @@ class Classroom:
     name, version, scripted, preset, price_table, priced = "fixed/author", "1", True, None, "", True
 
     def __init__(
-        self,
-        *advices: str,
-        asks: str = "Which line comes first?",
-        base: str = "Base procedure.",
-        dies_at: int = -1,
+        self, *advices: str, asks: str = "Which line comes first?", base: str = "Base procedure.", dies_at: int = -1
     ) -> None:
         self.advices, self.asks, self.base, self.dies_at = list(advices), asks, base, dies_at
         self.requests: list[tuple[str, ModelRequest]] = []

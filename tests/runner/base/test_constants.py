@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
-import pytest
-
 from runner.authoring.copied import CopySource
 from runner.base.constants import find_constants
+from tests.cases import every
 
 
 def found(text: str) -> list[tuple[str, str]]:
     return [tuple(place.constant) for place in find_constants(text)]
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "constant"),
-    [
-        ("open /app/data/orders_march.csv first", "path", "/app/data/orders_march.csv"),
-        ("see `ledger_2024.xlsx`.", "path", "ledger_2024.xlsx"),
-        ("the CIK 0001172661 is", "id", "0001172661"),
-        ("invoice INV-20391-B must", "id", "INV-20391-B"),
-        ("id 5b1e2a90-1c1d-4f7e-9c53-0d6a2b1f8e77", "id", "5b1e2a90-1c1d-4f7e-9c53-0d6a2b1f8e77"),
-        ("mail jo.doe@acme-corp.com now", "id", "jo.doe@acme-corp.com"),
-        ("since 2009-03-17 only", "id", "2009-03-17"),
-        ("the total is 39,017,133,374 dollars", "number", "39017133374"),
-        ("a factor of 27.4183", "number", "27.4183"),
-    ],
+@every(
+    ("open /app/data/orders_march.csv first", "path", "/app/data/orders_march.csv"),
+    ("see `ledger_2024.xlsx`.", "path", "ledger_2024.xlsx"),
+    ("the CIK 0001172661 is", "id", "0001172661"),
+    ("invoice INV-20391-B must", "id", "INV-20391-B"),
+    ("id 5b1e2a90-1c1d-4f7e-9c53-0d6a2b1f8e77", "id", "5b1e2a90-1c1d-4f7e-9c53-0d6a2b1f8e77"),
+    ("mail jo.doe@acme-corp.com now", "id", "jo.doe@acme-corp.com"),
+    ("since 2009-03-17 only", "id", "2009-03-17"),
+    ("the total is 39,017,133,374 dollars", "number", "39017133374"),
+    ("a factor of 27.4183", "number", "27.4183"),
 )
 def test_it_finds_what_belongs_to_one_task(text, kind, constant):
     assert found(text) in ([(kind, constant)], [("number", constant)])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "run /usr/bin/python3 on port 8080 with UTF-8",
-        "about 1000 rows, 65536 bytes, 0.05, 95.5%, 100 and 2024",
-        "read SKILL.md, output.csv and requirements.txt",
-        "import os.path; df.groupby; np.sqrt; pandas 2.0.3",
-        "https://example.com/a/b.html",
-        "see references/units.md and scripts/fix.py",
-        "Express.js and Vue.js",
-    ],
+@every(
+    "run /usr/bin/python3 on port 8080 with UTF-8",
+    "about 1000 rows, 65536 bytes, 0.05, 95.5%, 100 and 2024",
+    "read SKILL.md, output.csv and requirements.txt",
+    "import os.path; df.groupby; np.sqrt; pandas 2.0.3",
+    "https://example.com/a/b.html",
+    "see references/units.md and scripts/fix.py",
+    "Express.js and Vue.js",
 )
 def test_it_leaves_what_every_task_has(text):
     assert found(text) == []

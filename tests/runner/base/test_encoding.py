@@ -33,15 +33,9 @@ from runner.base.types import (
     UseKind,
     Verdict,
 )
-from runner.engine.transactions import (
-    AttemptFinished,
-    AttemptStarted,
-    CallFinished,
-    LibrarySeeded,
-    Noted,
-    Transaction,
-)
+from runner.engine.transactions import AttemptFinished, AttemptStarted, CallFinished, LibrarySeeded, Noted, Transaction
 from runner.protocols.recorder import Refused, Seeded, TrialDone
+from tests.cases import every
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 SLOT = TrialSlot(Phase.ACQUISITION, "E1-LS1-T1")
@@ -68,38 +62,32 @@ def _result() -> AttemptResult:
     )
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        AttemptStarted("a1", SLOT, "digest", (SLOT,), NOW),
-        AttemptFinished(
-            "a1",
-            _result(),
-            (TrialDone(SLOT, "E1-LS1", Role.CANONICAL, None, "digest"), Refused(SLOT, ("a/SKILL.md",), "why")),
-        ),
-        LibrarySeeded(Seeded("f", "d"), {"a/SKILL.md": File(b"text\n"), "a/scripts/x": File(b"\xff\x00", 0o755)}),
-        CallFinished("k", ModelReply("{}", usage=Usage(3, 0, 4)), None, NOW),
-        CallFinished("k", None, "ModelUnavailable: 529", NOW),
-        Noted(Refused(None, (), "frozen")),
-    ],
+@every(
+    AttemptStarted("a1", SLOT, "digest", (SLOT,), NOW),
+    AttemptFinished(
+        "a1",
+        _result(),
+        (TrialDone(SLOT, "E1-LS1", Role.CANONICAL, None, "digest"), Refused(SLOT, ("a/SKILL.md",), "why")),
+    ),
+    LibrarySeeded(Seeded("f", "d"), {"a/SKILL.md": File(b"text\n"), "a/scripts/x": File(b"\xff\x00", 0o755)}),
+    CallFinished("k", ModelReply("{}", usage=Usage(3, 0, 4)), None, NOW),
+    CallFinished("k", None, "ModelUnavailable: 529", NOW),
+    Noted(Refused(None, (), "frozen")),
 )
 def test_it_reads_back_what_it_wrote(value: Transaction) -> None:
     line = json.dumps(encode(value)).encode()
     assert decode(KIND, json.loads(line)) == value
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ({"type": "Nothing"}, r"^\$: expected one of AttemptStarted"),
-        ({"type": "SandboxOpened", "attempt": 3, "handle": {}}, r"^\$\.attempt: expected str, found 3"),
-        ({"type": "SandboxOpened", "attempt": "a"}, r"^\$: .*handle"),
-        ({"type": "Noted", "event": {"type": "Seeded"}}, r"^\$\.event: expected one of Frozen, Refused, Skipped"),
-        (
-            {"type": "CallFinished", "key": "k", "reply": None, "error": None, "at": "yesterday"},
-            r"^\$\.at: expected datetime, found 'yesterday'",
-        ),
-    ],
+@every(
+    ({"type": "Nothing"}, r"^\$: expected one of AttemptStarted"),
+    ({"type": "SandboxOpened", "attempt": 3, "handle": {}}, r"^\$\.attempt: expected str, found 3"),
+    ({"type": "SandboxOpened", "attempt": "a"}, r"^\$: .*handle"),
+    ({"type": "Noted", "event": {"type": "Seeded"}}, r"^\$\.event: expected one of Frozen, Refused, Skipped"),
+    (
+        {"type": "CallFinished", "key": "k", "reply": None, "error": None, "at": "yesterday"},
+        r"^\$\.at: expected datetime, found 'yesterday'",
+    ),
 )
 def test_it_says_where_a_value_is_not_what_it_should_be(value: object, message: str) -> None:
     with pytest.raises(Undecodable, match=message):
@@ -149,7 +137,7 @@ def test_files_call_their_types_what_they_always_called_them() -> None:
             "TrialDone",
             "Usage",
             "Verdict",
-        ),
+        )
     }
 
 

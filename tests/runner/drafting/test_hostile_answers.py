@@ -12,6 +12,7 @@ from runner.base.types import File, Files
 from runner.drafting import loops
 from runner.drafting.draft import Loop, UnusableAnswer
 from runner.drafting.drafted_answers import MAX_FILE_CHARS, MAX_FILES, MAX_REPLY_CHARS
+from tests.cases import every
 from tests.runner.drafts import CORPUS, make_brief, play
 
 KEY = "instance/fee-tables-2"
@@ -65,27 +66,10 @@ def test_words_and_fences_around_the_object_are_passed_over(around: str) -> None
     assert set(take(around=around)[0]) > set(GOOD)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *(
-            "../evil.sh",
-            f"{TASK}/../../evil.sh",
-            "/etc/passwd",
-            f"{TASK}//a",
-            f"{TASK}/./a",
-            f"{TASK}\\a",
-            f"{TASK}/a\0b",
-        ),
-        *("tasks/fee-tables-1/instruction.md", "tasks/other/instruction.md", "workflow.json", "corpus/rules.md"),
-        *(
-            "tasks/fee-tables-2",
-            "skills/fee-tables/SKILL.md",
-            f"{TASK}/a\nb",
-            f"{TASK}/caf\u00e9",
-            f"{TASK}/{'a' * 300}",
-        ),
-    ],
+@every(
+    *("../evil.sh", f"{TASK}/../../evil.sh", "/etc/passwd", f"{TASK}//a", f"{TASK}/./a", f"{TASK}\\a", f"{TASK}/a\0b"),
+    *("tasks/fee-tables-1/instruction.md", "tasks/other/instruction.md", "workflow.json", "corpus/rules.md"),
+    *("tasks/fee-tables-2", "skills/fee-tables/SKILL.md", f"{TASK}/a\nb", f"{TASK}/caf\u00e9", f"{TASK}/{'a' * 300}"),
 )
 def test_a_path_that_is_not_the_tasks_is_left_out_and_named(path: str) -> None:
     files, findings = take({**GOOD, path: "evil"})
@@ -106,33 +90,30 @@ def test_a_task_without_a_part_is_unusable_and_the_message_names_it(part: str) -
     assert part in text
 
 
-@pytest.mark.parametrize(
-    ("answer", "says"),
-    [
-        ("", "answer: empty"),
-        ("   \n", "answer: empty"),
-        ("I'm sorry, I can't do that.", "the model refuses"),
-        ("no json here", "not JSON at line 1"),
-        ("[1, 2]", "a JSON array, expected an object with files"),
-        ('"text"', "a JSON string"),
-        ("{}", "an object without files"),
-        ('{"files": {}}', "files: none below tasks/fee-tables-2/"),
-        ('{"files": []}', "files: a JSON array"),
-        ('{"files": null}', "files: missing"),
-        ('{"files": {"a": "1"', "not JSON"),
-        ('{"files": NaN}', "not JSON"),
-        ('{"files": {"a": "1", "a": "2"}}', "'a' occurs twice"),
-        ('{"files": {}} and {"files": {}}', "2 JSON objects"),
-        ('{"files": {"tests/a": 1}}', "files['tasks/fee-tables-2/tests/a']: a JSON number"),
-        ('{"files": {"tests/a": {"b": "c"}}}', "a JSON object, expected the file's whole text"),
-        ('{"files": {"tests/a": "\\ud800"}}', "half of a surrogate pair"),
-        ('{"files": {"tests/a": "\\u0000"}}', "NUL"),
-        ('{"files": {"tests/' + "a" * 50 + '": "' + "b" * (MAX_FILE_CHARS + 1) + '"}}', "characters, expected at most"),
-        ('{"a": ' * 100_000, "nested too deeply"),
-        ("[" * 100_000, "expected a JSON object"),
-        ("x" * (MAX_REPLY_CHARS + 1), "characters, expected at most"),
-        (json.dumps({"files": {f"f{n}": "" for n in range(MAX_FILES + 1)}}), "301, expected at most 300"),
-    ],
+@every(
+    ("", "answer: empty"),
+    ("   \n", "answer: empty"),
+    ("I'm sorry, I can't do that.", "the model refuses"),
+    ("no json here", "not JSON at line 1"),
+    ("[1, 2]", "a JSON array, expected an object with files"),
+    ('"text"', "a JSON string"),
+    ("{}", "an object without files"),
+    ('{"files": {}}', "files: none below tasks/fee-tables-2/"),
+    ('{"files": []}', "files: a JSON array"),
+    ('{"files": null}', "files: missing"),
+    ('{"files": {"a": "1"', "not JSON"),
+    ('{"files": NaN}', "not JSON"),
+    ('{"files": {"a": "1", "a": "2"}}', "'a' occurs twice"),
+    ('{"files": {}} and {"files": {}}', "2 JSON objects"),
+    ('{"files": {"tests/a": 1}}', "files['tasks/fee-tables-2/tests/a']: a JSON number"),
+    ('{"files": {"tests/a": {"b": "c"}}}', "a JSON object, expected the file's whole text"),
+    ('{"files": {"tests/a": "\\ud800"}}', "half of a surrogate pair"),
+    ('{"files": {"tests/a": "\\u0000"}}', "NUL"),
+    ('{"files": {"tests/' + "a" * 50 + '": "' + "b" * (MAX_FILE_CHARS + 1) + '"}}', "characters, expected at most"),
+    ('{"a": ' * 100_000, "nested too deeply"),
+    ("[" * 100_000, "expected a JSON object"),
+    ("x" * (MAX_REPLY_CHARS + 1), "characters, expected at most"),
+    (json.dumps({"files": {f"f{n}": "" for n in range(MAX_FILES + 1)}}), "301, expected at most 300"),
 )
 def test_an_answer_that_nothing_can_be_made_of_says_where_and_what_was_expected(answer: str, says: str) -> None:
     assert says in refuse(answer)
@@ -161,7 +142,7 @@ def test_a_revision_deletes_files_of_its_tasks_and_no_others() -> None:
     taken = loops.take_answer(brief, before, "architect/1/2", json.dumps({"files": {}, "delete": gone}))
     assert before.keys() - taken.files.keys() == {f"{TASK}/environment/answer.csv"}
     assert [each.split(":")[0] for each in taken.findings if each.startswith("Deleted")] == [
-        *('Deleted nothing at "tasks/fee-tables-1/task.toml"', 'Deleted nothing at "x"', "Deleted nothing at 3"),
+        *('Deleted nothing at "tasks/fee-tables-1/task.toml"', 'Deleted nothing at "x"', "Deleted nothing at 3")
     ]
     answer = json.dumps({"files": {}, "delete": [f"{TASK}/instruction.md"]})
     with pytest.raises(UnusableAnswer, match=r"it lacks instruction\.md"):
@@ -236,16 +217,13 @@ def test_a_dockerfile_that_a_task_brings_is_left_as_it_is() -> None:
 # --- other forms ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("answer", "says"),
-    [
-        ({"accepts": "yes"}, 'accepts: "yes", expected true or false'),
-        ({"accepts": False}, "reasons: missing"),
-        ({"accepts": False, "reasons": []}, "reasons: a JSON array"),
-        ({"accepts": False, "reasons": [" "]}, "reasons: a JSON array"),
-        ({"accepts": False, "reasons": {"a": 1}}, "reasons: a JSON object"),
-        ({"reasons": "good"}, "an object without accepts"),
-    ],
+@every(
+    ({"accepts": "yes"}, 'accepts: "yes", expected true or false'),
+    ({"accepts": False}, "reasons: missing"),
+    ({"accepts": False, "reasons": []}, "reasons: a JSON array"),
+    ({"accepts": False, "reasons": [" "]}, "reasons: a JSON array"),
+    ({"accepts": False, "reasons": {"a": 1}}, "reasons: a JSON object"),
+    ({"reasons": "good"}, "an object without accepts"),
 )
 def test_a_critic_says_yes_or_no_and_why(answer: object, says: str) -> None:
     with pytest.raises(UnusableAnswer, match=says):
@@ -308,19 +286,16 @@ def test_scenarios_of_units_that_a_person_removed_are_unusable() -> None:
 SKILL = "---\nname: fee-tables\ndescription: Adds up tables of fees by group. Use it for CSV files of fees.\n---\n\n1. Add.\n"
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"skill_md": SKILL.replace("name: fee-tables", "name: other")}, "name-is-folder"),
-        ({"skill_md": "# no frontmatter"}, "frontmatter"),
-        ({"skill_md": 3}, "skills/fee-tables/SKILL.md"),
-        ({"covers": "fee-tables-9"}, "expected one of fee-tables-1, fee-tables-2"),
-        ({"covers": None}, "covers: null"),
-        ({"gaps": "none"}, "gaps: "),
-        ({"gaps": []}, "at least one that a task shows"),
-        ({"gaps": [{"gap": "Blanks.", "tasks": ["fee-tables-1"]}]}, "at least one that a task shows"),
-        ({"gaps": [{"gap": "", "tasks": ["fee-tables-2"]}]}, "at least one that a task shows"),
-    ],
+@every(
+    ({"skill_md": SKILL.replace("name: fee-tables", "name: other")}, "name-is-folder"),
+    ({"skill_md": "# no frontmatter"}, "frontmatter"),
+    ({"skill_md": 3}, "skills/fee-tables/SKILL.md"),
+    ({"covers": "fee-tables-9"}, "expected one of fee-tables-1, fee-tables-2"),
+    ({"covers": None}, "covers: null"),
+    ({"gaps": "none"}, "gaps: "),
+    ({"gaps": []}, "at least one that a task shows"),
+    ({"gaps": [{"gap": "Blanks.", "tasks": ["fee-tables-1"]}]}, "at least one that a task shows"),
+    ({"gaps": [{"gap": "", "tasks": ["fee-tables-2"]}]}, "at least one that a task shows"),
 )
 def test_a_reference_skill_keeps_the_contract_and_names_its_gaps(change: dict[str, object], says: str) -> None:
     files = {**BASE, **{path: File(text.encode()) for path, text in GOOD.items()}}

@@ -28,17 +28,7 @@ from runner.sandboxes import SKILLS, WORKSPACE, local
 from runner.suites.starter_suite import load_starter
 from runner.suites.tasks.task_files import read_workspace_files
 from tests.providers.chat_provider import Provider
-from tests.runner.agent_authors import (
-    FAMILY,
-    KEY,
-    KEY_VARIABLE,
-    SKILL,
-    WRITE,
-    calls_tool,
-    learning_plan,
-    tools,
-    used,
-)
+from tests.runner.agent_authors import FAMILY, KEY, KEY_VARIABLE, SKILL, WRITE, calls_tool, learning_plan, tools, used
 from tests.runner.small_episode import ticking_clock
 from tests.worlds.corpora import AGNOSTIC, CONDITIONED, HANDBOOK, plan_for
 

@@ -45,6 +45,7 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import AGENT_WROTE, Decided, Entry, Frozen, Refused, Seeded, Skipped, TrialDone
 from runner.protocols.steps import Ask, SeedSkill
 from runner.trajectories.compaction import VERDICT_NOT_SHOWN
+from tests.cases import every
 from tests.runner.small_episode import (
     FAMILIES,
     RUN_SEED,
@@ -75,8 +76,8 @@ def _run(environment: Environment, condition: str, **changes: Any) -> tuple[List
 # --- what each side is given --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
-def test_what_the_agent_found_mounted_is_what_the_record_says(environment: Environment, condition: str) -> None:
+@every(*CONDITIONS)
+def test_what_the_agent_found_mounted_is_what_the_record_says(condition: str, environment: Environment) -> None:
     recorder, agent, _ = _run(environment, condition)
     trials = events_of(recorder, TrialDone)
     assert [library_digest(files) for files in agent.mounted] == [trial.snapshot for trial in trials]
@@ -84,8 +85,8 @@ def test_what_the_agent_found_mounted_is_what_the_record_says(environment: Envir
     assert [job.seed for job in agent.jobs] == [trial.slot.seed(RUN_SEED) for trial in trials]
 
 
-@pytest.mark.parametrize("condition", [name for name, condition in CONDITIONS.items() if condition.has_author])
-def test_what_the_author_was_prompted_with_is_what_the_record_says(environment: Environment, condition: str) -> None:
+@every(*[name for name, condition in CONDITIONS.items() if condition.has_author])
+def test_what_the_author_was_prompted_with_is_what_the_record_says(condition: str, environment: Environment) -> None:
     recorder, _, author = _run(environment, condition)
     assert len(author.prompts) == len(recorder.decisions)
     history = recorder.history()
@@ -99,9 +100,9 @@ def test_what_the_author_was_prompted_with_is_what_the_record_says(environment: 
         }
 
 
-@pytest.mark.parametrize("condition", [name for name, condition in CONDITIONS.items() if condition.has_author])
+@every(*[name for name, condition in CONDITIONS.items() if condition.has_author])
 def test_the_author_is_told_nothing_of_another_family_but_what_a_trace_itself_holds(
-    environment: Environment, condition: str
+    condition: str, environment: Environment
 ) -> None:
     _, _, author = _run(environment, condition)
     for prompt in author.prompts:
@@ -334,10 +335,10 @@ class _Stopped(FixedAgent):
 BROKEN = ImageError("Dockerfile: line 2: COPY data.csv: no such file")
 
 
-@pytest.mark.parametrize("condition", ["no-skill", "curated-static", "selfgen-zero-shot"])
-@pytest.mark.parametrize("error", [BROKEN, ModelRefused("too long")], ids=["image", "request"])
+@every("no-skill", "curated-static", "selfgen-zero-shot")
+@every(BROKEN, ModelRefused("too long"))
 def test_where_nothing_is_learned_a_hopeless_trial_is_tried_once_and_the_others_go_on(
-    environment: Environment, condition: str, error: Exception
+    error: Exception, condition: str, environment: Environment
 ) -> None:
     undisturbed, _, _ = _run(environment, condition)
     plan, recorder = undisturbed.plan, ListRecorder(undisturbed.plan, ticking_clock())

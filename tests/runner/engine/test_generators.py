@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +28,13 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask
 from runner.sandboxes import local
 from runner.suites.tasks.task_files import read_workspace_files
+from tests.cases import every
 from tests.runner.small_episode import ticking_clock
 from tests.worlds.corpora import AGNOSTIC, CONDITIONED, COUNTED, HANDBOOK, handbook_suite, plan_for
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "generators"
 TEXT = r"---\nname: tidy\ndescription: Sort tables. Use for tables.\n---\n\n# Tidy\n\n1. Sort.\n"
+Write = Callable[..., Path]
 SKILL = f"mkdir -p output/skills/tidy; printf -- '{TEXT}' > output/skills/tidy/SKILL.md"
 
 
@@ -60,15 +64,21 @@ def _boxes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKILLGLASS_SANDBOXES", str(tmp_path / "boxes"))
 
 
-def write(root: Path, script: str, folder: str = "own", **fields: Any) -> Path:
-    """A generator of one shell script; returns the folder that SKILLGLASS_GENERATORS names."""
-    place = root / "generators" / folder
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Write a generator of one shell script, name its folder in SKILLGLASS_GENERATORS and return that folder."""
+    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(tmp_path / "generators"))
+    return partial(_write, tmp_path / "generators")
+
+
+def _write(root: Path, script: str, folder: str = "own", **fields: Any) -> Path:
+    place = root / folder
     place.mkdir(parents=True, exist_ok=True)
     values = {"name": folder, "version": "1", "command": ["sh", "program/run.sh"], "timeout_seconds": 20, **fields}
     lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None]
     (place / "generator.toml").write_text("\n".join(lines) + "\n")
     (place / "run.sh").write_text(script)
-    return root / "generators"
+    return root
 
 
 def tools(plan: EpisodePlan) -> Toolbox:
@@ -76,9 +86,9 @@ def tools(plan: EpisodePlan) -> Toolbox:
     return replace(toolbox_for(plan_for("plug-in"), handbook_suite()), author_model=make_model(str(plan.author_model)))
 
 
-def answered(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **fields: Any) -> ListRecorder:
+def answered(script: str, write: Write, **fields: Any) -> ListRecorder:
     """The episode up to the answer of this program."""
-    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, script, **fields)))
+    write(script, **fields)
     plan = plan_for("plug-in", author_model="generator/own", answers=1)
     recorder = ListRecorder(plan, ticking_clock())
     advance(plan, recorder, tools(plan))
@@ -100,9 +110,9 @@ def test_those_that_come_along_are_found_and_those_of_a_named_folder_beside_them
 
 
 def test_a_name_that_two_have_and_a_place_that_is_none_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, "", "outline")))
+    write("", "outline")
     with pytest.raises(SetupError, match="two generators are called 'outline'"):
         generator_folders()
     monkeypatch.setenv("SKILLGLASS_GENERATORS", str(tmp_path / "nowhere"))
@@ -110,47 +120,35 @@ def test_a_name_that_two_have_and_a_place_that_is_none_are_refused(
         generator_folders()
 
 
-@pytest.mark.parametrize(
-    ("fields", "told"),
-    [
-        ({"version": None}, r"generator\.toml: version: it is missing"),
-        ({"name": "other"}, r"name: found 'other' \(expected the name of its folder"),
-        ({"command": "sh run.sh"}, r"command: found .* \(expected a list of words\)"),
-        ({"command": []}, r"expected a list of words"),
-        ({"timeout_seconds": 1_801}, r"timeout_seconds: found 1801 \(expected 1 to 1800 seconds\)"),
-        ({"timeout_seconds": True}, r"timeout_seconds"),
-        ({"network": "yes"}, r"network: found 'yes' \(expected true or false\)"),
-        ({"image": ""}, r"image"),
-        ({"memory": 1}, r"memory: there is no such field"),
-        (
-            {"model": True},
-            r"model: found True \(expected one of chat/completions, responses, messages, generateContent\)",
-        ),
-        ({"model": "openai"}, r"model: found 'openai'"),
-        ({"model": "messages", "network": True}, r"network: a generator that calls a model reaches this model alone"),
-    ],
+@every(
+    ({"version": None}, r"generator\.toml: version: it is missing"),
+    ({"name": "other"}, r"name: found 'other' \(expected the name of its folder"),
+    ({"command": "sh run.sh"}, r"command: found .* \(expected a list of words\)"),
+    ({"command": []}, r"expected a list of words"),
+    ({"timeout_seconds": 1_801}, r"timeout_seconds: found 1801 \(expected 1 to 1800 seconds\)"),
+    ({"timeout_seconds": True}, r"timeout_seconds"),
+    ({"network": "yes"}, r"network: found 'yes' \(expected true or false\)"),
+    ({"image": ""}, r"image"),
+    ({"memory": 1}, r"memory: there is no such field"),
+    ({"model": True}, r"model: found True \(expected one of chat/completions, responses, messages, generateContent\)"),
+    ({"model": "openai"}, r"model: found 'openai'"),
+    ({"model": "messages", "network": True}, r"network: a generator that calls a model reaches this model alone"),
 )
-def test_a_manifest_says_where_it_is_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], told: str
-) -> None:
-    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, "", **fields)))
+def test_a_manifest_says_where_it_is_wrong(fields: dict[str, Any], told: str, write: Write) -> None:
+    write("", **fields)
     with pytest.raises(SetupError, match=told):
         find_generator("own")
 
 
-def test_a_manifest_may_come_from_an_editor_of_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = write(tmp_path, "true\n")
+def test_a_manifest_may_come_from_an_editor_of_windows(write: Write) -> None:
+    root = write("true\n")
     path = root / "own" / "generator.toml"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
-    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(root))
     assert find_generator("own").name == "own"
 
 
-def test_a_folder_with_a_link_and_a_manifest_that_is_no_toml_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = write(tmp_path, "")
-    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(root))
+def test_a_folder_with_a_link_and_a_manifest_that_is_no_toml_are_refused(write: Write) -> None:
+    root = write("")
     (root / "own" / "secrets").symlink_to("/etc")
     with pytest.raises(SetupError, match="it is a link"):
         find_generator("own")
@@ -165,11 +163,8 @@ def test_an_unknown_one_is_answered_with_those_that_there_are(monkeypatch: pytes
         make_model("generator/outlin")
 
 
-def test_its_version_changes_with_any_of_its_files_and_with_it_the_setup(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = write(tmp_path, "true\n")
-    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(root))
+def test_its_version_changes_with_any_of_its_files_and_with_it_the_setup(write: Write) -> None:
+    root = write("true\n")
 
     def version() -> str:
         return str(setup_of(plan_for("plug-in", author_model="generator/own"))["author"]["model_version"])
@@ -180,46 +175,38 @@ def test_its_version_changes_with_any_of_its_files_and_with_it_the_setup(
     assert version() != before
 
 
-@pytest.mark.parametrize(
-    ("wire", "name", "told"),
-    [
-        ("chat/completions", "generator/own", r"calls a model \(expected generator/own\+<name of a preset>\)"),
-        ("chat/completions", "generator/own+", r"expected generator/own\+<name of a preset>"),
-        ("chat/completions", "generator/own+scripted/apprentice", r"expected generator/own\+<name of a preset>"),
-        ("chat/completions", "generator/own+gpt-9000", r"unknown preset 'gpt-9000'"),
-        (
-            "chat/completions",
-            "generator/own+claude-opus-4.6",
-            r"preset claude-opus-4\.6 is of anthropic \(expected a preset",
-        ),
-        ("messages", "generator/own+gpt-5.4", r"calls messages, as anthropic has it, and preset gpt-5\.4 is of openai"),
-        (None, "generator/own+gpt-5.4", r"calls no model \(expected generator/own\)"),
-        (None, "generator/own+", r"calls no model \(expected generator/own\)"),
-    ],
+@every(
+    ("chat/completions", "generator/own", r"calls a model \(expected generator/own\+<name of a preset>\)"),
+    ("chat/completions", "generator/own+", r"expected generator/own\+<name of a preset>"),
+    ("chat/completions", "generator/own+scripted/apprentice", r"expected generator/own\+<name of a preset>"),
+    ("chat/completions", "generator/own+gpt-9000", r"unknown preset 'gpt-9000'"),
+    (
+        "chat/completions",
+        "generator/own+claude-opus-4.6",
+        r"preset claude-opus-4\.6 is of anthropic \(expected a preset",
+    ),
+    ("messages", "generator/own+gpt-5.4", r"calls messages, as anthropic has it, and preset gpt-5\.4 is of openai"),
+    (None, "generator/own+gpt-5.4", r"calls no model \(expected generator/own\)"),
+    (None, "generator/own+", r"calls no model \(expected generator/own\)"),
 )
 def test_a_name_goes_with_a_preset_where_and_only_where_the_generator_calls_a_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: str | None, name: str, told: str
+    wire: str | None, name: str, told: str, write: Write
 ) -> None:
     """A preset's key is never sent to another provider than its own."""
-    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, "", model=wire)))
+    write("", model=wire)
     with pytest.raises(SetupError, match=told):
         make_model(name)
 
 
-@pytest.mark.parametrize(
-    ("wire", "preset"),
-    [
-        ("messages", "claude-opus-4.6"),
-        ("chat/completions", "gpt-5.4"),
-        ("responses", "gpt-5.3-codex"),
-        ("generateContent", "gemini-2.5-pro"),
-        ("chat/completions", "kimi-k2.5"),  # an address of its own
-    ],
+@every(
+    ("messages", "claude-opus-4.6"),
+    ("chat/completions", "gpt-5.4"),
+    ("responses", "gpt-5.3-codex"),
+    ("generateContent", "gemini-2.5-pro"),
+    ("chat/completions", "kimi-k2.5"),  # an address of its own
 )
-def test_its_model_is_a_part_of_the_setup(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: str, preset: str
-) -> None:
-    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, "", model=wire)))
+def test_its_model_is_a_part_of_the_setup(wire: str, preset: str, write: Write) -> None:
+    write("", model=wire)
     setup = setup_of(plan_for("plug-in", author_model=f"generator/own+{preset}"))
     assert setup["author"]["model"] == f"generator/own+{preset}"
     assert setup["author"]["preset"]["name"] == preset
@@ -233,9 +220,9 @@ def test_without_a_model_the_setup_names_none() -> None:
 
 
 def test_one_that_calls_a_model_needs_a_container_even_where_it_comes_along(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, SKILL, model="chat/completions")))
+    write(SKILL, model="chat/completions")
     plan = plan_for("plug-in", author_model="generator/own+gpt-5.4")
     model = make_model("generator/own+gpt-5.4")
     model.generator = replace(model.generator, bundled=True)  # type: ignore[attr-defined]
@@ -247,9 +234,9 @@ def test_one_that_calls_a_model_needs_a_container_even_where_it_comes_along(
 
 
 def test_a_model_whose_key_is_not_here_is_missed_before_anything_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, SKILL, model="chat/completions")))
+    write(SKILL, model="chat/completions")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     plan = plan_for("plug-in", author_model="generator/own+gpt-5.4")
     with pytest.raises(NotOnThisMachine, match="OPENAI_API_KEY is not set"):
@@ -284,10 +271,8 @@ LOOK = f"find . ../skills ../tests ../logs -type f | sort; cat input/request.jso
 
 
 @pytest.mark.parametrize("protocol", [CONDITIONED, AGNOSTIC])
-def test_it_finds_the_corpus_and_a_request_and_the_task_only_where_one_is_revealed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
-) -> None:
-    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, LOOK)))
+def test_it_finds_the_corpus_and_a_request_and_the_task_only_where_one_is_revealed(protocol: str, write: Write) -> None:
+    write(LOOK)
     plan = plan_for("plug-in@2000", protocol, author_model="generator/own")
     recorder = ListRecorder(plan, ticking_clock())
     advance(plan, recorder, tools(plan))
@@ -307,10 +292,8 @@ def test_it_finds_the_corpus_and_a_request_and_the_task_only_where_one_is_reveal
 # --- what becomes of it -------------------------------------------------------------------------------------------
 
 
-def test_what_it_leaves_is_a_reply_and_a_patch_under_the_contract(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorder = answered(f"echo working; {SKILL}", tmp_path, monkeypatch)
+def test_what_it_leaves_is_a_reply_and_a_patch_under_the_contract(write: Write) -> None:
+    recorder = answered(f"echo working; {SKILL}", write)
     (decision,) = recorder.decisions
     assert decision.status is DecisionStatus.APPLIED
     assert set(recorder.library(decision.after)) == {"tidy/SKILL.md"}
@@ -326,26 +309,18 @@ def test_what_it_leaves_is_a_reply_and_a_patch_under_the_contract(
     assert "codebook beside the table" not in asked  # the corpus is named, not copied
 
 
-@pytest.mark.parametrize(
-    ("script", "told"),
-    [
-        ("echo no luck >&2; exit 3", r"exit code 3\.\nThe end of its output:\nno luck"),
-        ("true", r"left no text file in output/skills\.\nIt printed nothing"),
-        (f"{SKILL}; exit 1", r"exit code 1"),
-        ("sleep 60", r"ended after 1 seconds"),
-        ("rm -rf output; ln -s /etc output", r"left no text file .*\nNot taken: output/skills: a link"),
-        ("ln -s /etc/passwd output/skills/SKILL.md", r"Not taken: SKILL\.md: a link"),
-        ("exec no-such-program", r"exit code 127"),
-        (
-            "yes a rule | head -c 5000000 > output/skills/much.md",
-            r"left 5,000,000 characters of text, expected at most 4,",
-        ),
-    ],
+@every(
+    ("echo no luck >&2; exit 3", r"exit code 3\.\nThe end of its output:\nno luck"),
+    ("true", r"left no text file in output/skills\.\nIt printed nothing"),
+    (f"{SKILL}; exit 1", r"exit code 1"),
+    ("sleep 60", r"ended after 1 seconds"),
+    ("rm -rf output; ln -s /etc output", r"left no text file .*\nNot taken: output/skills: a link"),
+    ("ln -s /etc/passwd output/skills/SKILL.md", r"Not taken: SKILL\.md: a link"),
+    ("exec no-such-program", r"exit code 127"),
+    ("yes a rule | head -c 5000000 > output/skills/much.md", r"left 5,000,000 characters of text, expected at most 4,"),
 )
-def test_a_program_that_fails_has_answered_badly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, told: str
-) -> None:
-    recorder = answered(script, tmp_path, monkeypatch, timeout_seconds=1 if "sleep" in script else 20)
+def test_a_program_that_fails_has_answered_badly(script: str, told: str, write: Write) -> None:
+    recorder = answered(script, write, timeout_seconds=1 if "sleep" in script else 20)
     (decision,) = recorder.decisions
     assert decision.status is DecisionStatus.FAILED
     assert recorder.library(decision.after) == {}
@@ -353,9 +328,9 @@ def test_a_program_that_fails_has_answered_badly(
     assert len(recorder.reply(decision.call).text) < 10_000  # what failed is told, not kept
 
 
-def test_links_and_binary_files_are_told_and_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_and_binary_files_are_told_and_not_taken(write: Write) -> None:
     script = f"{SKILL}; mkdir output/skills/tidy/assets; printf '\\377\\0' > output/skills/tidy/assets/logo.png; ln -s /etc output/skills/tidy/references"
-    recorder = answered(script, tmp_path, monkeypatch)
+    recorder = answered(script, write)
     (decision,) = recorder.decisions
     assert decision.status is DecisionStatus.APPLIED
     assert set(recorder.library(decision.after)) == {"tidy/SKILL.md"}
@@ -363,11 +338,9 @@ def test_links_and_binary_files_are_told_and_not_taken(tmp_path: Path, monkeypat
     assert "tidy/references: a link" in decision.summary
 
 
-def test_a_library_over_its_budget_is_rejected_and_one_below_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_library_over_its_budget_is_rejected_and_one_below_is_not(write: Write) -> None:
     script = f"{SKILL}; yes 'a rule' | head -n 400 >> output/skills/tidy/SKILL.md"
-    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, script)))
+    write(script)
     found = {}
     for tokens in (500, 800):
         plan = plan_for(f"plug-in@{tokens}", author_model="generator/own", answers=1)
@@ -379,11 +352,9 @@ def test_a_library_over_its_budget_is_rejected_and_one_below_is_not(
     assert found[800].status is DecisionStatus.APPLIED
 
 
-def test_a_rejected_library_does_not_spend_the_budget_of_the_next_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rejected_library_does_not_spend_the_budget_of_the_next_answer(write: Write) -> None:
     script = f"{SKILL}; yes 'a rule' | head -n 4000 > output/skills/tidy/notes"
-    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, script)))
+    write(script)
     plan = plan_for("plug-in@500", author_model="generator/own", answers=3)
     recorder = ListRecorder(plan, ticking_clock())
     advance(plan, recorder, tools(plan))
@@ -395,10 +366,10 @@ def test_a_rejected_library_does_not_spend_the_budget_of_the_next_answer(
 
 
 def test_a_committed_output_is_judged_and_the_program_is_not_run_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = tmp_path / "runs"
-    monkeypatch.setenv("SKILLGLASS_GENERATORS", str(write(tmp_path, f"echo run >> {runs}; {SKILL}")))
+    write(f"echo run >> {runs}; {SKILL}")
     plan = plan_for("plug-in", author_model="generator/own")
     recorder = ListRecorder(plan, ticking_clock())
     monkeypatch.setattr(recorder, "decide", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -412,7 +383,7 @@ def test_a_committed_output_is_judged_and_the_program_is_not_run_again(
     assert [decision.status for decision in recorder.decisions] == [DecisionStatus.APPLIED]
 
 
-def test_a_sandbox_that_cannot_be_had_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sandbox_that_cannot_be_had_is_no_answer(tmp_path: Path) -> None:
     (tmp_path / "boxes").write_text("a file in the way")
     plan = plan_for("plug-in")
     recorder = ListRecorder(plan, ticking_clock())
@@ -423,7 +394,7 @@ def test_a_sandbox_that_cannot_be_had_is_no_answer(tmp_path: Path, monkeypatch: 
     assert recorder.reply(call.key) is None
 
 
-def test_what_an_interrupted_run_left_is_ended_by_the_next_one_of_its_name(tmp_path: Path) -> None:
+def test_what_an_interrupted_run_left_is_ended_by_the_next_one_of_its_name() -> None:
     plan = plan_for("plug-in")
     recorder = ListRecorder(plan, ticking_clock())
     due = next_step(plan, recorder.history())

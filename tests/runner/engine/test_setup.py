@@ -11,6 +11,7 @@ from runner.agents import Limits
 from runner.base.suite import Suite
 from runner.engine.setup import describe_setup, setup_digest
 from runner.protocols.steps import AUTHOR_SAMPLING, AuthorSampling
+from tests.cases import every
 
 SUITE = Suite("small", "Small", "1", "digest-1", ())
 BASE: dict[str, Any] = {
@@ -31,27 +32,23 @@ def _digest(suite: Suite = SUITE, **changes: Any) -> str:
     return setup_digest(describe_setup(suite, **(BASE | changes)))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"agent": "oracle"},
-        {"agent_model": "scripted/careful"},
-        {"author_model": None},
-        {"sandbox": "docker"},
-        {"feedback": "none"},
-        {"profile": "strict"},
-        {"answers": 2},
-        {"samples": 3},
-        {"limits": Limits(max_turns=10)},
-        {"notice": "none"},
-        {"notice": "released"},
-        {"author_sampling": AuthorSampling(temperature=0.0)},
-        {"author_sampling": AuthorSampling(temperature=None)},
-        {"author_sampling": AuthorSampling(max_tokens=8_000)},
-        {"limits": Limits(timeout_seconds=1.0)},
-        {"suite": Suite("small", "Small", "1", "digest-2", ())},
-    ],
-    ids=str,
+@every(
+    {"agent": "oracle"},
+    {"agent_model": "scripted/careful"},
+    {"author_model": None},
+    {"sandbox": "docker"},
+    {"feedback": "none"},
+    {"profile": "strict"},
+    {"answers": 2},
+    {"samples": 3},
+    {"limits": Limits(max_turns=10)},
+    {"notice": "none"},
+    {"notice": "released"},
+    {"author_sampling": AuthorSampling(temperature=0.0)},
+    {"author_sampling": AuthorSampling(temperature=None)},
+    {"author_sampling": AuthorSampling(max_tokens=8_000)},
+    {"limits": Limits(timeout_seconds=1.0)},
+    {"suite": Suite("small", "Small", "1", "digest-2", ())},
 )
 def test_it_moves_with_what_makes_runs_incomparable(change: dict[str, Any]) -> None:
     assert _digest(**change) != _digest()

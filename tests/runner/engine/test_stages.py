@@ -33,6 +33,7 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.sandboxes import Sandbox, sandbox_kind
 from runner.suites import read_suite_folder
+from tests.cases import every
 from tests.docker_images import base_image
 from tests.runner.container_trials import attempt, left_behind
 
@@ -172,16 +173,13 @@ def test_no_stage_sees_tests_of_the_one_before(tmp_path: Path) -> None:
     assert not any("test.sh" in each or "grade" in each or "verifier" in each for each in agent.found)
 
 
-@pytest.mark.parametrize(
-    ("parts", "last", "reward", "success"),
-    [
-        ([(1.0, {}), (1.0, {})], False, 1.0, True),
-        ([(1.0, {}), (0.0, {})], False, 0.5, False),
-        ([(0.0, {}), (1.0, {})], True, 1.0, True),
-        ([(1.0, {"speed": 1.0}), (1.0, {})], False, 1.0, True),
-        ([(None, {"a": 1.0, "b": 1.0}), (None, {"a": 1.0, "b": 0.0})], False, None, None),
-        ([(None, {"a": 1.0, "b": 1.0}), (1.0, {})], False, 0.5, False),
-    ],
+@every(
+    ([(1.0, {}), (1.0, {})], False, 1.0, True),
+    ([(1.0, {}), (0.0, {})], False, 0.5, False),
+    ([(0.0, {}), (1.0, {})], True, 1.0, True),
+    ([(1.0, {"speed": 1.0}), (1.0, {})], False, 1.0, True),
+    ([(None, {"a": 1.0, "b": 1.0}), (None, {"a": 1.0, "b": 0.0})], False, None, None),
+    ([(None, {"a": 1.0, "b": 1.0}), (1.0, {})], False, 0.5, False),
 )
 def test_rewards_are_joined_as_harbor_joins_them(
     parts: list[tuple[float | None, dict[str, float]]], last: bool, reward: float | None, success: bool | None

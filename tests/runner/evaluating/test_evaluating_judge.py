@@ -36,6 +36,7 @@ from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import RunTrial
 from runner.sandboxes import sandbox_kind
 from runner.suites.starter_suite import load_starter
+from tests.cases import every
 from tests.runner.declared_tasks import declared_task
 
 QUESTION = JudgeQuestion("Is it a haiku?")
@@ -94,22 +95,19 @@ def test_one_json_object_is_read_at_most_inside_a_fence(text: str) -> None:
     assert read_opinion(text).score == 5
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("", "no JSON object alone"),
-        (f"Sure: {opinion(5)}", "no JSON object alone"),
-        ("[" * 5_000, "no JSON object alone"),
-        ("[5]", "exactly the keys score and reason"),
-        ('{"score": 5}', "exactly the keys score and reason"),
-        (opinion(6), "score: found 6, expected a whole number from 1 to 5"),
-        (opinion(0), "score: found 0"),
-        (opinion("5"), "score: found '5'"),
-        (opinion(4.5), "score: found 4.5"),
-        (opinion(True), "score: found True"),
-        (opinion(5, ""), "reason: expected a text"),
-        (opinion(5, None), "reason: expected a text"),
-    ],
+@every(
+    ("", "no JSON object alone"),
+    (f"Sure: {opinion(5)}", "no JSON object alone"),
+    ("[" * 5_000, "no JSON object alone"),
+    ("[5]", "exactly the keys score and reason"),
+    ('{"score": 5}', "exactly the keys score and reason"),
+    (opinion(6), "score: found 6, expected a whole number from 1 to 5"),
+    (opinion(0), "score: found 0"),
+    (opinion("5"), "score: found '5'"),
+    (opinion(4.5), "score: found 4.5"),
+    (opinion(True), "score: found True"),
+    (opinion(5, ""), "reason: expected a text"),
+    (opinion(5, None), "reason: expected a text"),
 )
 def test_everything_else_is_told_as_what_it_is(text: str, told: str) -> None:
     with pytest.raises(UnreadableOpinion, match=told):

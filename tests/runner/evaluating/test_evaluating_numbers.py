@@ -10,28 +10,26 @@ from runner.evaluating.comparisons.comparison import PrecheckFailed
 from runner.evaluating.comparisons.json_tree import MAX_DEPTH, JsonTree, read_json
 from runner.evaluating.comparisons.numbers import Tolerance, number_in
 from runner.evaluating.comparisons.numeric import Numeric
+from tests.cases import every
 
 HUGE = 10**400
 
 
-@pytest.mark.parametrize(
-    ("found", "expected", "alike"),
-    [
-        (1.0, 1.1, True),
-        (1.0, 1.1001, False),
-        (-1.0, -1.1, True),
-        (0.0, -0.0, True),
-        (math.nan, math.nan, True),
-        (math.nan, 0.0, False),
-        (0.0, math.nan, False),
-        (math.inf, math.inf, True),
-        (math.inf, -math.inf, False),
-        (1e308, math.inf, False),
-        (math.inf, 1e308, False),
-        (HUGE, HUGE, True),
-        (HUGE, HUGE + 1, False),
-        (HUGE, 1.0, False),
-    ],
+@every(
+    (1.0, 1.1, True),
+    (1.0, 1.1001, False),
+    (-1.0, -1.1, True),
+    (0.0, -0.0, True),
+    (math.nan, math.nan, True),
+    (math.nan, 0.0, False),
+    (0.0, math.nan, False),
+    (math.inf, math.inf, True),
+    (math.inf, -math.inf, False),
+    (1e308, math.inf, False),
+    (math.inf, 1e308, False),
+    (HUGE, HUGE, True),
+    (HUGE, HUGE + 1, False),
+    (HUGE, 1.0, False),
 )
 def test_within_a_tenth(found: float, expected: float, alike: bool) -> None:
     assert Tolerance(absolute=0.1).alike(found, expected) is alike
@@ -48,9 +46,7 @@ def test_large_integers_are_compared_exactly_without_a_tolerance() -> None:
     assert not Tolerance().alike(2**53, 2**53 + 1)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [(" 1e3 ", 1000.0), ("7", 7), ("-inf", -math.inf), ("1_000", None), ("", None)]
-)
+@every((" 1e3 ", 1000.0), ("7", 7), ("-inf", -math.inf), ("1_000", None), ("", None))
 def test_numbers_in_texts(text: str, value: float | None) -> None:
     assert number_in(text) == value
 
@@ -80,8 +76,7 @@ def test_not_a_number_is_expected_where_it_is_expected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
-    [(b"", "it is empty"), (b"1 two", "word 2: 'two' is no number"), (b"\xff", "no UTF-8")],
+    ("found", "told"), [(b"", "it is empty"), (b"1 two", "word 2: 'two' is no number"), (b"\xff", "no UTF-8")]
 )
 def test_what_is_no_number_is_told(found: bytes, told: str) -> None:
     with pytest.raises(PrecheckFailed, match=told):
@@ -141,17 +136,14 @@ def test_bags_of_bags_and_whole_numbers_with_a_point_are_the_same() -> None:
     assert not comparator.compare(b"[[2, 1], [1, 3]]", b"[[1, 2], [1, 1]]").passed
 
 
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        (b"", "no JSON at line 1, column 1"),
-        (b'{"a": 1,}', "no JSON at line 1"),
-        (b'{"a": 1, "a": 2}', "the key 'a' stands twice"),
-        (b"[" * 5_000 + b"]" * 5_000, "nested deeper"),
-        (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "nested deeper than 100 levels"),
-        (b"1" * 5_000, "integer"),
-        (b"[" + b"1," * 500_000 + b"1]", "more than 500,000 values"),
-    ],
+@every(
+    (b"", "no JSON at line 1, column 1"),
+    (b'{"a": 1,}', "no JSON at line 1"),
+    (b'{"a": 1, "a": 2}', "the key 'a' stands twice"),
+    (b"[" * 5_000 + b"]" * 5_000, "nested deeper"),
+    (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "nested deeper than 100 levels"),
+    (b"1" * 5_000, "integer"),
+    (b"[" + b"1," * 500_000 + b"1]", "more than 500,000 values"),
 )
 def test_what_is_no_json_of_ordinary_size_is_told(content: bytes, told: str) -> None:
     with pytest.raises(PrecheckFailed, match=told):

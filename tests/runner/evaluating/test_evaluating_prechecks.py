@@ -14,6 +14,7 @@ from PIL import Image
 from runner.evaluating.comparisons.comparison import PrecheckFailed
 from runner.evaluating.comparisons.pixels import Pixels, image_size
 from runner.evaluating.prechecks import FORMATS, Between, Precheck, require_schema, schema_problem
+from tests.cases import every
 
 
 def image(mode: str = "RGB", size: tuple[int, int] = (4, 3), colour: Any = (255, 0, 0), format: str = "PNG") -> bytes:
@@ -85,7 +86,7 @@ def test_an_image_of_more_than_eight_bits_is_refused() -> None:
         Pixels().compare(image("I;16", colour=7), image())
 
 
-@pytest.mark.parametrize("content", [b"", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"%!PS-Adobe-3.0 EPSF-3.0\n", b"<svg/>"])
+@every(b"", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"%!PS-Adobe-3.0 EPSF-3.0\n", b"<svg/>")
 def test_what_is_no_image_is_told(content: bytes) -> None:
     with pytest.raises(PrecheckFailed, match="^format: "):
         image_size(content)
@@ -112,23 +113,20 @@ def test_nothing_is_asked_of_an_output_unless_it_is_declared() -> None:
     Precheck().require(b"\xff\0")
 
 
-@pytest.mark.parametrize(
-    ("precheck", "content", "told"),
-    [
-        (Precheck(max_bytes=2), b"abc", "size: more than 2 bytes"),
-        (Precheck(format="json"), b"{", "format: no JSON"),
-        (Precheck(format="png"), image(format="GIF", mode="P", colour=0), "format: a GIF image, expected PNG"),
-        (Precheck(format="pdf"), b"PDF", "format: no pdf file"),
-        (Precheck(format="csv"), b"a,a\n", "columns: the column 'a' is there twice"),
-        (Precheck(format="wav"), b"RIFF", "format: no WAV file"),
-        (Precheck(resolution=(4, 4)), image(), "resolution: 4 x 3 pixels, expected 4 x 4"),
-        (Precheck(duration_seconds=Between(2, 3)), sound(8_000), "duration: 1.000 seconds, expected at least 2 and at"),
-        (Precheck(columns=("b",)), b"a\n1\n", "columns: 'b' is missing"),
-        (Precheck(rows=Between(2)), b"a\n1\n", "rows: 1 rows, expected at least 2"),
-        (Precheck(rows=Between(0, 1)), b"a\n1\n2\n", "rows: 2 rows, expected at least 0 and at most 1"),
-        (Precheck(format="tsv", columns=("b",)), b"a,b\n", "columns: 'b' is missing"),
-        (Precheck(schema={"type": "object"}), b"[]", r"schema: \$: \[\]: type is not met"),
-    ],
+@every(
+    (Precheck(max_bytes=2), b"abc", "size: more than 2 bytes"),
+    (Precheck(format="json"), b"{", "format: no JSON"),
+    (Precheck(format="png"), image(format="GIF", mode="P", colour=0), "format: a GIF image, expected PNG"),
+    (Precheck(format="pdf"), b"PDF", "format: no pdf file"),
+    (Precheck(format="csv"), b"a,a\n", "columns: the column 'a' is there twice"),
+    (Precheck(format="wav"), b"RIFF", "format: no WAV file"),
+    (Precheck(resolution=(4, 4)), image(), "resolution: 4 x 3 pixels, expected 4 x 4"),
+    (Precheck(duration_seconds=Between(2, 3)), sound(8_000), "duration: 1.000 seconds, expected at least 2 and at"),
+    (Precheck(columns=("b",)), b"a\n1\n", "columns: 'b' is missing"),
+    (Precheck(rows=Between(2)), b"a\n1\n", "rows: 1 rows, expected at least 2"),
+    (Precheck(rows=Between(0, 1)), b"a\n1\n2\n", "rows: 2 rows, expected at least 0 and at most 1"),
+    (Precheck(format="tsv", columns=("b",)), b"a,b\n", "columns: 'b' is missing"),
+    (Precheck(schema={"type": "object"}), b"[]", r"schema: \$: \[\]: type is not met"),
 )
 def test_what_is_not_as_asked_is_told(precheck: Precheck, content: bytes, told: str) -> None:
     assert precheck.is_declared
@@ -136,16 +134,13 @@ def test_what_is_not_as_asked_is_told(precheck: Precheck, content: bytes, told: 
         precheck.require(content)
 
 
-@pytest.mark.parametrize(
-    ("precheck", "content"),
-    [
-        (Precheck(format="text", max_bytes=3), b"abc"),
-        (Precheck(format="jpeg", resolution=(4, 3)), image(format="JPEG")),
-        (Precheck(format="wav", duration_seconds=Between(1, 1)), sound(8_000)),
-        (Precheck(format="jsonl", columns=("a",), rows=Between(2, 2)), b'{"a": 1}\n{"a": 2}\n'),
-        (Precheck(format="zip"), b"PK\x03\x04..."),
-        (Precheck(schema={"properties": {"a": {"minimum": 1}}}), b'{"a": 1}'),
-    ],
+@every(
+    (Precheck(format="text", max_bytes=3), b"abc"),
+    (Precheck(format="jpeg", resolution=(4, 3)), image(format="JPEG")),
+    (Precheck(format="wav", duration_seconds=Between(1, 1)), sound(8_000)),
+    (Precheck(format="jsonl", columns=("a",), rows=Between(2, 2)), b'{"a": 1}\n{"a": 2}\n'),
+    (Precheck(format="zip"), b"PK\x03\x04..."),
+    (Precheck(schema={"properties": {"a": {"minimum": 1}}}), b'{"a": 1}'),
 )
 def test_what_is_as_asked_goes_on(precheck: Precheck, content: bytes) -> None:
     precheck.require(content)

@@ -19,6 +19,7 @@ from runner.evaluating.prechecks import Between, Precheck
 from runner.suites import read_suite_folder
 from runner.suites.findings import Findings
 from runner.suites.tasks.evaluation_toml import read_evaluation
+from tests.cases import every
 from tests.runner.declared_tasks import REPORT, REPORT_FILES, SUM, SUM_FILES, declared_task, write_tests
 
 CASES = 'mode = "execution"\ncommand = "x"\n[[cases]]\nname = "a"\nexpected = "1"\n'
@@ -86,61 +87,55 @@ def test_every_option_has_its_place(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        ('kind = "pixel"', "compare.kind: found 'pixel' (expected 'exact' or 'text'"),
-        ('kind = "text"\nabs = 1', "compare.abs: there is no such field (expected one of expected"),
-        ('kind = "numeric"\nabs = -1', "compare.abs: found -1 (expected a number from 0"),
-        ('kind = "numeric"\nabs = nan', "compare.abs: found nan (expected a number from 0"),
-        ('kind = "pixels"\ntolerance = 1.5', "compare.tolerance: found 1.5 (expected a whole number from 0 to 255)"),
-        ('kind = "pixels"', "compare.expected: format: no image of a known format"),
-        ('kind = "table"', "compare.expected: columns: line 2 has 2 cells, the header has 1"),
-        ('kind = "text"\nsimilarity = 0.5\nignore_line_order = true', "compare.ignore_line_order: found both"),
-        ('kind = "table"\ncolumns = ["a"]\nkey = ["b"]', "compare.key: found a list (expected columns that are comp"),
-    ],
+@every(
+    ('kind = "pixel"', "compare.kind: found 'pixel' (expected 'exact' or 'text'"),
+    ('kind = "text"\nabs = 1', "compare.abs: there is no such field (expected one of expected"),
+    ('kind = "numeric"\nabs = -1', "compare.abs: found -1 (expected a number from 0"),
+    ('kind = "numeric"\nabs = nan', "compare.abs: found nan (expected a number from 0"),
+    ('kind = "pixels"\ntolerance = 1.5', "compare.tolerance: found 1.5 (expected a whole number from 0 to 255)"),
+    ('kind = "pixels"', "compare.expected: format: no image of a known format"),
+    ('kind = "table"', "compare.expected: columns: line 2 has 2 cells, the header has 1"),
+    ('kind = "text"\nsimilarity = 0.5\nignore_line_order = true', "compare.ignore_line_order: found both"),
+    ('kind = "table"\ncolumns = ["a"]\nkey = ["b"]', "compare.key: found a list (expected columns that are comp"),
 )
-def test_a_comparison_that_cannot_be_carried_out_is_told(tmp_path: Path, more: str, told: str) -> None:
+def test_a_comparison_that_cannot_be_carried_out_is_told(more: str, told: str, tmp_path: Path) -> None:
     text = 'mode = "artifact"\nartifact = "a"\n[compare]\nexpected = "1\\n2,3"\n'
     findings = Findings()
     assert read_evaluation(write_tests(tmp_path, text + more), findings) is None
     assert told in str(findings.problems[0])
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("mode = 1", "mode: found 1 (expected 'execution' or 'artifact')"),
-        ("", "mode: there is none (expected 'execution' or 'artifact')"),
-        ("mode = ", "file: Invalid value"),
-        ('mode = "execution"\ncommand = "x"', "cases: there is none (expected at least one [[cases]])"),
-        (CASES + "stdn = 1", "cases[0].stdn: there is no such field (expected one of args, compare, exit_code"),
-        (CASES.replace('"execution"', '"execution"\nartifact = "x"'), "artifact: there is no such field"),
-        (CASES.replace('command = "x"', 'command = ""'), "command: found '' (expected a printable text"),
-        (CASES.replace('expected = "1"', ""), "cases[0].expected: there is none (expected a text, or expected_file"),
-        (CASES + 'expected_file = "a"', "cases[0].expected: found both"),
-        (CASES + 'stdin_file = "../task.toml"', "cases[0].stdin_file: found '../task.toml' (expected the path of a"),
-        (CASES + 'stdin_file = "/etc/passwd"', "cases[0].stdin_file: found '/etc/passwd'"),
-        (CASES + 'stdin_file = "gone.txt"', "cases[0].stdin_file: there is no 'gone.txt'"),
-        (CASES + 'files = { "../x" = "evaluation.toml" }', "cases[0].files: found '../x' (expected relative paths"),
-        (CASES + 'output = "/tmp/x"', "cases[0].output: found '/tmp/x' (expected a relative path inside the works"),
-        (CASES + "exit_code = 256", "cases[0].exit_code: found 256 (expected a whole number from 0 to 255)"),
-        (CASES + "timeout_sec = 0", "cases[0].timeout_sec: found 0 (expected a number from 0.1 to 3,600)"),
-        (CASES + 'group = "process"', "cases[0].group: found 'process' (expected 'public' or 'hidden')"),
-        (CASES + "compare = 3", "cases[0].compare: found 3 (expected a table)"),
-        (CASES + '[[cases]]\nname = "a"\nexpected = ""', "cases: 'a' occurs more than once"),
-        (CASES + '[precheck]\nformat = "json"\nmax_byte = 1', "precheck.max_byte: there is no such field"),
-        (CASES + "[precheck]\nrows = [2, 1]", "precheck.rows: found a list (expected [least, most] or [least]"),
-        (CASES + "[precheck]\nresolution = [1]", "precheck.resolution: found a list (expected [width, height]"),
-        (ARTIFACT.replace('artifact = "a.json"', ""), "artifact: there is none (expected a relative path"),
-        (ARTIFACT.partition("[compare]")[0], "compare: there is none (expected a table compare, a table judge or b"),
-        (ARTIFACT + '[judge]\nthreshold = 3\nquestion = ""', "judge.question: found '' (expected a printable text"),
-        (ARTIFACT + '[judge]\nthreshold = 6\nquestion = "x"', "judge.threshold: found 6 (expected a whole number"),
-        (ARTIFACT.replace("[1]", "[1"), "compare.expected: format: no JSON at line 1"),
-        (ARTIFACT + "[precheck]\nmax_bytes = 2", "compare.expected: size: more than 2 bytes (expected an output that"),
-    ],
+@every(
+    ("mode = 1", "mode: found 1 (expected 'execution' or 'artifact')"),
+    ("", "mode: there is none (expected 'execution' or 'artifact')"),
+    ("mode = ", "file: Invalid value"),
+    ('mode = "execution"\ncommand = "x"', "cases: there is none (expected at least one [[cases]])"),
+    (CASES + "stdn = 1", "cases[0].stdn: there is no such field (expected one of args, compare, exit_code"),
+    (CASES.replace('"execution"', '"execution"\nartifact = "x"'), "artifact: there is no such field"),
+    (CASES.replace('command = "x"', 'command = ""'), "command: found '' (expected a printable text"),
+    (CASES.replace('expected = "1"', ""), "cases[0].expected: there is none (expected a text, or expected_file"),
+    (CASES + 'expected_file = "a"', "cases[0].expected: found both"),
+    (CASES + 'stdin_file = "../task.toml"', "cases[0].stdin_file: found '../task.toml' (expected the path of a"),
+    (CASES + 'stdin_file = "/etc/passwd"', "cases[0].stdin_file: found '/etc/passwd'"),
+    (CASES + 'stdin_file = "gone.txt"', "cases[0].stdin_file: there is no 'gone.txt'"),
+    (CASES + 'files = { "../x" = "evaluation.toml" }', "cases[0].files: found '../x' (expected relative paths"),
+    (CASES + 'output = "/tmp/x"', "cases[0].output: found '/tmp/x' (expected a relative path inside the works"),
+    (CASES + "exit_code = 256", "cases[0].exit_code: found 256 (expected a whole number from 0 to 255)"),
+    (CASES + "timeout_sec = 0", "cases[0].timeout_sec: found 0 (expected a number from 0.1 to 3,600)"),
+    (CASES + 'group = "process"', "cases[0].group: found 'process' (expected 'public' or 'hidden')"),
+    (CASES + "compare = 3", "cases[0].compare: found 3 (expected a table)"),
+    (CASES + '[[cases]]\nname = "a"\nexpected = ""', "cases: 'a' occurs more than once"),
+    (CASES + '[precheck]\nformat = "json"\nmax_byte = 1', "precheck.max_byte: there is no such field"),
+    (CASES + "[precheck]\nrows = [2, 1]", "precheck.rows: found a list (expected [least, most] or [least]"),
+    (CASES + "[precheck]\nresolution = [1]", "precheck.resolution: found a list (expected [width, height]"),
+    (ARTIFACT.replace('artifact = "a.json"', ""), "artifact: there is none (expected a relative path"),
+    (ARTIFACT.partition("[compare]")[0], "compare: there is none (expected a table compare, a table judge or b"),
+    (ARTIFACT + '[judge]\nthreshold = 3\nquestion = ""', "judge.question: found '' (expected a printable text"),
+    (ARTIFACT + '[judge]\nthreshold = 6\nquestion = "x"', "judge.threshold: found 6 (expected a whole number"),
+    (ARTIFACT.replace("[1]", "[1"), "compare.expected: format: no JSON at line 1"),
+    (ARTIFACT + "[precheck]\nmax_bytes = 2", "compare.expected: size: more than 2 bytes (expected an output that"),
 )
-def test_a_mistake_is_told_with_its_place(tmp_path: Path, text: str, told: str) -> None:
+def test_a_mistake_is_told_with_its_place(text: str, told: str, tmp_path: Path) -> None:
     assert problem(tmp_path, text).startswith(told)
 
 

@@ -8,6 +8,7 @@ from runner.evaluating.comparisons.comparison import PrecheckFailed
 from runner.evaluating.comparisons.numbers import Tolerance
 from runner.evaluating.comparisons.table import TableComparator
 from runner.evaluating.comparisons.table_reading import MAX_ROWS, TableRows, read_rows
+from tests.cases import every
 
 EXPECTED = b"id,name,total\n1,ann,10.00\n2,bob,20.50\n"
 
@@ -113,20 +114,17 @@ def test_only_the_columns_asked_for_are_compared() -> None:
         TableComparator().compare(found, EXPECTED)
 
 
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        (b"", "columns: there is no header"),
-        (b"\n\n", "columns: there is no header"),
-        (b"a,b,a\n1,2,3\n", "columns: the column 'a' is there twice"),
-        (b"a,b\n1\n", "columns: line 2 has 1 cells, the header has 2"),
-        (b'a\n"x"y\n', "format: line 2: "),
-        (b'a\n"never closed\n', "format: line 2: "),
-        (b"a\n" + b"x" * 200_000, "format: line 2: field larger than"),
-        (b"\xff\xfea", "format: byte 0 is no UTF-8"),
-        (b"a\n" + b"1\n" * (MAX_ROWS + 1), "size: more than 200,000 rows"),
-        (b",".join(b"%d" % n for n in range(3_000)), "size: 3,000 columns"),
-    ],
+@every(
+    (b"", "columns: there is no header"),
+    (b"\n\n", "columns: there is no header"),
+    (b"a,b,a\n1,2,3\n", "columns: the column 'a' is there twice"),
+    (b"a,b\n1\n", "columns: line 2 has 1 cells, the header has 2"),
+    (b'a\n"x"y\n', "format: line 2: "),
+    (b'a\n"never closed\n', "format: line 2: "),
+    (b"a\n" + b"x" * 200_000, "format: line 2: field larger than"),
+    (b"\xff\xfea", "format: byte 0 is no UTF-8"),
+    (b"a\n" + b"1\n" * (MAX_ROWS + 1), "size: more than 200,000 rows"),
+    (b",".join(b"%d" % n for n in range(3_000)), "size: 3,000 columns"),
 )
 def test_what_is_no_table_that_can_be_compared_is_told(content: bytes, told: str) -> None:
     with pytest.raises(PrecheckFailed, match=told):
@@ -153,16 +151,13 @@ def test_json_lines_keep_their_values() -> None:
     assert lines.compare(b'{"a": [1, {"x": 1, "y": 2}]}', b'{"a": [1, {"y": 2, "x": 1}]}').passed
 
 
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        (b"{}\n", "no object with a key"),
-        (b'{"a": 1}\n[1]\n', r"line 2: \[1\] is no JSON object"),
-        (b"nope\n", "line 1 is no JSON"),
-        (b"[" * 5_000, "line 1 is no JSON: nested too deeply"),
-        (b'{"a": 1}\n{"a": ' + b"[" * 900 + b"]" * 900 + b"}", "line 2: JSON nested deeper than 100 levels"),
-        (b'{"a": 1, "a": 2}', "line 1: the key 'a' stands twice"),
-    ],
+@every(
+    (b"{}\n", "no object with a key"),
+    (b'{"a": 1}\n[1]\n', r"line 2: \[1\] is no JSON object"),
+    (b"nope\n", "line 1 is no JSON"),
+    (b"[" * 5_000, "line 1 is no JSON: nested too deeply"),
+    (b'{"a": 1}\n{"a": ' + b"[" * 900 + b"]" * 900 + b"}", "line 2: JSON nested deeper than 100 levels"),
+    (b'{"a": 1, "a": 2}', "line 1: the key 'a' stands twice"),
 )
 def test_lines_that_cannot_be_compared_are_told(content: bytes, told: str) -> None:
     with pytest.raises(PrecheckFailed, match=told):

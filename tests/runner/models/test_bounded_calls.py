@@ -22,6 +22,7 @@ from runner.models.litellm.client import LiteLLM
 from runner.models.wire import bounded
 from runner.models.wire.bounded import MAX_BROKEN
 from runner.models.wire.patience import TRIES
+from tests.cases import every
 from tests.providers.wire_provider import WireProvider, Writer, chunk, events, head, named_events, repeats, sends
 
 KEY = "key-of-the-test-0123456789"
@@ -42,9 +43,11 @@ REPLY = {
     "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "whole"}}],
 }
 
+Serve = Callable[..., WireProvider]
+
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., WireProvider]]:
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     monkeypatch.setenv("TEST_PROVIDER_KEY", KEY)
     servers: list[WireProvider] = []
 
@@ -70,7 +73,7 @@ def whole(reply: dict[str, Any] = REPLY, status: str = "200 OK") -> Writer:
 # --- streams --------------------------------------------------------------------------------------------------------
 
 
-def test_a_reply_is_asked_for_as_a_stream_and_read_as_a_whole(serve: Callable[..., WireProvider]) -> None:
+def test_a_reply_is_asked_for_as_a_stream_and_read_as_a_whole(serve: Serve) -> None:
     server = serve(sends(head() + HELLO))
     reply = model(server).complete(REQUEST)
     assert (reply.text, reply.usage.input_tokens, reply.usage.output_tokens) == ("hello", 10, 2)
@@ -79,13 +82,13 @@ def test_a_reply_is_asked_for_as_a_stream_and_read_as_a_whole(serve: Callable[..
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/octet-stream"])
-def test_a_stream_under_another_content_type_is_read(serve: Callable[..., WireProvider], kind: str) -> None:
+def test_a_stream_under_another_content_type_is_read(serve: Serve, kind: str) -> None:
     server = serve(sends(head(kind) + HELLO))
     reply = model(server).complete(REQUEST)
     assert (reply.text, reply.usage.output_tokens, len(server.asked)) == ("hello", 2, 1)
 
 
-def test_ollamas_lines_are_read_under_another_content_type(serve: Callable[..., WireProvider]) -> None:
+def test_ollamas_lines_are_read_under_another_content_type(serve: Serve) -> None:
     lines = [{"message": {"role": "assistant", "content": text}, "done": False} for text in ("hel", "lo")]
     end = {"message": {"content": ""}, "done": True, "done_reason": "stop", "prompt_eval_count": 9, "eval_count": 2}
     said = b"".join(json.dumps({"model": "m", **line}).encode() + b"\n" for line in (*lines, end))
@@ -93,31 +96,28 @@ def test_ollamas_lines_are_read_under_another_content_type(serve: Callable[..., 
     assert (reply.text, reply.usage.input_tokens) == ("hello", 9)
 
 
-def test_an_error_under_a_status_of_success_is_that_error(serve: Callable[..., WireProvider]) -> None:
+def test_an_error_under_a_status_of_success_is_that_error(serve: Serve) -> None:
     failed = whole({"error": {"code": 502, "message": "Upstream is away"}})
     reply = model(serve(failed, sends(head() + HELLO))).complete(REQUEST)
     assert (reply.text, len(reply.failed_tries)) == ("hello", 1)
     assert "Upstream is away" in reply.failed_tries[0].reason
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("openai/gpt-4.1-mini", json.dumps(REPLY)[:-9]),
-        ("gemini/gemini-2.5-flash", '{"candidates": [{"content": {"parts": [{"text": "hel'),
-        ("openai/gpt-4.1-mini", json.dumps({**REPLY, "usage": "maximum context length is 5"})),
-        (
-            "openai/gpt-4.1-mini",
-            json.dumps(REPLY).replace(
-                '"content"',
-                '"tool_calls": [{"type": "custom", "id": "a", "custom": {"name": "shell", "input": "ls"}}], "content"',
-            ),
+@every(
+    ("openai/gpt-4.1-mini", json.dumps(REPLY)[:-9]),
+    ("gemini/gemini-2.5-flash", '{"candidates": [{"content": {"parts": [{"text": "hel'),
+    ("openai/gpt-4.1-mini", json.dumps({**REPLY, "usage": "maximum context length is 5"})),
+    (
+        "openai/gpt-4.1-mini",
+        json.dumps(REPLY).replace(
+            '"content"',
+            '"tool_calls": [{"type": "custom", "id": "a", "custom": {"name": "shell", "input": "ls"}}], "content"',
         ),
-        ("openai/gpt-4.1-mini", json.dumps(REPLY).replace('"content"', '"tool_calls": "none", "content"')),
-    ],
+    ),
+    ("openai/gpt-4.1-mini", json.dumps(REPLY).replace('"content"', '"tool_calls": "none", "content"')),
 )
 def test_a_reply_that_cannot_be_read_is_asked_for_again_and_told_in_few_words(
-    serve: Callable[..., WireProvider], name: str, content: str
+    name: str, content: str, serve: Serve
 ) -> None:
     server = serve(sends(head("application/json") + content.encode()))
     with pytest.raises(ModelUnavailable) as raised:
@@ -126,9 +126,7 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_and_told_in_few_words(
     assert len(server.asked) == TRIES
 
 
-def test_a_server_that_takes_no_streams_is_asked_for_whole_replies_from_then_on(
-    serve: Callable[..., WireProvider],
-) -> None:
+def test_a_server_that_takes_no_streams_is_asked_for_whole_replies_from_then_on(serve: Serve) -> None:
     """OpenAI's answer to accounts that are not verified."""
     refusal = {"error": {"message": "Your organization must be verified to stream this model.", "param": "stream"}}
     server = serve(whole(refusal, "400 Bad Request"), whole({**REPLY, "usage": USAGE}))
@@ -136,9 +134,7 @@ def test_a_server_that_takes_no_streams_is_asked_for_whole_replies_from_then_on(
     assert [asked.get("stream", False) for _, asked in server.asked] == [True, False, False]
 
 
-def test_a_server_whose_streams_tell_no_usage_is_asked_for_whole_replies_which_may(
-    serve: Callable[..., WireProvider],
-) -> None:
+def test_a_server_whose_streams_tell_no_usage_is_asked_for_whole_replies_which_may(serve: Serve) -> None:
     untold = sends(head() + events(chunk({"content": "a"}), chunk({}, "stop"), done=True))
     server = serve(untold, whole({**REPLY, "usage": USAGE}))
     replies = [model(server).complete(REQUEST) for _ in range(3)]
@@ -146,14 +142,14 @@ def test_a_server_whose_streams_tell_no_usage_is_asked_for_whole_replies_which_m
     assert [asked.get("stream", False) for _, asked in server.asked] == [True, False, False]
 
 
-def test_a_server_that_never_tells_usage_is_asked_for_streams(serve: Callable[..., WireProvider]) -> None:
+def test_a_server_that_never_tells_usage_is_asked_for_streams(serve: Serve) -> None:
     untold = sends(head() + events(chunk({"content": "a"}), chunk({}, "stop"), done=True))
     server = serve(untold, whole(), untold)
     assert [model(server).complete(REQUEST).usage for _ in range(4)] == [Usage()] * 4
     assert [asked.get("stream", False) for _, asked in server.asked] == [True, False, True, True]
 
 
-def test_a_server_whose_streams_break_off_is_asked_for_whole_replies(serve: Callable[..., WireProvider]) -> None:
+def test_a_server_whose_streams_break_off_is_asked_for_whole_replies(serve: Serve) -> None:
     """llama-cpp-python's server ends a stream when another request comes in. Two workers end each other's for ever."""
     broken = sends(head() + events(chunk({"content": "a"})))
     server = serve(broken, broken, whole({**REPLY, "usage": USAGE}))
@@ -162,9 +158,7 @@ def test_a_server_whose_streams_break_off_is_asked_for_whole_replies(serve: Call
     assert [asked.get("stream", False) for _, asked in server.asked] == [True, True, False, False]
 
 
-def test_a_server_whose_whole_replies_break_off_too_is_asked_for_streams_again(
-    serve: Callable[..., WireProvider],
-) -> None:
+def test_a_server_whose_whole_replies_break_off_too_is_asked_for_streams_again(serve: Serve) -> None:
     broken, good = sends(head() + events(chunk({"content": "a"}))), whole({**REPLY, "usage": USAGE})
     server = serve(broken, broken, good, sends(b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{"), good)
     assert [model(server).complete(REQUEST).text for _ in range(2)] == ["whole", "whole"]
@@ -174,9 +168,7 @@ def test_a_server_whose_whole_replies_break_off_too_is_asked_for_streams_again(
 # --- failed tries ---------------------------------------------------------------------------------------------------
 
 
-def test_a_reply_that_breaks_off_is_asked_for_again_and_its_tokens_are_known_in_part(
-    serve: Callable[..., WireProvider],
-) -> None:
+def test_a_reply_that_breaks_off_is_asked_for_again_and_its_tokens_are_known_in_part(serve: Serve) -> None:
     start = {"type": "message_start", "message": {"id": "m", "role": "assistant", "usage": {"input_tokens": 70}}}
     text = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "hello"}}
     delta = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}}
@@ -192,7 +184,7 @@ def test_a_reply_that_breaks_off_is_asked_for_again_and_its_tokens_are_known_in_
     assert failed.seconds >= 0.5  # the pause is part of it
 
 
-def test_a_provider_that_falls_silent_has_hung(serve: Callable[..., WireProvider]) -> None:
+def test_a_provider_that_falls_silent_has_hung(serve: Serve) -> None:
     over = threading.Event()
 
     def hangs(connection: socket.socket) -> None:
@@ -207,9 +199,7 @@ def test_a_provider_that_falls_silent_has_hung(serve: Callable[..., WireProvider
     assert reply.lost_usage == Usage()  # it used some, and nothing is known of it
 
 
-def test_a_whole_reply_may_be_longer_in_the_making_than_a_stream_may_be_silent(
-    serve: Callable[..., WireProvider],
-) -> None:
+def test_a_whole_reply_may_be_longer_in_the_making_than_a_stream_may_be_silent(serve: Serve) -> None:
     refusal = {"error": {"message": "Your organization must be verified to stream this model.", "param": "stream"}}
     answer = whole({**REPLY, "usage": USAGE})
 
@@ -221,7 +211,7 @@ def test_a_whole_reply_may_be_longer_in_the_making_than_a_stream_may_be_silent(
     assert (reply.text, reply.failed_tries) == ("whole", ())
 
 
-def test_a_call_that_failed_for_good_says_what_is_known_of_its_tokens(serve: Callable[..., WireProvider]) -> None:
+def test_a_call_that_failed_for_good_says_what_is_known_of_its_tokens(serve: Serve) -> None:
     server = serve(sends(head("text/event-stream", "Content-Length: 100000") + HELLO))
     with pytest.raises(ModelUnavailable, match="connection broke") as caught:
         model(server).complete(REQUEST)
@@ -231,7 +221,7 @@ def test_a_call_that_failed_for_good_says_what_is_known_of_its_tokens(serve: Cal
     )  # as streams told
 
 
-def test_a_try_that_was_turned_away_used_nothing(serve: Callable[..., WireProvider]) -> None:
+def test_a_try_that_was_turned_away_used_nothing(serve: Serve) -> None:
     server = serve(whole({"error": {"message": "slow down"}}, "429 Too Many Requests"))
     with pytest.raises(ModelUnavailable) as caught:
         model(server).complete(REQUEST)
@@ -242,16 +232,14 @@ def test_a_try_that_was_turned_away_used_nothing(serve: Callable[..., WireProvid
     "error", [{"code": 502, "message": "upstream"}, {"type": "overloaded_error", "message": "Overloaded"}]
 )
 def test_an_error_in_the_middle_of_a_stream_is_the_error_it_would_have_been_at_its_start(
-    serve: Callable[..., WireProvider], error: dict[str, Any]
+    serve: Serve, error: dict[str, Any]
 ) -> None:
     server = serve(sends(head() + events(chunk({"content": "x"}), {"error": error})), sends(head() + HELLO))
     reply = model(server).complete(REQUEST)
     assert (reply.text, len(reply.failed_tries)) == ("hello", 1)
 
 
-def test_a_request_that_is_refused_in_the_middle_of_a_stream_is_not_tried_again(
-    serve: Callable[..., WireProvider],
-) -> None:
+def test_a_request_that_is_refused_in_the_middle_of_a_stream_is_not_tried_again(serve: Serve) -> None:
     error = {"error": {"type": "invalid_request_error", "message": "no such tool"}}
     server = serve(sends(head() + events(error)))
     with pytest.raises(ModelRefused, match="no such tool"):
@@ -264,7 +252,7 @@ def test_a_request_that_is_refused_in_the_middle_of_a_stream_is_not_tried_again(
 LOADING = {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}
 
 
-def test_a_model_that_loads_is_waited_for(serve: Callable[..., WireProvider]) -> None:
+def test_a_model_that_loads_is_waited_for(serve: Serve) -> None:
     """llama.cpp's answer while it loads. Many more tries than another failure gets."""
     loading = whole(LOADING, "503 Service Unavailable")
     server, pauses = serve(*[loading] * 20, sends(head() + HELLO)), []
@@ -273,7 +261,7 @@ def test_a_model_that_loads_is_waited_for(serve: Callable[..., WireProvider]) ->
     assert reply.delay_seconds >= sum(pauses) > 100
 
 
-def test_a_model_that_has_loaded_is_tried_like_any_other(serve: Callable[..., WireProvider]) -> None:
+def test_a_model_that_has_loaded_is_tried_like_any_other(serve: Serve) -> None:
     loading, broken = whole(LOADING, "503 Service Unavailable"), sends(head() + events(chunk({"content": "a"})))
     server, pauses = serve(*[loading] * 20, broken, sends(head() + HELLO)), []
     assert model(server, sleep=pauses.append).complete(REQUEST).text == "hello"
@@ -281,9 +269,7 @@ def test_a_model_that_has_loaded_is_tried_like_any_other(serve: Callable[..., Wi
 
 
 @pytest.mark.parametrize("seconds", ["0", "40"])
-def test_how_long_it_is_waited_for_is_a_setting(
-    serve: Callable[..., WireProvider], monkeypatch: pytest.MonkeyPatch, seconds: str
-) -> None:
+def test_how_long_it_is_waited_for_is_a_setting(serve: Serve, monkeypatch: pytest.MonkeyPatch, seconds: str) -> None:
     monkeypatch.setenv("SKILLGLASS_MODEL_WAIT_SECONDS", seconds)
     server, pauses = serve(whole(LOADING, "503 Service Unavailable")), []
     with pytest.raises(ModelUnavailable, match="Loading model"):
@@ -299,7 +285,7 @@ def test_a_server_that_is_not_up_yet_is_waited_for() -> None:
     assert 500 < sum(pauses) <= 600
 
 
-def test_what_ends_a_wait_ends_the_call(serve: Callable[..., WireProvider]) -> None:
+def test_what_ends_a_wait_ends_the_call(serve: Serve) -> None:
     class Cancelled(Exception):
         pass
 
@@ -323,7 +309,7 @@ DRIPS = {
 
 @pytest.mark.parametrize("name", DRIPS)
 def test_no_call_takes_longer_than_it_may_however_it_drips(
-    serve: Callable[..., WireProvider], monkeypatch: pytest.MonkeyPatch, name: str
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """A byte now and then, so that there is never a silence."""
     monkeypatch.setenv("SKILLGLASS_MODEL_CALL_SECONDS", "2")
@@ -345,20 +331,20 @@ def test_no_call_takes_longer_than_it_may_however_it_drips(
     ],
 )
 def test_a_reply_has_a_largest_size(
-    serve: Callable[..., WireProvider], monkeypatch: pytest.MonkeyPatch, beginning: bytes, piece: bytes
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, beginning: bytes, piece: bytes
 ) -> None:
     monkeypatch.setattr(bounded, "MAX_REPLY_BYTES", 4 * 1024 * 1024)
     with pytest.raises(ModelRefused, match="longer than 4 MiB"):
         model(serve(repeats(beginning, piece))).complete(REQUEST)
 
 
-def test_a_compressed_reply_is_not_unpacked(serve: Callable[..., WireProvider]) -> None:
+def test_a_compressed_reply_is_not_unpacked(serve: Serve) -> None:
     bomb = gzip.compress(b"0" * 10**7)
     with pytest.raises(ModelRefused, match="compressed"):
         model(serve(sends(head("application/json", "Content-Encoding: gzip") + bomb))).complete(REQUEST)
 
 
-def test_headers_without_end_are_no_reply(serve: Callable[..., WireProvider]) -> None:
+def test_headers_without_end_are_no_reply(serve: Serve) -> None:
     with pytest.raises(ModelUnavailable):
         model(serve(repeats(b"HTTP/1.1 200 OK\r\n", b"X-A: " + b"b" * 1000 + b"\r\n"))).complete(REQUEST)
 
@@ -367,7 +353,7 @@ def test_headers_without_end_are_no_reply(serve: Callable[..., WireProvider]) ->
     "usage",
     [{"prompt_tokens": -5, "completion_tokens": 10**30}, {"prompt_tokens": float("nan"), "completion_tokens": 2}],
 )
-def test_usage_that_can_be_none_is_not_known(serve: Callable[..., WireProvider], usage: dict[str, Any]) -> None:
+def test_usage_that_can_be_none_is_not_known(serve: Serve, usage: dict[str, Any]) -> None:
     told = events(chunk({"content": "hello"}), chunk({}, "stop"), {"choices": [], "usage": usage}, done=True)
     reply = model(serve(sends(head() + told))).complete(REQUEST)
     assert reply.text == "hello"
@@ -391,8 +377,8 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_no_redirect_takes_the_key_elsewhere(serve: Callable[..., WireProvider], name: str) -> None:
+@every(*NAMES)
+def test_no_redirect_takes_the_key_elsewhere(name: str, serve: Serve) -> None:
     elsewhere = serve(whole())
     away = head("text/plain", f"Location: http://localhost:{elsewhere.port}/v1/", status="307 Temporary Redirect")
     server = serve(sends(away))
@@ -401,9 +387,9 @@ def test_no_redirect_takes_the_key_elsewhere(serve: Callable[..., WireProvider],
     assert (len(server.asked), elsewhere.asked) == (1, [])
 
 
-@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "308 Permanent Redirect"])
-@pytest.mark.parametrize("to", ["http://169.254.169.254/latest/", "file:///etc/passwd", "/v1/elsewhere", "http://["])
-def test_no_redirect_of_any_kind_is_followed(serve: Callable[..., WireProvider], status: str, to: str) -> None:
+@every("301 Moved", "302 Found", "303 See Other", "308 Permanent Redirect")
+@every("http://169.254.169.254/latest/", "file:///etc/passwd", "/v1/elsewhere", "http://[")
+def test_no_redirect_of_any_kind_is_followed(to: str, status: str, serve: Serve) -> None:
     server = serve(sends(head("text/plain", f"Location: {to}", status=status)))
     with pytest.raises(ModelRefused, match="not followed"):
         model(server).complete(REQUEST)
@@ -411,7 +397,7 @@ def test_no_redirect_of_any_kind_is_followed(serve: Callable[..., WireProvider],
 
 
 @pytest.mark.parametrize("answer", ["an error", "a redirect"])
-def test_no_part_of_a_key_is_told_where_a_text_is_cut(serve: Callable[..., WireProvider], answer: str) -> None:
+def test_no_part_of_a_key_is_told_where_a_text_is_cut(serve: Serve, answer: str) -> None:
     for length in range(1_400, 2_050, 10) if answer == "an error" else range(150, 210, 10):
         quoted = "x" * length + KEY
         told = whole({"error": {"message": quoted}}, "400 Bad Request")

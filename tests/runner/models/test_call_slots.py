@@ -17,6 +17,7 @@ from runner.models.preset import Preset
 from runner.models.preset_file import check_preset
 from runner.models.wire import call_slots
 from runner.models.wire.call_slots import Endpoint, call_slot, use_queue
+from tests.cases import every
 from tests.providers.one_slot_server import OneSlotServer
 from tests.providers.queue_here import QueueHere
 
@@ -81,20 +82,17 @@ def test_the_time_of_a_whole_call_begins_behind_the_queue(
     assert model.complete(REQUEST).queued_seconds > 4
 
 
-@pytest.mark.parametrize(
-    ("address", "stated", "at_a_time"),
-    [
-        (None, None, None),
-        ("https://api.example.com/v1", None, None),
-        ("https://api.example.com/v1", 8, 8),
-        ("http://127.0.0.1:8080/v1", None, 1),
-        ("http://[::1]:8080/v1", None, 1),
-        ("http://192.168.1.7:8000/v1", None, 1),
-        ("http://gpu-box:8000/v1", None, 1),
-        ("http://gpu-box.local/v1", None, 1),
-        ("http://gpu-box:8000/v1", 32, 32),
-        ("http://8.8.8.8/v1", None, None),
-    ],
+@every(
+    (None, None, None),
+    ("https://api.example.com/v1", None, None),
+    ("https://api.example.com/v1", 8, 8),
+    ("http://127.0.0.1:8080/v1", None, 1),
+    ("http://[::1]:8080/v1", None, 1),
+    ("http://192.168.1.7:8000/v1", None, 1),
+    ("http://gpu-box:8000/v1", None, 1),
+    ("http://gpu-box.local/v1", None, 1),
+    ("http://gpu-box:8000/v1", 32, 32),
+    ("http://8.8.8.8/v1", None, None),
 )
 def test_who_is_asked_how_many_calls_at_a_time(address: str | None, stated: int | None, at_a_time: int | None) -> None:
     assert preset(address, **({"max_parallel": stated} if stated else {})).endpoint().at_a_time == at_a_time

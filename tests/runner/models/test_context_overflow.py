@@ -68,10 +68,7 @@ WORDINGS: dict[str, tuple[str, int, dict[str, Any], int | None, int | None]] = {
         400,
         {
             "type": "error",
-            "error": {
-                "type": "invalid_request_error",
-                "message": "prompt is too long: 213462 tokens > 200000 maximum",
-            },
+            "error": {"type": "invalid_request_error", "message": "prompt is too long: 213462 tokens > 200000 maximum"},
         },
         200_000,
         213_462,

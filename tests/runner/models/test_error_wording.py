@@ -20,6 +20,7 @@ from runner.models.litellm.client import LiteLLM
 from runner.models.litellm.litellm_errors import EmptyReply
 from runner.models.preset import Preset
 from runner.models.wire.error_wording import describe_error, hide_key
+from tests.cases import every
 
 SAID: dict[int, object] = {
     400: {"object": "error", "message": "top_k must be positive", "type": "BadRequestError", "code": 400},
@@ -135,33 +136,30 @@ def test_a_private_address_is_told_by_its_variables_name(closed: str, monkeypatc
 SECRET = "sk-proj-Q7fR2mXw9LbT4vKz"
 
 
-@pytest.mark.parametrize(
-    "quoted",
-    [
-        SECRET,
-        SECRET[:-1],
-        SECRET[1:],
-        SECRET[::-1],
-        SECRET.upper(),
-        " ".join(SECRET),
-        "\u200b".join(SECRET),
-        "-".join(SECRET),
-        SECRET.encode().hex(),
-        *(base64.b64encode(f"{before}{SECRET}".encode()).decode() for before in ("", "u:", "me:", "a")),
-        base64.urlsafe_b64encode(SECRET.encode()).decode(),
-        base64.b64encode(base64.b64encode(SECRET.encode())).decode(),
-        base64.b64encode(SECRET.encode("utf-16-le")).decode(),
-        base64.b32encode(SECRET.encode()).decode(),
-        base64.b85encode(SECRET.encode()).decode(),
-        codecs.encode(SECRET, "rot13"),
-        SECRET.encode().hex()[::-1],
-        "".join(f"\\u{ord(letter):04x}" for letter in SECRET),
-        "".join(f"&#{ord(letter)};" for letter in SECRET),
-        "".join(f"&#x{ord(letter):x};" for letter in SECRET),
-        str(list(SECRET.encode())),
-        "".join(chr(ord(letter) + 0xFEE0) if letter.isalnum() else letter for letter in SECRET),
-        f"{SECRET[:12]}...{SECRET[12:]}",
-    ],
+@every(
+    SECRET,
+    SECRET[:-1],
+    SECRET[1:],
+    SECRET[::-1],
+    SECRET.upper(),
+    " ".join(SECRET),
+    "\u200b".join(SECRET),
+    "-".join(SECRET),
+    SECRET.encode().hex(),
+    *(base64.b64encode(f"{before}{SECRET}".encode()).decode() for before in ("", "u:", "me:", "a")),
+    base64.urlsafe_b64encode(SECRET.encode()).decode(),
+    base64.b64encode(base64.b64encode(SECRET.encode())).decode(),
+    base64.b64encode(SECRET.encode("utf-16-le")).decode(),
+    base64.b32encode(SECRET.encode()).decode(),
+    base64.b85encode(SECRET.encode()).decode(),
+    codecs.encode(SECRET, "rot13"),
+    SECRET.encode().hex()[::-1],
+    "".join(f"\\u{ord(letter):04x}" for letter in SECRET),
+    "".join(f"&#{ord(letter)};" for letter in SECRET),
+    "".join(f"&#x{ord(letter):x};" for letter in SECRET),
+    str(list(SECRET.encode())),
+    "".join(chr(ord(letter) + 0xFEE0) if letter.isalnum() else letter for letter in SECRET),
+    f"{SECRET[:12]}...{SECRET[12:]}",
 )
 def test_no_form_of_a_key_is_shown(quoted: str) -> None:
     shown = hide_key(f"bad key {quoted} (see our documents)", SECRET, "[LAB_KEY]")

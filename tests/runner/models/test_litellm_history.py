@@ -19,6 +19,7 @@ from runner.engine.cleaning import Cleaner
 from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset
 from runner.models.wire.carried import MAX_BYTES
+from tests.cases import every
 from tests.providers import strict_providers
 from tests.providers.strict_providers import (
     StrictProvider,
@@ -186,19 +187,16 @@ KIMI = (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "check"),
-    [
-        ("moonshot/kimi-k2-thinking", strict_providers.moonshot),
-        ("moonshot/kimi-k2.5", strict_providers.moonshot),
-        ("openai/moonshotai.kimi-k2-thinking", strict_providers.moonshot),
-        ("deepseek/deepseek-chat", strict_providers.deepseek_thinking),
-        ("hosted_vllm/Qwen/Qwen3-8B", strict_providers.vllm),
-        ("lm_studio/gpt-oss-20b", strict_providers.lm_studio),
-    ],
+@every(
+    ("moonshot/kimi-k2-thinking", strict_providers.moonshot),
+    ("moonshot/kimi-k2.5", strict_providers.moonshot),
+    ("openai/moonshotai.kimi-k2-thinking", strict_providers.moonshot),
+    ("deepseek/deepseek-chat", strict_providers.deepseek_thinking),
+    ("hosted_vllm/Qwen/Qwen3-8B", strict_providers.vllm),
+    ("lm_studio/gpt-oss-20b", strict_providers.lm_studio),
 )
 def test_reasoning_goes_back_with_turns_that_called_tools(
-    serve: Serve, name: str, check: strict_providers.Check
+    name: str, check: strict_providers.Check, serve: Serve
 ) -> None:
     server = serve(check, *KIMI)
     converse(model(server, name), 3)
@@ -296,8 +294,8 @@ def test_reasoning_that_is_demanded_goes_to_a_provider_that_usually_refuses_it(
     assert len(server.refusals) == 1
 
 
-@pytest.mark.parametrize("name", ["shell.run", "", "bash ls", "functions/shell", "x" * 300, "werä"])
-def test_a_tools_name_that_no_provider_takes_back_does_not_end_the_conversation(serve: Serve, name: str) -> None:
+@every("shell.run", "", "bash ls", "functions/shell", "x" * 300, "werä")
+def test_a_tools_name_that_no_provider_takes_back_does_not_end_the_conversation(name: str, serve: Serve) -> None:
     def takes_names(body: strict_providers.Body) -> strict_providers.Refusal:
         told = [call["function"]["name"] for message in body["messages"] for call in message.get("tool_calls", ())]
         odd = [each for each in told if not re.fullmatch("[a-zA-Z0-9_-]{1,64}", each)]

@@ -12,6 +12,7 @@ from runner.base.types import ModelReply, ModelRequest
 from runner.models.litellm.client import LiteLLM
 from runner.models.litellm.litellm_package import load_litellm
 from runner.models.preset import Preset
+from tests.cases import every
 from tests.providers import strict_providers
 from tests.providers.strict_providers import StrictProvider
 
@@ -55,41 +56,33 @@ CHAT, CLAUDE = strict_providers.chat_reply(), strict_providers.anthropic_reply({
 SAMPLED = ("temperature 0.2", "seed 5", "response_format json_object")
 
 
-@pytest.mark.parametrize(
-    ("name", "check", "reply", "missing"),
-    [
-        ("openai/gpt-4.1-mini", strict_providers.takes_all, CHAT, ()),
-        ("openai/gpt-5-mini", strict_providers.openai_reasoning, CHAT, SAMPLED[:1]),
-        ("openai/gpt-5.4-mini-2026-03-17", strict_providers.openai_reasoning, CHAT, SAMPLED[:1]),
-        ("openai/o4-mini", strict_providers.openai_reasoning, CHAT, SAMPLED[:1]),
-        ("openai/house-reasoner", strict_providers.openai_reasoning, CHAT, SAMPLED[:1]),
-        ("moonshot/kimi-k2.5", strict_providers.moonshot, CHAT, SAMPLED[:1]),
-        ("openai/moonshotai.kimi-k2.5", strict_providers.moonshot, CHAT, SAMPLED[:1]),
-        ("mistral/mistral-large-latest", strict_providers.mistral, CHAT, SAMPLED[1:2]),
-        ("hosted_vllm/Qwen/Qwen3-8B", strict_providers.vllm, CHAT, ()),
-        ("lm_studio/qwen3-8b", strict_providers.lm_studio, CHAT, SAMPLED[2:]),
-        ("openai/google/gemma-3-27b-it", strict_providers.no_json_mode, CHAT, SAMPLED[2:]),
-        ("ollama_chat/qwen3:8b", strict_providers.ollama, strict_providers.ollama_reply(), ()),
-        ("llamafile/model", strict_providers.takes_all, CHAT, ()),
-        (
-            "gemini/gemini-3-flash-preview",
-            strict_providers.gemini,
-            strict_providers.gemini_reply({"text": "hello"}),
-            (),
-        ),
-        ("anthropic/claude-sonnet-4-5", strict_providers.anthropic, CLAUDE, SAMPLED[1:]),
-        ("anthropic/claude-opus-4-7", strict_providers.anthropic_newest, CLAUDE, SAMPLED),
-        ("anthropic/claude-nobody-knows-yet", strict_providers.anthropic_newest, CLAUDE, SAMPLED),
-        (
-            "openai/gpt-5.2-codex",
-            strict_providers.responses,
-            strict_providers.responses_reply(strict_providers.output_text("hello")),
-            SAMPLED[:2],
-        ),
-    ],
+@every(
+    ("openai/gpt-4.1-mini", strict_providers.takes_all, CHAT, ()),
+    ("openai/gpt-5-mini", strict_providers.openai_reasoning, CHAT, SAMPLED[:1]),
+    ("openai/gpt-5.4-mini-2026-03-17", strict_providers.openai_reasoning, CHAT, SAMPLED[:1]),
+    ("openai/o4-mini", strict_providers.openai_reasoning, CHAT, SAMPLED[:1]),
+    ("openai/house-reasoner", strict_providers.openai_reasoning, CHAT, SAMPLED[:1]),
+    ("moonshot/kimi-k2.5", strict_providers.moonshot, CHAT, SAMPLED[:1]),
+    ("openai/moonshotai.kimi-k2.5", strict_providers.moonshot, CHAT, SAMPLED[:1]),
+    ("mistral/mistral-large-latest", strict_providers.mistral, CHAT, SAMPLED[1:2]),
+    ("hosted_vllm/Qwen/Qwen3-8B", strict_providers.vllm, CHAT, ()),
+    ("lm_studio/qwen3-8b", strict_providers.lm_studio, CHAT, SAMPLED[2:]),
+    ("openai/google/gemma-3-27b-it", strict_providers.no_json_mode, CHAT, SAMPLED[2:]),
+    ("ollama_chat/qwen3:8b", strict_providers.ollama, strict_providers.ollama_reply(), ()),
+    ("llamafile/model", strict_providers.takes_all, CHAT, ()),
+    ("gemini/gemini-3-flash-preview", strict_providers.gemini, strict_providers.gemini_reply({"text": "hello"}), ()),
+    ("anthropic/claude-sonnet-4-5", strict_providers.anthropic, CLAUDE, SAMPLED[1:]),
+    ("anthropic/claude-opus-4-7", strict_providers.anthropic_newest, CLAUDE, SAMPLED),
+    ("anthropic/claude-nobody-knows-yet", strict_providers.anthropic_newest, CLAUDE, SAMPLED),
+    (
+        "openai/gpt-5.2-codex",
+        strict_providers.responses,
+        strict_providers.responses_reply(strict_providers.output_text("hello")),
+        SAMPLED[:2],
+    ),
 )
 def test_a_model_is_sent_what_it_takes_and_the_rest_is_told(
-    serve: Serve, name: str, check: strict_providers.Check, reply: strict_providers.Body, missing: tuple[str, ...]
+    name: str, check: strict_providers.Check, reply: strict_providers.Body, missing: tuple[str, ...], serve: Serve
 ) -> None:
     server = serve(check, reply)
     asked = model(server, name)
@@ -241,16 +234,13 @@ def test_a_missing_package_is_named_and_nobody_is_asked_again(serve: Serve, monk
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "litellm/huggingface/https://models.example.org/v1",
-        "litellm/openai/http://127.0.0.1:9/v1",
-        "litellm/custom//models.example.org/m",
-        "litellm/bedrock/arn:aws:bedrock:models.example.org#:1:model/m",
-        "litellm/openai/m?api_base=x",
-        "litellm/openai/m\nx",
-    ],
+@every(
+    "litellm/huggingface/https://models.example.org/v1",
+    "litellm/openai/http://127.0.0.1:9/v1",
+    "litellm/custom//models.example.org/m",
+    "litellm/bedrock/arn:aws:bedrock:models.example.org#:1:model/m",
+    "litellm/openai/m?api_base=x",
+    "litellm/openai/m\nx",
 )
 def test_a_name_with_an_address_is_refused(name: str) -> None:
     with pytest.raises(SetupError, match="a model name contains no address"):

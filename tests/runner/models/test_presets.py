@@ -15,6 +15,7 @@ from runner.models.litellm.litellm_package import load_litellm
 from runner.models.preset_file import OPTIONS, looks_like_a_key
 from runner.models.presets import FILES, list_preset_variables, may_send_key, preset_files, read_preset_named
 from runner.suites import load_suite
+from tests.cases import every
 from tests.providers.model_names import KEYS, MODELS
 
 GOOD = """\
@@ -73,31 +74,24 @@ def test_a_name_that_is_there_already_is_an_error_that_names_both_files(own: Pat
 KEY = "sk-proj-4fT9xQ2LmZ8vB1nC"
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "told"),
-    [
-        ("provider: vllm\n", "", "provider: Field required"),
-        ("agent_model: qwen3-coder", "agent_modle: qwen3-coder", "agent_modle: Extra inputs"),
-        ("MODELS_PASS", KEY, "key_variable: Value error, expected the NAME"),
-        ("MODELS_PASS", "lower_case", "key_variable: Value error, expected the NAME"),
-        ("openai/qwen3-coder", KEY, "host_model: Value error, looks like a key"),
-        ("temperature: 0.7", f"extra_body: {{auth: {KEY}}}", "looks like a key"),
-        ("temperature: 0.7", "messages: []", "options: unknown messages; known: "),
-        ("api_base_variable: MODELS_AT", "api_base: ftp://a", "api_base: Value error, expected an address"),
-        (
-            "api_base_variable: MODELS_AT",
-            "api_base: https://me:word@a/v1",
-            "api_base: Value error, expected an address",
-        ),
-        ("provider: vllm", "provider: vllm\napi_base: http://a/v1", "give api_base or api_base_variable"),
-        ("input: 0.5", "input: -1", "prices.input: Input should be greater"),
-        ("provider: vllm", "provider: [", "not YAML"),
-        ("provider: vllm", "provider: 2026-02-30", "not YAML (ValueError)"),
-        ("provider: vllm", f"agent_environment: {{{KEY}: A}}\nprovider: vllm", "agent_environment.a name"),
-    ],
+@every(
+    ("provider: vllm\n", "", "provider: Field required"),
+    ("agent_model: qwen3-coder", "agent_modle: qwen3-coder", "agent_modle: Extra inputs"),
+    ("MODELS_PASS", KEY, "key_variable: Value error, expected the NAME"),
+    ("MODELS_PASS", "lower_case", "key_variable: Value error, expected the NAME"),
+    ("openai/qwen3-coder", KEY, "host_model: Value error, looks like a key"),
+    ("temperature: 0.7", f"extra_body: {{auth: {KEY}}}", "looks like a key"),
+    ("temperature: 0.7", "messages: []", "options: unknown messages; known: "),
+    ("api_base_variable: MODELS_AT", "api_base: ftp://a", "api_base: Value error, expected an address"),
+    ("api_base_variable: MODELS_AT", "api_base: https://me:word@a/v1", "api_base: Value error, expected an address"),
+    ("provider: vllm", "provider: vllm\napi_base: http://a/v1", "give api_base or api_base_variable"),
+    ("input: 0.5", "input: -1", "prices.input: Input should be greater"),
+    ("provider: vllm", "provider: [", "not YAML"),
+    ("provider: vllm", "provider: 2026-02-30", "not YAML (ValueError)"),
+    ("provider: vllm", f"agent_environment: {{{KEY}: A}}\nprovider: vllm", "agent_environment.a name"),
 )
 def test_a_file_that_is_not_as_it_should_be_is_refused_by_file_and_field(
-    own: Path, before: str, after: str, told: str
+    before: str, after: str, told: str, own: Path
 ) -> None:
     assert before in GOOD
     (own / "house.yaml").write_text(GOOD.replace(before, after))
@@ -108,14 +102,14 @@ def test_a_file_that_is_not_as_it_should_be_is_refused_by_file_and_field(
     assert KEY not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", [*KEYS, "Bearer abcdefgh1", "-----BEGIN PRIVATE KEY-----"])
+@every(*KEYS, "Bearer abcdefgh1", "-----BEGIN PRIVATE KEY-----")
 def test_it_knows_a_key_by_its_looks(text: str) -> None:
     assert looks_like_a_key(f"value {text}")
     assert looks_like_a_key(text)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_models_name_is_no_key(own: Path, name: str) -> None:
+@every(*MODELS)
+def test_a_models_name_is_no_key(name: str, own: Path) -> None:
     assert not looks_like_a_key(name)
     (own / "house.yaml").write_text(GOOD.replace("openai/qwen3-coder", name))
     assert make_model("house").preset.host_model == name  # type: ignore[union-attr]

@@ -14,6 +14,7 @@ from runner.base.errors import ModelRefused, SetupError
 from runner.base.types import ModelReply, ModelRequest, ToolCall, Usage
 from runner.models import is_scripted, make_model
 from runner.models.recording import FORMAT, request_digest, shorten_request
+from tests.cases import every
 
 HEAD = {"format": FORMAT, "run": "r", "setup_digest": "d", "models": ["house"], "price_table": "preset house"}
 FIRST = ModelRequest(({"role": "user", "content": "Look.\nAnd tell."},), seed=1)
@@ -98,19 +99,16 @@ def test_a_long_difference_is_cut_and_says_so(folder: Path) -> None:
     assert "more lines ...]" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("lines", "told"),
-    [
-        ([], "line 1: expected a JSON object"),
-        ([{**HEAD, "format": "other/1"}], "line 1: format 'other/1' (expected 'skillglass-recording/1')"),
-        ([HEAD, "{"], "line 2: expected a JSON object"),
-        ([HEAD, {"purpose": "agent"}], "line 2: not a recorded call (KeyError: 'request')"),
-        ([HEAD, LINES[1]], "line 2: not a recorded call"),
-        ([HEAD, {**LINES[0], "digest": "0"}], "line 2: the request has another digest"),
-        ([HEAD, LINES[0], line(FIRST, ModelReply("Else."), "T1/2/1")], "line 3: asks what line 2 asks"),
-    ],
+@every(
+    ([], "line 1: expected a JSON object"),
+    ([{**HEAD, "format": "other/1"}], "line 1: format 'other/1' (expected 'skillglass-recording/1')"),
+    ([HEAD, "{"], "line 2: expected a JSON object"),
+    ([HEAD, {"purpose": "agent"}], "line 2: not a recorded call (KeyError: 'request')"),
+    ([HEAD, LINES[1]], "line 2: not a recorded call"),
+    ([HEAD, {**LINES[0], "digest": "0"}], "line 2: the request has another digest"),
+    ([HEAD, LINES[0], line(FIRST, ModelReply("Else."), "T1/2/1")], "line 3: asks what line 2 asks"),
 )
-def test_a_file_that_is_no_recording_is_refused_by_line(folder: Path, lines: list[Any], told: str) -> None:
+def test_a_file_that_is_no_recording_is_refused_by_line(lines: list[Any], told: str, folder: Path) -> None:
     path = write(folder, *lines)
     with pytest.raises(SetupError) as caught:
         make_model("recorded/take-1")

@@ -11,6 +11,7 @@ from runner.base.types import ModelRequest
 from runner.models.litellm.client import LiteLLM
 from runner.models.wire.metering import UsageMeter
 from runner.models.wire.streams import BrokenStream, ErrorInStream, EventReader, as_stream
+from tests.cases import every
 from tests.providers.anthropic_provider import AnthropicProvider
 from tests.providers.gemini_provider import GeminiProvider
 from tests.providers.scripted_server import Call, ScriptedServer, Turn
@@ -296,10 +297,7 @@ def test_geminis_parts_are_joined_with_thoughts_and_signatures_apart() -> None:
     assert whole(GEMINI, content) == {
         "candidates": [
             {
-                "content": {
-                    "role": "model",
-                    "parts": [{"text": "I think.", "thought": True}, {"text": "hello"}, call],
-                },
+                "content": {"role": "model", "parts": [{"text": "I think.", "thought": True}, {"text": "hello"}, call]},
                 "index": 0,
                 "finishReason": "STOP",
             }
@@ -330,36 +328,30 @@ def test_ollamas_lines_are_joined() -> None:
 # --- what is no reply -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("path", "content"),
-    [
-        (CHAT, events(chunk({"content": "x"}))),
-        (ANTHROPIC, named_events([{"type": "message_start", "message": {}}])),
-        (RESPONSES, named_events([{"type": "response.created", "response": {}}])),
-        (GEMINI, events({"candidates": [{"content": {"parts": [{"text": "x"}]}}]})),
-        (OLLAMA, b'{"message": {"content": "x"}, "done": false}\n'),
-        *((path, b"") for path in (CHAT, ANTHROPIC, RESPONSES, GEMINI, OLLAMA)),
-    ],
+@every(
+    (CHAT, events(chunk({"content": "x"}))),
+    (ANTHROPIC, named_events([{"type": "message_start", "message": {}}])),
+    (RESPONSES, named_events([{"type": "response.created", "response": {}}])),
+    (GEMINI, events({"candidates": [{"content": {"parts": [{"text": "x"}]}}]})),
+    (OLLAMA, b'{"message": {"content": "x"}, "done": false}\n'),
+    *((path, b"") for path in (CHAT, ANTHROPIC, RESPONSES, GEMINI, OLLAMA)),
 )
 def test_a_stream_without_its_end_is_no_reply(path: str, content: bytes) -> None:
     with pytest.raises(BrokenStream, match="ended before"):
         whole(path, content)
 
 
-@pytest.mark.parametrize("path", [CHAT, ANTHROPIC, RESPONSES, GEMINI, OLLAMA])
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"data: {oh}\n\n",
-        b"data: [1]\n\n",
-        b"data: 1\n\n",
-        b"data: " + b'{"a":' * 50_000 + b"\n\n",
-        b'data: {"choices": [{"index": [], "delta": {}}], "candidates": [{"index": {"a": 1}}]}\n\n',
-        b'data: {"type": "message_start", "message": {"usage": [1]}}\n\n',
-        b'data: {"choices": [{"delta": {"tool_calls": [{"function": {"name": []}, "id": {}}]}}]}\n\n',
-    ],
+@every(CHAT, ANTHROPIC, RESPONSES, GEMINI, OLLAMA)
+@every(
+    b"data: {oh}\n\n",
+    b"data: [1]\n\n",
+    b"data: 1\n\n",
+    b"data: " + b'{"a":' * 50_000 + b"\n\n",
+    b'data: {"choices": [{"index": [], "delta": {}}], "candidates": [{"index": {"a": 1}}]}\n\n',
+    b'data: {"type": "message_start", "message": {"usage": [1]}}\n\n',
+    b'data: {"choices": [{"delta": {"tool_calls": [{"function": {"name": []}, "id": {}}]}}]}\n\n',
 )
-def test_events_that_are_none_break_the_stream(path: str, content: bytes) -> None:
+def test_events_that_are_none_break_the_stream(content: bytes, path: str) -> None:
     with pytest.raises(BrokenStream):
         whole(path, content, size=65_536)
 
@@ -369,17 +361,14 @@ def many(event: dict[str, Any]) -> bytes:
     return b"".join(events(event).replace(b"77", b"%d" % number) for number in range(1_100))
 
 
-@pytest.mark.parametrize(
-    ("path", "content"),
-    [
-        (CHAT, many(chunk({"tool_calls": [{"index": 77, "id": "77", "function": {"name": "a"}}]}))),
-        (CHAT, many(chunk({"tool_calls": [{"id": "77", "function": {"name": "a"}}]}))),
-        (CHAT, many(chunk({"reasoning_details": [{"index": 77}]}))),
-        (CHAT, many({"choices": [{"index": 77, "delta": {"content": "x"}, "finish_reason": "stop"}]})),
-        (ANTHROPIC, many({"type": "content_block_start", "index": 77, "content_block": {"type": "text"}})),
-        (RESPONSES, many({"type": "response.output_item.done", "item": {"id": "77"}})),
-        (GEMINI, many({"candidates": [{"content": {"parts": [{"functionCall": {"name": "77"}}]}}]})),
-    ],
+@every(
+    (CHAT, many(chunk({"tool_calls": [{"index": 77, "id": "77", "function": {"name": "a"}}]}))),
+    (CHAT, many(chunk({"tool_calls": [{"id": "77", "function": {"name": "a"}}]}))),
+    (CHAT, many(chunk({"reasoning_details": [{"index": 77}]}))),
+    (CHAT, many({"choices": [{"index": 77, "delta": {"content": "x"}, "finish_reason": "stop"}]})),
+    (ANTHROPIC, many({"type": "content_block_start", "index": 77, "content_block": {"type": "text"}})),
+    (RESPONSES, many({"type": "response.output_item.done", "item": {"id": "77"}})),
+    (GEMINI, many({"candidates": [{"content": {"parts": [{"functionCall": {"name": "77"}}]}}]})),
 )
 def test_a_reply_has_only_so_many_parts(path: str, content: bytes) -> None:
     """Each costs time, here and in what reads the reply after us."""
@@ -387,19 +376,16 @@ def test_a_reply_has_only_so_many_parts(path: str, content: bytes) -> None:
         whole(path, content, size=65_536)
 
 
-@pytest.mark.parametrize(
-    ("path", "event", "status"),
-    [
-        (CHAT, {"error": {"code": 502, "message": "m"}}, 502),
-        (CHAT, {"error": {"code": "rate_limit_exceeded", "message": "m"}}, 429),
-        (CHAT, {"error": {"message": "m", "type": "BadRequestError", "code": 400}}, 400),
-        (CHAT, {"error": {"message": "m", "type": "exceed_context_size_error"}}, 400),
-        (ANTHROPIC, {"type": "error", "error": {"type": "overloaded_error", "message": "m"}}, 529),
-        (RESPONSES, {"type": "error", "code": "server_error", "message": "m"}, 502),
-        (RESPONSES, {"type": "response.failed", "response": {"error": {"code": "server_error", "message": "m"}}}, 502),
-        (GEMINI, {"error": {"code": 503, "message": "m", "status": "UNAVAILABLE"}}, 503),
-        (OLLAMA, {"error": "m"}, 502),
-    ],
+@every(
+    (CHAT, {"error": {"code": 502, "message": "m"}}, 502),
+    (CHAT, {"error": {"code": "rate_limit_exceeded", "message": "m"}}, 429),
+    (CHAT, {"error": {"message": "m", "type": "BadRequestError", "code": 400}}, 400),
+    (CHAT, {"error": {"message": "m", "type": "exceed_context_size_error"}}, 400),
+    (ANTHROPIC, {"type": "error", "error": {"type": "overloaded_error", "message": "m"}}, 529),
+    (RESPONSES, {"type": "error", "code": "server_error", "message": "m"}, 502),
+    (RESPONSES, {"type": "response.failed", "response": {"error": {"code": "server_error", "message": "m"}}}, 502),
+    (GEMINI, {"error": {"code": 503, "message": "m", "status": "UNAVAILABLE"}}, 503),
+    (OLLAMA, {"error": "m"}, 502),
 )
 def test_an_error_in_a_stream_has_the_status_it_would_have_had_at_its_start(
     path: str, event: dict[str, Any], status: int

@@ -9,6 +9,7 @@ import pytest
 
 from runner.base.errors import SetupError
 from runner.models.tryout import TriedQuestion, Tryout, model_at, read_server_listing
+from tests.cases import every
 from tests.providers.home_server import HomeServer
 
 KEY = "key-of-the-test-0123456789"
@@ -66,27 +67,24 @@ def test_the_window_is_read_where_each_program_declares_it(
     assert f"put `context_window: {window}` into the preset" in answers[4].advice
 
 
-@pytest.mark.parametrize("meta", [{}, {"owned_by": "llamacpp", "meta": {"n_ctx": 4_096}}])
-@pytest.mark.parametrize(("told", "slots"), [(4, 4), ("4", None), (0, None), (None, None)])
-def test_llama_cpp_tells_how_many_calls_it_answers_at_a_time(start: Start, meta: Any, told: Any, slots: Any) -> None:
+@every({}, {"owned_by": "llamacpp", "meta": {"n_ctx": 4_096}})
+@every((4, 4), ("4", None), (0, None), (None, None))
+def test_llama_cpp_tells_how_many_calls_it_answers_at_a_time(told: Any, slots: Any, meta: Any, start: Start) -> None:
     props = {"total_slots": told, "default_generation_settings": {"n_ctx": 4_096}}
     server = start({"id": "tiny", **meta}, pages={"/props": props})
     listing = read_server_listing(server.url, None, "tiny")
     assert (listing.program, listing.window, listing.slots) == ("llama.cpp", 4_096, slots)
 
 
-@pytest.mark.parametrize(
-    ("owner", "flag"),
-    [
-        ("llamacpp", "--jinja"),
-        ("me", "--chat_format chatml-function-calling"),
-        ("vllm", "--enable-auto-tool-choice --tool-call-parser"),
-        ("library", "ollama show MODEL"),
-        ("organization_owner", "LM Studio marks"),
-        ("somebody", "turn tool calls on"),
-    ],
+@every(
+    ("llamacpp", "--jinja"),
+    ("me", "--chat_format chatml-function-calling"),
+    ("vllm", "--enable-auto-tool-choice --tool-call-parser"),
+    ("library", "ollama show MODEL"),
+    ("organization_owner", "LM Studio marks"),
+    ("somebody", "turn tool calls on"),
 )
-def test_a_model_that_calls_no_tool_is_told_with_the_flag_of_its_program(start: Start, owner: str, flag: str) -> None:
+def test_a_model_that_calls_no_tool_is_told_with_the_flag_of_its_program(owner: str, flag: str, start: Start) -> None:
     server = start({"id": "tiny", "owned_by": owner})
     server.tools, server.window = False, 100
     tryout, answers = tried(server)
@@ -95,23 +93,20 @@ def test_a_model_that_calls_no_tool_is_told_with_the_flag_of_its_program(start: 
     assert flag in answers[2].advice
 
 
-@pytest.mark.parametrize(
-    ("call", "wrong"),
-    [
-        ({"name": "subtract", "arguments": '{"a": 2, "b": 3}'}, "there is no tool 'subtract'"),
-        ({"name": "add", "arguments": '{"a": "cd /app; wc -w x"}'}, "a: expected a whole number"),
-        ({"name": "add", "arguments": '{"a": 2}'}, "b: expected, and not there"),
-        ({"name": "add", "arguments": "{}"}, "a: expected, and not there"),
-        ({"name": "add", "arguments": '{"a": "2", "b": "3"}'}, "a: expected a whole number"),
-        ({"name": "add", "arguments": '{"a": true, "b": 3}'}, "a: expected a whole number"),
-        ({"name": "add", "arguments": '{"a": 2.5, "b": 3}'}, "a: expected a whole number"),
-        ({"name": "add", "arguments": '{"a": 2, "b": 3, "c": 4}'}, "c: there is no such argument"),
-        ({"name": "add", "arguments": "[2, 3]"}, ""),
-        ({"name": "add", "arguments": "two and three"}, ""),
-    ],
+@every(
+    ({"name": "subtract", "arguments": '{"a": 2, "b": 3}'}, "there is no tool 'subtract'"),
+    ({"name": "add", "arguments": '{"a": "cd /app; wc -w x"}'}, "a: expected a whole number"),
+    ({"name": "add", "arguments": '{"a": 2}'}, "b: expected, and not there"),
+    ({"name": "add", "arguments": "{}"}, "a: expected, and not there"),
+    ({"name": "add", "arguments": '{"a": "2", "b": "3"}'}, "a: expected a whole number"),
+    ({"name": "add", "arguments": '{"a": true, "b": 3}'}, "a: expected a whole number"),
+    ({"name": "add", "arguments": '{"a": 2.5, "b": 3}'}, "a: expected a whole number"),
+    ({"name": "add", "arguments": '{"a": 2, "b": 3, "c": 4}'}, "c: there is no such argument"),
+    ({"name": "add", "arguments": "[2, 3]"}, ""),
+    ({"name": "add", "arguments": "two and three"}, ""),
 )
 def test_a_call_counts_only_with_the_arguments_that_were_asked_for(
-    start: Start, call: dict[str, str], wrong: str
+    call: dict[str, str], wrong: str, start: Start
 ) -> None:
     server = start()
     server.window, server.call = 100, call
@@ -121,20 +116,17 @@ def test_a_call_counts_only_with_the_arguments_that_were_asked_for(
     assert call["name"] in answers[2].said
 
 
-@pytest.mark.parametrize(
-    ("text", "is_object"),
-    [
-        ('{"answer": "ready"}', True),
-        ('{"ready": 1}', True),
-        ('{"ready": "true"}', True),
-        ('{"ready": true, "note": "x"}', True),
-        ('{"Ready": true}', True),
-        ("[true]", False),
-        ("ready: true", False),
-        ('```json\n{"ready": true}\n```', False),
-    ],
+@every(
+    ('{"answer": "ready"}', True),
+    ('{"ready": 1}', True),
+    ('{"ready": "true"}', True),
+    ('{"ready": true, "note": "x"}', True),
+    ('{"Ready": true}', True),
+    ("[true]", False),
+    ("ready: true", False),
+    ('```json\n{"ready": true}\n```', False),
 )
-def test_json_counts_only_in_the_shape_that_was_asked_for(start: Start, text: str, is_object: bool) -> None:
+def test_json_counts_only_in_the_shape_that_was_asked_for(text: str, is_object: bool, start: Start) -> None:
     server = start()
     server.window, server.json_text = 100, text
     tryout, answers = tried(server)
@@ -161,31 +153,26 @@ def test_a_server_that_refuses_everything_is_not_said_to_refuse_streaming(start:
     assert "streaming" not in answers[1].said
 
 
-@pytest.mark.parametrize(
-    ("model", "pages", "said"),
-    [
-        ({"id": "tiny"}, {"/api/v0/models": {"data": [{"id": "tiny"}]}}, "it serves tiny"),
-        ({"id": "tiny"}, {"/api/ps": {"models": []}}, "it serves tiny"),
-        ({"id": "tiny", "owned_by": "me"}, {}, "it serves tiny (probably llama-cpp-python)"),
-        ({"id": "tiny", "owned_by": "library"}, {}, "it serves tiny (probably Ollama)"),
-        ({"id": "tiny", "owned_by": "vllm"}, {}, "it serves tiny (vLLM)"),
-        (
-            {"id": "tiny"},
-            {"/api/v0/models": {"data": [{"id": "tiny", "max_context_length": 4_096}]}},
-            "it serves tiny (LM Studio)",
-        ),
-    ],
+@every(
+    ({"id": "tiny"}, {"/api/v0/models": {"data": [{"id": "tiny"}]}}, "it serves tiny"),
+    ({"id": "tiny"}, {"/api/ps": {"models": []}}, "it serves tiny"),
+    ({"id": "tiny", "owned_by": "me"}, {}, "it serves tiny (probably llama-cpp-python)"),
+    ({"id": "tiny", "owned_by": "library"}, {}, "it serves tiny (probably Ollama)"),
+    ({"id": "tiny", "owned_by": "vllm"}, {}, "it serves tiny (vLLM)"),
+    (
+        {"id": "tiny"},
+        {"/api/v0/models": {"data": [{"id": "tiny", "max_context_length": 4_096}]}},
+        "it serves tiny (LM Studio)",
+    ),
 )
-def test_a_program_is_named_only_by_what_it_alone_says(start: Start, model: Any, pages: Any, said: str) -> None:
+def test_a_program_is_named_only_by_what_it_alone_says(model: Any, pages: Any, said: str, start: Start) -> None:
     """Any small server may answer every path, or call itself the owner."""
     server = start(model, pages=pages)
     server.window = 100
     assert tried(server)[1][0].said == said
 
 
-@pytest.mark.parametrize(
-    ("model", "pages", "parameters"),
-    [
+@every(
         ({"id": "tiny", "meta": {"n_ctx": 100, "n_params": 134_515_008}}, {}, 134_515_008),
         ({"id": "tiny"}, {"/api/ps": {"models": [{"name": "tiny", "context_length": 100,
           "details": {"parameter_size": "134.52M"}}]}}, 134_520_000),
@@ -198,10 +185,9 @@ def test_a_program_is_named_only_by_what_it_alone_says(start: Start, model: Any,
         ({"id": "tiny"}, {}, None),
         ({"id": "gpt-4.1-1m-context"}, {}, None),
         ({"id": "tiny", "meta": {"n_ctx": 100, "n_params": "many"}}, {}, None),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_the_size_of_a_model_is_what_the_server_says_or_its_name(
-    start: Start, model: Any, pages: Any, parameters: int | None
+    model: Any, pages: Any, parameters: int | None, start: Start
 ) -> None:
     server = start(model, pages=pages)
     server.window = 100
@@ -279,11 +265,10 @@ def test_the_key_goes_to_the_server_and_into_no_answer(start: Start, monkeypatch
     assert KEY not in repr(answers)
 
 
-@pytest.mark.parametrize(
-    "listed",
-    [[1, 2], "text", {"data": "x"}, {"data": [{"id": 7}, {"id": "a\x00b"}, {"id": "n", "max_model_len": "big"}]}, None],
+@every(
+    [1, 2], "text", {"data": "x"}, {"data": [{"id": 7}, {"id": "a\x00b"}, {"id": "n", "max_model_len": "big"}]}, None
 )
-def test_a_list_of_another_shape_is_no_crash(start: Start, listed: Any) -> None:
+def test_a_list_of_another_shape_is_no_crash(listed: Any, start: Start) -> None:
     server = start(pages={"/v1/models": listed or {}})
     server.window = 100
     _, answers = tried(server)

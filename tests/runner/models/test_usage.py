@@ -10,6 +10,7 @@ from runner.base.types import Usage
 from runner.models import price_table_of
 from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset, Prices
+from tests.cases import every
 
 PRICED, MORE, UNPRICED = Usage(10, 4, 1, 0.5), Usage(20, None, 2, 0.25), Usage(5, None, 1)
 
@@ -18,7 +19,7 @@ def test_parts_that_all_tell_their_cost_add_up() -> None:
     assert Usage(30, 4, 3, 0.75) == PRICED + MORE
 
 
-@pytest.mark.parametrize("parts", list(permutations((PRICED, UNPRICED, MORE, Usage()))))
+@every(*((parts,) for parts in permutations((PRICED, UNPRICED, MORE, Usage()))))
 def test_a_part_with_tokens_and_no_cost_makes_the_cost_unknown_and_keeps_what_the_others_cost(
     parts: tuple[Usage, ...],
 ) -> None:
@@ -39,7 +40,7 @@ def test_where_nothing_tells_a_cost_no_part_of_it_is_known() -> None:
     assert Usage(5, None, 1, 0.0) + UNPRICED == Usage(10, None, 2, None, priced_usd=0.0)
 
 
-@pytest.mark.parametrize("parts", list(permutations((PRICED, Usage(5), MORE, Usage()))))
+@every(*((parts,) for parts in permutations((PRICED, Usage(5), MORE, Usage()))))
 def test_a_part_that_says_what_it_read_and_not_what_it_wrote_leaves_a_lower_bound(parts: tuple[Usage, ...]) -> None:
     total = sum(parts, Usage())
     assert (total.input_tokens, total.output_tokens, total.output_at_least) == (35, None, 3)

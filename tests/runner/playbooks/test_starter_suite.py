@@ -6,7 +6,6 @@ import json
 import re
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -17,18 +16,20 @@ from runner.base.types import Environment, Family, Role, Task
 from runner.protocols.instruction import build_instruction
 from runner.suites.documents import read_yaml
 from runner.suites.starter_suite import STARTER, STARTER_ENVIRONMENTS, load_starter, load_starter_environments
+from tests.cases import every
 from tests.runner.starter_bench import Bench, failed
 
 SUITE, SIX = load_starter(), load_starter_environments()
 FAMILIES = [family for suite in (SUITE, SIX) for environment in suite.environments for family in environment.families]
 TASKS = [task for family in FAMILIES for task in family.tasks]
-every_task = pytest.mark.parametrize("task", TASKS, ids=[f"{task.key}-{task.folder.name}" for task in TASKS])
-every_family = pytest.mark.parametrize("family", FAMILIES, ids=[family.slug for family in FAMILIES])
+NAMES = {task.folder: f"{task.key}-{task.folder.name}" for task in TASKS}  # two suites have the same keys
+every_task = every(*(pytest.param(task, id=NAMES[task.folder]) for task in TASKS))
+every_family = every(*FAMILIES)
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Callable[[Task], Bench]:
-    return lambda task: Bench(task, tmp_path)
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Task], Bench]:
+    return lambda task: Bench(task, tmp_path_factory.mktemp("bench"))
 
 
 def test_it_has_two_environments_of_two_families_with_all_six_roles() -> None:
@@ -89,10 +90,12 @@ def test_it_is_not_solved_by_doing_nothing(task: Task, bench: Callable[[Task], B
     assert failed(verdict, "process", "hidden")
 
 
-@pytest.mark.parametrize(
-    ("task", "lesson"),
-    [(task, lesson) for task in TASKS for lesson in recognise(task.instruction)[1].needs],  # type: ignore[index]
-    ids=lambda value: f"{value.key}-{value.folder.name}" if isinstance(value, Task) else value,
+@every(
+    *(
+        pytest.param(task, lesson, id=f"{NAMES[task.folder]}, {lesson}")
+        for task in TASKS
+        for lesson in recognise(task.instruction)[1].needs  # type: ignore[index]
+    )
 )
 def test_it_fails_without_any_one_of_the_lessons_it_needs_and_says_why(
     task: Task, lesson: str, bench: Callable[[Task], Bench]
@@ -171,7 +174,7 @@ def test_the_starter_leaves_the_gaps_of_its_curated_skills_open() -> None:
     assert {key for family in families for key in lessons_taught(family)} == set()
 
 
-@pytest.mark.parametrize("environment", SIX.environments, ids=lambda environment: environment.key)
+@every(*SIX.environments)
 def test_in_six_environments_no_task_is_right_without_what_the_curated_skill_says(environment: Environment) -> None:
     """What the family's tasks need beyond their instructions: one lesson at least each, all of them in its skill and no other's."""
     (family,) = environment.families

@@ -13,16 +13,8 @@ from runner.authoring.packs.chosen_prompts import ChosenPrompts
 from runner.base.errors import SetupError, SuiteError
 from runner.base.types import AuthorMode
 from runner.prompts.prompt_pack import PackMessage, PromptPack, find_pack, read_pack
-from runner.prompts.roles import (
-    CHOSEN,
-    MAX_CHOICE,
-    OWN,
-    VALUES,
-    Asked,
-    read_choice,
-    say_choice,
-    write_choice,
-)
+from runner.prompts.roles import CHOSEN, MAX_CHOICE, OWN, VALUES, Asked, read_choice, say_choice, write_choice
+from tests.cases import every
 from tests.runner.small_patches import occasion
 
 USER = "You look after {{family_key}}.\n\nWhat happened:\n{{trace}}\nReplace {{placeholders}} yourself.\n"
@@ -78,40 +70,36 @@ def test_a_value_of_several_lines_has_lines_of_its_own_where_a_print_ran_them_to
     assert message.fill({"task": "```\nSort.\n```"}) == "Task: \n```\nSort.\n```\n Then go on."
 
 
-@pytest.mark.parametrize(
-    ("user", "changes", "place", "told"),
-    [
-        (USER + "{{surprise}}", {}, "revise.txt: line 6, column 1", "{{surprise}} has no value"),
-        (USER.replace("{{trace}}", ""), {}, "revise.txt: text", "expected the placeholder {{trace}}"),
-        (USER.replace("{{placeholders}}", "x"), {}, "revise.txt: text", "expected the placeholder {{placeholders}}"),
-        (USER + "{{advice}}", {}, "revise.txt: line 6, column 1", "{{advice}} has no value for prompts.0"),
-        (USER, {"name": "paper"}, "pack.yaml: name", "expected another name than skillglass and paper"),
-        (USER, {"name": "Not A Name"}, "pack.yaml: name", "should match pattern"),
-        (USER, {"format": "other/1"}, "pack.yaml: format", "skillglass-prompts/1"),
-        (USER, {"colour": "red"}, "pack.yaml: colour", "Extra inputs are not permitted"),
-        (USER, {"prompts": []}, "pack.yaml: prompts", "at least 1 item"),
-        (
-            USER,
-            {"prompts": [{"role": "agent", "occasion": "solve", "messages": [{"role": "user", "file": "revise.txt"}]}]},
-            "pack.yaml: prompts.0",
-            "found agent, solve",
-        ),
-        (
-            USER,
-            {"prompts": [{"role": "author", "occasion": "write", "messages": [{"role": "user", "file": "none.txt"}]}]},
-            "none.txt: file",
-            "expected a plain file",
-        ),
-        (
-            USER,
-            {"prompts": [{"role": "author", "occasion": "write", "messages": [{"role": "user", "file": "../x.txt"}]}]},
-            "pack.yaml: prompts.0.messages.0.file",
-            "should match pattern",
-        ),
-    ],
-    ids=lambda value: value[:40] if isinstance(value, str) else "",
+@every(
+    (USER + "{{surprise}}", {}, "revise.txt: line 6, column 1", "{{surprise}} has no value"),
+    (USER.replace("{{trace}}", ""), {}, "revise.txt: text", "expected the placeholder {{trace}}"),
+    (USER.replace("{{placeholders}}", "x"), {}, "revise.txt: text", "expected the placeholder {{placeholders}}"),
+    (USER + "{{advice}}", {}, "revise.txt: line 6, column 1", "{{advice}} has no value for prompts.0"),
+    (USER, {"name": "paper"}, "pack.yaml: name", "expected another name than skillglass and paper"),
+    (USER, {"name": "Not A Name"}, "pack.yaml: name", "should match pattern"),
+    (USER, {"format": "other/1"}, "pack.yaml: format", "skillglass-prompts/1"),
+    (USER, {"colour": "red"}, "pack.yaml: colour", "Extra inputs are not permitted"),
+    (USER, {"prompts": []}, "pack.yaml: prompts", "at least 1 item"),
+    (
+        USER,
+        {"prompts": [{"role": "agent", "occasion": "solve", "messages": [{"role": "user", "file": "revise.txt"}]}]},
+        "pack.yaml: prompts.0",
+        "found agent, solve",
+    ),
+    (
+        USER,
+        {"prompts": [{"role": "author", "occasion": "write", "messages": [{"role": "user", "file": "none.txt"}]}]},
+        "none.txt: file",
+        "expected a plain file",
+    ),
+    (
+        USER,
+        {"prompts": [{"role": "author", "occasion": "write", "messages": [{"role": "user", "file": "../x.txt"}]}]},
+        "pack.yaml: prompts.0.messages.0.file",
+        "should match pattern",
+    ),
 )
-def test_every_error_names_file_and_place(tmp_path: Path, user: str, changes: Any, place: str, told: str) -> None:
+def test_every_error_names_file_and_place(user: str, changes: Any, place: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(SuiteError) as caught:
         read_pack(write_pack(tmp_path / "mine", user, **changes))
     assert place in str(caught.value)
@@ -162,15 +150,12 @@ def test_a_choice_is_written_as_it_is_read() -> None:
     assert write_choice(read_choice("teacher.mine~author.mine~student.mine~generator.mine")) == "mine"
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("judge.paper", "expected one of the roles author, student, teacher, generator"),
-        ("/etc", "expected skillglass, paper or the name of a pack"),
-        ("", "expected skillglass, paper or the name of a pack"),
-        ("author.paper~author.mine", "prompts of author: named twice"),
-        ("x" * (MAX_CHOICE + 1), f"at most {MAX_CHOICE} characters"),
-    ],
+@every(
+    ("judge.paper", "expected one of the roles author, student, teacher, generator"),
+    ("/etc", "expected skillglass, paper or the name of a pack"),
+    ("", "expected skillglass, paper or the name of a pack"),
+    ("author.paper~author.mine", "prompts of author: named twice"),
+    ("x" * (MAX_CHOICE + 1), f"at most {MAX_CHOICE} characters"),
 )
 def test_a_choice_that_is_none_says_what_was_expected(text: str, told: str) -> None:
     with pytest.raises(SetupError, match=told):

@@ -5,20 +5,17 @@ UPDATE_GOLDEN=1 writes the files anew; read the difference before committing it.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from runner.base.types import Environment
-from runner.engine.chronicle import chronicle
 from runner.engine.engine import run_episode
 from runner.engine.list_recorder import ListRecorder
-from runner.protocols.audit import audit
 from runner.protocols.conditions import CONDITIONS
+from tests.cases import every
+from tests.runner.playing import GOLDEN, check_history
 from tests.runner.small_episode import small_environment, small_plan, small_toolbox, ticking_clock
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "skillevolbench"
+HISTORIES = GOLDEN / "skillevolbench"
 
 
 @pytest.fixture(scope="module")
@@ -26,18 +23,13 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     return small_environment(tmp_path_factory.mktemp("tasks"))
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
-def test_the_history_of_one_environment_is_exactly_this(environment: Environment, condition: str) -> None:
+@every(*CONDITIONS)
+def test_the_history_of_one_environment_is_exactly_this(condition: str, environment: Environment) -> None:
     plan = small_plan(condition, environment)
     recorder = ListRecorder(plan, ticking_clock())
     run_episode(plan, recorder, small_toolbox())
-    text = chronicle(plan, recorder.history(), recorder.library, tuple(recorder.decisions))
-    path = GOLDEN / f"{condition}.txt"
-    if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(text)
-    assert text == path.read_text()
-    assert audit(plan, recorder.history()) == []
+    check_history(recorder, HISTORIES / f"{condition}.txt")
 
 
 def test_every_condition_has_its_golden_history_and_no_other_file_lies_there() -> None:
-    assert {path.name for path in GOLDEN.iterdir()} == {f"{condition}.txt" for condition in CONDITIONS}
+    assert {path.name for path in HISTORIES.iterdir()} == {f"{condition}.txt" for condition in CONDITIONS}

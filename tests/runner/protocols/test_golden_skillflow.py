@@ -5,22 +5,18 @@ UPDATE_GOLDEN=1 writes the files anew; read the difference before committing it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from runner import protocols
-from runner.engine.chronicle import chronicle
 from runner.engine.list_recorder import ListRecorder
-from runner.protocols.audit import audit
 from runner.protocols.conditions import conditions_of, find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.suites.starter_suite import load_starter
-from tests.runner.playing import player
+from tests.runner.playing import GOLDEN, check_history, player
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "skillflow"
+HISTORIES = GOLDEN / "skillflow"
 CONDITIONS = conditions_of("skillflow")
 FAMILY, RUN_SEED = "E1-LS1", 10
 
@@ -51,14 +47,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ListReco
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_the_history_of_one_family_is_exactly_this(played: Callable[[str], ListRecorder], condition: str) -> None:
-    recorder = played(condition)
-    text = chronicle(recorder.plan, recorder.history(), recorder.library, tuple(recorder.decisions))
-    path = GOLDEN / f"{condition}.txt"
-    if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(text)
-    assert text == path.read_text()
-    assert audit(recorder.plan, recorder.history()) == []
+    check_history(played(condition), HISTORIES / f"{condition}.txt")
 
 
 def test_every_condition_of_skillflow_has_its_golden_history_and_no_other_file_lies_there() -> None:
-    assert {path.name for path in GOLDEN.iterdir()} == {f"{condition}.txt" for condition in CONDITIONS}
+    assert {path.name for path in HISTORIES.iterdir()} == {f"{condition}.txt" for condition in CONDITIONS}

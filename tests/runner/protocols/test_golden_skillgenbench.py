@@ -5,22 +5,19 @@ UPDATE_GOLDEN=1 writes the files anew; read the difference before committing it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from runner.engine.chronicle import chronicle
 from runner.engine.engine import run_episode
 from runner.engine.list_recorder import ListRecorder
 from runner.engine.toolbox import toolbox_for
-from runner.protocols.audit import audit
 from runner.protocols.conditions import conditions_of
+from tests.cases import every
+from tests.runner.playing import GOLDEN, check_history
 from tests.runner.small_episode import ticking_clock
 from tests.worlds.corpora import AGNOSTIC, CONDITIONED, handbook_suite, plan_for
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 # A pass@3 of one of them; the others try each task once.
 CASES = [
     (protocol, name) for protocol in (CONDITIONED, AGNOSTIC) for name in (*conditions_of(protocol), "naive-prompt@600")
@@ -43,17 +40,11 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Lis
     return play
 
 
-@pytest.mark.parametrize(("protocol", "condition"), CASES)
+@every(*CASES)
 def test_the_history_of_one_corpus_is_exactly_this(
-    played: Callable[[str, str], ListRecorder], protocol: str, condition: str
+    protocol: str, condition: str, played: Callable[[str, str], ListRecorder]
 ) -> None:
-    recorder = played(protocol, condition)
-    text = chronicle(recorder.plan, recorder.history(), recorder.library, tuple(recorder.decisions))
-    path = GOLDEN / protocol / f"{condition}.txt"
-    if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(text)
-    assert text == path.read_text()
-    assert audit(recorder.plan, recorder.history()) == []
+    check_history(played(protocol, condition), GOLDEN / protocol / f"{condition}.txt")
 
 
 @pytest.mark.parametrize("protocol", [CONDITIONED, AGNOSTIC])

@@ -6,10 +6,8 @@ everything they need. UPDATE_GOLDEN=1 writes the files anew; read the difference
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,15 +15,14 @@ from demo.playbooks import PLAYBOOKS
 from demo.skill_text import new_skill
 from runner import protocols
 from runner.base.types import Environment, Family, File
-from runner.engine.chronicle import chronicle
 from runner.engine.list_recorder import ListRecorder
-from runner.protocols.audit import audit
 from runner.protocols.conditions import conditions_of, find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.suites.starter_suite import load_starter
-from tests.runner.playing import player
+from tests.cases import every
+from tests.runner.playing import GOLDEN, check_history, player
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "skilllearnbench"
+HISTORIES = GOLDEN / "skilllearnbench"
 CONDITIONS = (*conditions_of("skilllearnbench"), "one-shot@2")
 FAMILY, RUN_SEED = "E1-LS1", 47  # a seed with a copying teacher
 
@@ -69,19 +66,13 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ListReco
     return player(learning_plan, tmp_path_factory.mktemp)
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
-def test_the_history_of_one_task_is_exactly_this(played: Callable[[str], ListRecorder], condition: str) -> None:
-    recorder = played(condition)
-    text = chronicle(recorder.plan, recorder.history(), recorder.library, tuple(recorder.decisions))
-    path = GOLDEN / f"{condition}.txt"
-    if os.environ.get("UPDATE_GOLDEN") == "1":
-        path.write_text(text)
-    assert text == path.read_text()
-    assert audit(recorder.plan, recorder.history()) == []
+@every(*CONDITIONS)
+def test_the_history_of_one_task_is_exactly_this(condition: str, played: Callable[[str], ListRecorder]) -> None:
+    check_history(played(condition), HISTORIES / f"{condition}.txt")
 
 
 def test_every_condition_has_its_golden_history_and_no_other_file_lies_there() -> None:
-    assert {path.name for path in GOLDEN.iterdir()} == {f"{condition}.txt" for condition in CONDITIONS}
+    assert {path.name for path in HISTORIES.iterdir()} == {f"{condition}.txt" for condition in CONDITIONS}
 
 
 def test_the_teacher_copied_twice_after_the_first_failure_and_advised_after_the_second(

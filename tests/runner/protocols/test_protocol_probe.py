@@ -20,6 +20,7 @@ from runner.protocols.probe import CONDITIONS
 from runner.protocols.recorder import Entry, Frozen, Seeded, TrialDone
 from runner.protocols.registry import LAUNCHED, PROTOCOLS
 from runner.protocols.steps import Freeze, RunTrial, SeedLibrary
+from tests.cases import every
 from tests.runner.small_episode import FixedAgent, FixedAuthor, events_of, small_environment, small_plan, small_toolbox
 
 LIBRARY: Files = {"tidy-tables/SKILL.md": File(b"---\nname: tidy-tables\n---\nOne rule.\n")}
@@ -110,17 +111,14 @@ def test_a_machine_that_fails_scores_nothing(tmp_path: Path) -> None:
     assert done == {slot for slot in protocols.slots(plan) if slot.task != TASKS[1]}
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"probe": None}, "needs a library"),
-        ({"probe": Probe(DIGEST, ())}, "at least one task"),
-        ({"probe": Probe(DIGEST, ("E9-T1",))}, "has no task E9-T1"),
-        ({"probe": Probe(DIGEST, (TASKS[0], TASKS[0]))}, "named twice"),
-        ({"protocol": "skillevolbench"}, "only a probe is given one"),
-    ],
+@every(
+    ({"probe": None}, "needs a library"),
+    ({"probe": Probe(DIGEST, ())}, "at least one task"),
+    ({"probe": Probe(DIGEST, ("E9-T1",))}, "has no task E9-T1"),
+    ({"probe": Probe(DIGEST, (TASKS[0], TASKS[0]))}, "named twice"),
+    ({"protocol": "skillevolbench"}, "only a probe is given one"),
 )
-def test_what_is_no_probe_is_refused(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+def test_what_is_no_probe_is_refused(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=said):
         probe_plan(tmp_path, **changes)
 

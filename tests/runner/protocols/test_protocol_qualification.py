@@ -35,6 +35,7 @@ from runner.protocols.registry import LAUNCHED, OFFERED
 from runner.protocols.steps import RunTrial
 from runner.protocols.task_rules import CHECKS, Rule
 from runner.suites import load_suite
+from tests.cases import every
 from tests.runner.small_episode import FixedAgent, FixedAuthor, events_of, small_environment, small_plan, small_toolbox
 
 RULES = {
@@ -83,9 +84,7 @@ def count(recorder: ListRecorder) -> dict[str, list[bool | None]]:
 # --- rules --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "rule", [Rule(4, 4, 4), Rule(4, 0, 0), Rule(5, 0, 2), Rule(5, 2, 5), Rule(3, 0, 3), Rule(4, 1, 2)]
-)
+@every(Rule(4, 4, 4), Rule(4, 0, 0), Rule(5, 0, 2), Rule(5, 2, 5), Rule(3, 0, 3), Rule(4, 1, 2))
 def test_stopping_early_decides_as_all_runs_would(rule: Rule) -> None:
     for outcomes in product([True, False], repeat=rule.runs):
         answer = rule.least <= sum(outcomes) <= rule.most

@@ -29,6 +29,7 @@ from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Entry, Event, Frozen, History, Seeded, Skipped, TrialDone
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
+from tests.cases import every
 from tests.runner.small_episode import small_plan
 
 Outcome = bool | None | str  # passed, failed, no verdict, "skipped"
@@ -122,28 +123,25 @@ def test_it_runs_acquisition_by_family_then_freezes_then_deploys_then_replays() 
     ]
 
 
-@pytest.mark.parametrize(
-    ("condition", "success", "expected"),
-    [
-        ("no-skill", False, []),
-        ("raw-trajectory", False, []),
-        ("curated-static", False, []),
-        ("curated-revision", True, []),
-        ("curated-revision", False, [("revise", f"{f}-T{n}") for f in ("LS1", "LS2") for n in (1, 2, 3)]),
-        ("curated-always", True, [("revise", f"{f}-T{n}") for f in ("LS1", "LS2") for n in (1, 2, 3)]),
-        ("selfgen-zero-shot", False, [("zero-shot", "start"), ("zero-shot", "start")]),
-        ("selfgen-revision", True, [("induce", "LS1-T1"), ("induce", "LS2-T1")]),
-        (
-            "selfgen-revision",
-            False,
-            [(m, f"{f}-T{n}") for f in ("LS1", "LS2") for m, n in (("induce", 1), ("revise", 2), ("revise", 3))],
-        ),
-        (
-            "selfgen-always",
-            True,
-            [(m, f"{f}-T{n}") for f in ("LS1", "LS2") for m, n in (("induce", 1), ("revise", 2), ("revise", 3))],
-        ),
-    ],
+@every(
+    ("no-skill", False, []),
+    ("raw-trajectory", False, []),
+    ("curated-static", False, []),
+    ("curated-revision", True, []),
+    ("curated-revision", False, [("revise", f"{f}-T{n}") for f in ("LS1", "LS2") for n in (1, 2, 3)]),
+    ("curated-always", True, [("revise", f"{f}-T{n}") for f in ("LS1", "LS2") for n in (1, 2, 3)]),
+    ("selfgen-zero-shot", False, [("zero-shot", "start"), ("zero-shot", "start")]),
+    ("selfgen-revision", True, [("induce", "LS1-T1"), ("induce", "LS2-T1")]),
+    (
+        "selfgen-revision",
+        False,
+        [(m, f"{f}-T{n}") for f in ("LS1", "LS2") for m, n in (("induce", 1), ("revise", 2), ("revise", 3))],
+    ),
+    (
+        "selfgen-always",
+        True,
+        [(m, f"{f}-T{n}") for f in ("LS1", "LS2") for m, n in (("induce", 1), ("revise", 2), ("revise", 3))],
+    ),
 )
 def test_it_asks_the_author_when_the_condition_says_so(
     condition: str, success: bool, expected: list[tuple[str, str]]
@@ -286,9 +284,7 @@ def test_evidence_never_crosses_families_and_ends_with_the_trial_just_run(
 
 @settings(max_examples=60, deadline=None)
 @given(played())
-def test_nothing_writes_to_the_library_after_the_freeze(
-    episode: tuple[EpisodePlan, History, list[NextStep]],
-) -> None:
+def test_nothing_writes_to_the_library_after_the_freeze(episode: tuple[EpisodePlan, History, list[NextStep]]) -> None:
     plan, history, steps = episode
     frozen = steps.index(Freeze())
     assert all(isinstance(step, RunTrial) for step in steps[frozen + 1 :])

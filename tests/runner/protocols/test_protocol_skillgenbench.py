@@ -40,6 +40,7 @@ from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Entry, Event, Frozen, Seeded, Skipped, TrialDone
 from runner.protocols.steps import AUTHOR_SAMPLING, Ask, AuthorSampling, Freeze, RunTrial, SeedSkill
+from tests.cases import every
 from tests.runner.small_episode import skill_text, ticking_clock
 from tests.worlds.corpora import AGNOSTIC, CONDITIONED, COUNTED, FAMILY, PRACTICE, handbook_suite, plan_for, unit_of
 
@@ -144,8 +145,8 @@ BEFORE = {
 }
 
 
-@pytest.mark.parametrize("condition", BEFORE)
-@pytest.mark.parametrize("protocol", SETTINGS)
+@every(*BEFORE)
+@every(*SETTINGS)
 def test_the_library_is_made_sealed_and_tried(protocol: str, condition: str) -> None:
     taken = steps(plan_for(condition, protocol))
     tasks = COUNTED[:1] if protocol == CONDITIONED else COUNTED
@@ -161,9 +162,9 @@ def test_what_is_learned_from_trajectories_comes_from_the_task_itself_or_from_pr
     assert taken[1].evidence == (TrialSlot(Phase.ACQUISITION, learned),)
 
 
-@pytest.mark.parametrize("protocol", SETTINGS)
-@pytest.mark.parametrize("condition", CONDITIONS)
-def test_only_the_task_conditioned_setting_reveals_a_task(protocol: str, condition: str) -> None:
+@every(*SETTINGS)
+@every(*CONDITIONS)
+def test_only_the_task_conditioned_setting_reveals_a_task(condition: str, protocol: str) -> None:
     asked = {step.task for step in steps(plan_for(condition, protocol)) if isinstance(step, Ask)}
     assert asked <= {COUNTED[0] if protocol == CONDITIONED else ""}
 
@@ -214,9 +215,7 @@ def test_a_budget_behind_the_name_is_that_of_the_library(name: str) -> None:
     assert isinstance(steps(plan)[-2], Freeze)
 
 
-@pytest.mark.parametrize(
-    "name", ["no-skill@3", "naive-prompt@", "naive-prompt@0", "naive-prompt@99", "naive-prompt@1e4"]
-)
+@every("no-skill@3", "naive-prompt@", "naive-prompt@0", "naive-prompt@99", "naive-prompt@1e4")
 def test_a_budget_that_is_none_is_refused(name: str) -> None:
     with pytest.raises(SetupError, match="'@'"):
         plan_for(name)

@@ -21,6 +21,7 @@ from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Entry, Event, Frozen, History, Seeded, Skipped, TrialDone
 from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
+from tests.cases import every
 from tests.runner.small_episode import small_environment
 
 PROTOCOL, FAMILY = "skilllearnbench", "E1-LS1"
@@ -133,13 +134,7 @@ def _told(step: NextStep) -> str:
         ("self-feedback", ["write 1", f"trial acquisition/{SEED}/0", "reflect 1"]),
         (
             "teacher-feedback",
-            [
-                "write 1",
-                f"trial acquisition/{SEED}/0",
-                "correct 1",
-                f"trial acquisition/{SEED}/1",
-                "correct 1",
-            ],
+            ["write 1", f"trial acquisition/{SEED}/0", "correct 1", f"trial acquisition/{SEED}/1", "correct 1"],
         ),
         ("skill-creator", ["craft 1", "refine 2"]),
     ],
@@ -322,18 +317,15 @@ def test_a_task_with_fewer_instances_than_seeds_is_refused_with_both_numbers(uni
         plan_for("one-shot@7", unit)
 
 
-@pytest.mark.parametrize(
-    ("name", "seeds"),
-    [
-        ("one-shot@3", 3),
-        ("one-shot@3~paper", 3),
-        ("one-shot", 1),
-        ("one-shot@99", 1),
-        ("one-shot@x", 1),
-        ("self-feedback@4", 1),
-        ("naive-prompt@8000", 1),
-        ("somebody's@3", 1),
-    ],
+@every(
+    ("one-shot@3", 3),
+    ("one-shot@3~paper", 3),
+    ("one-shot", 1),
+    ("one-shot@99", 1),
+    ("one-shot@x", 1),
+    ("self-feedback@4", 1),
+    ("naive-prompt@8000", 1),
+    ("somebody's@3", 1),
 )
 def test_how_many_seeds_a_condition_has_is_read_from_its_name(name: str, seeds: int) -> None:
     assert count_seeds(name) == seeds
@@ -359,10 +351,7 @@ def test_what_needs_human_skills_says_so_where_there_are_none(unit: Environment,
         plan_for(condition, replace(unit, families=(replace(family, curated={}),)))
 
 
-@pytest.mark.parametrize(
-    "condition",
-    ["one-shot@0", "one-shot@11", "no-skill@2", "skill-creator@3", "teacher-feedback@0", "self-feedback@11"],
-)
+@every("one-shot@0", "one-shot@11", "no-skill@2", "skill-creator@3", "teacher-feedback@0", "self-feedback@11")
 def test_a_parameter_that_a_method_does_not_have_is_refused(condition: str) -> None:
     with pytest.raises(SetupError, match=condition):
         find_condition(condition, PROTOCOL)

@@ -8,6 +8,7 @@ from runner.protocols.conditions import find_condition
 from runner.protocols.registry import OFFERED
 from runner.protocols.suitable import find_fitting_protocol, first_conditions, keep_known_conditions
 from runner.suites import load_suite
+from tests.cases import every
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ def test_a_suite_gets_the_protocol_that_its_tasks_allow(suite: str, format: str,
     assert find_fitting_protocol(load_suite(suite), format) == protocol
 
 
-@pytest.mark.parametrize("protocol", OFFERED)
+@every(*OFFERED)
 def test_the_first_conditions_are_the_baseline_and_one_with_an_author(protocol: str) -> None:
     baseline, learner = (find_condition(name, protocol) for name in first_conditions(protocol))
     assert not baseline.has_library

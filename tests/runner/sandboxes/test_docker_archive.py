@@ -20,6 +20,7 @@ from runner.sandboxes.docker import docker_archive
 from runner.sandboxes.docker.docker_archive import pack_files, unpack_tree
 from runner.sandboxes.docker.docker_contexts import read_context
 from runner.sandboxes.docker.docker_exec import CommandOutput, Frames, RunningCommand
+from tests.cases import every
 
 
 def entry(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0, link: str = "") -> tarfile.TarInfo:
@@ -45,7 +46,7 @@ def test_what_is_packed_comes_out_again() -> None:
     assert unpack_tree(content[place : place + 7] for place in range(0, len(content), 7)).files == files
 
 
-@pytest.mark.parametrize("path", ["../x", "/x", "a/../../x", "", "a\0b", "a//b"])
+@every("../x", "/x", "a/../../x", "", "a\0b", "a//b")
 def test_no_path_leaves_its_folder(path: str) -> None:
     with pytest.raises(ValueError, match="plain relative path"):
         pack_files({path: File(b"")}, top="skills")

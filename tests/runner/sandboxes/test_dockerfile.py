@@ -8,6 +8,7 @@ import pytest
 
 from runner.base.types import Machine
 from runner.sandboxes.docker.dockerfile import dockerfile_problems
+from tests.cases import every
 
 
 def problems(folder: Path, dockerfile: str, **changes: object) -> list[str]:
@@ -27,18 +28,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ("COPY missing.txt /x", "COPY: missing.txt is not in the build context"),
-        ("add --chown=1:1 data missing.txt /x/", "ADD: missing.txt is not in the build context"),
-        ('COPY ["my file.txt", "other file.txt", "/x/"]', "COPY: other file.txt is not in the build context"),
-        ("COPY secret.txt /x", "COPY: secret.txt is not in the build context"),  # it is ignored
-        ("COPY data/deep/Input.csv /x", "COPY: data/deep/Input.csv is not in the build context"),
-        ("RUUN echo", "unknown instruction RUUN"),
-    ],
+@every(
+    ("COPY missing.txt /x", "COPY: missing.txt is not in the build context"),
+    ("add --chown=1:1 data missing.txt /x/", "ADD: missing.txt is not in the build context"),
+    ('COPY ["my file.txt", "other file.txt", "/x/"]', "COPY: other file.txt is not in the build context"),
+    ("COPY secret.txt /x", "COPY: secret.txt is not in the build context"),  # it is ignored
+    ("COPY data/deep/Input.csv /x", "COPY: data/deep/Input.csv is not in the build context"),
+    ("RUUN echo", "unknown instruction RUUN"),
 )
-def test_what_certainly_fails_is_told_with_file_and_line(folder: Path, line: str, told: str) -> None:
+def test_what_certainly_fails_is_told_with_file_and_line(line: str, told: str, folder: Path) -> None:
     (found,) = problems(folder, f"# comment\nFROM base:1\nRUN one && \\\n  # between\n  two\n\n{line}\n")
     assert found.startswith(f"Dockerfile: line 7: {told}")
 
@@ -50,21 +48,18 @@ def test_a_dockerfile_without_a_base_or_none_at_all_is_told(tmp_path: Path) -> N
     assert "there is none" in str(found)
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        "COPY . /x\nCOPY ./ /x\nCOPY / /x\nCOPY data /x\nADD ./data/deep/input.csv my.csv\nCOPY /data/deep/ /x\nCOPY ../data /x",
-        "COPY --from=build /nowhere /x\nADD https://host.example/file /x\nADD git@host.example:a/b.git /x",
-        "ARG NAME\nCOPY $NAME ${NAME}.txt miss*.txt [ab].txt /x/",
-        "COPY linked/deep/input.csv /x\nCOPY 'my file.txt' /x",
-        "COPY skills /root/skills",  # an empty one is sent where there is none
-        "RUN <<EOF\nCOPY missing.txt /x\nnothing at all\nEOF\nCOPY <<-A <<B /x/\n\tFOO bar\n\tA\nBAR\nB\nRUN cat <<'END' > /y\nX\nEND",
-        "RUN echo $((1<<2)) && \\\n\n    copying missing.txt\nONBUILD COPY missing.txt /x",
-        "# a comment does not go on \\\nRUN echo",
-        'HEALTHCHECK --interval=5m CMD curl -f http://localhost/ || exit 1\nSHELL ["/bin/bash", "-c"]\nUSER me',
-    ],
+@every(
+    "COPY . /x\nCOPY ./ /x\nCOPY / /x\nCOPY data /x\nADD ./data/deep/input.csv my.csv\nCOPY /data/deep/ /x\nCOPY ../data /x",
+    "COPY --from=build /nowhere /x\nADD https://host.example/file /x\nADD git@host.example:a/b.git /x",
+    "ARG NAME\nCOPY $NAME ${NAME}.txt miss*.txt [ab].txt /x/",
+    "COPY linked/deep/input.csv /x\nCOPY 'my file.txt' /x",
+    "COPY skills /root/skills",  # an empty one is sent where there is none
+    "RUN <<EOF\nCOPY missing.txt /x\nnothing at all\nEOF\nCOPY <<-A <<B /x/\n\tFOO bar\n\tA\nBAR\nB\nRUN cat <<'END' > /y\nX\nEND",
+    "RUN echo $((1<<2)) && \\\n\n    copying missing.txt\nONBUILD COPY missing.txt /x",
+    "# a comment does not go on \\\nRUN echo",
+    'HEALTHCHECK --interval=5m CMD curl -f http://localhost/ || exit 1\nSHELL ["/bin/bash", "-c"]\nUSER me',
 )
-def test_what_is_there_or_only_the_builder_knows_is_not_told(folder: Path, lines: str) -> None:
+def test_what_is_there_or_only_the_builder_knows_is_not_told(lines: str, folder: Path) -> None:
     assert problems(folder, f"FROM base:1 AS build\n{lines}\n") == []
 
 
@@ -78,19 +73,16 @@ def test_a_folder_that_is_sent_blank_is_left_to_the_builder(folder: Path) -> Non
     assert problems(folder, "FROM base:1\nCOPY notes/of.md /x\n", blank_folders=("notes",)) == []
 
 
-@pytest.mark.parametrize(
-    "dockerfile",
-    [
-        "FROM\tbase:1\nRUN\techo hi\nCOPY\tdata\t/x\nCOPY --chown=1:1\t--chmod=755\tdata\t/y\n",
-        "FROM\x0bbase:1\nRUN echo a \\   \n  b\n",
-        "\ufeffFROM base:1\nCOPY data /x\n",
-        "\ufeff# syntax=somebody/else:1\nINCLUDE other\n",
-        "FROM base:1\r\nRUN one \\\r\n  two\r\nRUN <<EOF\r\nthree\r\nEOF\r\nCOPY data /x\r\n",
-        "FROM base:1\nRUN echo a\u2028b\nRUN echo a\x0cb \x85 c\n",  # one line each for the builder
-        "FROM base:1\nCOPY data/\\\ndeep/input.csv /x\n",
-    ],
+@every(
+    "FROM\tbase:1\nRUN\techo hi\nCOPY\tdata\t/x\nCOPY --chown=1:1\t--chmod=755\tdata\t/y\n",
+    "FROM\x0bbase:1\nRUN echo a \\   \n  b\n",
+    "\ufeffFROM base:1\nCOPY data /x\n",
+    "\ufeff# syntax=somebody/else:1\nINCLUDE other\n",
+    "FROM base:1\r\nRUN one \\\r\n  two\r\nRUN <<EOF\r\nthree\r\nEOF\r\nCOPY data /x\r\n",
+    "FROM base:1\nRUN echo a\u2028b\nRUN echo a\x0cb \x85 c\n",  # one line each for the builder
+    "FROM base:1\nCOPY data/\\\ndeep/input.csv /x\n",
 )
-def test_what_separates_words_and_lines_for_the_builder_does_so_here(folder: Path, dockerfile: str) -> None:
+def test_what_separates_words_and_lines_for_the_builder_does_so_here(dockerfile: str, folder: Path) -> None:
     assert problems(folder, dockerfile) == []
 
 
@@ -99,18 +91,15 @@ def test_a_doubled_escape_does_not_continue_its_line(folder: Path) -> None:
     assert found == "Dockerfile: line 3: unknown instruction RUUN"
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        'RUN cat <<"E O F"\nhi\nE O F',
-        "RUN cat <<EOF-1 3<<2EOF\nhi\nEOF-1\nho\n2EOF",
-        "RUN cat <<\\EOF <<E'N'D\nhi\nEOF\nho\nEND",
-        "RUN echo \" <<EOF\" ' <<EOF' it;<<EOF",  # in quotes or in the middle of a word: the shell's own
-        "RUN echo $((1<<2)) $((1 << 2)) <<<EOF",
-        "ONBUILD RUN <<EOF\nhi\nEOF",
-    ],
+@every(
+    'RUN cat <<"E O F"\nhi\nE O F',
+    "RUN cat <<EOF-1 3<<2EOF\nhi\nEOF-1\nho\n2EOF",
+    "RUN cat <<\\EOF <<E'N'D\nhi\nEOF\nho\nEND",
+    "RUN echo \" <<EOF\" ' <<EOF' it;<<EOF",  # in quotes or in the middle of a word: the shell's own
+    "RUN echo $((1<<2)) $((1 << 2)) <<<EOF",
+    "ONBUILD RUN <<EOF\nhi\nEOF",
 )
-def test_documents_end_where_the_builder_ends_them(folder: Path, lines: str) -> None:
+def test_documents_end_where_the_builder_ends_them(lines: str, folder: Path) -> None:
     assert problems(folder, f"FROM base:1\n{lines}\nCOPY data /x\n") == []
 
 
@@ -133,7 +122,7 @@ SKILL = "---\nname: foo\ndescription: d\n---\n"
         "COPY docs /app/docs",
     ],
 )
-def test_skills_that_are_sent_empty_can_be_copied_wherever_they_lie(folder: Path, line: str) -> None:
+def test_skills_that_are_sent_empty_can_be_copied_wherever_they_lie(line: str, folder: Path) -> None:
     for place in (".claude/skills/foo", "docs/skills/foo"):
         (folder / place).mkdir(parents=True)
         (folder / place / "SKILL.md").write_text(SKILL)

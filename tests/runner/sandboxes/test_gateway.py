@@ -23,6 +23,7 @@ from runner.models.wire.call_slots import use_queue
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.gateway.gateway_server import GatewayLimits
 from runner.sandboxes.needs import Provider
+from tests.cases import every
 from tests.providers.queue_here import ONE_SLOT, QueueHere
 from tests.providers.wire_provider import WireProvider, head, repeats
 
@@ -70,6 +71,9 @@ def answering(status: int, body: bytes = b"{}", **headers: str) -> Callable[[Bas
     return answer
 
 
+Open = Callable[..., Gateway]
+
+
 @pytest.fixture
 def upstream() -> Iterator[Upstream]:
     server = Upstream()
@@ -79,7 +83,7 @@ def upstream() -> Iterator[Upstream]:
 
 
 @pytest.fixture
-def opened(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Gateway]]:
+def opened(upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     """Makes a started gateway whose address is in `.url`."""
     monkeypatch.setenv("A_KEY", KEY)
     made: list[Gateway] = []
@@ -124,9 +128,7 @@ def raw(gateway: Any, request: bytes) -> bytes:
     return received
 
 
-def test_it_forwards_a_call_with_the_key_that_the_program_never_had(
-    upstream: Upstream, opened: Callable[..., Gateway]
-) -> None:
+def test_it_forwards_a_call_with_the_key_that_the_program_never_had(upstream: Upstream, opened: Open) -> None:
     gateway = opened()
     status, content, _ = ask(
         gateway, CALL + "?beta=true&key=mine", headers={"Authorization": "Bearer mine", "X-A": "b"}
@@ -141,43 +143,36 @@ def test_it_forwards_a_call_with_the_key_that_the_program_never_had(
     assert (gateway.requests, gateway.untold, gateway.trouble) == (1, 0, None)
 
 
-def test_it_sends_the_key_in_the_header_that_the_provider_wants(
-    upstream: Upstream, opened: Callable[..., Gateway]
-) -> None:
+def test_it_sends_the_key_in_the_header_that_the_provider_wants(upstream: Upstream, opened: Open) -> None:
     ask(opened(header="x-api-key"), "/v1/messages", headers={"x-api-key": "mine", "authorization": "Bearer mine"})
     headers = upstream.asked[0][2]
     assert headers["x-api-key"] == KEY
     assert "authorization" not in headers
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "/v1/files"),
-        ("POST", "/v1/threads/t/messages"),
-        ("POST", "/v1/messages/batches"),
-        ("GET", "/v1/responses"),
-        ("GET", "/v1/responses/resp_1"),
-        ("GET", "/v1/organization/api_keys"),
-        ("DELETE", "/v1/models/mine"),
-        ("PUT", CALL),
-        ("CONNECT", CALL),
-        ("OPTIONS", CALL),
-        ("POST", "/../../v1/chat/completions"),
-        ("POST", "/v1/../admin/v1/chat/completions"),
-        ("POST", "/v1/%2e%2e/v1/chat/completions"),
-        ("POST", "/v1/chat%2fcompletions"),
-        ("POST", "//evil.example/v1/chat/completions"),
-        ("POST", "/v1/chat/completions;x"),
-        ("POST", "/v1/chat/completions%00"),
-        ("POST", "/v1/chat/completions%0d%0aX:y"),
-        ("POST", "/v1/chat/completions#x"),
-        ("POST", "/v1\\chat/completions"),
-    ],
+@every(
+    ("POST", "/v1/files"),
+    ("POST", "/v1/threads/t/messages"),
+    ("POST", "/v1/messages/batches"),
+    ("GET", "/v1/responses"),
+    ("GET", "/v1/responses/resp_1"),
+    ("GET", "/v1/organization/api_keys"),
+    ("DELETE", "/v1/models/mine"),
+    ("PUT", CALL),
+    ("CONNECT", CALL),
+    ("OPTIONS", CALL),
+    ("POST", "/../../v1/chat/completions"),
+    ("POST", "/v1/../admin/v1/chat/completions"),
+    ("POST", "/v1/%2e%2e/v1/chat/completions"),
+    ("POST", "/v1/chat%2fcompletions"),
+    ("POST", "//evil.example/v1/chat/completions"),
+    ("POST", "/v1/chat/completions;x"),
+    ("POST", "/v1/chat/completions%00"),
+    ("POST", "/v1/chat/completions%0d%0aX:y"),
+    ("POST", "/v1/chat/completions#x"),
+    ("POST", "/v1\\chat/completions"),
 )
-def test_it_refuses_everything_but_model_calls(
-    method: str, path: str, upstream: Upstream, opened: Callable[..., Gateway]
-) -> None:
+def test_it_refuses_everything_but_model_calls(method: str, path: str, upstream: Upstream, opened: Open) -> None:
     gateway = opened()
     status, content, _ = ask(gateway, path, method)
     assert 400 <= status < 500 or status == 501
@@ -210,7 +205,7 @@ def test_it_refuses_everything_but_model_calls(
     ],
 )
 def test_it_forwards_nothing_that_two_servers_could_read_differently(
-    request_bytes: bytes, upstream: Upstream, opened: Callable[..., Gateway]
+    request_bytes: bytes, upstream: Upstream, opened: Open
 ) -> None:
     gateway = opened()
     received = raw(gateway, request_bytes)
@@ -219,16 +214,14 @@ def test_it_forwards_nothing_that_two_servers_could_read_differently(
     assert ask(gateway)[0] == 200, "the next request is served"
 
 
-def test_it_never_looks_at_what_follows_a_request(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+def test_it_never_looks_at_what_follows_a_request(upstream: Upstream, opened: Open) -> None:
     one = b"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\n{}"
     received = raw(opened(), one + one)
     assert received.count(b"HTTP/1.1 200") == 1
     assert len(upstream.asked) == 1
 
 
-def test_it_forwards_what_it_has_read_and_nothing_it_refused(
-    upstream: Upstream, opened: Callable[..., Gateway]
-) -> None:
+def test_it_forwards_what_it_has_read_and_nothing_it_refused(upstream: Upstream, opened: Open) -> None:
     gateway = opened(models=frozenset({"m"}), wire="chat/completions")
     refused = [b'{"model": "other"}', b'{"model": "m", "tools": [{"type": "web_search"}]}', b"{", b"[]", b"{}"]
     for body in refused:
@@ -244,20 +237,18 @@ def test_it_forwards_what_it_has_read_and_nothing_it_refused(
     assert not {"content-encoding", "x-goog-fieldmask"} & sent.keys()
 
 
-def test_a_task_with_network_may_use_the_providers_tools(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+def test_a_task_with_network_may_use_the_providers_tools(upstream: Upstream, opened: Open) -> None:
     body = b'{"model": "m", "tools": [{"type": "web_search"}]}'
     assert [ask(opened(online=online), body=body)[0] for online in (False, True)] == [400, 200]
 
 
-def test_it_drops_headers_that_a_connection_header_names_and_those_of_a_proxy(
-    upstream: Upstream, opened: Callable[..., Gateway]
-) -> None:
+def test_it_drops_headers_that_a_connection_header_names_and_those_of_a_proxy(upstream: Upstream, opened: Open) -> None:
     headers = {"Connection": "close, X-A", "X-A": "b", "X-Forwarded-For": "1.1.1.1", "Cookie": "c=d", "Upgrade": "h2c"}
     ask(opened(), headers=headers)
     assert not {"x-a", "x-forwarded-for", "cookie", "upgrade"} & upstream.asked[0][2].keys()
 
 
-def test_it_masks_the_key_wherever_an_answer_holds_it(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+def test_it_masks_the_key_wherever_an_answer_holds_it(upstream: Upstream, opened: Open) -> None:
     def in_pieces(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
         handler.send_header("X-Echo", f"you sent {KEY}")
@@ -281,7 +272,7 @@ def test_it_masks_the_key_wherever_an_answer_holds_it(upstream: Upstream, opened
     assert "set-cookie" not in headers
 
 
-def test_it_follows_no_redirect(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+def test_it_follows_no_redirect(upstream: Upstream, opened: Open) -> None:
     upstream.answer = answering(302, Location="http://169.254.169.254/")
     gateway = opened()
     status, content, headers = ask(gateway)
@@ -291,7 +282,7 @@ def test_it_follows_no_redirect(upstream: Upstream, opened: Callable[..., Gatewa
     assert isinstance(gateway.trouble, ModelUnavailable)
 
 
-def test_it_passes_a_stream_on_as_it_comes(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+def test_it_passes_a_stream_on_as_it_comes(upstream: Upstream, opened: Open) -> None:
     go_on = threading.Event()
 
     def streaming(handler: BaseHTTPRequestHandler) -> None:
@@ -315,22 +306,19 @@ def test_it_passes_a_stream_on_as_it_comes(upstream: Upstream, opened: Callable[
     assert gateway.usage == Usage(30, 20, 4)
 
 
-@pytest.mark.parametrize(
-    ("status", "kind", "told"),
-    [
-        (401, KeyRefused, 400),
-        (403, KeyRefused, 400),
-        (402, AccountRefused, 402),
-        (404, ModelRefused, 404),
-        (429, ModelUnavailable, 429),
-        (500, ModelUnavailable, 500),
-        (529, ModelUnavailable, 529),
-        (400, None, 400),
-        (413, None, 413),
-    ],
+@every(
+    (401, KeyRefused, 400),
+    (403, KeyRefused, 400),
+    (402, AccountRefused, 402),
+    (404, ModelRefused, 404),
+    (429, ModelUnavailable, 429),
+    (500, ModelUnavailable, 500),
+    (529, ModelUnavailable, 529),
+    (400, None, 400),
+    (413, None, 413),
 )
 def test_it_knows_what_the_provider_has_against_a_call(
-    status: int, kind: type[Exception] | None, told: int, upstream: Upstream, opened: Callable[..., Gateway]
+    status: int, kind: type[Exception] | None, told: int, upstream: Upstream, opened: Open
 ) -> None:
     upstream.answer = answering(status, f"bad key {KEY}".encode(), Retry_After="7")
     gateway = opened()
@@ -354,7 +342,7 @@ def test_it_knows_what_the_provider_has_against_a_call(
     ],
 )
 def test_an_account_without_credit_is_known_by_what_the_provider_says(
-    status: int, error: dict[str, str], upstream: Upstream, opened: Callable[..., Gateway]
+    status: int, error: dict[str, str], upstream: Upstream, opened: Open
 ) -> None:
     """Anthropic and OpenAI do not say it by their status: it would pass for the program's mistake, or for haste."""
     upstream.answer = answering(status, json.dumps({"type": "error", "error": error}).encode())
@@ -364,9 +352,7 @@ def test_an_account_without_credit_is_known_by_what_the_provider_says(
     assert (gateway.requests, gateway.failed) == (1, 1)
 
 
-def test_it_tells_a_provider_that_is_away_and_an_answer_that_breaks_off(
-    upstream: Upstream, opened: Callable[..., Gateway]
-) -> None:
+def test_it_tells_a_provider_that_is_away_and_an_answer_that_breaks_off(upstream: Upstream, opened: Open) -> None:
     upstream.answer = answering(200, b"{", Content_Length="500")
     gateway: Any = opened()
     with pytest.raises(http.client.IncompleteRead):
@@ -378,7 +364,7 @@ def test_it_tells_a_provider_that_is_away_and_an_answer_that_breaks_off(
     assert isinstance(gateway.trouble, ModelUnavailable)
 
 
-def test_it_forwards_nothing_more_once_a_call_was_refused(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+def test_it_forwards_nothing_more_once_a_call_was_refused(upstream: Upstream, opened: Open) -> None:
     asked = []
 
     def before_call() -> None:
@@ -393,7 +379,7 @@ def test_it_forwards_nothing_more_once_a_call_was_refused(upstream: Upstream, op
     assert len(set(asked)) == 1, "whoever counts is asked in one thread"
 
 
-def test_it_holds_a_limit_on_calls_and_one_on_tokens(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+def test_it_holds_a_limit_on_calls_and_one_on_tokens(upstream: Upstream, opened: Open) -> None:
     gateway = opened()
     gateway.allow(requests=2)
     assert [ask(gateway)[0] for _ in range(3)] == [200, 200, 400]
@@ -406,7 +392,7 @@ def test_it_holds_a_limit_on_calls_and_one_on_tokens(upstream: Upstream, opened:
 
 @pytest.mark.parametrize(("counted", "tokens"), [(True, None), (False, 1_000)])
 def test_it_goes_on_asking_no_provider_whose_usage_cannot_be_counted(
-    counted: bool, tokens: int | None, upstream: Upstream, opened: Callable[..., Gateway]
+    counted: bool, tokens: int | None, upstream: Upstream, opened: Open
 ) -> None:
     gateway = opened(counted=counted)
     gateway.allow(tokens=tokens)
@@ -417,16 +403,14 @@ def test_it_goes_on_asking_no_provider_whose_usage_cannot_be_counted(
     assert (len(upstream.asked), gateway.untold) == (3, 3)
 
 
-def test_it_asks_on_where_nothing_counts_on_what_is_told(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+def test_it_asks_on_where_nothing_counts_on_what_is_told(upstream: Upstream, opened: Open) -> None:
     gateway = opened()
     upstream.answer = answering(200)
     assert [ask(gateway)[0] for _ in range(5)] == [200] * 5
     assert (gateway.untold, gateway.refusal) == (5, None)
 
 
-def test_an_answer_that_the_provider_broke_off_is_none_that_tells_no_usage(
-    upstream: Upstream, opened: Callable[..., Gateway]
-) -> None:
+def test_an_answer_that_the_provider_broke_off_is_none_that_tells_no_usage(upstream: Upstream, opened: Open) -> None:
     gateway = opened(counted=True)
     upstream.answer = answering(200, b"{", Content_Length="500")
     for _ in range(5):
@@ -436,7 +420,7 @@ def test_an_answer_that_the_provider_broke_off_is_none_that_tells_no_usage(
 
 
 def test_an_error_in_the_middle_of_a_stream_is_the_providers_and_none_that_tells_no_usage(
-    upstream: Upstream, opened: Callable[..., Gateway]
+    upstream: Upstream, opened: Open
 ) -> None:
     gateway, sound = opened(counted=True, wire="messages"), upstream.answer
     gateway.allow(requests=2)
@@ -452,7 +436,7 @@ def test_an_error_in_the_middle_of_a_stream_is_the_providers_and_none_that_tells
     assert gateway.trouble is None
 
 
-def test_who_hangs_up_before_the_end_is_billed_to_the_end(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+def test_who_hangs_up_before_the_end_is_billed_to_the_end(upstream: Upstream, opened: Open) -> None:
     begun, gone, counted = threading.Event(), threading.Event(), threading.Event()
 
     def streaming(handler: BaseHTTPRequestHandler) -> None:
@@ -479,7 +463,7 @@ def test_who_hangs_up_before_the_end_is_billed_to_the_end(upstream: Upstream, op
     assert (gateway.usage, gateway.untold, gateway.trouble) == (Usage(30, 20, 4), 0, None)
 
 
-def test_calls_that_the_provider_failed_use_up_no_turns(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+def test_calls_that_the_provider_failed_use_up_no_turns(upstream: Upstream, opened: Open) -> None:
     gateway = opened()
     gateway.allow(requests=2)
     sound = upstream.answer
@@ -490,7 +474,7 @@ def test_calls_that_the_provider_failed_use_up_no_turns(upstream: Upstream, open
     assert (gateway.requests, gateway.failed, gateway.limit_reached) == (5, 3, "TurnLimit")
 
 
-def test_it_prices_each_call_and_tells_it(opened: Callable[..., Gateway]) -> None:
+def test_it_prices_each_call_and_tells_it(opened: Open) -> None:
     told: list[Usage] = []
     gateway = opened(after_call=told.append, price=lambda usage, written: (usage.input_tokens or 0) / 100)
     ask(gateway)
@@ -499,14 +483,14 @@ def test_it_prices_each_call_and_tells_it(opened: Callable[..., Gateway]) -> Non
     assert gateway.usage == Usage(60, 40, 8, 0.6)
 
 
-def test_it_asks_nobody_before_what_is_no_model_call(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+def test_it_asks_nobody_before_what_is_no_model_call(upstream: Upstream, opened: Open) -> None:
     gateway = opened(lambda: pytest.fail("asked"))
     assert ask(gateway, "/v1/models", "GET")[0] == 200
     assert ask(gateway, "/v1/messages/count_tokens")[0] == 200
     assert (gateway.requests, gateway.refusal) == (0, None)
 
 
-def test_it_caps_sizes_times_and_connections(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+def test_it_caps_sizes_times_and_connections(upstream: Upstream, opened: Open) -> None:
     limits = GatewayLimits(request_bytes=10, answer_bytes=100, request_seconds=0.5, connections=2)
     gateway: Any = opened(limits=limits)
     assert ask(gateway)[0] == 413
@@ -523,7 +507,7 @@ def test_it_caps_sizes_times_and_connections(upstream: Upstream, opened: Callabl
     assert not received.endswith(b"0\r\n\r\n"), "an answer that was cut off has no end"
 
 
-def test_it_stops_at_once_even_in_the_middle_of_an_answer(upstream: Upstream, opened: Callable[..., Gateway]) -> None:
+def test_it_stops_at_once_even_in_the_middle_of_an_answer(upstream: Upstream, opened: Open) -> None:
     arrived, never = threading.Event(), threading.Event()
 
     def silent(handler: BaseHTTPRequestHandler) -> None:
@@ -547,9 +531,7 @@ def test_it_stops_at_once_even_in_the_middle_of_an_answer(upstream: Upstream, op
     gateway.close()
 
 
-def test_it_counts_what_a_call_under_way_has_told_when_it_is_closed(
-    upstream: Upstream, opened: Callable[..., Gateway]
-) -> None:
+def test_it_counts_what_a_call_under_way_has_told_when_it_is_closed(upstream: Upstream, opened: Open) -> None:
     never = threading.Event()
 
     def begun(handler: BaseHTTPRequestHandler) -> None:
@@ -587,14 +569,10 @@ def test_it_does_not_start_without_the_key(upstream: Upstream, monkeypatch: pyte
 
 @pytest.mark.parametrize(
     ("beginning", "piece"),
-    [
-        (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"),
-        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-        (head(), b": still here\n\n"),
-    ],
+    [(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"), (b"", b"HTTP/1.1 100 Continue\r\n\r\n"), (head(), b": still here\n\n")],
 )
 def test_no_answer_takes_longer_than_it_may_however_it_drips(
-    opened: Callable[..., Gateway], upstream: Upstream, beginning: bytes, piece: bytes
+    opened: Open, upstream: Upstream, beginning: bytes, piece: bytes
 ) -> None:
     over = threading.Event()
     dripping = WireProvider(repeats(beginning, piece, lambda: over.wait(0.2)))
@@ -607,7 +585,7 @@ def test_no_answer_takes_longer_than_it_may_however_it_drips(
     assert isinstance(gateway.trouble, ModelUnavailable)
 
 
-def test_a_compressed_answer_is_not_passed_on(opened: Callable[..., Gateway], upstream: Upstream) -> None:
+def test_a_compressed_answer_is_not_passed_on(opened: Open, upstream: Upstream) -> None:
     """The key in it would not be masked, and what it used not counted."""
     upstream.answer = answering(200, gzip.compress(KEY.encode()), Content_Encoding="gzip")
     gateway = opened()
@@ -628,7 +606,7 @@ def queue() -> Iterator[QueueHere]:
 
 
 def test_a_call_waits_for_a_free_slot_and_the_wait_is_counted(
-    upstream: Upstream, opened: Callable[..., Gateway], queue: QueueHere
+    upstream: Upstream, opened: Open, queue: QueueHere
 ) -> None:
     queue.tickets.append("another's")
     gateway = opened(endpoint=ONE_SLOT)
@@ -647,7 +625,7 @@ def test_a_call_waits_for_a_free_slot_and_the_wait_is_counted(
 
 
 def test_waiting_behind_the_programs_own_call_is_the_programs_time(
-    upstream: Upstream, opened: Callable[..., Gateway], queue: QueueHere
+    upstream: Upstream, opened: Open, queue: QueueHere
 ) -> None:
     """A program that asks twice at a time gets one answer after the other from any such server, with or without others."""
     over = threading.Event()
@@ -662,7 +640,7 @@ def test_waiting_behind_the_programs_own_call_is_the_programs_time(
 
 
 def test_a_program_that_hangs_up_while_it_waits_leaves_the_queue(
-    upstream: Upstream, opened: Callable[..., Gateway], queue: QueueHere
+    upstream: Upstream, opened: Open, queue: QueueHere
 ) -> None:
     queue.tickets.append("another's")
     gateway = opened(endpoint=ONE_SLOT)
@@ -680,7 +658,7 @@ def test_a_program_that_hangs_up_while_it_waits_leaves_the_queue(
     assert gateway.requests == 0
 
 
-def test_closing_ends_a_wait(upstream: Upstream, opened: Callable[..., Gateway], queue: QueueHere) -> None:
+def test_closing_ends_a_wait(upstream: Upstream, opened: Open, queue: QueueHere) -> None:
     queue.tickets.append("another's")
     gateway = opened(endpoint=ONE_SLOT)
     with ThreadPoolExecutor(1) as program:
@@ -692,7 +670,7 @@ def test_closing_ends_a_wait(upstream: Upstream, opened: Callable[..., Gateway],
 
 
 def test_a_provider_that_cannot_be_reached_is_an_outage_until_its_next_answer(
-    upstream: Upstream, opened: Callable[..., Gateway], queue: QueueHere
+    upstream: Upstream, opened: Open, queue: QueueHere
 ) -> None:
     upstream.answer = answering(503, b"{}")
     gateway = opened(endpoint=ONE_SLOT)

@@ -10,6 +10,7 @@ import pytest
 from runner.sandboxes.gateway.gateway_bodies import bound_output, check_body
 from runner.sandboxes.gateway.gateway_rules import RequestRefused, Target, base_of, target_of
 from runner.sandboxes.needs import Provider
+from tests.cases import every
 
 ANY = Provider("https://here.example", None)
 ONE = Provider("https://here.example", None, models=frozenset({"small-1"}))
@@ -39,26 +40,23 @@ def refused(wire: str, body: Any, provider: Provider = ANY) -> str:
     return raised.value.message
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"[]",
-        b'"text"',
-        b"{",
-        b'{"model": "a"} {"model": "b"}',
-        b'{"n": NaN}',
-        b'{"n": 1e999}',
-        b'{"n": ' + b"1" * 5_000 + b"}",
-        b"\xff\xfe{\x00}\x00",
-        b"\xef\xbb\xbf{}",
-        b"\x1f\x8b\x08\x00",
-        b'{"a": ' * 100_000,
-        b'{"messages": [{"content": ' + b"[" * 900 + b"]" * 900 + b"}]}",
-        b'{"model": "small-1", "model": "large-9"}',
-        b'{"model": "small-1", "Model": "large-9"}',
-        b'{"model": "small-1", "mod_el": "large-9"}',
-    ],
+@every(
+    b"",
+    b"[]",
+    b'"text"',
+    b"{",
+    b'{"model": "a"} {"model": "b"}',
+    b'{"n": NaN}',
+    b'{"n": 1e999}',
+    b'{"n": ' + b"1" * 5_000 + b"}",
+    b"\xff\xfe{\x00}\x00",
+    b"\xef\xbb\xbf{}",
+    b"\x1f\x8b\x08\x00",
+    b'{"a": ' * 100_000,
+    b'{"messages": [{"content": ' + b"[" * 900 + b"]" * 900 + b"}]}",
+    b'{"model": "small-1", "model": "large-9"}',
+    b'{"model": "small-1", "Model": "large-9"}',
+    b'{"model": "small-1", "mod_el": "large-9"}',
 )
 def test_it_refuses_a_body_that_is_no_plain_json_object(content: bytes) -> None:
     refused("messages", content, ONE)
@@ -105,49 +103,43 @@ def test_it_forwards_no_query_that_hides_what_was_used() -> None:
     assert target_of("POST", path, base=base_of(ANY), secret="s").address.endswith("?alt=sse")
 
 
-@pytest.mark.parametrize(
-    ("wire", "tool"),
-    [
-        ("messages", {"type": "web_search_20250305", "name": "web_search"}),
-        ("messages", {"type": "web_fetch_20250910", "name": "web_fetch"}),
-        ("messages", {"type": "code_execution_20250825", "name": "code_execution"}),
-        ("messages", {"type": "mcp_toolset", "mcp_server_name": "there"}),
-        ("messages", {"type": "bash_20250124_hosted", "name": "bash"}),
-        ("messages", {"name": "bash", "Type": "web_search_20250305"}),
-        ("messages", "web_search"),
-        ("responses", {"type": "web_search"}),
-        ("responses", {"type": "web_search_preview_2025_03_11"}),
-        ("responses", {"type": "file_search", "vector_store_ids": ["v"]}),
-        ("responses", {"type": "code_interpreter", "container": {"type": "auto"}}),
-        ("responses", {"type": "mcp", "server_url": "https://there.example"}),
-        ("responses", {"type": "computer_use_preview"}),
-        ("responses", {"type": "shell", "environment": {"type": "container_auto"}}),
-        ("responses", {"type": "namespace", "name": "n", "tools": [FUNCTION, {"type": "mcp"}]}),
-        ("responses", {"name": "look"}),
-        ("chat/completions", {"type": "builtin_function", "function": {"name": "$web_search"}}),
-        ("chat/completions", {"type": "web_search", "web_search": {"enable": True}}),
-        ("chat/completions", {"type": ["function"]}),
-        ("generateContent", {"googleSearch": {}}),
-        ("generateContent", {"google_search": {}}),
-        ("generateContent", {"functionDeclarations": [], "urlContext": {}}),
-        ("generateContent", {"code_execution": {}}),
-    ],
+@every(
+    ("messages", {"type": "web_search_20250305", "name": "web_search"}),
+    ("messages", {"type": "web_fetch_20250910", "name": "web_fetch"}),
+    ("messages", {"type": "code_execution_20250825", "name": "code_execution"}),
+    ("messages", {"type": "mcp_toolset", "mcp_server_name": "there"}),
+    ("messages", {"type": "bash_20250124_hosted", "name": "bash"}),
+    ("messages", {"name": "bash", "Type": "web_search_20250305"}),
+    ("messages", "web_search"),
+    ("responses", {"type": "web_search"}),
+    ("responses", {"type": "web_search_preview_2025_03_11"}),
+    ("responses", {"type": "file_search", "vector_store_ids": ["v"]}),
+    ("responses", {"type": "code_interpreter", "container": {"type": "auto"}}),
+    ("responses", {"type": "mcp", "server_url": "https://there.example"}),
+    ("responses", {"type": "computer_use_preview"}),
+    ("responses", {"type": "shell", "environment": {"type": "container_auto"}}),
+    ("responses", {"type": "namespace", "name": "n", "tools": [FUNCTION, {"type": "mcp"}]}),
+    ("responses", {"name": "look"}),
+    ("chat/completions", {"type": "builtin_function", "function": {"name": "$web_search"}}),
+    ("chat/completions", {"type": "web_search", "web_search": {"enable": True}}),
+    ("chat/completions", {"type": ["function"]}),
+    ("generateContent", {"googleSearch": {}}),
+    ("generateContent", {"google_search": {}}),
+    ("generateContent", {"functionDeclarations": [], "urlContext": {}}),
+    ("generateContent", {"code_execution": {}}),
 )
 def test_it_refuses_tools_that_the_provider_runs_unless_the_task_has_network(wire: str, tool: Any) -> None:
     assert "tool" in refused(wire, {"tools": [tool]})
     checked(wire, {"tools": [tool]}, online=True)
 
 
-@pytest.mark.parametrize(
-    ("wire", "field", "value"),
-    [
-        ("messages", "mcp_servers", [{"type": "url", "url": "https://there.example"}]),
-        ("chat/completions", "web_search_options", {"search_context_size": "low"}),
-        ("chat/completions", "enable_search", True),
-        ("chat/completions", "plugins", [{"id": "web"}]),
-        ("responses", "tools", {"type": "function"}),
-        ("responses", "input", [{"type": "tool_search_output", "tools": [{"type": "mcp"}]}]),
-    ],
+@every(
+    ("messages", "mcp_servers", [{"type": "url", "url": "https://there.example"}]),
+    ("chat/completions", "web_search_options", {"search_context_size": "low"}),
+    ("chat/completions", "enable_search", True),
+    ("chat/completions", "plugins", [{"id": "web"}]),
+    ("responses", "tools", {"type": "function"}),
+    ("responses", "input", [{"type": "tool_search_output", "tools": [{"type": "mcp"}]}]),
 )
 def test_it_refuses_the_same_beside_the_tools(wire: str, field: str, value: Any) -> None:
     refused(wire, {field: value})
@@ -171,28 +163,25 @@ def _said(*parts: Any) -> list[dict[str, Any]]:
 LINK, DATA = "https://there.example/a.png", "data:image/png;base64,AAAA"
 
 
-@pytest.mark.parametrize(
-    ("wire", "body"),
-    [
-        ("messages", {"messages": _said({"type": "image", "source": {"type": "url", "url": LINK}})}),
-        (
-            "messages",
-            {"messages": _said({"type": "tool_result", "content": [{"type": "document", "source": {"url": LINK}}]})},
-        ),
-        ("chat/completions", {"messages": _said({"type": "image_url", "image_url": {"url": LINK}})}),
-        ("chat/completions", {"messages": _said({"type": "image_url", "image_url": LINK})}),
-        ("chat/completions", {"messages": _said({"type": "video", "video": [LINK]})}),
-        ("responses", {"input": _said({"type": "input_image", "image_url": LINK})}),
-        ("responses", {"input": _said({"type": "input_file", "file_url": LINK})}),
-        ("responses", {"input": [{"type": "function_call_output", "output": [{"image_url": LINK}]}]}),
-        ("generateContent", {"contents": [{"parts": [{"fileData": {"fileUri": LINK}}]}]}),
-        ("generateContent", {"generateContentRequest": {"contents": [{"parts": [{"fileData": {"fileUri": LINK}}]}]}}),
-        ("generateContent", {"contents": {"parts": {"file_data": {"file_uri": LINK}}}}),
-        (
-            "generateContent",
-            {"contents": [{"parts": [{"functionResponse": {"parts": [{"fileData": {"fileUri": LINK}}]}}]}]},
-        ),
-    ],
+@every(
+    ("messages", {"messages": _said({"type": "image", "source": {"type": "url", "url": LINK}})}),
+    (
+        "messages",
+        {"messages": _said({"type": "tool_result", "content": [{"type": "document", "source": {"url": LINK}}]})},
+    ),
+    ("chat/completions", {"messages": _said({"type": "image_url", "image_url": {"url": LINK}})}),
+    ("chat/completions", {"messages": _said({"type": "image_url", "image_url": LINK})}),
+    ("chat/completions", {"messages": _said({"type": "video", "video": [LINK]})}),
+    ("responses", {"input": _said({"type": "input_image", "image_url": LINK})}),
+    ("responses", {"input": _said({"type": "input_file", "file_url": LINK})}),
+    ("responses", {"input": [{"type": "function_call_output", "output": [{"image_url": LINK}]}]}),
+    ("generateContent", {"contents": [{"parts": [{"fileData": {"fileUri": LINK}}]}]}),
+    ("generateContent", {"generateContentRequest": {"contents": [{"parts": [{"fileData": {"fileUri": LINK}}]}]}}),
+    ("generateContent", {"contents": {"parts": {"file_data": {"file_uri": LINK}}}}),
+    (
+        "generateContent",
+        {"contents": [{"parts": [{"functionResponse": {"parts": [{"fileData": {"fileUri": LINK}}]}}]}]},
+    ),
 )
 def test_it_refuses_links_that_the_provider_would_follow(wire: str, body: dict[str, Any]) -> None:
     assert LINK in refused(wire, body)
@@ -250,26 +239,20 @@ def test_a_chat_has_two_names_for_it_and_gemini_a_place_of_its_own() -> None:
     assert bounded("chat/completions", both) == ({"max_tokens": 100, "max_completion_tokens": 20}, True)
     assert bounded("generateContent", {}) == ({"generationConfig": {"maxOutputTokens": 100}}, False)
     loose = {"generation_config": {"topP": 1, "max_output_tokens": 900}}
-    assert bounded("generateContent", loose) == (
-        {"generation_config": {"topP": 1, "max_output_tokens": 100}},
-        True,
-    )
+    assert bounded("generateContent", loose) == ({"generation_config": {"topP": 1, "max_output_tokens": 100}}, True)
 
 
-@pytest.mark.parametrize(
-    ("wire", "body"),
-    [
-        ("chat/completions", {"n": 2}),
-        ("chat/completions", {"max_tokens": "100"}),
-        ("chat/completions", {"max_tokens": 0}),
-        ("chat/completions", {"max_tokens": True}),
-        ("chat/completions", {"max_tokens": 1, "Max_Tokens": 900}),
-        ("messages", {"max_tokens": -1}),
-        ("responses", {"max_output_tokens": 1e9}),
-        ("generateContent", {"generationConfig": {"candidateCount": 3}}),
-        ("generateContent", {"generationConfig": {"maxOutputTokens": 1, "max_output_tokens": 900}}),
-        ("generateContent", {"generationConfig": "many"}),
-    ],
+@every(
+    ("chat/completions", {"n": 2}),
+    ("chat/completions", {"max_tokens": "100"}),
+    ("chat/completions", {"max_tokens": 0}),
+    ("chat/completions", {"max_tokens": True}),
+    ("chat/completions", {"max_tokens": 1, "Max_Tokens": 900}),
+    ("messages", {"max_tokens": -1}),
+    ("responses", {"max_output_tokens": 1e9}),
+    ("generateContent", {"generationConfig": {"candidateCount": 3}}),
+    ("generateContent", {"generationConfig": {"maxOutputTokens": 1, "max_output_tokens": 900}}),
+    ("generateContent", {"generationConfig": "many"}),
 )
 def test_what_cannot_be_bounded_is_refused(wire: str, body: dict[str, Any]) -> None:
     with pytest.raises(RequestRefused):

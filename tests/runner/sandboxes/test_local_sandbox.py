@@ -18,6 +18,7 @@ from runner.base.types import File, Task
 from runner.sandboxes import sandbox_kind
 from runner.sandboxes.local import LocalSandbox, SandboxLimits, end_processes, open_sandbox
 from runner.sandboxes.processes import find_marked_processes, wait_for_process
+from tests.cases import every
 
 linux_only = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds processes through /proc")
 
@@ -229,8 +230,8 @@ def test_reading_shows_names_that_are_no_utf8(tmp_path: Path) -> None:
     assert read_tree(tmp_path).files == {"a\\xff": File(b"x")}
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "", "a//b", "./a", "a\0b", "a\\b", "a/"])
-def test_it_refuses_paths_that_leave_the_folder(sandbox: LocalSandbox, path: str) -> None:
+@every("/etc/passwd", "../x", "a/../../x", "", "a//b", "./a", "a\0b", "a\\b", "a/")
+def test_it_refuses_paths_that_leave_the_folder(path: str, sandbox: LocalSandbox) -> None:
     with pytest.raises(ValueError):
         check_relative(path)
     with pytest.raises(SandboxError):

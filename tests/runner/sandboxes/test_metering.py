@@ -12,6 +12,7 @@ from runner.base.types import Usage
 from runner.models.call_prices import call_cost
 from runner.models.preset import Preset, Prices
 from runner.models.wire.metering import Metered, UsageMeter
+from tests.cases import every
 
 STREAM, WHOLE = "text/event-stream; charset=utf-8", "application/json"
 ANTHROPIC = {"input_tokens": 10, "cache_read_input_tokens": 200, "cache_creation_input_tokens": 30, "output_tokens": 1}
@@ -38,46 +39,40 @@ def stream(*events: Any) -> bytes:
     return b"".join(b"event: x\r\ndata: " + json.dumps(event).encode() + b"\r\n\r\n" for event in events)
 
 
-@pytest.mark.parametrize(
-    ("path", "events", "written"),
-    [
-        (
-            "/v1/messages?beta=true",
-            [
-                {"type": "message_start", "message": {"usage": ANTHROPIC}},
-                {"type": "content_block_delta", "delta": {"text": "what usage?"}},
-                {"type": "message_delta", "usage": {"output_tokens": 3}},
-                {"type": "message_delta", "usage": {"output_tokens": 7}},
-            ],
-            30,
-        ),
-        (
-            "/v1/responses",
-            [{"type": "response.created"}, {"type": "response.completed", "response": {"usage": RESPONSES}}],
-            0,
-        ),
-        ("/v1/chat/completions", [{"choices": [], "usage": None}, {"choices": [], "usage": CHAT}], 0),
-        (
-            "/v1beta/models/g:streamGenerateContent?alt=sse",
-            [{"usageMetadata": {"promptTokenCount": 1}}, {"usageMetadata": GEMINI}],
-            0,
-        ),
-    ],
+@every(
+    (
+        "/v1/messages?beta=true",
+        [
+            {"type": "message_start", "message": {"usage": ANTHROPIC}},
+            {"type": "content_block_delta", "delta": {"text": "what usage?"}},
+            {"type": "message_delta", "usage": {"output_tokens": 3}},
+            {"type": "message_delta", "usage": {"output_tokens": 7}},
+        ],
+        30,
+    ),
+    (
+        "/v1/responses",
+        [{"type": "response.created"}, {"type": "response.completed", "response": {"usage": RESPONSES}}],
+        0,
+    ),
+    ("/v1/chat/completions", [{"choices": [], "usage": None}, {"choices": [], "usage": CHAT}], 0),
+    (
+        "/v1beta/models/g:streamGenerateContent?alt=sse",
+        [{"usageMetadata": {"promptTokenCount": 1}}, {"usageMetadata": GEMINI}],
+        0,
+    ),
 )
-@pytest.mark.parametrize("size", [1, 13, 100_000])
-def test_it_reads_a_stream(path: str, events: Sequence[Any], written: int, size: int) -> None:
+@every(1, 13, 100_000)
+def test_it_reads_a_stream(size: int, path: str, events: Sequence[Any], written: int) -> None:
     assert metered(path, STREAM, stream(*events), size) == Metered(USED, written)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "written"),
-    [
-        ("/v1/messages", {"type": "message", "usage": {**ANTHROPIC, "output_tokens": 7}}, 30),
-        ("/v1/responses", {"object": "response", "usage": RESPONSES}, 0),
-        ("/v1/chat/completions", {"usage": CHAT}, 0),
-        ("/v1beta/models/g:generateContent", {"usageMetadata": GEMINI}, 0),
-        ("/v1beta/models/g:streamGenerateContent", [{"usageMetadata": {}}, {"usageMetadata": GEMINI}], 0),
-    ],
+@every(
+    ("/v1/messages", {"type": "message", "usage": {**ANTHROPIC, "output_tokens": 7}}, 30),
+    ("/v1/responses", {"object": "response", "usage": RESPONSES}, 0),
+    ("/v1/chat/completions", {"usage": CHAT}, 0),
+    ("/v1beta/models/g:generateContent", {"usageMetadata": GEMINI}, 0),
+    ("/v1beta/models/g:streamGenerateContent", [{"usageMetadata": {}}, {"usageMetadata": GEMINI}], 0),
 )
 def test_it_reads_a_whole_answer(path: str, value: Any, written: int) -> None:
     assert metered(path, WHOLE, json.dumps(value, indent=1).encode()) == Metered(USED, written)
@@ -89,25 +84,14 @@ def test_cached_tokens_count_wherever_a_server_puts_them(usage: dict[str, int]) 
     assert metered("/v1/chat/completions", WHOLE, json.dumps({"usage": chat}).encode()) == Metered(USED)
 
 
-@pytest.mark.parametrize(
-    ("path", "event", "may_pass"),
-    [
-        ("/v1/messages", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, True),
-        ("/v1/messages", {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}, False),
-        (
-            "/v1/chat/completions",
-            {"error": {"code": 502, "message": "no"}, "choices": [{"finish_reason": "error"}]},
-            True,
-        ),
-        ("/v1/responses", {"type": "error", "code": "server_error", "message": "no", "param": None}, True),
-        ("/v1/responses", {"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded"}}}, True),
-        (
-            "/v1/responses",
-            {"type": "response.failed", "response": {"error": {"code": "context_length_exceeded"}}},
-            False,
-        ),
-        ("/v1beta/models/g:streamGenerateContent", {"error": {"code": 503, "status": "UNAVAILABLE"}}, True),
-    ],
+@every(
+    ("/v1/messages", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, True),
+    ("/v1/messages", {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}, False),
+    ("/v1/chat/completions", {"error": {"code": 502, "message": "no"}, "choices": [{"finish_reason": "error"}]}, True),
+    ("/v1/responses", {"type": "error", "code": "server_error", "message": "no", "param": None}, True),
+    ("/v1/responses", {"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded"}}}, True),
+    ("/v1/responses", {"type": "response.failed", "response": {"error": {"code": "context_length_exceeded"}}}, False),
+    ("/v1beta/models/g:streamGenerateContent", {"error": {"code": 503, "status": "UNAVAILABLE"}}, True),
 )
 def test_it_reads_an_error_in_the_middle_of_a_stream(path: str, event: dict[str, Any], may_pass: bool) -> None:
     meter = UsageMeter(path, STREAM)
@@ -130,9 +114,7 @@ def test_it_knows_the_input_of_a_stream_that_breaks_off_and_not_its_output() -> 
     assert metered("/v1/messages", STREAM, content).usage == Usage(240, 200, None)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[1, null]", b'{"usage": 7}', b'{"usage": {"prompt_tokens": -1}}', b"[" * 9_000]
-)
+@every(b"", b"{", b"[1, null]", b'{"usage": 7}', b'{"usage": {"prompt_tokens": -1}}', b"[" * 9_000)
 def test_it_makes_nothing_of_an_answer_that_tells_nothing(content: bytes) -> None:
     for path in ("/v1/messages", "/v1/chat/completions", "/v1/other"):
         assert metered(path, WHOLE, content) == Metered()

@@ -20,6 +20,7 @@ from runner.sandboxes import Completed, Sandbox
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.gateway.gateway_rules import RequestRefused
 from runner.sandboxes.needs import NOTHING, Needs, Program, Provider
+from tests.cases import every
 from tests.program_runs import KEY, KEY_VARIABLE, preset_for
 from tests.runner.small_episode import MemorySandbox, MemorySandboxes, small_environment, small_plan, small_toolbox
 
@@ -45,7 +46,7 @@ def needs_of(name: str, model: str) -> Needs:
     return make_agent(name).needs(LiteLLM.of_preset(preset_for(name, "https://here.example", model)))
 
 
-@pytest.mark.parametrize("name", WIRES)
+@every(*WIRES)
 def test_it_names_its_one_model_and_its_one_format(name: str) -> None:
     provider = needs_of(name, "vendor/model-1").provider
     assert provider is not None
@@ -96,7 +97,7 @@ class _Asking(MemorySandbox):
         return Completed(0, "never refused")
 
 
-@pytest.mark.parametrize("name", WIRES)
+@every(*WIRES)
 def test_every_program_is_held_to_its_turns_by_the_gateway(name: str) -> None:
     sandbox = _Asking({}, provider_url="http://here")
     sandbox.gateway = Gateway(Provider("https://here.example", None))

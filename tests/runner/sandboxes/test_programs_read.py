@@ -16,6 +16,7 @@ from runner.models.wire.metering import Metered
 from runner.sandboxes import LOGS, Completed
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.needs import Program, Provider
+from tests.cases import every
 from tests.program_runs import KEY, KEY_VARIABLE, preset_for
 from tests.runner.small_episode import MemorySandbox
 
@@ -53,11 +54,9 @@ def run(name: str, left: Mapping[str, bytes]) -> AgentRun:
     return make_agent(name).run(AgentJob(TASK, "Do it.", (), 1), sandbox, model, lambda step: None)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    "content", [None, b"", b"Segmentation fault\n", b'{"type": "assist', b"\xff\xfe\x00", b"[" * 9_000]
-)
-def test_a_run_without_a_log_that_tells_anything_has_its_result(name: str, content: bytes | None) -> None:
+@every(*NAMES)
+@every(None, b"", b"Segmentation fault\n", b'{"type": "assist', b"\xff\xfe\x00", b"[" * 9_000)
+def test_a_run_without_a_log_that_tells_anything_has_its_result(content: bytes | None, name: str) -> None:
     done = run(name, {} if content is None else {"output.jsonl": content})
     assert (done.failure, done.usage) == (None, Usage(10, 0, 5))
     assert "Do it." in [step.message for step in done.trajectories[0].steps if step.source is Source.USER]

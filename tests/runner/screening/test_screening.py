@@ -21,6 +21,7 @@ from runner.screening.suite_findings import KINDS, Screening, SuiteFinding, Weig
 from runner.suites import SUITES, load_suite, read_suite_folder
 from runner.suites.starter_suite import STARTER
 from runner.suites.tasks.task_files import read_tree
+from tests.cases import every
 from tests.conftest import SHARED_DATA
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "suites"
@@ -131,9 +132,7 @@ def test_the_bundled_suites_have_no_finding_but_a_true_one(key: str) -> None:
     assert [(each.kind, each.weight, each.tasks) for each in found] == expected.get(key, [])
 
 
-@pytest.mark.parametrize(
-    "name", ["skillevolbench", "skillflow", "skilllearnbench", "harbor/first-steps", "harbor/public-set"]
-)
+@every("skillevolbench", "skillflow", "skilllearnbench", "harbor/first-steps", "harbor/public-set")
 def test_the_examples_have_no_finding_but_a_true_one(name: str) -> None:
     says = [each.says for each in screen_suite(read_suite_folder(EXAMPLES / name)).findings]
     gone = "E3-LS2-T6 composes with E3-LS5, which is not in this suite: no skill for it is learned here."

@@ -15,6 +15,7 @@ from runner.base.account import Account
 from runner.base.errors import SetupError, SuiteProblems
 from runner.suites import read_suite_folder
 from runner.suites.starter_suite import STARTER, STARTER_CORPORA
+from tests.cases import every
 from tests.release_trees import POINTER
 from tests.runner.suites.test_suite_readers import EXAMPLES, tasks_of, write_task
 
@@ -123,18 +124,15 @@ def test_links_are_never_followed_out(tmp_path: Path) -> None:
     assert account.set_aside == (("a link", ("tasks/code/linked",)),)
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (POINTER.encode(), "files are Git LFS pointers; run `git lfs pull`, then load again"),
-        ("version = '1.0'".encode("utf-16"), "task.toml is not UTF-8"),
-        (b"version = ", "task.toml is not readable TOML"),
-        (b"[agent]\ntimeout_sec = 'long'\n", "task.toml: agent.timeout_sec is not a number from 1 to 86,400"),
-        (b"[environment]\ngpus = 3\n", "needs a GPU"),
-        (b"[environment]\ntpu = {type = 'v5'}\n", "needs a TPU"),
-    ],
+@every(
+    (POINTER.encode(), "files are Git LFS pointers; run `git lfs pull`, then load again"),
+    ("version = '1.0'".encode("utf-16"), "task.toml is not UTF-8"),
+    (b"version = ", "task.toml is not readable TOML"),
+    (b"[agent]\ntimeout_sec = 'long'\n", "task.toml: agent.timeout_sec is not a number from 1 to 86,400"),
+    (b"[environment]\ngpus = 3\n", "needs a GPU"),
+    (b"[environment]\ntpu = {type = 'v5'}\n", "needs a TPU"),
 )
-def test_a_file_that_cannot_be_used_gives_one_reason(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_a_file_that_cannot_be_used_gives_one_reason(content: bytes, reason: str, tmp_path: Path) -> None:
     write_task(tmp_path / "s/good")
     for name in ("bad", "worse"):
         write_task(tmp_path / "s" / name)
@@ -190,18 +188,15 @@ def test_a_folder_that_cannot_be_read_costs_no_other_task(tmp_path: Path, monkey
 # --- every format -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("source", "base"),
-    [
-        (EXAMPLES / "skillevolbench", "benchmark/tasks"),
-        (EXAMPLES / "skillflow", "Ledger-Reconciliation"),
-        (EXAMPLES / "skilllearnbench", "tasks/log-level-counts"),
-        (STARTER_CORPORA, "corpora"),
-        (STARTER, "tasks"),
-        (EXAMPLES / "harbor/public-set", "."),
-    ],
+@every(
+    (EXAMPLES / "skillevolbench", "benchmark/tasks"),
+    (EXAMPLES / "skillflow", "Ledger-Reconciliation"),
+    (EXAMPLES / "skilllearnbench", "tasks/log-level-counts"),
+    (STARTER_CORPORA, "corpora"),
+    (STARTER, "tasks"),
+    (EXAMPLES / "harbor/public-set", "."),
 )
-def test_every_format_accounts_for_tasks_next_to_its_own(tmp_path: Path, source: Path, base: str) -> None:
+def test_every_format_accounts_for_tasks_next_to_its_own(source: Path, base: str, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(source, tmp_path / "s"))
     loaded = account_of(folder).loaded
     write_task(folder / base / "_kept")

@@ -13,6 +13,7 @@ from runner.suites.compose import Compose, interpolate, read_compose
 from runner.suites.features import FEATURES, find_feature
 from runner.suites.findings import Findings
 from runner.suites.tasks.task_toml import read_task_toml
+from tests.cases import every
 
 # The shape of a public release: the build that happens anyway, keys of the host, log folders of the runner, and a mount.
 RELEASED = """
@@ -53,19 +54,16 @@ def test_the_one_service_of_a_release_is_read(tmp_path: Path) -> None:
     assert findings.notes() == ("The compose file asks for a mount, which is ignored: a ('${HOME}/.config/cloud')",)
 
 
-@pytest.mark.parametrize(
-    ("text", "network"),
-    [
-        (service("network_mode: none"), False),
-        (service("network_mode: bridge"), True),
-        (service("build: ."), None),
-        (service("networks: [inside]") + "networks:\n  inside:\n    internal: true\n", False),
-        (service("networks:\n  inside:") + "networks:\n  inside:\n    internal: true\n", False),
-        (service("networks: [default]") + "networks:\n  default: {}\n", None),
-        ('version: "3.8"\n' + service("network_mode: none\nports: ['80']\ncontainer_name: x\nx-mine: 1"), False),
-    ],
+@every(
+    (service("network_mode: none"), False),
+    (service("network_mode: bridge"), True),
+    (service("build: ."), None),
+    (service("networks: [inside]") + "networks:\n  inside:\n    internal: true\n", False),
+    (service("networks:\n  inside:") + "networks:\n  inside:\n    internal: true\n", False),
+    (service("networks: [default]") + "networks:\n  default: {}\n", None),
+    ('version: "3.8"\n' + service("network_mode: none\nports: ['80']\ncontainer_name: x\nx-mine: 1"), False),
 )
-def test_a_network_that_is_switched_off_stays_off(tmp_path: Path, text: str, network: bool | None) -> None:
+def test_a_network_that_is_switched_off_stays_off(text: str, network: bool | None, tmp_path: Path) -> None:
     compose, findings = read(tmp_path, text)
     assert (compose.network, findings.problems) == (network, [])
 
@@ -78,34 +76,28 @@ def test_variables_are_read_in_both_spellings(tmp_path: Path, text: str) -> None
     assert (compose.environment, findings.problems) == ({"A": "1", "B": "true", "C": "x", "D": "${D}"}, [])
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("pa$$word", "pa$word"),
-        ("$HOME/x", "${HOME}/x"),
-        ("${A-1}", "${A:-1}"),
-        ("${A:-1}", "${A:-1}"),
-        ("${A:?must be set}", "${A}"),
-        ("2025-01-31", "2025-01-31"),
-    ],
+@every(
+    ("pa$$word", "pa$word"),
+    ("$HOME/x", "${HOME}/x"),
+    ("${A-1}", "${A:-1}"),
+    ("${A:-1}", "${A:-1}"),
+    ("${A:?must be set}", "${A}"),
+    ("2025-01-31", "2025-01-31"),
 )
-def test_references_are_read_as_compose_reads_them(tmp_path: Path, text: str, value: str) -> None:
+def test_references_are_read_as_compose_reads_them(text: str, value: str, tmp_path: Path) -> None:
     compose, findings = read(tmp_path, service(f"environment:\n  V: {text}"))
     assert (compose.environment, findings.problems) == ({"V": value}, [])
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "sleep infinity",
-        '["sleep", "infinity"]',
-        '["/bin/sh", "-c", "sleep infinity"]',
-        "bash -c 'tail -f /dev/null'",
-        "/bin/bash",
-        '["bash", "-c", "while true; do sleep 1000; done"]',
-    ],
+@every(
+    "sleep infinity",
+    '["sleep", "infinity"]',
+    '["/bin/sh", "-c", "sleep infinity"]',
+    "bash -c 'tail -f /dev/null'",
+    "/bin/bash",
+    '["bash", "-c", "while true; do sleep 1000; done"]',
 )
-def test_a_container_that_only_waits_is_one(tmp_path: Path, command: str) -> None:
+def test_a_container_that_only_waits_is_one(command: str, tmp_path: Path) -> None:
     assert read(tmp_path, service(f"command: {command}"))[1].problems == []
 
 
@@ -130,22 +122,19 @@ def test_the_build_that_happens_anyway_is_no_problem(tmp_path: Path, build: str)
     assert read(tmp_path, service(build))[1].problems == []
 
 
-@pytest.mark.parametrize(
-    ("text", "place", "said"),
-    [
-        ("services: {}", "services", "found 0"),
-        (service("build: ./app"), "services.main.build", "found './app'"),
-        (service("build: {context: .., dockerfile: Dockerfile}"), "services.main.build.context", "found '..'"),
-        (service("build: {context: ., dockerfile: Dev.Dockerfile}"), "services.main.build", "a mapping"),
-        (service("volumes: 5"), "services.main.volumes", "found 5"),
-        (service("networks: 3"), "services.main.networks", "found 3"),
-        (service("environment: A=b"), "services.main.environment", "found 'A=b'"),
-        (service("environment: [{A: b}]"), "services.main.environment", "found a mapping"),
-        ("services: {main: 5}", "services.main", "found 5"),
-        ("services:\n  main: {}\n  db: {environment: {A: 1}}\n", "services.db.image", "there is none"),
-    ],
+@every(
+    ("services: {}", "services", "found 0"),
+    (service("build: ./app"), "services.main.build", "found './app'"),
+    (service("build: {context: .., dockerfile: Dockerfile}"), "services.main.build.context", "found '..'"),
+    (service("build: {context: ., dockerfile: Dev.Dockerfile}"), "services.main.build", "a mapping"),
+    (service("volumes: 5"), "services.main.volumes", "found 5"),
+    (service("networks: 3"), "services.main.networks", "found 3"),
+    (service("environment: A=b"), "services.main.environment", "found 'A=b'"),
+    (service("environment: [{A: b}]"), "services.main.environment", "found a mapping"),
+    ("services: {main: 5}", "services.main", "found 5"),
+    ("services:\n  main: {}\n  db: {environment: {A: 1}}\n", "services.db.image", "there is none"),
 )
-def test_what_is_not_as_expected_is_named(tmp_path: Path, text: str, place: str, said: str) -> None:
+def test_what_is_not_as_expected_is_named(text: str, place: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "app").mkdir()
     (tmp_path / "app/Dockerfile").write_text("FROM scratch\n")
     (problem,) = read(tmp_path, text)[1].problems
@@ -153,42 +142,39 @@ def test_what_is_not_as_expected_is_named(tmp_path: Path, text: str, place: str,
     assert (problem.place, said in problem.message) == (place, True)
 
 
-@pytest.mark.parametrize(
-    ("text", "feature"),
-    [
-        ("privileged: true", "privileged"),
-        ("cap_add: [NET_ADMIN]", "capabilities"),
-        ("security_opt: ['seccomp:unconfined']", "capabilities"),
-        ("sysctls: {net.ipv4.ip_forward: 1}", "capabilities"),
-        ("devices: ['/dev/kvm']", "devices"),
-        ("runtime: nvidia", "gpu"),
-        ("deploy: {resources: {reservations: {devices: [{driver: nvidia}]}}}", "gpu"),
-        ("pid: host", "host-namespaces"),
-        ("ipc: host", "host-namespaces"),
-        ("cgroup_parent: /", "host-namespaces"),
-        ("userns_mode: host", "host-namespaces"),
-        ("network_mode: host", "host-network"),
-        ("network_mode: 'service:db'", "shared-network"),
-        ("network_mode: 'container:abc'", "shared-network"),
-        ("extra_hosts: ['host.docker.internal:host-gateway']", "network-options"),
-        ("networks: {default: {ipv4_address: 10.0.0.2}}", "network-options"),
-        ("volumes: ['/var/run/docker.sock:/var/run/docker.sock']", "docker-socket"),
-        ("volumes: [{type: bind, source: //run/docker.sock, target: /x}]", "docker-socket"),
-        ("volumes: ['/etc:/host']", "host-mount"),
-        ("volumes: ['~/.ssh:/root/.ssh']", "host-mount"),
-        ("volumes: [{type: bind, source: ../x, target: /x}]", "host-mount"),
-        ("volumes: ['./a/../../x:/x']", "host-mount"),
-        ("volumes: ['./out:/x']", "host-mount"),
-        ("volumes: ['hole:/x']", "volume-options"),
-        ("volumes: ['others:/x']", "volume-options"),
-        ("volumes_from: [db]", "volume-options"),
-        ("env_file: /etc/passwd", "host-mount"),
-        ("secrets: [key]", "compose"),
-        ("extends: {file: other.yaml, service: x}", "compose"),
-    ],
+@every(
+    ("privileged: true", "privileged"),
+    ("cap_add: [NET_ADMIN]", "capabilities"),
+    ("security_opt: ['seccomp:unconfined']", "capabilities"),
+    ("sysctls: {net.ipv4.ip_forward: 1}", "capabilities"),
+    ("devices: ['/dev/kvm']", "devices"),
+    ("runtime: nvidia", "gpu"),
+    ("deploy: {resources: {reservations: {devices: [{driver: nvidia}]}}}", "gpu"),
+    ("pid: host", "host-namespaces"),
+    ("ipc: host", "host-namespaces"),
+    ("cgroup_parent: /", "host-namespaces"),
+    ("userns_mode: host", "host-namespaces"),
+    ("network_mode: host", "host-network"),
+    ("network_mode: 'service:db'", "shared-network"),
+    ("network_mode: 'container:abc'", "shared-network"),
+    ("extra_hosts: ['host.docker.internal:host-gateway']", "network-options"),
+    ("networks: {default: {ipv4_address: 10.0.0.2}}", "network-options"),
+    ("volumes: ['/var/run/docker.sock:/var/run/docker.sock']", "docker-socket"),
+    ("volumes: [{type: bind, source: //run/docker.sock, target: /x}]", "docker-socket"),
+    ("volumes: ['/etc:/host']", "host-mount"),
+    ("volumes: ['~/.ssh:/root/.ssh']", "host-mount"),
+    ("volumes: [{type: bind, source: ../x, target: /x}]", "host-mount"),
+    ("volumes: ['./a/../../x:/x']", "host-mount"),
+    ("volumes: ['./out:/x']", "host-mount"),
+    ("volumes: ['hole:/x']", "volume-options"),
+    ("volumes: ['others:/x']", "volume-options"),
+    ("volumes_from: [db]", "volume-options"),
+    ("env_file: /etc/passwd", "host-mount"),
+    ("secrets: [key]", "compose"),
+    ("extends: {file: other.yaml, service: x}", "compose"),
 )
-@pytest.mark.parametrize("name", ["main", "db"])
-def test_what_breaks_isolation_is_refused_by_its_name(tmp_path: Path, name: str, text: str, feature: str) -> None:
+@every("main", "db")
+def test_what_breaks_isolation_is_refused_by_its_name(name: str, text: str, feature: str, tmp_path: Path) -> None:
     """Of the agent's container and of every other."""
     (tmp_path / "out").symlink_to("/")
     volumes = "volumes: {hole: {driver_opts: {type: none, o: bind, device: /}}, others: {external: true}}\n"
@@ -199,22 +185,19 @@ def test_what_breaks_isolation_is_refused_by_its_name(tmp_path: Path, name: str,
     assert find_feature(findings.problems) == FEATURES[feature]
 
 
-@pytest.mark.parametrize(
-    ("text", "feature", "said"),
-    [
-        (service("command: ./serve.sh"), "own-program", "'./serve.sh'"),
-        (service("entrypoint: [nginx]"), "own-program", "'nginx'"),
-        (service("command: bash -c 'service redis start && sleep infinity'"), "own-program", "service redis"),
-        (service("command: /start.sh; tail -f /dev/null"), "own-program", "/start.sh"),
-        (service("user: agent"), "agent-user", ""),
-        (service("build: {context: ., target: test}"), "build-options", "target"),
-        (service("image: $IMG"), "variable", "'IMG'"),
-        (service("image: '${IMG}:1'"), "variable", "'IMG'"),
-        ("include: [other.yaml]\n" + service("build: ."), "compose", "include"),
-        ("secrets: {a: {file: ./a}}\n" + service("build: ."), "compose", "secrets"),
-    ],
+@every(
+    (service("command: ./serve.sh"), "own-program", "'./serve.sh'"),
+    (service("entrypoint: [nginx]"), "own-program", "'nginx'"),
+    (service("command: bash -c 'service redis start && sleep infinity'"), "own-program", "service redis"),
+    (service("command: /start.sh; tail -f /dev/null"), "own-program", "/start.sh"),
+    (service("user: agent"), "agent-user", ""),
+    (service("build: {context: ., target: test}"), "build-options", "target"),
+    (service("image: $IMG"), "variable", "'IMG'"),
+    (service("image: '${IMG}:1'"), "variable", "'IMG'"),
+    ("include: [other.yaml]\n" + service("build: ."), "compose", "include"),
+    ("secrets: {a: {file: ./a}}\n" + service("build: ."), "compose", "secrets"),
 )
-def test_what_is_not_done_here_is_named(tmp_path: Path, text: str, feature: str, said: str) -> None:
+def test_what_is_not_done_here_is_named(text: str, feature: str, said: str, tmp_path: Path) -> None:
     (problem,) = read(tmp_path, text)[1].problems
     assert (problem.feature, said in problem.message) == (feature, True)
 
@@ -222,23 +205,20 @@ def test_what_is_not_done_here_is_named(tmp_path: Path, text: str, feature: str,
 # --- variables ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("pa$$word", "pa$word"),
-        ("$SET/x", "given/x"),
-        ("${SET}", "given"),
-        ("${SET:-other}", "given"),
-        ("${EMPTY:-other}|${EMPTY-other}", "other|"),
-        ("${NONE-other}", "other"),
-        ("${NONE:-${SET}}-${NONE:-${NONE-deep}}", "given-deep"),
-        ("${SET:+yes}${NONE:+no}${NONE+no}", "yes"),
-        ("${NONE:-}", ""),
-        ("${NONE:-a:b/c}", "a:b/c"),
-        ("$$$SET", "$given"),
-        ("${SET?needed}", "given"),
-        ("$NONE ${NONE?needed}", "<NONE> <NONE>"),
-    ],
+@every(
+    ("pa$$word", "pa$word"),
+    ("$SET/x", "given/x"),
+    ("${SET}", "given"),
+    ("${SET:-other}", "given"),
+    ("${EMPTY:-other}|${EMPTY-other}", "other|"),
+    ("${NONE-other}", "other"),
+    ("${NONE:-${SET}}-${NONE:-${NONE-deep}}", "given-deep"),
+    ("${SET:+yes}${NONE:+no}${NONE+no}", "yes"),
+    ("${NONE:-}", ""),
+    ("${NONE:-a:b/c}", "a:b/c"),
+    ("$$$SET", "$given"),
+    ("${SET?needed}", "given"),
+    ("$NONE ${NONE?needed}", "<NONE> <NONE>"),
 )
 def test_a_reference_is_answered_as_compose_answers_it(text: str, answer: str) -> None:
     def unknown(name: str, default: str | None) -> str:
@@ -247,7 +227,7 @@ def test_a_reference_is_answered_as_compose_answers_it(text: str, answer: str) -
     assert interpolate(text, known={"SET": "given", "EMPTY": ""}, unknown=unknown) == answer
 
 
-@pytest.mark.parametrize("text", ["$", "${", "${}", "$(ls)", "${A", "${A:-${B}", "${A!x}", "$1"])
+@every("$", "${", "${}", "$(ls)", "${A", "${A:-${B}", "${A!x}", "$1")
 def test_what_is_no_reference_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="reference|brace"):
         interpolate(text, known={}, unknown=lambda name, default: "")

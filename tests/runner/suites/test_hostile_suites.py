@@ -12,6 +12,7 @@ import pytest
 from runner.base.errors import SuiteProblems
 from runner.base.types import Task
 from runner.suites import read_suite_folder
+from tests.cases import every
 
 
 @pytest.fixture(autouse=True)
@@ -176,19 +177,16 @@ def test_a_ranking_made_to_break_is_named(task: Path, content: str, place: str |
         assert refused(task)[:2] == (ranking.name, place)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "a: &a [x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nfamily_id: *c\n",
-        "family_id: !!python/object/apply:os.system ['true']\n",
-        "[" * 5_000,
-        "[" * 200_000,  # ends the process of whoever builds it with the C loader
-        "- a list\n",
-        "family_id: 2024-01-01\n",
-        "1: 2\n",
-    ],
+@every(
+    "a: &a [x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nfamily_id: *c\n",
+    "family_id: !!python/object/apply:os.system ['true']\n",
+    "[" * 5_000,
+    "[" * 200_000,  # ends the process of whoever builds it with the C loader
+    "- a list\n",
+    "family_id: 2024-01-01\n",
+    "1: 2\n",
 )
-def test_yaml_made_to_break_is_refused(tmp_path: Path, content: str) -> None:
+def test_yaml_made_to_break_is_refused(content: str, tmp_path: Path) -> None:
     suite = tmp_path / "s"
     (suite / "tasks" / "t").mkdir(parents=True)
     (suite / "tasks" / "t" / "task-spec.yaml").write_text("task_id: E1-LS1-T1\n")

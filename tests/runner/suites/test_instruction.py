@@ -89,11 +89,7 @@ def test_a_trace_cannot_leave_its_fence(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("success", "reward", "heading"),
-    [
-        (True, 1.0, "(passed, reward 1.00)"),
-        (False, None, "(failed)"),
-        (None, None, "(no verdict)"),
-    ],
+    [(True, 1.0, "(passed, reward 1.00)"), (False, None, "(failed)"), (None, None, "(no verdict)")],
 )
 def test_a_trace_carries_what_is_known_of_its_verdict(success: bool | None, reward: float | None, heading: str) -> None:
     told = build_instruction(TASK, library=False, frozen=False, traces=[_trace("x", success, reward)])

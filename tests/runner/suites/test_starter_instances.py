@@ -21,6 +21,7 @@ from runner.suites import load_suite, read_suite_folder
 from runner.suites.starter_suite import STARTER_CORPORA, STARTER_LEARNING
 from runner.suites.tasks.task_files import read_workspace_files
 from runner.verifying import run_verifier
+from tests.cases import every
 from tests.runner.starter_bench import Bench, failed
 
 LEARNING, CORPORA = load_suite("starter-learning"), load_suite("starter-corpora")
@@ -28,16 +29,16 @@ FAMILIES = [family for suite in (LEARNING, CORPORA) for each in suite.environmen
 TASKS = [task for family in FAMILIES for task in family.tasks]
 SCRIPTED = [task for task in TASKS if task.evaluation is None]
 DECLARED = [task for task in TASKS if task.evaluation is not None]
-every_task = pytest.mark.parametrize("task", TASKS, ids=[task.key for task in TASKS])
-every_script = pytest.mark.parametrize("task", SCRIPTED, ids=[task.key for task in SCRIPTED])
-every_declared = pytest.mark.parametrize("task", DECLARED, ids=[task.key for task in DECLARED])
-every_family = pytest.mark.parametrize("family", FAMILIES, ids=[family.key for family in FAMILIES])
-every_corpus = pytest.mark.parametrize("corpus", CORPORA.environments, ids=[each.key for each in CORPORA.environments])
+every_task = every(*TASKS)
+every_script = every(*SCRIPTED)
+every_declared = every(*DECLARED)
+every_family = every(*FAMILIES)
+every_corpus = every(*CORPORA.environments)
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Callable[[Task], Bench]:
-    return lambda task: Bench(task, tmp_path)
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Task], Bench]:
+    return lambda task: Bench(task, tmp_path_factory.mktemp("bench"))
 
 
 def known(task: Task) -> tuple[Playbook, PlaybookCase]:
@@ -90,11 +91,7 @@ def test_it_is_not_solved_by_doing_nothing(task: Task, bench: Callable[[Task], B
     assert failed(verdict, "outcome", "hidden")
 
 
-@pytest.mark.parametrize(
-    ("task", "lesson"),
-    [(task, lesson) for task in SCRIPTED for lesson in known(task)[1].needs],
-    ids=lambda value: value.key if isinstance(value, Task) else value,
-)
+@every(*((task, lesson) for task in SCRIPTED for lesson in known(task)[1].needs))
 def test_it_fails_without_any_one_of_the_lessons_it_needs_and_says_why(
     task: Task, lesson: str, bench: Callable[[Task], Bench]
 ) -> None:
@@ -154,7 +151,7 @@ def test_its_skill_of_a_persons_making_teaches_all_that_its_tasks_need(family: F
         assert [key for key in case.needs if not teaches(text, LESSONS[key])] == []
 
 
-@pytest.mark.parametrize("family", [each.families[0] for each in LEARNING.environments], ids=lambda each: each.key)
+@every(*(each.families[0] for each in LEARNING.environments))
 def test_the_seed_shows_what_the_later_instances_need_but_for_one_trap(family: Family) -> None:
     seed, *later = (known(task)[1] for task in family.tasks)
     unseen = {key for case in later for key in case.needs} - set(seed.needs)
@@ -178,7 +175,7 @@ def test_its_material_holds_neither_tasks_nor_what_they_are_judged_by(corpus: En
         assert not [word for word in (task.instruction, case.main_file, case.output) if word in text]
 
 
-@pytest.mark.parametrize("corpus", CORPORA.environments, ids=lambda each: each.key)
+@every_corpus
 def test_the_scripted_agent_solves_its_tasks_with_the_reference_skill_and_never_without(corpus: Environment) -> None:
     family = corpus.families[0]
     for task in family.tasks:

@@ -18,6 +18,7 @@ from runner.protocols.plan import EpisodePlan
 from runner.suites import FORMATS, format_of, key_of, read_suite_folder
 from runner.suites.starter_suite import STARTER, STARTER_CORPORA
 from runner.suites.tasks.task_files import read_workspace_files
+from tests.cases import every
 from tests.conftest import SHARED_DATA
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "suites"
@@ -58,19 +59,16 @@ def problems(path: Path, format: str | None = None) -> list[tuple[str, str, str]
 # --- shapes -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("folder", "format"),
-    [
-        ("skillevolbench", "skillevolbench"),
-        ("skillevolbench/benchmark", "skillevolbench"),
-        ("skilllearnbench", "skilllearnbench"),
-        ("skilllearnbench/tasks", "skilllearnbench"),
-        ("skillflow", "skillflow"),
-        ("skillflow/Ledger-Reconciliation", "skillflow"),
-        ("harbor/first-steps", "harbor"),
-        ("harbor/public-set", "harbor"),
-        ("harbor/first-steps/hello-file", "harbor"),
-    ],
+@every(
+    ("skillevolbench", "skillevolbench"),
+    ("skillevolbench/benchmark", "skillevolbench"),
+    ("skilllearnbench", "skilllearnbench"),
+    ("skilllearnbench/tasks", "skilllearnbench"),
+    ("skillflow", "skillflow"),
+    ("skillflow/Ledger-Reconciliation", "skillflow"),
+    ("harbor/first-steps", "harbor"),
+    ("harbor/public-set", "harbor"),
+    ("harbor/first-steps/hello-file", "harbor"),
 )
 def test_it_knows_a_format_by_its_shape(folder: str, format: str) -> None:
     assert format_of(EXAMPLES / folder) == format
@@ -137,17 +135,14 @@ def test_one_bad_task_never_refuses_a_release(tmp_path: Path) -> None:
     assert [task.digest for task in tasks_of(without)] == [task.digest for task in tasks_of(suite)]
 
 
-@pytest.mark.parametrize(
-    ("place", "is_problem"),
-    [
-        ("environment/data/rows.csv", True),
-        ("tests/expected.json", True),
-        ("solution/solve.sh", True),
-        ("instruction.md", True),
-        ("notes/picture.png", False),
-    ],
+@every(
+    ("environment/data/rows.csv", True),
+    ("tests/expected.json", True),
+    ("solution/solve.sh", True),
+    ("instruction.md", True),
+    ("notes/picture.png", False),
 )
-def test_a_file_that_was_never_downloaded_sets_its_task_aside(tmp_path: Path, place: str, is_problem: bool) -> None:
+def test_a_file_that_was_never_downloaded_sets_its_task_aside(place: str, is_problem: bool, tmp_path: Path) -> None:
     pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 1048576\n"
     write_task(tmp_path / "s/a", **{place.replace("/", "__"): pointer})
     write_task(
@@ -255,12 +250,8 @@ def test_skills_that_a_task_ships_are_left_out_in_every_format(tmp_path: Path, p
     ]
 
 
-@pytest.mark.parametrize(
-    "source",
-    [STARTER, STARTER_CORPORA, *(EXAMPLES / name for name in ("skillevolbench", "skillflow", "harbor/first-steps"))],
-    ids=lambda path: path.name,
-)
-def test_every_reader_leaves_them_out(tmp_path: Path, source: Path) -> None:
+@every(STARTER, STARTER_CORPORA, *(EXAMPLES / name for name in ("skillevolbench", "skillflow", "harbor/first-steps")))
+def test_every_reader_leaves_them_out(source: Path, tmp_path: Path) -> None:
     release = tmp_path / "release"
     shutil.copytree(source, release, ignore=shutil.ignore_patterns("__pycache__"))
     before = {task.key: task.digest for task in tasks_of(read_suite_folder(release))}
@@ -439,18 +430,15 @@ def ranked(tmp_path: Path, ranking: object) -> Path:
     return tmp_path / "s"
 
 
-@pytest.mark.parametrize(
-    ("ranking", "order", "note"),
-    [
-        ([" t3 ", "", "t1", "t3"], ["t3", "t1", "t2"], "names a task more than once"),
-        (["t2"], ["t2", "t1", "t3"], "leaves it out, so it comes last: Family-A/t1, Family-A/t3"),
-        (["t3", "gone", "t2", "t1"], ["t3", "t2", "t1"], "names a task that is not there: Family-A/gone"),
-        (["../../etc/passwd", "t1", "t2", "t3"], ["t1", "t2", "t3"], "names a task that is not there"),
-        ([], ["t1", "t2", "t3"], "so tasks are ordered by name: Family-A"),
-    ],
+@every(
+    ([" t3 ", "", "t1", "t3"], ["t3", "t1", "t2"], "names a task more than once"),
+    (["t2"], ["t2", "t1", "t3"], "leaves it out, so it comes last: Family-A/t1, Family-A/t3"),
+    (["t3", "gone", "t2", "t1"], ["t3", "t2", "t1"], "names a task that is not there: Family-A/gone"),
+    (["../../etc/passwd", "t1", "t2", "t3"], ["t1", "t2", "t3"], "names a task that is not there"),
+    ([], ["t1", "t2", "t3"], "so tasks are ordered by name: Family-A"),
 )
 def test_a_ranking_is_read_by_the_rules_of_the_release(
-    tmp_path: Path, ranking: list[str], order: list[str], note: str
+    ranking: list[str], order: list[str], note: str, tmp_path: Path
 ) -> None:
     suite = read_suite_folder(ranked(tmp_path, ranking))
     assert [task.key for task in tasks_of(suite)] == order

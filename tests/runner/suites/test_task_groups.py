@@ -13,6 +13,7 @@ from runner.base.types import Task
 from runner.suites import SUITES, load_suite, read_suite_folder
 from runner.suites.group_mapping import BESIDE, FORMAT, read_mapping
 from runner.suites.tasks.tests_outline import MAX_NAMES, outline_tests
+from tests.cases import every
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 DIGESTS = {  # as they were before tasks had groups
@@ -107,24 +108,21 @@ def test_a_file_beside_the_suite_says_more_and_changes_no_digest(tmp_path: Path)
     assert suite.notes[-1] == "groups.yaml names tasks that are not here: gone"
 
 
-@pytest.mark.parametrize(
-    ("text", "place", "expected"),
-    [
-        ("format: other\ntasks: {a: {gap: b}}", "format", "'skillglass-groups/1'"),
-        (f"format: {FORMAT}", "tasks", "groups of at least one family or task"),
-        (f"format: {FORMAT}\nmore: 1\ntasks: {{a: {{gap: b}}}}", "more", "format, families or tasks"),
-        (f"format: {FORMAT}\ntasks: {{a: {{Gap: b}}}}", "tasks.a.Gap", "a name of lower-case letters, digits and _"),
-        (f"format: {FORMAT}\ntasks: {{a: {{role: b}}}}", "tasks.a.role", "another name"),
-        (f"format: {FORMAT}\ntasks: {{a: {{gap: []}}}}", "tasks.a.gap", "a text, or 1 to 20"),
-        (f"format: {FORMAT}\ntasks: {{a: {{gap: {{b: c}}}}}}", "tasks.a.gap", "a text, or 1 to 20"),
-        (f"format: {FORMAT}\ntasks: {{a: {{gap: {'x' * 201}}}}}", "tasks.a.gap", "a text, or 1 to 20"),
-        (f"format: {FORMAT}\ntasks: {{a: 3}}", "tasks.a", "a table"),
-        (f"format: {FORMAT}\ntasks: {{a: {{}}}}", "tasks.a", "a table of attributes and values"),
-        ("[1, 2]", "file", "a mapping of names"),
-    ],
+@every(
+    ("format: other\ntasks: {a: {gap: b}}", "format", "'skillglass-groups/1'"),
+    (f"format: {FORMAT}", "tasks", "groups of at least one family or task"),
+    (f"format: {FORMAT}\nmore: 1\ntasks: {{a: {{gap: b}}}}", "more", "format, families or tasks"),
+    (f"format: {FORMAT}\ntasks: {{a: {{Gap: b}}}}", "tasks.a.Gap", "a name of lower-case letters, digits and _"),
+    (f"format: {FORMAT}\ntasks: {{a: {{role: b}}}}", "tasks.a.role", "another name"),
+    (f"format: {FORMAT}\ntasks: {{a: {{gap: []}}}}", "tasks.a.gap", "a text, or 1 to 20"),
+    (f"format: {FORMAT}\ntasks: {{a: {{gap: {{b: c}}}}}}", "tasks.a.gap", "a text, or 1 to 20"),
+    (f"format: {FORMAT}\ntasks: {{a: {{gap: {'x' * 201}}}}}", "tasks.a.gap", "a text, or 1 to 20"),
+    (f"format: {FORMAT}\ntasks: {{a: 3}}", "tasks.a", "a table"),
+    (f"format: {FORMAT}\ntasks: {{a: {{}}}}", "tasks.a", "a table of attributes and values"),
+    ("[1, 2]", "file", "a mapping of names"),
 )
 def test_a_wrong_mapping_is_refused_with_file_place_and_what_was_expected(
-    tmp_path: Path, text: str, place: str, expected: str
+    text: str, place: str, expected: str, tmp_path: Path
 ) -> None:
     source = write(tmp_path / "map.yaml", text)
     with pytest.raises(SuiteProblems) as refused:

@@ -10,6 +10,7 @@ from runner.base.errors import SetupError
 from runner.base.host_variables import resolve_variables
 from runner.suites.findings import Findings
 from runner.suites.tasks.task_toml import StepToml, TaskToml, read_task_toml
+from tests.cases import every
 
 
 def read(folder: Path, text: str | bytes) -> tuple[TaskToml, Findings]:
@@ -31,10 +32,8 @@ def test_an_empty_file_gives_harbors_defaults(tmp_path: Path) -> None:
     assert (toml.cpus, toml.memory_mb, toml.storage_mb, toml.network, toml.image) == (1.0, 2048, 10240, True, None)
 
 
-@pytest.mark.parametrize(
-    "head", ['version = "1.0"', *(f'schema_version = "1.{minor}"' for minor in range(5)), "version = 1.0"]
-)
-def test_every_version_is_read(tmp_path: Path, head: str) -> None:
+@every('version = "1.0"', *(f'schema_version = "1.{minor}"' for minor in range(5)), "version = 1.0")
+def test_every_version_is_read(head: str, tmp_path: Path) -> None:
     toml = clean(tmp_path, head + "\n[environment]\ncpus = 2\nmemory_mb = 4096\nbuild_timeout_sec = 900.0\n")
     assert (toml.cpus, toml.memory_mb, toml.build_timeout_seconds) == (2.0, 4096, 900.0)
 
@@ -50,115 +49,91 @@ def test_a_version_that_nobody_knows_is_told_and_costs_nothing(tmp_path: Path, h
     assert note.startswith(f"task.toml: {name} is ")
 
 
-@pytest.mark.parametrize(
-    ("size", "mebibytes"),
-    [
-        ('"2G"', 2048),
-        ('"512M"', 512),
-        ('"1.5g"', 1536),
-        ('"2GB"', 2048),
-        ('"4GiB"', 4096),
-        ('"1T"', 1048576),
-        ("1073741824", 1024),
-    ],
+@every(
+    ('"2G"', 2048),
+    ('"512M"', 512),
+    ('"1.5g"', 1536),
+    ('"2GB"', 2048),
+    ('"4GiB"', 4096),
+    ('"1T"', 1048576),
+    ("1073741824", 1024),
 )
-def test_legacy_sizes_are_read(tmp_path: Path, size: str, mebibytes: int) -> None:
+def test_legacy_sizes_are_read(size: str, mebibytes: int, tmp_path: Path) -> None:
     toml = clean(tmp_path, f"[environment]\nmemory = {size}\nstorage = {size}\n")
     assert (toml.memory_mb, toml.storage_mb) == (mebibytes, mebibytes)
 
 
-@pytest.mark.parametrize("size", ['"lots"', '"-1G"', '""', "0", "true", "[1]", '"99999999T"', '"1K"'])
-def test_a_size_that_is_none_is_refused(tmp_path: Path, size: str) -> None:
+@every('"lots"', '"-1G"', '""', "0", "true", "[1]", '"99999999T"', '"1K"')
+def test_a_size_that_is_none_is_refused(size: str, tmp_path: Path) -> None:
     _, findings = read(tmp_path, f"[environment]\nmemory = {size}\n")
     assert [each.place for each in findings.problems] == ["environment.memory"]
 
 
-@pytest.mark.parametrize(
-    ("text", "network"),
-    [
-        ("", True),
-        ("[environment]\nallow_internet = false", False),
-        ("[environment]\nallow_internet = true", True),
-        ('[environment]\nnetwork_mode = "public"', True),
-        ('[environment]\nnetwork_mode = "no-network"', False),
-        ('[environment]\nnetwork_mode = "no-network"\n[agent]\nnetwork_mode = "no-network"', False),
-    ],
+@every(
+    ("", True),
+    ("[environment]\nallow_internet = false", False),
+    ("[environment]\nallow_internet = true", True),
+    ('[environment]\nnetwork_mode = "public"', True),
+    ('[environment]\nnetwork_mode = "no-network"', False),
+    ('[environment]\nnetwork_mode = "no-network"\n[agent]\nnetwork_mode = "no-network"', False),
 )
-def test_the_network_is_open_unless_the_task_closes_it(tmp_path: Path, text: str, network: bool) -> None:
+def test_the_network_is_open_unless_the_task_closes_it(text: str, network: bool, tmp_path: Path) -> None:
     assert clean(tmp_path, text).network is network
 
 
-@pytest.mark.parametrize(
-    ("text", "place", "said"),
-    [
-        ('[environment]\nnetwork_mode = "allowlist"', "environment.network_mode", "list of hosts"),
-        ('[environment]\nnetwork_mode = "some"', "environment.network_mode", "found 'some'"),
-        (
-            '[environment]\nallow_internet = true\nnetwork_mode = "no-network"',
-            "environment.network_mode",
-            "network_mode",
-        ),
-        (
-            '[agent]\nnetwork_mode = "public"\n[verifier]\nnetwork_mode = "no-network"',
-            "environment.network_mode",
-            "agent",
-        ),
-        ('[environment]\nos = "windows"', "environment.os", "needs Windows"),
-        ("[environment]\ngpus = 1", "environment.gpus", "needs a GPU: 1"),
-        ('[environment.tpu]\ntype = "v4"', "environment.tpu", "a TPU"),
-        ('[[environment.mcp_servers]]\nname = "x"', "environment.mcp_servers", "an MCP server"),
-        ('[environment.healthcheck]\ncommand = "true"', "environment.healthcheck", "health check"),
-        ('[environment]\nworkdir = "x"', "environment.workdir", "found 'x'"),
-        ('[verifier]\nenvironment_mode = "elsewhere"', "verifier.environment_mode", "found 'elsewhere'"),
-        ('[verifier]\nenvironment_mode = "shared"\nenvironment = {cpus = 1}', "verifier.environment_mode", "'shared'"),
-        ('[[steps]]\nname = "../x"', "steps[0].name", "found '../x'"),
-        ('[[steps]]\nname = "a"\n[steps.healthcheck]\ncommand = "true"', "steps[0].healthcheck", "health check"),
-        (
-            '[[steps]]\nname = "a"\n[steps.verifier.environment]\ncpus = 1',
-            "steps[0].verifier.environment",
-            "of its own",
-        ),
-        ('[[steps]]\nname = "a"\nmin_reward = "all"', "steps[0].min_reward.reward", "found 'all'"),
-        ("steps = 3", "steps", "found 3"),
-        (
-            'artifacts = [{source = "/x", service = "db"}]\n[verifier]\nenvironment_mode = "separate"',
-            "artifacts",
-            "collected",
-        ),
-        ('artifacts = ["../x"]\n[verifier]\nenvironment_mode = "separate"', "artifacts", "found '../x'"),
-        ('[[verifier.collect]]\ncommand = "x"', "verifier.collect", "collect"),
-        ('[agent]\nuser = "agent"', "agent.user", "user of its own"),
-        ('[agent]\ndisallowed_tools = ["Bash"]', "agent.disallowed_tools", "without some of its tools"),
-        ('[environment]\nallowed_hosts = ["a.org"]', "environment.allowed_hosts", "hosts"),
-    ],
+@every(
+    ('[environment]\nnetwork_mode = "allowlist"', "environment.network_mode", "list of hosts"),
+    ('[environment]\nnetwork_mode = "some"', "environment.network_mode", "found 'some'"),
+    ('[environment]\nallow_internet = true\nnetwork_mode = "no-network"', "environment.network_mode", "network_mode"),
+    ('[agent]\nnetwork_mode = "public"\n[verifier]\nnetwork_mode = "no-network"', "environment.network_mode", "agent"),
+    ('[environment]\nos = "windows"', "environment.os", "needs Windows"),
+    ("[environment]\ngpus = 1", "environment.gpus", "needs a GPU: 1"),
+    ('[environment.tpu]\ntype = "v4"', "environment.tpu", "a TPU"),
+    ('[[environment.mcp_servers]]\nname = "x"', "environment.mcp_servers", "an MCP server"),
+    ('[environment.healthcheck]\ncommand = "true"', "environment.healthcheck", "health check"),
+    ('[environment]\nworkdir = "x"', "environment.workdir", "found 'x'"),
+    ('[verifier]\nenvironment_mode = "elsewhere"', "verifier.environment_mode", "found 'elsewhere'"),
+    ('[verifier]\nenvironment_mode = "shared"\nenvironment = {cpus = 1}', "verifier.environment_mode", "'shared'"),
+    ('[[steps]]\nname = "../x"', "steps[0].name", "found '../x'"),
+    ('[[steps]]\nname = "a"\n[steps.healthcheck]\ncommand = "true"', "steps[0].healthcheck", "health check"),
+    ('[[steps]]\nname = "a"\n[steps.verifier.environment]\ncpus = 1', "steps[0].verifier.environment", "of its own"),
+    ('[[steps]]\nname = "a"\nmin_reward = "all"', "steps[0].min_reward.reward", "found 'all'"),
+    ("steps = 3", "steps", "found 3"),
+    (
+        'artifacts = [{source = "/x", service = "db"}]\n[verifier]\nenvironment_mode = "separate"',
+        "artifacts",
+        "collected",
+    ),
+    ('artifacts = ["../x"]\n[verifier]\nenvironment_mode = "separate"', "artifacts", "found '../x'"),
+    ('[[verifier.collect]]\ncommand = "x"', "verifier.collect", "collect"),
+    ('[agent]\nuser = "agent"', "agent.user", "user of its own"),
+    ('[agent]\ndisallowed_tools = ["Bash"]', "agent.disallowed_tools", "without some of its tools"),
+    ('[environment]\nallowed_hosts = ["a.org"]', "environment.allowed_hosts", "hosts"),
 )
-def test_what_cannot_be_carried_out_is_named(tmp_path: Path, text: str, place: str, said: str) -> None:
+def test_what_cannot_be_carried_out_is_named(text: str, place: str, said: str, tmp_path: Path) -> None:
     _, findings = read(tmp_path, text)
     assert [each.place for each in findings.problems] == [place]
     assert said in findings.problems[0].message
 
 
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ('[agent]\ntimeout_sec = "long"', "agent.timeout_sec"),
-        ("[agent]\ntimeout_sec = true", "agent.timeout_sec"),
-        ("[agent]\ntimeout_sec = inf", "agent.timeout_sec"),
-        ("[agent]\ntimeout_sec = nan", "agent.timeout_sec"),
-        ("[verifier]\ntimeout_sec = 0", "verifier.timeout_sec"),
-        ("[verifier]\ntimeout_sec = 1" + "0" * 400, "verifier.timeout_sec"),
-        ("[environment]\ncpus = -1", "environment.cpus"),
-        ("[environment]\ncpus = [1]", "environment.cpus"),
-        ("environment = 3", "environment"),
-        ("[environment]\nenv = 3", "environment.env"),
-        ("[environment]\nenv = { A = [1] }", "environment.env.A"),
-        ('[environment]\n[environment.env]\n"A=B" = "x"', "environment.env.A=B"),
-        ('[environment]\nrequired_env = ["A B"]', "environment.required_env"),
-        ('[environment]\nallow_internet = "yes"', "environment.allow_internet"),
-        ("[environment]\ndocker_image = 7", "environment.docker_image"),
-    ],
+@every(
+    ('[agent]\ntimeout_sec = "long"', "agent.timeout_sec"),
+    ("[agent]\ntimeout_sec = true", "agent.timeout_sec"),
+    ("[agent]\ntimeout_sec = inf", "agent.timeout_sec"),
+    ("[agent]\ntimeout_sec = nan", "agent.timeout_sec"),
+    ("[verifier]\ntimeout_sec = 0", "verifier.timeout_sec"),
+    ("[verifier]\ntimeout_sec = 1" + "0" * 400, "verifier.timeout_sec"),
+    ("[environment]\ncpus = -1", "environment.cpus"),
+    ("[environment]\ncpus = [1]", "environment.cpus"),
+    ("environment = 3", "environment"),
+    ("[environment]\nenv = 3", "environment.env"),
+    ("[environment]\nenv = { A = [1] }", "environment.env.A"),
+    ('[environment]\n[environment.env]\n"A=B" = "x"', "environment.env.A=B"),
+    ('[environment]\nrequired_env = ["A B"]', "environment.required_env"),
+    ('[environment]\nallow_internet = "yes"', "environment.allow_internet"),
+    ("[environment]\ndocker_image = 7", "environment.docker_image"),
 )
-def test_a_value_of_another_kind_is_named(tmp_path: Path, text: str, place: str) -> None:
+def test_a_value_of_another_kind_is_named(text: str, place: str, tmp_path: Path) -> None:
     _, findings = read(tmp_path, text)
     assert [each.place for each in findings.problems] == [place]
     assert len(str(findings.problems[0])) < 500
@@ -210,9 +185,9 @@ def test_variables_that_the_host_should_give_are_told(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-@pytest.mark.parametrize("end", [b"\r", b"\r\n", b"\n", b"\r\n\r"])
-def test_a_byte_order_mark_and_any_line_ends_are_taken(tmp_path: Path, mark: bytes, end: bytes) -> None:
+@every(b"", b"\xef\xbb\xbf")
+@every(b"\r", b"\r\n", b"\n", b"\r\n\r")
+def test_a_byte_order_mark_and_any_line_ends_are_taken(end: bytes, mark: bytes, tmp_path: Path) -> None:
     assert clean(tmp_path, mark + end.join([b"# a comment", b"[environment]", b"cpus = 4", b""])).cpus == 4.0
 
 

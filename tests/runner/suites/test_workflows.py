@@ -28,6 +28,7 @@ from runner.suites.workflows.workflow_comparison import (
     take_step,
 )
 from runner.suites.workflows.workflow_file import FORMAT, FiledWorkflow, read_workflows, write_workflows
+from tests.cases import every
 from tests.worlds.workflow_worlds import draw
 
 CHAIN = draw("read extract normalize align compute output")
@@ -92,7 +93,7 @@ def random_workflow(chance: random.Random, most: int = 5) -> Workflow:
     return Workflow(tuple(steps))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every(*range(40))
 def test_agreement_of_graphs_is_one_minus_the_edit_distance_of_networkx(seed: int) -> None:
     chance = random.Random(seed)
     one, other = random_workflow(chance), random_workflow(chance)
@@ -105,7 +106,7 @@ def test_agreement_of_graphs_is_one_minus_the_edit_distance_of_networkx(seed: in
     assert (back.steps, back.edges, back.graph) == (found.steps, found.edges, found.graph)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every(*range(20))
 def test_the_same_workflow_with_other_ids_in_another_order_agrees_fully(seed: int) -> None:
     chance = random.Random(seed)
     one = random_workflow(chance, most=8)
@@ -133,23 +134,14 @@ def test_the_vocabulary_is_that_of_the_paper() -> None:
     assert len(VARIATIONS) == 7
 
 
-@pytest.mark.parametrize(
-    ("workflow", "said"),
-    [
-        (draw("read compute align output"), "5 to 8 steps: 4 now"),
-        (draw("read read:b<read compute compare detect filter align update output"), "5 to 8 steps: 9 now"),
-        (draw("read extract compute guess output"), "one of the twelve labels: not guess"),
-        (draw("read<output extract compute compare output"), "no circle: "),
-        (
-            draw("read extract compute<read align<read output"),
-            "lead to one last step: extract, compute, output are last",
-        ),
-        (Workflow((*CHAIN.steps[:5], replace(CHAIN.steps[5], why=" "))), "each label has its reason: not output"),
-        (
-            Workflow((*CHAIN.steps[:5], replace(CHAIN.steps[5], grounding=""))),
-            "what it is in this task: not output",
-        ),
-    ],
+@every(
+    (draw("read compute align output"), "5 to 8 steps: 4 now"),
+    (draw("read read:b<read compute compare detect filter align update output"), "5 to 8 steps: 9 now"),
+    (draw("read extract compute guess output"), "one of the twelve labels: not guess"),
+    (draw("read<output extract compute compare output"), "no circle: "),
+    (draw("read extract compute<read align<read output"), "lead to one last step: extract, compute, output are last"),
+    (Workflow((*CHAIN.steps[:5], replace(CHAIN.steps[5], why=" "))), "each label has its reason: not output"),
+    (Workflow((*CHAIN.steps[:5], replace(CHAIN.steps[5], grounding=""))), "what it is in this task: not output"),
 )
 def test_each_rule_says_what_breaks_it(workflow: Workflow, said: str) -> None:
     assert [problem for problem in list_problems(workflow) if said in problem]
@@ -239,20 +231,17 @@ def test_what_is_written_is_read_again_and_written_alike() -> None:
 GOOD = write_workflows(FILED[:1]).decode()
 
 
-@pytest.mark.parametrize(
-    ("was", "becomes", "said"),
-    [
-        (FORMAT, "skillglass-workflows/2", "format"),
-        ("by: person-a", "by: ''", r"families.ledgers.fees\[1\].by"),
-        ("label: align", "label: join", r"steps\[4\].label.*expected one of read, extract"),
-        ("id: align", "id: Align it", r"steps\[4\].id.*lower-case"),
-        ("      - compute\n", "      - nowhere\n", "output needs nowhere, and no step has this id"),
-        ("- scale", "- colour", r"varies.*expected some of entities, format"),
-        ("consistent: false", "consistent: maybe", r"consistent.*true or false"),
-        ("consistent: false", "colour: false", "nobody knows this field"),
-        ("id: extract", "id: read", "several steps are called read"),
-        ("families:", "families: &x\n    y: *x\n", "no alias"),
-    ],
+@every(
+    (FORMAT, "skillglass-workflows/2", "format"),
+    ("by: person-a", "by: ''", r"families.ledgers.fees\[1\].by"),
+    ("label: align", "label: join", r"steps\[4\].label.*expected one of read, extract"),
+    ("id: align", "id: Align it", r"steps\[4\].id.*lower-case"),
+    ("      - compute\n", "      - nowhere\n", "output needs nowhere, and no step has this id"),
+    ("- scale", "- colour", r"varies.*expected some of entities, format"),
+    ("consistent: false", "consistent: maybe", r"consistent.*true or false"),
+    ("consistent: false", "colour: false", "nobody knows this field"),
+    ("id: extract", "id: read", "several steps are called read"),
+    ("families:", "families: &x\n    y: *x\n", "no alias"),
 )
 def test_a_broken_file_says_where_and_what_was_expected(was: str, becomes: str, said: str) -> None:
     assert was in GOOD
@@ -273,7 +262,7 @@ def test_one_person_has_one_workflow_of_a_task_and_one_adjudicator_settles_it() 
             read_workflows(write_workflows(twice), "mine.yaml")
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff", b"a: [", b"families: 3", b"- 1", b"[" * 100_000, b"a\0b: 1"])
+@every(b"", b"\xff", b"a: [", b"families: 3", b"- 1", b"[" * 100_000, b"a\0b: 1")
 def test_what_is_no_such_file_is_refused(content: bytes) -> None:
     with pytest.raises(SuiteProblems):
         read_workflows(content, "mine.yaml")

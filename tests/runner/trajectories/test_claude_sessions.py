@@ -44,11 +44,7 @@ def changed(session: Path, tmp_path: Path) -> Callable[[Callable[[Lines], Lines]
 def test_the_last_snapshot_of_a_message_counts_and_a_partial_one_is_a_lower_bound(session: Path) -> None:
     result, steps = read(session)
     said = [step for step in steps if step.usage is not None]
-    assert [step.usage for step in said] == [
-        Usage(503, 0, None),
-        Usage(561, 500, None),
-        Usage(591, 560, 55),
-    ]
+    assert [step.usage for step in said] == [Usage(503, 0, None), Usage(561, 500, None), Usage(591, 560, 55)]
     assert result.usage == Usage(503 + 561 + 591, 1060, output_at_least=4 + 1 + 55)
     assert (result.facts["messages"], result.turns) == (3, 3)  # what the program wrote itself is none
 

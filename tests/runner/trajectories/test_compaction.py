@@ -18,15 +18,9 @@ from runner.base.types import (
     ToolCall,
     Verdict,
 )
-from runner.trajectories.compaction import (
-    MAX_OBSERVATIONS,
-    SETTINGS,
-    compact,
-    has_signal,
-    render,
-    tokens,
-)
+from runner.trajectories.compaction import MAX_OBSERVATIONS, SETTINGS, compact, has_signal, render, tokens
 from runner.trajectories.fields import field_text, fields
+from tests.cases import every
 
 RICH, ROUGH = CompactionKind.RICH, CompactionKind.ROUGH
 FAILED = Verdict(
@@ -80,28 +74,25 @@ def test_it_keeps_a_short_trajectory_whole() -> None:
     assert "left out" not in compaction.text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Traceback (most recent call last):",
-        "ValueError: bad",
-        "error: unknown option",
-        "2 FAILED, 1 passed",
-        "cat ../skills/csv-sums/SKILL.md",
-        "wrote reward.txt",
-        "the verifier says no",
-        "Failed: the file is empty",
-        "build failure: no such target",
-        "=== 1 failed, 2 passed in 0.1 s ===",
-        "12 errors found",
-        "--- FAIL: TestSum",
-        'Exception in thread "main" java.lang.Illegal',
-        "...\nAssertionError\n",
-        "E   AssertionError",
-        "java.lang.NullPointerException\n\tat Main.main",
-        "npm ERR! code ELIFECYCLE",
-        "npm error missing script",
-    ],
+@every(
+    "Traceback (most recent call last):",
+    "ValueError: bad",
+    "error: unknown option",
+    "2 FAILED, 1 passed",
+    "cat ../skills/csv-sums/SKILL.md",
+    "wrote reward.txt",
+    "the verifier says no",
+    "Failed: the file is empty",
+    "build failure: no such target",
+    "=== 1 failed, 2 passed in 0.1 s ===",
+    "12 errors found",
+    "--- FAIL: TestSum",
+    'Exception in thread "main" java.lang.Illegal',
+    "...\nAssertionError\n",
+    "E   AssertionError",
+    "java.lang.NullPointerException\n\tat Main.main",
+    "npm ERR! code ELIFECYCLE",
+    "npm error missing script",
 )
 def test_it_keeps_a_middle_step_with_a_signal(text: str) -> None:
     trajectory = steps(50)
@@ -116,15 +107,12 @@ def test_a_failed_tool_call_is_a_signal_without_words() -> None:
     assert not has_signal(Step(1, Source.AGENT, "no terrors, no skills", observations=(Observation("unfailed"),)))
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["0 failed, 3 passed", "0 errors", "it failed silently", "Errors are rare", "see KeyError below", "10 erroring"],
-)
+@every("0 failed, 3 passed", "0 errors", "it failed silently", "Errors are rare", "see KeyError below", "10 erroring")
 def test_prose_and_counts_of_none_are_no_signal(text: str) -> None:
     assert not has_signal(Step(1, Source.AGENT, text))
 
 
-@pytest.mark.parametrize("unit", ["a", "a.", "E ", "9", "1 ", "Error", "npm ", "\nE   a", "fail", "Exception in "])
+@every("a", "a.", "E ", "9", "1 ", "Error", "npm ", "\nE   a", "fail", "Exception in ")
 def test_the_search_for_signals_is_linear(unit: str) -> None:
     text = "rror " + unit * (400_000 // len(unit))
     started = time.perf_counter()

@@ -17,6 +17,7 @@ from runner.base.types import Step
 from runner.trajectories.atif_values import content_text, step_from_json, step_to_json
 from runner.trajectories.images import MAX_BYTES, keep_image, list_contents, read_image, with_files
 from runner.trajectories.readers.reading import read_trajectory
+from tests.cases import every
 
 
 def draw(kind: str = "PNG", width: int = 6, height: int = 4) -> bytes:
@@ -152,7 +153,7 @@ def texts(step: Step) -> Iterator[str]:
     yield from (each.content for each in step.observations)
 
 
-@pytest.mark.parametrize("lines", LOGS.values(), ids=LOGS)
+@every(*LOGS.values())
 def test_an_image_becomes_a_content_with_a_mark_in_its_text(lines: list[dict[str, Any]]) -> None:
     steps = read(lines)
     assert [content for step in steps for content in list_contents(step)] == [PNG], "once, however often it is logged"
@@ -194,7 +195,7 @@ LEFT_OUT = {
 }
 
 
-@pytest.mark.parametrize(("media_type", "content", "mark"), LEFT_OUT.values(), ids=LEFT_OUT)
+@every(*LEFT_OUT.values())
 def test_what_is_no_image_to_show_is_named_with_its_type_and_size(media_type: str, content: bytes, mark: str) -> None:
     data = base64.b64encode(content).decode()
     text, parts = content_text([{"type": "image", "source": {"media_type": media_type, "data": data}}])

@@ -18,11 +18,12 @@ from runner.trajectories.log_records import (
     read_usage,
     read_usage_parts,
 )
+from tests.cases import every
 
 ODD: list[object] = [None, True, "1", "", [], {}, [1], {"a": 1}, -1, float("nan"), float("inf"), 10**20]
 
 
-@pytest.mark.parametrize("value", ODD, ids=repr)
+@every(*ODD)
 def test_what_is_no_amount_is_not_known(value: object) -> None:
     assert (read_amount(value), read_count(value), read_milliseconds(value), read_seconds(value)) == (None,) * 4
 

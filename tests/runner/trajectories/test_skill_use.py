@@ -1,8 +1,7 @@
-import pytest
-
 from runner.base.types import Observation, SkillUse, Source, Step, ToolCall, UseKind
 from runner.trajectories.readers.shell_words import invocations
 from runner.trajectories.readers.skill_use import skill_uses
+from tests.cases import every
 
 MOUNTED = {"csv-sums", "dates"}
 
@@ -28,67 +27,58 @@ READ = [("csv-sums", "read", "SKILL.md")]
 RUN = [("csv-sums", "executed", "scripts/add.py")]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "cat ../skills/csv-sums/SKILL.md",
-        "cat /root/.claude/skills/csv-sums/SKILL.md",
-        "cat '/logs/agent/sessions/skills/csv-sums/SKILL.md' | head -20",
-        "sed -n '1,80p' /root/.codex/skills/csv-sums/SKILL.md",
-        "head -50 <../skills/csv-sums/SKILL.md; less ../skills/csv-sums/SKILL.md",
-        "/bin/bash -lc \"sed -n '1,200p' /root/.codex/skills/csv-sums/SKILL.md\"",
-        "bash -c 'cd /app/skills/csv-sums && cat SKILL.md'",
-        "cd ../skills; cat csv-sums/SKILL.md",
-        "cd ../skills/csv-sums/scripts && cat ../SKILL.md",
-        "grep -n sum ../skills/csv-sums/SKILL.md",
-        "ls; if true; then cat ../skills/csv-sums/SKILL.md; fi",
-        "timeout 5 sudo -n cat ../skills/csv-sums/SKILL.md",
-        "S=../skills/csv-sums; cat $S/SKILL.md",
-        'for f in ../skills/csv-sums/SKILL.md ; do echo $f; cat "$f"; done',
-        "cat <<EOF > note.txt\nhello\nEOF\ncat ../skills/csv-sums/SKILL.md",
-        ["bash", "-lc", "cat ../skills/csv-sums/SKILL.md"],
-        ["cat", "../skills/csv-sums/SKILL.md"],
-    ],
+@every(
+    "cat ../skills/csv-sums/SKILL.md",
+    "cat /root/.claude/skills/csv-sums/SKILL.md",
+    "cat '/logs/agent/sessions/skills/csv-sums/SKILL.md' | head -20",
+    "sed -n '1,80p' /root/.codex/skills/csv-sums/SKILL.md",
+    "head -50 <../skills/csv-sums/SKILL.md; less ../skills/csv-sums/SKILL.md",
+    "/bin/bash -lc \"sed -n '1,200p' /root/.codex/skills/csv-sums/SKILL.md\"",
+    "bash -c 'cd /app/skills/csv-sums && cat SKILL.md'",
+    "cd ../skills; cat csv-sums/SKILL.md",
+    "cd ../skills/csv-sums/scripts && cat ../SKILL.md",
+    "grep -n sum ../skills/csv-sums/SKILL.md",
+    "ls; if true; then cat ../skills/csv-sums/SKILL.md; fi",
+    "timeout 5 sudo -n cat ../skills/csv-sums/SKILL.md",
+    "S=../skills/csv-sums; cat $S/SKILL.md",
+    'for f in ../skills/csv-sums/SKILL.md ; do echo $f; cat "$f"; done',
+    "cat <<EOF > note.txt\nhello\nEOF\ncat ../skills/csv-sums/SKILL.md",
+    ["bash", "-lc", "cat ../skills/csv-sums/SKILL.md"],
+    ["cat", "../skills/csv-sums/SKILL.md"],
 )
 def test_a_command_that_shows_a_file_of_a_skill_reads_it(command: object) -> None:
     assert shell(command) == READ
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "ls ../skills/csv-sums",
-        "ls -la ../skills/csv-sums/SKILL.md",
-        "find ../skills -name SKILL.md",
-        "cat ../skills/csv-sums",
-        "grep -R sum ../skills/csv-sums",
-        "cp -r ../skills/csv-sums /tmp/",
-        "echo 'see ../skills/csv-sums/SKILL.md'",
-        "echo new > ../skills/csv-sums/SKILL.md",
-        "cat text.md >> ../skills/csv-sums/SKILL.md",
-        "cat <<'EOF' > notes.md\ncat ../skills/csv-sums/SKILL.md\nEOF",
-        "sed -i s/a/b/ ../skills/csv-sums/SKILL.md",
-        "cat ../skills/unknown/SKILL.md",
-        "cat /root/.codex/skills/.system/skill-creator/SKILL.md",
-        "cat myskills/csv-sums/SKILL.md",
-        'echo "open quote ../skills/csv-sums/SKILL.md',
-        "# cat ../skills",
-    ],
+@every(
+    "ls ../skills/csv-sums",
+    "ls -la ../skills/csv-sums/SKILL.md",
+    "find ../skills -name SKILL.md",
+    "cat ../skills/csv-sums",
+    "grep -R sum ../skills/csv-sums",
+    "cp -r ../skills/csv-sums /tmp/",
+    "echo 'see ../skills/csv-sums/SKILL.md'",
+    "echo new > ../skills/csv-sums/SKILL.md",
+    "cat text.md >> ../skills/csv-sums/SKILL.md",
+    "cat <<'EOF' > notes.md\ncat ../skills/csv-sums/SKILL.md\nEOF",
+    "sed -i s/a/b/ ../skills/csv-sums/SKILL.md",
+    "cat ../skills/unknown/SKILL.md",
+    "cat /root/.codex/skills/.system/skill-creator/SKILL.md",
+    "cat myskills/csv-sums/SKILL.md",
+    'echo "open quote ../skills/csv-sums/SKILL.md',
+    "# cat ../skills",
 )
 def test_a_listing_a_copy_or_a_mention_is_no_use(command: str) -> None:
     assert shell(command) == []
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "python3 ../skills/csv-sums/scripts/add.py data.csv",
-        "cd /logs/skills/csv-sums && python3 scripts/add.py --column b | head -5",
-        "../skills/csv-sums/scripts/add.py data.csv",
-        "bash -lc 'time python3.11 -u ../skills/csv-sums/scripts/add.py'",
-        "uv run --with pandas ../skills/csv-sums/scripts/add.py",
-        "PYTHONUNBUFFERED=1 python3 ../skills/csv-sums/scripts/add.py 2>/dev/null",
-    ],
+@every(
+    "python3 ../skills/csv-sums/scripts/add.py data.csv",
+    "cd /logs/skills/csv-sums && python3 scripts/add.py --column b | head -5",
+    "../skills/csv-sums/scripts/add.py data.csv",
+    "bash -lc 'time python3.11 -u ../skills/csv-sums/scripts/add.py'",
+    "uv run --with pandas ../skills/csv-sums/scripts/add.py",
+    "PYTHONUNBUFFERED=1 python3 ../skills/csv-sums/scripts/add.py 2>/dev/null",
 )
 def test_running_a_script_of_a_skill_executes_it(command: str) -> None:
     assert shell(command) == RUN
@@ -133,15 +123,12 @@ def test_a_pattern_reads_every_mounted_skill() -> None:
     assert shell('for f in ../skills/*/SKILL.md; do cat "$f"; done') == both
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("Read", {"file_path": "/root/.claude/skills/csv-sums/SKILL.md"}),
-        ("read_file", {"absolute_path": "/root/.gemini/skills/csv-sums/SKILL.md"}),
-        ("read_many_files", {"paths": ["a.md", "../skills/csv-sums/SKILL.md"]}),
-        ("str_replace_based_edit_tool", {"command": "view", "path": "../skills/csv-sums/SKILL.md"}),
-        ("Grep", {"pattern": "sum", "path": "../skills/csv-sums/SKILL.md"}),
-    ],
+@every(
+    ("Read", {"file_path": "/root/.claude/skills/csv-sums/SKILL.md"}),
+    ("read_file", {"absolute_path": "/root/.gemini/skills/csv-sums/SKILL.md"}),
+    ("read_many_files", {"paths": ["a.md", "../skills/csv-sums/SKILL.md"]}),
+    ("str_replace_based_edit_tool", {"command": "view", "path": "../skills/csv-sums/SKILL.md"}),
+    ("Grep", {"pattern": "sum", "path": "../skills/csv-sums/SKILL.md"}),
 )
 def test_file_tools_read(tool: str, arguments: dict[str, object]) -> None:
     assert uses_of(tool, arguments) == READ
@@ -156,15 +143,12 @@ def test_editing_and_listing_tools_do_not_read() -> None:
     assert uses_of("Read", {"file_path": "../skills/csv-sums"}) == []
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("Skill", {"skill": "csv-sums"}),
-        ("Skill", {"skill": "plugin:csv-sums", "args": "x"}),
-        ("activate_skill", {"name": "csv-sums"}),
-        ("load_skill", {"name": "csv-sums"}),
-        ("skill", {"name": "csv-sums"}),
-    ],
+@every(
+    ("Skill", {"skill": "csv-sums"}),
+    ("Skill", {"skill": "plugin:csv-sums", "args": "x"}),
+    ("activate_skill", {"name": "csv-sums"}),
+    ("load_skill", {"name": "csv-sums"}),
+    ("skill", {"name": "csv-sums"}),
 )
 def test_skill_tools_invoke_when_they_succeed(tool: str, arguments: dict[str, object]) -> None:
     assert uses_of(tool, arguments, "Launching skill: csv-sums") == [("csv-sums", "invoked", None)]

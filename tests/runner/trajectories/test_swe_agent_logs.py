@@ -6,6 +6,7 @@ import pytest
 
 from runner.base.types import Source, Step, Usage
 from runner.trajectories.readers.reading import ReadTrajectory, open_file, sniff
+from tests.cases import every
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "trajectories"
 
@@ -27,14 +28,14 @@ def read(name: str) -> tuple[ReadTrajectory, list[Step]]:
     return result, list(result.steps)
 
 
-@pytest.mark.parametrize(("name", "source_format"), FORMATS.items())
+@every(*FORMATS.items())
 def test_it_knows_a_format_by_its_content(name: str, source_format: str, tmp_path: Path) -> None:
     renamed = tmp_path / "trajectory.json"
     renamed.write_bytes((FIXTURES / name).read_bytes())
     assert sniff(renamed) == source_format
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@every(*FORMATS)
 def test_it_reads_a_sound_file_without_problems_and_pairs_results_with_calls(name: str) -> None:
     result, steps = read(name)
     assert list(result.problems) == []
@@ -84,7 +85,7 @@ def test_a_run_that_never_acted_is_still_a_swe_agent_file(tmp_path: Path) -> Non
     assert [step.message for step in open_file(log).steps] == ["Fix."]
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if name.startswith("mini")])
+@every(*[name for name in FORMATS if name.startswith("mini")])
 def test_it_reads_a_command_of_mini_swe_agent_with_its_result(name: str) -> None:
     result, steps = read(name)
     assert result.head.agent_name == "mini-swe-agent"

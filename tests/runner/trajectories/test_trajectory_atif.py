@@ -10,6 +10,7 @@ from runner.trajectories.atif_values import content_text, step_from_json, step_t
 from runner.trajectories.fields import field_text, fields, tool_call_text
 from runner.trajectories.problems import Problems
 from runner.trajectories.step_outline import outline_row
+from tests.cases import every
 
 # Texts as reading leaves them: no NUL, no escapes, no carriage returns, no lone surrogates.
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
@@ -94,7 +95,7 @@ def test_an_unknown_key_is_kept() -> None:
     assert step.extra == {"atif": {"mood": "good"}}
 
 
-@pytest.mark.parametrize("value", [True, -1, "12", [], float("nan"), float("inf")])
+@every(True, -1, "12", [], float("nan"), float("inf"))
 def test_a_token_count_that_is_none_stays_unknown(value: object) -> None:
     found = Problems()
     step = step_from_json(
@@ -118,18 +119,15 @@ def test_a_result_for_a_call_of_another_step_is_kept_and_reported() -> None:
     assert step_from_json(step_to_json(step), 1) == step
 
 
-@pytest.mark.parametrize(
-    ("raw", "text"),
-    [
-        (None, ""),
-        ("plain", "plain"),
-        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"),
-        ([{"type": "image", "source": {"media_type": "image/png", "path": "a.png"}}], "[image image/png: a.png]"),
-        ([{"type": "audio", "source": {"media_type": "audio/wav", "path": "a.wav"}}], "[audio audio/wav: a.wav]"),
-        ([{"type": "tool_reference", "tool_name": "Read"}], "[tool_reference: Read]"),
-        ([7, "x"], "7\nx"),
-        (12, "12"),
-    ],
+@every(
+    (None, ""),
+    ("plain", "plain"),
+    ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"),
+    ([{"type": "image", "source": {"media_type": "image/png", "path": "a.png"}}], "[image image/png: a.png]"),
+    ([{"type": "audio", "source": {"media_type": "audio/wav", "path": "a.wav"}}], "[audio audio/wav: a.wav]"),
+    ([{"type": "tool_reference", "tool_name": "Read"}], "[tool_reference: Read]"),
+    ([7, "x"], "7\nx"),
+    (12, "12"),
 )
 def test_content_parts_become_text_with_visible_marks(raw: object, text: str) -> None:
     assert content_text(raw)[0] == text

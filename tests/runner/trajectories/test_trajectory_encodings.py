@@ -13,6 +13,7 @@ from runner.trajectories.problems import Problems
 from runner.trajectories.readers import line_streams
 from runner.trajectories.readers.line_streams import walk
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory, sniff
+from tests.cases import every
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "trajectories"
 ATIF = (FIXTURES / "atif_v18.json").read_bytes()
@@ -41,9 +42,9 @@ def marked(content: bytes) -> bytes:
     return codecs.BOM_UTF8 + content
 
 
-@pytest.mark.parametrize("encode", [marked, in_utf16, in_big_utf16])
-@pytest.mark.parametrize("name", ["atif_v18.json", "codex.jsonl", "claude_session.jsonl", "terminus_episodes.json"])
-def test_the_encoding_of_a_file_changes_none_of_its_steps(encode: Callable[[bytes], bytes], name: str) -> None:
+@every(marked, in_utf16, in_big_utf16)
+@every("atif_v18.json", "codex.jsonl", "claude_session.jsonl", "terminus_episodes.json")
+def test_the_encoding_of_a_file_changes_none_of_its_steps(name: str, encode: Callable[[bytes], bytes]) -> None:
     content = (FIXTURES / name).read_bytes()
     plain, steps = read(content)
     result, found = read(encode(content))
@@ -65,7 +66,7 @@ def test_a_notice_in_brackets_before_a_log_does_not_hide_it() -> None:
     assert [problem.place for problem in result.problems][:1] == ["line 1"]
 
 
-@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
+@every("NaN", "Infinity", "-Infinity")
 def test_a_constant_that_json_has_not_costs_only_itself(constant: str) -> None:
     document = json.loads(ATIF)
     document["steps"][1].setdefault("metrics", {})["logprobs"] = [-0.25, "CONSTANT"]
@@ -90,7 +91,7 @@ def test_an_integer_that_no_database_holds_costs_only_itself() -> None:
     assert [problem.expected for problem in problems] == ["integers of at most 18 digits"]
 
 
-@pytest.mark.parametrize("size", range(1, 40))
+@every(*range(1, 40))
 def test_a_constant_is_found_wherever_a_chunk_ends(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_streams, "CHUNK", size)
     content = b'{"a":[NaN,-Infinity,1.25e-3,12345678901234567890],"b":"x\\"NaN \\u00fc\\\\","c":true,"d":-7}'

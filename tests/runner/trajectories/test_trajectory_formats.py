@@ -9,6 +9,7 @@ from runner.base.types import Source, Step, TrajectoryKind, Usage
 from runner.trajectories.problems import TrajectoryProblem
 from runner.trajectories.readers.reading import ReadTrajectory, open_file, sniff
 from runner.trajectories.readers.skill_use import skill_uses
+from tests.cases import every
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "trajectories"
 
@@ -36,28 +37,28 @@ def uses(steps: list[Step]) -> list[tuple[str, str, int | None, str | None]]:
     return [(use.skill, str(use.kind), use.step, use.path) for use in skill_uses(steps, mounted=None)]
 
 
-@pytest.mark.parametrize(("name", "source_format"), FORMATS.items())
+@every(*FORMATS.items())
 def test_it_knows_a_format_by_its_content(name: str, source_format: str, tmp_path: Path) -> None:
     renamed = tmp_path / "trajectory.json"
     renamed.write_bytes((FIXTURES / name).read_bytes())
     assert sniff(renamed) == source_format
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@every(*FORMATS)
 def test_it_numbers_steps_from_one_without_holes(name: str) -> None:
     _, steps = read(name)
     assert [step.number for step in steps] == list(range(1, len(steps) + 1))
     assert len(steps) > 2
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@every(*FORMATS)
 def test_it_reports_nothing_in_a_sound_file(name: str) -> None:
     result, _ = read(name)
     expected = 1 if name == "claude_session.jsonl" else 0  # one line there comes twice, on purpose
     assert len(list(result.problems)) == expected
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@every(*FORMATS)
 def test_every_result_names_a_call_of_its_step_or_none(name: str) -> None:
     for step in read(name)[1]:
         calls = {call.id for call in step.tool_calls}

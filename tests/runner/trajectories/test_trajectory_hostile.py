@@ -17,6 +17,7 @@ from runner.trajectories.readers import line_streams, plain_json
 from runner.trajectories.readers.line_streams import StringCap, json_lines, walk
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory, sniff
 from runner.trajectories.readers.skill_use import step_uses
+from tests.cases import every
 
 HEAD = b'{"schema_version":"ATIF-v1.8","agent":{"name":"x","version":"1"},"steps":['
 MEBIBYTE = 1024 * 1024
@@ -199,16 +200,13 @@ def test_lone_surrogates_become_replacement_characters() -> None:
     assert step.message == "a\ufffdb"
 
 
-@pytest.mark.parametrize(
-    ("raw", "shown"),
-    [
-        ("\x1b[1;31mred\x1b[0m", "red"),
-        ("\x1b]0;title\x07text", "text"),
-        (" 1%\r 50%\r100%\nend", "100%\nend"),
-        ("dos\r\nlines\r\n", "dos\nlines\n"),
-        ("left\r", "left"),
-        ("plain \u2588 text", "plain \u2588 text"),
-    ],
+@every(
+    ("\x1b[1;31mred\x1b[0m", "red"),
+    ("\x1b]0;title\x07text", "text"),
+    (" 1%\r 50%\r100%\nend", "100%\nend"),
+    ("dos\r\nlines\r\n", "dos\nlines\n"),
+    ("left\r", "left"),
+    ("plain \u2588 text", "plain \u2588 text"),
 )
 def test_it_shows_what_a_terminal_showed(raw: str, shown: str) -> None:
     assert clean(raw) == shown
@@ -260,14 +258,14 @@ def test_a_cut_keeps_beginning_and_end() -> None:
     assert cut("a" * 10 + "b" * 10, 8) == "aaaa[... 12 characters left out ...]bbbb"
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
+@every(1, 2, 3, 7, 64)
 def test_the_string_cap_lets_short_strings_through_at_any_chunk_size(size: int) -> None:
     content = json.dumps({"a": 'q"\\uote\\', "b": ["\\\\", "x\\"], "c": "\u20ac"}).encode()
     cap = StringCap(Problems(), "here", limit=30)
     assert b"".join(cap.feed(content[at : at + size]) for at in range(0, len(content), size)) == content
 
 
-@pytest.mark.parametrize("size", [1, 3, 16])
+@every(1, 3, 16)
 def test_the_string_cap_leaves_valid_json(size: int) -> None:
     content = json.dumps(['\\\u20ac"' * 60, "short", "\U0001f600" * 50]).encode()
     cap = StringCap(Problems(), "here", limit=40)
@@ -277,15 +275,13 @@ def test_the_string_cap_leaves_valid_json(size: int) -> None:
     assert all("bytes left out" in text for text in (first, third))
 
 
-@pytest.mark.parametrize(
-    "content", [b"\xff\xfe\x00", b"{", b"[", b"[[[", b'{"type":', b"null", b'"text"', b"[1, 2]", b"{}\n{}"]
-)
+@every(b"\xff\xfe\x00", b"{", b"[", b"[[[", b'{"type":', b"null", b'"text"', b"[1, 2]", b"{}\n{}")
 def test_anything_is_read_somehow(content: bytes) -> None:
     assert sniff(BytesIO(content)) == "plain-text"
     read(content)
 
 
-@pytest.mark.parametrize("depth", [100, 900])
+@every(100, 900)
 def test_a_line_nested_too_deep_keeps_its_upper_levels(depth: int) -> None:
     inner = "[" * depth + "]" * depth
     line = '{"type":"item.completed","item":{"id":"i","type":"web_search","query":' + inner + "}}\n"
@@ -309,30 +305,20 @@ def test_one_message_without_end_becomes_several_steps() -> None:
 
 
 # Each of these once made a pattern look at the same text again and again: they end at once or, if that comes back, never.
-@pytest.mark.parametrize(
-    "response",
-    [
-        "x```json\n" * 200_000,
-        "```json\n" * 200_000,
-        "available_skills: [\n" * 200_000,
-        "\x1b]" * 500_000,
-        "\r" * 500_000,
-    ],
+@every(
+    "x```json\n" * 200_000, "```json\n" * 200_000, "available_skills: [\n" * 200_000, "\x1b]" * 500_000, "\r" * 500_000
 )
 def test_repeated_openings_do_not_slow_reading_down(response: str) -> None:
     _, steps = read(json.dumps([{"episode": 0, "prompt": response, "response": response}]).encode())
     assert [step.source for step in steps] == ["user", "agent"]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "cat <<EOF skills" + "\n" * 90_000,
-        "skills sys.path.append(" * 4_000,
-        "skills sys.path.append('" + "x" * 90_000,
-        "cat 'skills" + "\\'" * 40_000,
-        "$a${a}skills=" * 6_000,
-    ],
+@every(
+    "cat <<EOF skills" + "\n" * 90_000,
+    "skills sys.path.append(" * 4_000,
+    "skills sys.path.append('" + "x" * 90_000,
+    "cat 'skills" + "\\'" * 40_000,
+    "$a${a}skills=" * 6_000,
 )
 def test_hostile_commands_do_not_slow_skill_use_down(command: str) -> None:
     step = Step(1, Source.AGENT, tool_calls=(ToolCall("c", "Bash", {"command": command}),))
@@ -348,21 +334,18 @@ def test_copies_of_output_are_looked_for_in_bounded_time() -> None:
     assert step.observations[0].content == output
 
 
-@pytest.mark.parametrize(
-    ("content", "pairs"),
-    [
-        (
-            '{"a": 1, "steps": [1, 2], "a": 3, "steps": [4]}',
-            [("a", 1), *(("steps", n) for n in (1, 2)), ("a", 3), ("steps", 4)],
-        ),
-        (' \n{ "a" :\t{"b": [] } ,\r\n"c":"\\u00e9" } \n', [("a", {"b": []}), ("c", "é")]),
-        ("{}", []),
-        ("{ }", []),
-        ('{"a": [-0, 1e2, 2.0, {"b": 1, "b": [3]}], "c": ["]"]}', [("a", [0, 100.0, 2.0, {"b": [3]}]), ("c", ["]"])]),
-        ('{"a": [1], "b": [2], "c": [[3], 4], "d": 5}', [("a", [1]), ("b", [2]), ("c", [[3], 4]), ("d", 5)]),
-        ('{"a": [123456789012345678, 1E-400], "b": {"c": [6]}}', [("a", [123456789012345678, 0.0]), ("b", {"c": [6]})]),
-        ('{"cost": 0.001927556845911988912, "n": [-0.5e-3]}', [("cost", 0.001927556845911988912), ("n", [-0.0005])]),
-    ],
+@every(
+    (
+        '{"a": 1, "steps": [1, 2], "a": 3, "steps": [4]}',
+        [("a", 1), *(("steps", n) for n in (1, 2)), ("a", 3), ("steps", 4)],
+    ),
+    (' \n{ "a" :\t{"b": [] } ,\r\n"c":"\\u00e9" } \n', [("a", {"b": []}), ("c", "é")]),
+    ("{}", []),
+    ("{ }", []),
+    ('{"a": [-0, 1e2, 2.0, {"b": 1, "b": [3]}], "c": ["]"]}', [("a", [0, 100.0, 2.0, {"b": [3]}]), ("c", ["]"])]),
+    ('{"a": [1], "b": [2], "c": [[3], 4], "d": 5}', [("a", [1]), ("b", [2]), ("c", [[3], 4]), ("d", 5)]),
+    ('{"a": [123456789012345678, 1E-400], "b": {"c": [6]}}', [("a", [123456789012345678, 0.0]), ("b", {"c": [6]})]),
+    ('{"cost": 0.001927556845911988912, "n": [-0.5e-3]}', [("cost", 0.001927556845911988912), ("n", [-0.0005])]),
 )
 def test_the_pairs_of_an_object_come_in_order_and_as_often_as_they_stand_there(content: str, pairs: object) -> None:
     found = Problems()
@@ -371,7 +354,7 @@ def test_the_pairs_of_an_object_come_in_order_and_as_often_as_they_stand_there(c
     assert {problem.expected for problem in found} == ({plain_json.ONCE} if is_doubled else set())
 
 
-@pytest.mark.parametrize("content", ['{"a": 1} x', '{"a": 1,}', '{"a" 1}', '{"a": 1', "{1: 2}", '{"a": 1 "b": 2}'])
+@every('{"a": 1} x', '{"a": 1,}', '{"a" 1}', '{"a": 1', "{1: 2}", '{"a": 1 "b": 2}')
 def test_what_is_no_object_is_reported(content: str) -> None:
     found = Problems()
     list(walk(BytesIO(content.encode()), found))
@@ -408,7 +391,7 @@ def test_odd_numbers_of_lines_are_reported_and_cost_only_themselves() -> None:
     ]
 
 
-@pytest.mark.parametrize("size", range(1, 40))
+@every(*range(1, 40))
 def test_half_a_pair_in_a_document_with_nan_is_reported_as_well(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_streams, "CHUNK", size)
     content = b'{"n":NaN,"half":"x \\ud83d y\\uDE00","pair":"\\ud83d\\ude00","plain":"\\\\ud83d","last":"\\ud83d"}'

@@ -8,13 +8,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from runner.base.types import CompactionKind
 from runner.trajectories.atif_values import step_from_json, step_to_json
 from runner.trajectories.compaction import compact
 from runner.trajectories.readers.reading import read_trajectory
 from runner.trajectories.step_outline import outline_row
+from tests.cases import every
 
 FIXTURES = sorted((Path(__file__).resolve().parents[2] / "fixtures" / "trajectories").iterdir())
 ODD: tuple[Any, ...] = (
@@ -61,7 +60,7 @@ def mutated(content: str, dice: random.Random) -> bytes:
     return text.encode()
 
 
-@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
+@every(*FIXTURES)
 def test_odd_values_anywhere_do_no_harm(path: Path) -> None:
     dice = random.Random(path.name)
     content = path.read_text()

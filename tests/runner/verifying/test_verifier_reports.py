@@ -21,6 +21,7 @@ from runner.verifying.reports import (
     read_rewards,
     read_side_reports,
 )
+from tests.cases import every
 
 
 def section(*results: object, **claims: object) -> bytes:
@@ -38,20 +39,17 @@ def one_problem(found: SideReports) -> ReportProblem:
     return problem
 
 
-@pytest.mark.parametrize(
-    ("content", "place"),
-    [
-        (b"", "line 1, column 1"),
-        (b"[]", "whole file"),
-        (b"null", "whole file"),
-        (b"\xff", "byte 0"),
-        (b'{"public": []}', "public"),
-        (b'{"public": {"section": "public"}}', "public.results"),
-        (b'{"public": {"results": {}}}', "public.results"),
-        (b'{"section": "public", "results": []}', "whole file"),
-        (b'{"public": ' + b"[" * 100_000, "whole file"),
-        (b" " * (MAX_REPORT_BYTES + 1), "whole file"),
-    ],
+@every(
+    (b"", "line 1, column 1"),
+    (b"[]", "whole file"),
+    (b"null", "whole file"),
+    (b"\xff", "byte 0"),
+    (b'{"public": []}', "public"),
+    (b'{"public": {"section": "public"}}', "public.results"),
+    (b'{"public": {"results": {}}}', "public.results"),
+    (b'{"section": "public", "results": []}', "whole file"),
+    (b'{"public": ' + b"[" * 100_000, "whole file"),
+    (b" " * (MAX_REPORT_BYTES + 1), "whole file"),
 )
 def test_a_section_report_that_says_nothing_names_its_place(content: bytes, place: str) -> None:
     found = read("outcome_report.json", content)
@@ -79,10 +77,7 @@ def test_an_entry_that_is_no_object_is_passed_over() -> None:
     assert (one_problem(found).place, [check.name for check in found.checks]) == ("public.results[0]", ["a"])
 
 
-@pytest.mark.parametrize(
-    ("detail", "message"),
-    [(True, ""), (None, ""), (False, ""), ("12 rows", "12 rows"), ({"x": [1]}, '{"x": [1]}'), (14.5, "14.5")],
-)
+@every((True, ""), (None, ""), (False, ""), ("12 rows", "12 rows"), ({"x": [1]}, '{"x": [1]}'), (14.5, "14.5"))
 def test_the_detail_is_whatever_the_check_returned(detail: object, message: str) -> None:
     found = read("outcome_report.json", section({"name": "a", "passed": True, "detail": detail, "error": None}))
     assert (found.problems, found.checks) == ([], [Check(CheckGroup.PUBLIC, "a", CheckStatus.PASSED, message)])
@@ -106,17 +101,14 @@ def test_a_score_report_without_total_or_ratios_gives_what_it_has() -> None:
     assert one_problem(found).place == "dimensions[2].ratio"
 
 
-@pytest.mark.parametrize(
-    ("report", "place"),
-    [
-        ({"total_score": True, "max_score": 1}, "total_score"),
-        ({"total_score": 1, "max_score": 2, "dimensions": {}}, "dimensions"),
-        ({"dimensions": [{"name": "a", "ratio": 2, "weight": 1}]}, "dimensions[0].ratio"),
-        ({"dimensions": [{"name": "a", "ratio": 1, "weight": -1}]}, "dimensions[0].weight"),
-        ({"dimensions": [{"ratio": 1, "weight": 1}]}, "dimensions[0].name"),
-        ({"total_score": int("9" * 400), "max_score": 1}, "total_score"),
-        ({"total_score": float("nan"), "max_score": 1}, "total_score"),
-    ],
+@every(
+    ({"total_score": True, "max_score": 1}, "total_score"),
+    ({"total_score": 1, "max_score": 2, "dimensions": {}}, "dimensions"),
+    ({"dimensions": [{"name": "a", "ratio": 2, "weight": 1}]}, "dimensions[0].ratio"),
+    ({"dimensions": [{"name": "a", "ratio": 1, "weight": -1}]}, "dimensions[0].weight"),
+    ({"dimensions": [{"ratio": 1, "weight": 1}]}, "dimensions[0].name"),
+    ({"total_score": int("9" * 400), "max_score": 1}, "total_score"),
+    ({"total_score": float("nan"), "max_score": 1}, "total_score"),
 )
 def test_what_is_odd_in_a_score_report_names_its_place(report: object, place: str) -> None:
     assert one_problem(read("score_report.json", report)).place == place
@@ -131,32 +123,26 @@ def test_a_score_out_of_nothing_is_unknown() -> None:
     assert read("score_report.json", {"total_score": 0, "max_score": 0}).overall is None
 
 
-@pytest.mark.parametrize(
-    ("report", "place"),
-    [
-        ({"summary": {}}, "results"),
-        ({"results": {"summary": {}}}, "results.tests"),
-        ({"results": {"tests": {}}}, "results.tests"),
-        ({"results": {"tests": [{"name": "a", "status": "ok"}]}}, "results.tests[0].status"),
-        ({"results": {"tests": [{"name": "a", "status": ["passed"]}]}}, "results.tests[0].status"),
-        ({"results": {"tests": [{"status": "passed"}]}}, "results.tests[0].name"),
-        ({"results": {"tests": [{"name": "a", "status": "passed", "duration": "long"}]}}, "results.tests[0].duration"),
-    ],
+@every(
+    ({"summary": {}}, "results"),
+    ({"results": {"summary": {}}}, "results.tests"),
+    ({"results": {"tests": {}}}, "results.tests"),
+    ({"results": {"tests": [{"name": "a", "status": "ok"}]}}, "results.tests[0].status"),
+    ({"results": {"tests": [{"name": "a", "status": ["passed"]}]}}, "results.tests[0].status"),
+    ({"results": {"tests": [{"status": "passed"}]}}, "results.tests[0].name"),
+    ({"results": {"tests": [{"name": "a", "status": "passed", "duration": "long"}]}}, "results.tests[0].duration"),
 )
 def test_what_is_odd_in_a_ctrf_report_names_its_place(report: object, place: str) -> None:
     assert one_problem(read("ctrf.json", report)).place == place
 
 
-@pytest.mark.parametrize(
-    ("about", "duration", "seconds"),
-    [
-        ({}, 1500, 1.5),
-        ({"tool": {"name": "jest"}}, 1500, 1.5),
-        ({"tool": {"name": "jest"}, "summary": {"start": 1769377568314}}, 1500, 1.5),
-        ({"tool": {"name": "pytest"}}, 1.5, 1.5),
-        ({"tool": {"name": "pytest"}, "summary": {"start": 1769377568.31}}, 1.5, 1.5),
-        ({"tool": {"name": "pytest"}, "summary": {"start": 1769377568314}}, 1500, 1.5),
-    ],
+@every(
+    ({}, 1500, 1.5),
+    ({"tool": {"name": "jest"}}, 1500, 1.5),
+    ({"tool": {"name": "jest"}, "summary": {"start": 1769377568314}}, 1500, 1.5),
+    ({"tool": {"name": "pytest"}}, 1.5, 1.5),
+    ({"tool": {"name": "pytest"}, "summary": {"start": 1769377568.31}}, 1.5, 1.5),
+    ({"tool": {"name": "pytest"}, "summary": {"start": 1769377568314}}, 1500, 1.5),
 )
 def test_ctrf_times_are_milliseconds_but_for_pytests_plugin_which_writes_seconds(
     about: dict[str, object], duration: float, seconds: float
@@ -215,7 +201,7 @@ def test_it_reads_a_reward(content: bytes, value: float) -> None:
     assert read_reward(content) == value
 
 
-@pytest.mark.parametrize("content", [b"", b"passed", b"nan", b"1e999", b"1 1", b"\xff"])
+@every(b"", b"passed", b"nan", b"1e999", b"1 1", b"\xff")
 def test_a_reward_that_is_no_number_is_refused(content: bytes) -> None:
     with pytest.raises(ReportProblem, match="reward.txt"):
         read_reward(content)

@@ -17,6 +17,7 @@ from runner.sandboxes.local import LocalSandbox, open_sandbox
 from runner.suites.starter_suite import load_starter
 from runner.suites.tasks.task_files import read_workspace_files, script_command
 from runner.verifying import run_verifier
+from tests.cases import every
 
 OUTCOME = {
     "task_id": "T",
@@ -139,16 +140,13 @@ def test_a_script_runs_with_the_interpreter_it_names_and_without_one_in_bash(
     assert run_verifier(task, sandbox).success is True
 
 
-@pytest.mark.parametrize(
-    ("first", "command"),
-    [
-        ("#!/bin/sh", "sh ../tests/test.sh"),
-        ("# no interpreter", '"$(command -v bash || echo sh)" ../tests/test.sh'),
-        ("#!", '"$(command -v bash || echo sh)" ../tests/test.sh'),
-        ("", '"$(command -v bash || echo sh)" ../tests/test.sh'),
-        ("#!/usr/bin/env -S bash -x", "/usr/bin/env '-S bash -x' ../tests/test.sh"),
-        ("#!/bin/x;id", "'/bin/x;id' ../tests/test.sh"),
-    ],
+@every(
+    ("#!/bin/sh", "sh ../tests/test.sh"),
+    ("# no interpreter", '"$(command -v bash || echo sh)" ../tests/test.sh'),
+    ("#!", '"$(command -v bash || echo sh)" ../tests/test.sh'),
+    ("", '"$(command -v bash || echo sh)" ../tests/test.sh'),
+    ("#!/usr/bin/env -S bash -x", "/usr/bin/env '-S bash -x' ../tests/test.sh"),
+    ("#!/bin/x;id", "'/bin/x;id' ../tests/test.sh"),
 )
 def test_a_script_is_started_as_the_system_would(first: str, command: str) -> None:
     assert script_command("../tests/test.sh", File(f"{first}\n".encode())) == command
