@@ -134,11 +134,12 @@ def progress_of(queues: Sequence[Queue], user: User) -> list[QueueProgress]:
     finished = Review.objects.filter(item__queue__in=queues, reviewer=user).exclude(state=State.DRAFT).order_by()
     done = dict(finished.values_list("item__queue").annotate(Count("pk")))
     none = {"items": 0, "slots": 0, "filled": 0, "held": 0, "held_until": None}
-    rows = ((queue, counts.get(queue.pk, none)) for queue in queues)
-    return [
-        QueueProgress(queue, *(row[name] for name in none), left.get(queue.pk, 0), done.get(queue.pk, 0))
-        for queue, row in rows
-    ]
+    found = []
+    for queue in queues:
+        row = counts.get(queue.pk, none)
+        numbers = {name: row[name] for name in none}
+        found.append(QueueProgress(queue, **numbers, own_left=left.get(queue.pk, 0), own_done=done.get(queue.pk, 0)))
+    return found
 
 
 def count_reviews(queues: Collection[Queue]) -> tuple[int, int]:
