@@ -11,7 +11,6 @@ from uuid import UUID
 
 import orjson
 from django.conf import settings
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from benchapp.exports.dictionary import Column, ValueKind
@@ -246,13 +245,9 @@ class LabelExport:
             return csv_pieces(self.fields, self.rows())
         if form == "json":
             return json_pieces(self.fields, self.rows(), self.about())
-        return self._lines()
-
-    def _lines(self) -> Iterator[bytes]:
-        """Yield one JSON object a line."""
         names = [field.name for field in self.fields]
-        for row in self.rows():
-            yield orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE | UTC_Z)
+        lines = (dict(zip(names, row, strict=True)) for row in self.rows())
+        return (orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE | UTC_Z) for line in lines)
 
     def rows(self) -> Iterator[Sequence[object]]:
         units = dict(self._units())
@@ -295,30 +290,28 @@ class LabelExport:
     def _labels(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
         """Yield rows in the order of the items, the reviews and the marks."""
         final = {"mark__review__item__queue": self.queue, "mark__review__state": Review.State.SUBMITTED}
-        place = (f"mark__{name}" for name in MARK_PLACE)
+        anchor = (f"mark__{name}" for name in MARK_PLACE)
         whose = ("item_id", "reviewer__pseudonym", "confidence", "submitted_at", "seconds", "carried_from_id", "memo")
-        names = ("code__name", *place, "mark__quote", "mark__memo", *(f"mark__review__{name}" for name in whose))
+        names = ("code__name", *anchor, "mark__quote", "mark__memo", *(f"mark__review__{name}" for name in whose))
         order = ("mark__review__item__ordinal", "mark__review_id", "mark__ordinal", "mark_id", "pk")
         for code, *mark, quote, memo, item, who, sure, at, seconds, carried, said in (
             Label.objects.filter(**final).order_by(*order).values_list(*names)
         ):
-            given = ("review", who, "submitted", code, *_replace_empty(mark), sure, None, at, seconds)
+            place = [None if value == "" else value for value in mark]
+            given = ("review", who, "submitted", code, *place, sure, None, at, seconds)
             more = {"quote": quote, "memo": memo, "review_memo": said, "carried": carried is not None}
             yield self._row(units[item], given, more)
 
     def _without_labels(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
-        for review in self._bare_reviews():
+        final = Review.objects.filter(item__queue=self.queue).exclude(state=Review.State.DRAFT)
+        labelled = Label.objects.filter(mark__review__item__queue=self.queue).values("mark__review")
+        bare = final.exclude(pk__in=labelled) | final.filter(state=Review.State.SKIPPED)
+        for review in bare.select_related("reviewer").order_by("item__ordinal", "pk"):
             nothing = (None,) * (1 + len(MARK_PLACE))
             said = ("review", review.reviewer.pseudonym, review.state, *nothing, review.confidence, None)
             more = {"quote": "", "memo": "", "review_memo": review.memo or review.skip_reason}
             carried = {"carried": review.carried_from_id is not None}
             yield self._row(units[review.item_id], (*said, review.submitted_at, review.seconds), {**more, **carried})
-
-    def _bare_reviews(self) -> QuerySet[Review]:
-        final = Review.objects.filter(item__queue=self.queue).exclude(state=Review.State.DRAFT)
-        labelled = Label.objects.filter(mark__review__item__queue=self.queue).values("mark__review")
-        bare = final.exclude(pk__in=labelled) | final.filter(state=Review.State.SKIPPED)
-        return bare.select_related("reviewer").order_by("item__ordinal", "pk")
 
     def _resolutions(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
         standing = Resolution.objects.filter(item__queue=self.queue, superseded_at=None)
@@ -329,7 +322,3 @@ class LabelExport:
             place = (attribution or None, *(None,) * (len(MARK_PLACE) - 1))
             said = ("resolution", who, "resolved", code, *place, None, category, at, None)
             yield self._row(units[item], said, {"quote": "", "memo": memo, "review_memo": "", "carried": False})
-
-
-def _replace_empty(values: Sequence[object]) -> list[object]:
-    return [None if value == "" else value for value in values]
