@@ -6,7 +6,7 @@ call's request is committed before the model is asked, and its reply before it i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import orjson
 from django.db import transaction
@@ -38,7 +38,7 @@ from runner.drafting import loops
 from runner.drafting.draft import Ask, DraftBrief, Ended, Taken, UnusableAnswer
 from runner.drafting.drafted_answers import collision_problem, path_problem
 from runner.engine.cleaning import Cleaner
-from runner.models import Model, make_model
+from runner.models import make_model
 
 MAX_UNUSABLE = 3  # answers to one ask, before a person must look
 MAX_FAILED = 3  # calls in a row without a reply
@@ -119,7 +119,7 @@ def work_off(draft: Draft) -> None:
 def _work(draft: Draft) -> SliceEnd:
     status = Draft.Status
     try:
-        ended = _Drafting.of(draft).go()
+        ended = _Drafting(draft).go()
     except SliceOver:
         return SliceEnd(status.WAITING)
     except Stopped as stop:
@@ -127,22 +127,14 @@ def _work(draft: Draft) -> SliceEnd:
     return SliceEnd(status.DONE) if ended.is_whole else SliceEnd(status.STOPPED, ended.reason)
 
 
-@dataclass(slots=True)
 class _Drafting:
     """One slice of a draft, under its lease."""
 
-    draft: Draft
-    brief: DraftBrief
-    model: Model
-    budget: SliceBudget
-    clean: Cleaner
-
-    @classmethod
-    def of(cls, draft: Draft) -> _Drafting:
+    def __init__(self, draft: Draft) -> None:
         redactor = Redactor(own_secrets())
-        cleaner = Cleaner(lambda text: redactor.text(storable(text)))
-        brief = loops.brief_from_plain(draft.brief)
-        return cls(draft, brief, make_model(draft.model), _budget_of(draft), cleaner)
+        self.draft, self.brief = draft, loops.brief_from_plain(draft.brief)
+        self.model, self.budget = make_model(draft.model), _budget_of(draft)
+        self.clean = Cleaner(lambda text: redactor.text(storable(text)))
 
     def go(self) -> Ended:
         """Run until the loop ends. Raise Stopped or SliceOver if it does not get that far."""

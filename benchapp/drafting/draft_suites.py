@@ -3,7 +3,7 @@ tasks that pass everything are admitted into a suite of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +16,7 @@ from django.urls import reverse
 from benchapp.analysis.suite_screening import screen_once, take_screening
 from benchapp.drafting.draft_steps import record_step
 from benchapp.experiments.qualifying.qualification import find_qualification, has_tried_traps
-from benchapp.experiments.qualifying.task_verdicts import Admission, TaskVerdict, read_verdicts
+from benchapp.experiments.qualifying.task_verdicts import Admission, read_verdicts
 from benchapp.models import Draft, DraftStep, Experiment, Suite, TaskWorkflow, User
 from benchapp.record.sets import suite_files
 from benchapp.record.writing.human_acts import note_activity
@@ -26,7 +26,7 @@ from runner.base.errors import SetupError
 from runner.base.trees import remove_tree, write_tree
 from runner.base.types import File, Files
 from runner.drafting import loops
-from runner.screening.suite_findings import Screening, Weight
+from runner.screening.suite_findings import Weight
 from runner.suites.workflows.workflow import list_problems
 from runner.suites.workflows.workflow_file import read_workflows
 
@@ -100,13 +100,8 @@ def try_as_suite(draft: Draft, by: User | None) -> Suite:
         row = suite_files.record_folder(read, by, replaces=draft.suite)
         Draft.objects.filter(pk=draft.pk).update(suite=row)
         draft.suite = row
-        _record(
-            draft,
-            DraftStep.Kind.TRIAL,
-            by,
-            f"Written as suite {key}: {_count(len(read.tasks))}",
-            _list_notes(read),
-        )
+        summary = f"Written as suite {key}: {_count(len(read.tasks))}"
+        _record(draft, DraftStep.Kind.TRIAL, by, summary, _list_notes(read))
         note_activity(by, "draft.tried", draft, detail={"suite": key, "tasks": len(read.tasks)})
     return row
 
@@ -178,46 +173,28 @@ def read_readiness(draft: Draft) -> list[TaskReadiness]:
     files = draft.head.read()
     keys = loops.tasks_in(files)
     try:
-        evidence = _Evidence.of(draft, files)
+        evidence = _Evidence(draft, files)
     except SetupError as error:
         waits = ReadinessCheck(Readiness.OPEN, str(error)[:MAX_SAYS])
         return [TaskReadiness(key, waits, _check_workflow_file(files) or waits, waits) for key in keys]
     return [evidence.judge(key) for key in keys]
 
 
-@dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What is known about the suite under trial. `filed`: from the draft's own workflow.json; None without one."""
+    """What is known about the suite under trial. Raises SetupError if the current files are not under trial."""
 
-    suite: runner_suite.Suite
-    folder: str
-    page: str
-    screening: Screening | None
-    drawn: Mapping[str, TaskWorkflow]
-    filed: ReadinessCheck | None
-    verdicts: Mapping[str, TaskVerdict]
-    is_qualifying: bool
-    has_tried_traps: bool  # the wrong answers that its tasks declare now
-
-    @classmethod
-    def of(cls, draft: Draft, files: Files) -> _Evidence:
-        """Raise SetupError if the current files are not under trial."""
+    def __init__(self, draft: Draft, files: Files) -> None:
         row, suite = _find_tried(draft, files)
-        qualification = find_qualification(suite.key, suite.digest)
-        standing = (
-            TaskWorkflow.objects.standing().filter(task__suite=row).select_related("task").order_by("is_settled", "pk")
-        )
-        return cls(
-            suite,
-            row.path,
-            reverse("suite", args=[suite.key]),
-            take_screening(suite),
-            {each.task.key: each for each in standing},  # the settled one last
-            _check_workflow_file(files),
-            {each.key: each for each in read_verdicts(qualification)} if qualification else {},
-            bool(qualification and qualification.is_open),
-            bool(qualification and has_tried_traps(qualification, suite)),
-        )
+        self.suite, self.folder, self.page = suite, row.path, reverse("suite", args=[suite.key])
+        self.screening = take_screening(suite)
+        self.filed = _check_workflow_file(files)  # None without one
+        standing = TaskWorkflow.objects.standing().filter(task__suite=row).select_related("task")
+        self.drawn = {each.task.key: each for each in standing.order_by("is_settled", "pk")}  # the settled one last
+        tried = find_qualification(suite.key, suite.digest)
+        self.verdicts = {each.key: each for each in read_verdicts(tried)} if tried else {}
+        self.is_qualifying = bool(tried and tried.is_open)
+        # the wrong answers that its tasks declare now
+        self.has_tried_traps = bool(tried and has_tried_traps(tried, suite))
 
     def judge(self, key: str) -> TaskReadiness:
         if errors := self.suite.set_aside.get(f"task {key}"):

@@ -124,8 +124,5 @@ def _find_free_name(wanted: str) -> str:
     name = User.normalize_username(wanted).partition("@")[0]
     name = re.sub(r"[^\w.+-]+", "-", name).strip("-.")[:MAX_NAME] or "person"
     candidates = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
-    return next(each for each in candidates if not _is_taken(each))
-
-
-def _is_taken(name: str) -> bool:
-    return name.casefold() == LOCAL_USER or User.objects.filter(username__iexact=name).exists()
+    free = (each for each in candidates if not User.objects.filter(username__iexact=each).exists())
+    return next(each for each in free if each.casefold() != LOCAL_USER)

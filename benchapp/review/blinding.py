@@ -98,9 +98,8 @@ class Words:
 
     @cached_property
     def _closed(self) -> _Closed:
-        queues = (
-            {queue.pk: queue for queue in _blind_queues(self._user)} if self._user.pk else {}
-        )  # a reader without a row
+        blind = Queue.objects.filter(Q(hides_conditions=True) | Q(hides_models=True), closed_at=None)
+        queues = {queue.pk: queue for queue in blind.filter(reviewers=self._user.pk)} if self._user.pk else {}
         closed = _Closed()
         if queues:
             items = open_to(self._user).filter(queue__in=list(queues))
@@ -182,11 +181,6 @@ class _Closed:
 def hidden_until(queue: Queue) -> str:
     """Return the words shown instead of those that this queue closes."""
     return f"hidden until you finish “{queue.name}”"
-
-
-def _blind_queues(user: User) -> QuerySet[Queue]:
-    """Open queues that name this person and hide something of the record itself."""
-    return Queue.objects.filter(Q(hides_conditions=True) | Q(hides_models=True), closed_at=None, reviewers=user.pk)
 
 
 # --- other people's answers ------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from urllib.parse import urlencode
@@ -208,9 +207,11 @@ def write_comment(place: CommentPlace, author: User, text: str, *, parent: Comme
             author=author,
             text=text,
         )
-        Mention.objects.bulk_create(
-            Mention(comment=comment, user=user) for user in _select_mentioned(text, besides=author)
-        )
+        named = Q()
+        for name in mentions_in(text):
+            named |= Q(username__iexact=name)
+        people = User.objects.filter(named, is_active=True).exclude(pk=author.pk) if named else ()
+        Mention.objects.bulk_create(Mention(comment=comment, user=user) for user in people)
         note_activity(author, "comment.written", comment, detail={"on": place.on})
     return comment
 
@@ -218,13 +219,6 @@ def write_comment(place: CommentPlace, author: User, text: str, *, parent: Comme
 def mentions_in(text: str) -> list[str]:
     """Return the names after an @, each once, in order. Does not check that they exist."""
     return list(dict.fromkeys(_MENTION.findall(text)))[:MAX_MENTIONS]
-
-
-def _select_mentioned(text: str, *, besides: User) -> Iterable[User]:
-    named = Q()
-    for name in mentions_in(text):
-        named |= Q(username__iexact=name)
-    return User.objects.filter(named, is_active=True).exclude(pk=besides.pk) if named else ()
 
 
 def retract_comment(comment: Comment, by: User) -> bool:

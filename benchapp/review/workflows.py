@@ -7,7 +7,7 @@ revision it started from. If another tab has saved since, nothing is overwritten
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -108,7 +108,8 @@ def read_seen_task(task: Task | None, user: User) -> SeenWorkflows:
 
 
 def _see(rows: Sequence[TaskWorkflow], user: User) -> SeenWorkflows:
-    drawn = sorted((row for row in rows if not row.is_settled and row.is_handed_in), key=_when)
+    drawn = [row for row in rows if not row.is_settled and row.is_handed_in]
+    drawn.sort(key=lambda row: (row.handed_in_at, row.pk))
     settled = next((row for row in rows if row.is_settled and row.is_handed_in), None)
     own, settling = _find_own(rows, user, is_settled=False), _find_own(rows, user, is_settled=True)
     has_draft, has_handed_in = (own is not None and own.is_handed_in is handed for handed in (False, True))
@@ -128,10 +129,6 @@ def _find_own(rows: Iterable[TaskWorkflow], user: User, *, is_settled: bool) -> 
     """Return the person's workflow, a draft before others."""
     mine = [row for row in rows if row.by == user.pseudonym and row.is_settled is is_settled]
     return min(mine, key=lambda row: row.is_handed_in, default=None)
-
-
-def _when(row: TaskWorkflow) -> tuple[object, int]:
-    return row.handed_in_at, row.pk
 
 
 # --- drawing ---------------------------------------------------------------------------------------------------------
@@ -158,8 +155,12 @@ def save_workflow(task: Task, user: User, workflow: Workflow, *, revision: int, 
         try:
             with transaction.atomic():
                 return TaskWorkflow.objects.create(
-                    **{"task": task, "by": user.pseudonym, "annotator": user, "is_settled": settles},
-                    **{"graph": to_plain(workflow), "revision": 1},
+                    task=task,
+                    by=user.pseudonym,
+                    annotator=user,
+                    is_settled=settles,
+                    graph=to_plain(workflow),
+                    revision=1,
                 )
         except IntegrityError as error:
             raise WorkflowConflict("Another tab began this workflow. Load the page again.") from error
@@ -253,47 +254,51 @@ class Brought:
 def export_workflows(suite: Suite | None, user: User) -> bytes:
     """Export what was handed in, was not replaced, and may be seen by this person, by family and task."""
     seen, found = read_seen(suite, user), []
-    tasks = (
-        suite.tasks.select_related("family").order_by("family__ordinal", "family__key", "ordinal", "key")
-        if suite
-        else ()
-    )
-    for task in tasks:
-        if mine := seen.get(task.key):
-            found += [_file(task, row) for row in (*mine.annotations, *([mine.settled] if mine.settled else []))]
+    order = ("family__ordinal", "family__key", "ordinal", "key")
+    for task in suite.tasks.select_related("family").order_by(*order) if suite else ():
+        mine = seen.get(task.key, SeenWorkflows())
+        family = task.family.key if task.family else ""
+        found += [
+            FiledWorkflow(family, task.key, row.by, row.workflow, row.is_settled, row.finds_consistent)
+            for row in (*mine.annotations, mine.settled)
+            if row
+        ]
     hidden = sum(each.is_hidden and each.handed_in > 0 for each in seen.values())
     what = "1 task" if hidden == 1 else f"{hidden} tasks"
     note = f"# Left out: {what} that you may still draw yourself.\n".encode() if hidden else b""
     return note + write_workflows(found)
 
 
-def _file(task: Task, row: TaskWorkflow) -> FiledWorkflow:
-    family = task.family.key if task.family else ""
-    return FiledWorkflow(family, task.key, row.by, row.workflow, row.is_settled, row.finds_consistent)
-
-
 def import_workflows(suite: Suite, content: bytes, name: str, user: User) -> Brought:
     """Import what is new. SuiteProblems, and no import, where the file is broken or contradicts the record."""
     filed = read_workflows(content, name)
+
+    def key(each: FiledWorkflow) -> tuple[int, str]:
+        return tasks[each.task].pk, "" if each.settled else each.by
+
     tasks = {task.key: task for task in suite.tasks.filter(key__in={each.task for each in filed})}
     rows = TaskWorkflow.objects.filter(task__in=tasks.values(), superseded_at=None)
     rows = rows.exclude(is_settled=True, handed_in_at=None)
     here = {(row.task_id, "" if row.is_settled else row.by): row for row in rows}
-    news = [each for each in filed if each.task in tasks and _key(tasks, each) not in here]
-    known = [each for each in filed if each.task in tasks and _key(tasks, each) in here]
-    if problems := [_refuse(name, each) for each in known if not _is_same(each, here[_key(tasks, each)])]:
+    news = [each for each in filed if each.task in tasks and key(each) not in here]
+    known = [each for each in filed if each.task in tasks and key(each) in here]
+    if problems := [_refuse(name, each) for each in known if not _is_same(each, here[key(each)])]:
         raise SuiteProblems(problems)
     strange = tuple(dict.fromkeys(each.task for each in filed if each.task not in tasks))
     with transaction.atomic():
         for each in news:
-            _record(tasks[each.task], each, user)
+            TaskWorkflow.objects.create(
+                task=tasks[each.task],
+                by=each.by,
+                imported_by=user,
+                is_settled=each.settled,
+                graph=to_plain(each.workflow),
+                finds_consistent=each.consistent,
+                handed_in_at=timezone.now(),
+            )
         if news:
             note_activity(user, "workflows.imported", suite, detail={"file": name, "workflows": len(news)})
     return Brought(len(news), len(known), strange)
-
-
-def _key(tasks: Mapping[str, Task], filed: FiledWorkflow) -> tuple[int, str]:
-    return tasks[filed.task].pk, "" if filed.settled else filed.by
 
 
 def _is_same(filed: FiledWorkflow, row: TaskWorkflow) -> bool:
@@ -304,10 +309,3 @@ def _refuse(name: str, filed: FiledWorkflow) -> SuiteError:
     what = "settled workflow" if filed.settled else f"workflow of {filed.by}"
     expected = "what the record has, which an import never replaces"
     return SuiteError(name, f"families.{filed.family}.{filed.task}", expected, f"another {what} is here")
-
-
-def _record(task: Task, filed: FiledWorkflow, user: User) -> None:
-    TaskWorkflow.objects.create(
-        **{"task": task, "by": filed.by, "imported_by": user, "is_settled": filed.settled},
-        **{"graph": to_plain(filed.workflow), "finds_consistent": filed.consistent, "handed_in_at": timezone.now()},
-    )

@@ -27,6 +27,7 @@ from benchapp.models import Code, CodebookVersion, Label, Mark, Queue, QueueItem
 from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.codebooks.codebook_versions import CodebookRefused
 from benchapp.review.codebooks.version_changes import RETIRED, VersionDiff
+from benchapp.review.queues.queue_making import copy_queue
 
 BATCH = 500  # reviews carried together
 OF_LABELS = frozenset({"labels", "touched", "reviews_to_look_at"})  # counts that follow from the reviewers' answers
@@ -49,7 +50,9 @@ class CarryPlan:
             raise CodebookRefused("Freeze the version first, then carry the queue over.")
         self.queue, self.version = queue, version
         self.diff = VersionDiff(queue.version, version)
-        self.fates = {code.pk: _fate(code, self.diff) for code in self.diff.old_codes}
+        self.fates = {code.pk: Fate(code, RETIRED, must_look=True) for code in self.diff.old_codes}
+        for link in reversed(self.diff.links):  # of a split the first part comes last, and stays
+            self.fates[link.before.pk] = Fate(link.after, link.kind, link.must_look)
 
     @property
     def labels(self) -> QuerySet[Label]:
@@ -101,7 +104,9 @@ def carry(queue: Queue, version: CodebookVersion, user: User | None) -> Queue:
             raise CodebookRefused("This queue no longer exists.")
         if queue.carried_to.filter(version=version).exists():
             raise CodebookRefused(f"“{queue.name}” is already carried over to {version}.")
-        carried = _Carried(plan, _copy_queue(queue, version, user))
+        ending = f" (v{version.number})"
+        name = queue.name.removesuffix(f" (v{queue.version.number})")[: 200 - len(ending)] + ending
+        carried = _Carried(plan, *copy_queue(queue, name, user, version_id=version.pk, carried_from=queue))
         carried.write()
         kept = {name: count for name, count in plan.counts.items() if name not in OF_LABELS}  # the log is read by many
         detail = {"from": str(queue.public_id), "to": version.number, **kept, "resolutions": carried.resolutions}
@@ -110,61 +115,21 @@ def carry(queue: Queue, version: CodebookVersion, user: User | None) -> Queue:
     return carried.queue
 
 
-def _fate(code: Code, diff: VersionDiff) -> Fate:
-    links = diff.links_of(code)
-    if not links:
-        return Fate(code, RETIRED, must_look=True)
-    return Fate(links[0].after, links[0].kind, must_look=links[0].must_look)
-
-
-def _copy_queue(queue: Queue, version: CodebookVersion, user: User | None) -> Queue:
-    ending = f" (v{version.number})"
-    base = queue.name.removesuffix(f" (v{queue.version.number})")
-    kept = (
-        *("unit", "instructions", "population", "population_total", "sampling", "strata", "seed"),
-        *("reviews_per_item", "overlap_share", "reservation_seconds"),
-        *("hides_labels", "hides_suggestions", "hides_conditions", "hides_models"),
-    )
-    made = Queue.objects.create(
-        name=base[: 200 - len(ending)] + ending,
-        version=version,
-        carried_from=queue,
-        created_by=user,
-        **{name: getattr(queue, name) for name in kept},
-    )
-    made.reviewers.set(queue.reviewers.all())
-    return made
-
-
 class _Carried:
     """The rows of one carrying, written so that each exists before others point at it."""
 
-    def __init__(self, plan: CarryPlan, queue: Queue) -> None:
+    def __init__(self, plan: CarryPlan, queue: Queue, items: dict[int, QueueItem]) -> None:
         self.plan, self.queue = plan, queue
-        self.items: dict[int, QueueItem] = {}  # by the key of the old one
+        self.items = items  # by the key of the old one
         self.resolutions = 0
         self.staying = {user.pk for user in queue.reviewers.filter(is_active=True)}
 
     def write(self) -> None:
-        self._copy_items()
         reviews = self.plan.reviews.select_related("slot").order_by("pk")
         keys = list(reviews.values_list("pk", flat=True))
         for start in range(0, len(keys), BATCH):
             self._copy_reviews(list(reviews.filter(pk__in=keys[start : start + BATCH])))
         self._copy_resolutions()
-
-    def _copy_items(self) -> None:
-        kept = (
-            *("ordinal", "trial_id", "decision_id", "snapshot_id", "episode_id", "stratum", "inclusion"),
-            *("is_control", "is_overlap", "reviews_needed"),
-        )
-        old = list(self.plan.queue.items.order_by("pk"))
-        made = QueueItem.objects.bulk_create(
-            QueueItem(queue=self.queue, **{name: getattr(item, name) for name in kept}) for item in old
-        )
-        self.items = {item.pk: new for item, new in zip(old, made, strict=True)}
-        places = Slot.objects.filter(item__queue=self.plan.queue).values_list("item_id", "place")
-        Slot.objects.bulk_create(Slot(item=self.items[item], place=place) for item, place in places)
 
     def _copy_reviews(self, old: Sequence[Review]) -> None:
         """Copy as drafts first: a submitted review takes no more marks."""

@@ -47,6 +47,7 @@ OPENING = (
 )
 CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 
+WORDING = ("name", "definition", "include", "exclude")  # of a code
 Place = tuple[str | int, ...]
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
 Number = Annotated[int, Field(ge=0, le=2**31 - 1)]

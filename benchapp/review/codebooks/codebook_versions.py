@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from benchapp.models import Code, Codebook, CodebookVersion, CodeExample, CodeOrigin, Decision, Mark, Trial, User
 from benchapp.record.writing.human_acts import note_activity
-from benchapp.review.codebooks.codebook_file import CodebookText, CodeText, ExampleText, starters
+from benchapp.review.codebooks.codebook_file import WORDING, CodebookText, CodeText, ExampleText, starters
 from benchapp.review.codebooks.hierarchy import in_order
 from runner.base.digests import digest_json
 
@@ -91,11 +91,8 @@ def _write_codes(version: CodebookVersion, text: CodebookText, user: User | None
         made[id(code)] = Code.objects.create(
             version=version,
             parent=made[id(parent)] if parent else None,
-            name=code.name,
-            definition=code.definition,
-            include=code.include,
-            exclude=code.exclude,
             ordinal=ordinal,
+            **{name: getattr(code, name) for name in WORDING},
         )
         examples += [(made[id(code)], example) for example in code.examples]
     trials = _keys(Trial.objects.all(), (example.trial for _, example in examples))
@@ -146,24 +143,17 @@ def _begin_draft(codebook: Codebook, user: User | None) -> CodebookVersion:
         copies[old.pk] = Code.objects.create(
             version=draft,
             parent=copies.get(old.parent_id) if old.parent_id else None,
-            name=old.name,
-            definition=old.definition,
-            include=old.include,
-            exclude=old.exclude,
             ordinal=ordinal,
+            **{name: getattr(old, name) for name in WORDING},
         )
+        kept = ("trial_id", "decision_id", *Mark.ANCHOR, "note", "is_counter", "added_by_id")
         for example in old.examples.all():
-            _copy_example(example, copies[old.pk]).save()
+            CodeExample.objects.create(code=copies[old.pk], **{name: getattr(example, name) for name in kept})
     CodeOrigin.objects.bulk_create(
         CodeOrigin(code=code, before_id=before, kind=CodeOrigin.Kind.KEPT) for before, code in copies.items()
     )
     note_activity(user, "codebook.drafted", codebook, detail={"version": number, "codes": len(copies)})
     return draft
-
-
-def _copy_example(example: CodeExample, code: Code) -> CodeExample:
-    kept = ("trial_id", "decision_id", *Mark.ANCHOR, "note", "is_counter", "added_by_id")
-    return CodeExample(code=code, **{name: getattr(example, name) for name in kept})
 
 
 def hold(draft: CodebookVersion) -> None:
@@ -238,10 +228,7 @@ def text_of(version: CodebookVersion, *, without: frozenset[int] = frozenset()) 
 def _text_of(code: Code, below: dict[int | None, list[Code]], without: frozenset[int]) -> CodeText:
     examples = [example for example in code.examples.all() if example.pk not in without]
     return CodeText.model_construct(
-        name=code.name,
-        definition=code.definition,
-        include=code.include,
-        exclude=code.exclude,
+        **{name: getattr(code, name) for name in WORDING},
         examples=tuple(map(_example_text, examples)),
         children=tuple(_text_of(child, below, without) for child in below.get(code.pk, [])),
     )

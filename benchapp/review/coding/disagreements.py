@@ -195,7 +195,14 @@ def resolve(item: QueueItem, user: User, verdict: AdjudicatorVerdict, *, seen: U
                 memo=verdict.memo,
             )
             made.codes.set(codes)
-            note_activity(user, "item.resolved", item, detail=_detail(made, codes, seen), reason=verdict.memo)
+            detail = {
+                "resolution": str(made.public_id),
+                "supersedes": str(seen) if seen else None,
+                "codes": sorted(code.name for code in codes),
+                "category": made.category,
+                "attribution": made.attribution,
+            }
+            note_activity(user, "item.resolved", item, detail=detail, reason=verdict.memo)
     except IntegrityError as error:  # there is another one: the constraint allows only one
         raise Superseded(standing.first()) from error
     return made
@@ -242,13 +249,3 @@ def read_code_sets(item: QueueItem) -> list[frozenset[int]]:
     for review, code in labels:
         codes[review].add(code)
     return [frozenset(found) for found in codes.values()]
-
-
-def _detail(made: Resolution, codes: list[Code], seen: UUID | None) -> dict[str, object]:
-    return {
-        "resolution": str(made.public_id),
-        "supersedes": str(seen) if seen else None,
-        "codes": sorted(code.name for code in codes),
-        "category": made.category,
-        "attribution": made.attribution,
-    }

@@ -84,7 +84,7 @@ def answered_items(queue: Queue) -> list[Answered]:
             pk=row["pk"],
             public_id=row["public_id"],
             ordinal=row["ordinal"],
-            cluster=("task", row["trial__task"]) if row["trial__task"] else ("episode", _episode(row)),
+            cluster=_cluster(row["trial__task"], row["decision__episode"] or row["episode"]),
             needed=row["reviews_needed"],
             is_overlap=row["is_overlap"],
             skipped=skipped[row["pk"]],
@@ -94,13 +94,13 @@ def answered_items(queue: Queue) -> list[Answered]:
     ]
 
 
+def _cluster(task: int | None, episode: int | None) -> Hashable:
+    return ("task", task) if task else ("episode", episode)
+
+
 def _finals() -> Count:
     final = Q(reviews__state__in=(Review.State.SUBMITTED, Review.State.SKIPPED))
     return Count("reviews", filter=final, distinct=True)
-
-
-def _episode(row: dict[str, int | None]) -> int | None:
-    return row["decision__episode"] or row["episode"]
 
 
 def _answers(queue: Queue) -> tuple[dict[int, list[OverlapAnswer]], dict[int, int]]:
@@ -333,20 +333,17 @@ def take_report(queue: Queue, occasion: str, user: User | None) -> AgreementRepo
         else:
             report, created = AgreementReport.objects.get_or_create(public_id=public_id, defaults=fields)
         if created and user:
-            note_activity(user, f"agreement.{_VERBS[Occasion(occasion)]}", queue, detail=_detail(report))
+            detail = {
+                "report": str(report.public_id),
+                "items": report.items_total,
+                "alpha": report.values["codes"]["alpha"],
+                "before_discussion": report.is_before_discussion,
+            }
+            note_activity(user, f"agreement.{_VERBS[Occasion(occasion)]}", queue, detail=detail)
     return report
 
 
 _VERBS = {Occasion.COMPLETE: "completed", Occasion.DISCUSSION: "opened", Occasion.ASKED: "kept"}
-
-
-def _detail(report: AgreementReport) -> dict[str, object]:
-    return {
-        "report": str(report.public_id),
-        "items": report.items_total,
-        "alpha": report.values["codes"]["alpha"],
-        "before_discussion": report.is_before_discussion,
-    }
 
 
 def was_opened(queue: Queue) -> bool:
@@ -365,16 +362,11 @@ def standing_report(queue: Queue) -> AgreementReport | None:
 
 
 def note_submitted(review: Review) -> AgreementReport | None:
-    """Call it after a review is submitted or skipped: takes the report as soon as the overlap has all its reviews."""
+    """Call it after a review is submitted or skipped: takes the report as soon as every item of the overlap has as many
+    final reviews as it needs, and some item needs two."""
     queue = review.item.queue
-    if not review.item.is_overlap or not _is_complete(queue):
+    overlap = queue.items.filter(is_overlap=True)
+    lacking = overlap.alias(finals=_finals()).filter(finals__lt=F("reviews_needed"))
+    if not review.item.is_overlap or not overlap.filter(reviews_needed__gt=1).exists() or lacking.exists():
         return None
     return take_report(queue, Occasion.COMPLETE, review.reviewer)
-
-
-def _is_complete(queue: Queue) -> bool:
-    """Does every item of the overlap have as many final reviews as it needs, and does some item need two?"""
-    final = Count("reviews", filter=Q(reviews__state__in=(Review.State.SUBMITTED, Review.State.SKIPPED)))
-    overlap = queue.items.filter(is_overlap=True)
-    lacking = overlap.annotate(finals=final).filter(finals__lt=F("reviews_needed"))
-    return overlap.filter(reviews_needed__gt=1).exists() and not lacking.exists()

@@ -42,7 +42,7 @@ def claim(queue: Queue, user: User, *, besides: int = 0) -> QueueItem | None:
             if late:  # submitted in one tab after its time ran out, while another tab took this slot
                 fill(held[0].item, user, late)
                 continue
-            if _renew(held[0]):
+            if renew(held[0].item, user):
                 return held[0].item
             continue  # lost between the two: look again
         slots = _candidates(queue, user)
@@ -62,12 +62,9 @@ def may_claim(queue: Queue, user: User) -> bool:
 
 def select_held(queue: Queue, user: User) -> QuerySet[Slot]:
     """Slots that the person holds and has not filled, drafts first. Includes expired holds that nobody took."""
-    return (
-        Slot.objects.filter(is_unfilled(), item__queue=queue, holder=user)
-        .select_related("item__queue")
-        .alias(begun=Exists(_own_reviews(user)))
-        .order_by(F("begun").desc(), "item__ordinal")
-    )
+    begun = Exists(Review.objects.filter(item=OuterRef("item"), reviewer=user))
+    held = Slot.objects.filter(is_unfilled(), item__queue=queue, holder=user).select_related("item__queue")
+    return held.alias(begun=begun).order_by(F("begun").desc(), "item__ordinal")
 
 
 def hold(item: QueueItem, user: User) -> bool:
@@ -136,10 +133,6 @@ def _candidates(queue: Queue, user: User) -> list[Slot] | None:
     return None
 
 
-def _own_reviews(user: User) -> QuerySet[Review]:
-    return Review.objects.filter(item=OuterRef("item"), reviewer=user)
-
-
 def is_unfilled() -> Q:
     """Match slots without a review, without using an index on `review`: SQLite believes that a unique column is NULL in
     one row at most, and would look up all unfilled slots of the record for every item."""
@@ -160,11 +153,6 @@ def _take(slot: Slot, user: User) -> bool:
             return still.update(holder=user, held_until=_until(slot.item.queue, now)) == 1
     except IntegrityError:
         return False
-
-
-def _renew(slot: Slot) -> bool:
-    mine = Slot.objects.filter(pk=slot.pk, holder=slot.holder_id, review=None)
-    return mine.update(held_until=_until(slot.item.queue, timezone.now())) == 1
 
 
 def _until(queue: Queue, now: datetime) -> datetime:

@@ -65,7 +65,8 @@ def draw(strata: Strata, how: Draw, passes: Strata | None = None) -> list[Drawn]
         for public_id in rank_ids(ids, how.seed, "draw")[: sizes[stratum]]
     ]
     items += _controls(passes or {}, how)
-    return _with_overlap(_shuffle(items, how.seed), how)
+    items.sort(key=lambda item: _rank(item.public_id, how.seed, "order"))
+    return _with_overlap(items, how)
 
 
 def allot(sizes: Mapping[str, int], how: Draw) -> dict[str, int]:
@@ -126,10 +127,6 @@ def _controls(passes: Strata, how: Draw) -> list[Drawn]:
     taken = rank_ids(stratum_of, how.seed, "controls")[: how.controls]
     inclusion = len(taken) / len(stratum_of)
     return [Drawn(public_id, stratum_of[public_id], inclusion, is_control=True) for public_id in taken]
-
-
-def _shuffle(items: Sequence[Drawn], seed: int) -> list[Drawn]:
-    return sorted(items, key=lambda item: _rank(item.public_id, seed, "order"))
 
 
 def _with_overlap(items: Sequence[Drawn], how: Draw) -> list[Drawn]:

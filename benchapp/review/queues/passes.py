@@ -16,12 +16,12 @@ from collections.abc import Iterable, Iterator
 
 from django.db import transaction
 
-from benchapp.models import Attribution, Code, Queue, QueueItem, Slot, User
+from benchapp.models import Attribution, Code, Queue, QueueItem, User
 from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.blinding import open_to
 from benchapp.review.codebooks.codebook_file import CodebookText, CodeText
 from benchapp.review.codebooks.hierarchy import chains
-from benchapp.review.queues.queue_making import QueueRefused
+from benchapp.review.queues.queue_making import QueueRefused, copy_queue
 from benchapp.stats.comparing.choices import NO_SKILL
 from runner.protocols.conditions import base_name
 
@@ -68,9 +68,8 @@ def lacks_skills(item: QueueItem) -> bool:
 
 # --- the second pass -------------------------------------------------------------------------------------------------
 
-SAME = ("version_id", "unit", "population", "population_total", "sampling", "strata", "seed", "instructions")
-SAME_RULES = ("reviews_per_item", "overlap_share", "hides_labels", "hides_suggestions", "hides_models")
-COPIED = ("ordinal", "trial_id", "stratum", "inclusion", "is_control", "is_overlap", "reviews_needed")
+# what both passes were drawn from
+SAME = ("version_id", "unit", "population", "population_total", "sampling", "strata", "seed")
 SUFFIX = ", pass 2: the skills"
 
 
@@ -102,14 +101,8 @@ def begin_second_pass(queue: Queue, user: User) -> Queue:
     with transaction.atomic():
         if second_pass_of(queue):
             raise QueueRefused("Its second pass is already open.")
-        same = {name: getattr(queue, name) for name in (*SAME, *SAME_RULES, "reservation_seconds")}
         name = queue.name[: 200 - len(SUFFIX)] + SUFFIX
-        second = Queue.objects.create(name=name, hides_conditions=False, created_by=user, **same)
-        second.reviewers.set(queue.reviewers.all())
-        items = QueueItem.objects.bulk_create(
-            QueueItem(queue=second, **dict(zip(COPIED, row, strict=True))) for row in queue.items.values_list(*COPIED)
-        )
-        Slot.objects.bulk_create(Slot(item=item, place=place) for item in items for place in range(item.reviews_needed))
+        second, _ = copy_queue(queue, name, user, hides_conditions=False)
         note_activity(user, "queue.created", second, detail={"name": name, "second_pass_of": str(queue.public_id)})
     return second
 
@@ -117,5 +110,5 @@ def begin_second_pass(queue: Queue, user: User) -> Queue:
 def _other_pass(queue: Queue, **fields: bool) -> Queue | None:
     if not queue.population:
         return None
-    same = {name: getattr(queue, name) for name in SAME if name != "instructions"}
+    same = {name: getattr(queue, name) for name in SAME}
     return Queue.objects.filter(**same, **fields).exclude(pk=queue.pk).order_by("pk").first()

@@ -61,27 +61,49 @@ NARROWED_BY = {  # what else than the runs narrows a unit
     Unit.DECISION: ("environment", "family"),
     Unit.SNAPSHOT: ("environment", "family"),
 }
-STRATA: Mapping[str, Mapping[str, str]] = {  # unit -> facet -> its path
+STRATA: Mapping[str, tuple[str, ...]] = {  # unit -> facts that can be its strata
+    Unit.TRIAL: ("condition", "agent_model", "environment", "family", "role", "phase"),
+    Unit.DECISION: ("condition", "agent_model", "author_model", "environment", "family", "status"),
+    Unit.SNAPSHOT: ("condition", "agent_model", "author_model", "environment", "family"),
+}
+
+
+def _of_run(run: str) -> dict[str, str]:
+    names = ("condition", "agent_model", "author_model", "scripted")
+    return {name: f"{run}__{name}" for name in names} | {"source": f"{run}__experiment__origin"}
+
+
+FACTS: Mapping[
+    str, Mapping[str, str]
+] = {  # unit -> fact -> its path from the trial, the decision, the library's episode
     Unit.TRIAL: {
-        "condition": "episode__run__condition",
-        "agent_model": "episode__run__agent_model",
+        **_of_run("episode__run"),
+        "public_id": "public_id",
+        "success": "success",
+        "episode": "episode_id",
+        "ordered": "episode__is_ordered",
+        "task": "task_id",
+        "suite": "task__suite__key",
         "environment": "task__family__environment__key",
         "family": "task__family__key",
         "role": "task__role",
         "phase": "phase",
     },
     Unit.DECISION: {
-        "condition": "episode__run__condition",
-        "agent_model": "episode__run__agent_model",
-        "author_model": "episode__run__author_model",
+        **_of_run("episode__run"),
+        "public_id": "public_id",
+        "episode": "episode_id",
+        "ordered": "episode__is_ordered",
+        "suite": "family__suite__key",
         "environment": "family__environment__key",
         "family": "family__key",
         "status": "status",
     },
     Unit.SNAPSHOT: {
-        "condition": "run__condition",
-        "agent_model": "run__agent_model",
-        "author_model": "run__author_model",
+        **_of_run("run"),
+        "episode": "pk",
+        "ordered": "is_ordered",
+        "suite": "run__experiment__suite__key",
         "environment": "environment__key",
         "family": "family__key",
     },
@@ -129,7 +151,7 @@ class Population:
     def by_stratum(self, facet: str = "") -> dict[str, list[UUID]]:
         """Return value of the facet -> public ids of the rows, all under "" without a facet. "unknown" where the record
         has no value."""
-        where = STRATA[self.unit][facet] if facet else None
+        where = FACTS[self.unit][facet] if facet else None
         found: dict[str, list[UUID]] = {}
         for public_id, value in self.rows().values_list("public_id", where or "public_id"):
             found.setdefault(str(value or "unknown") if where else "", []).append(public_id)
@@ -236,62 +258,13 @@ FACETS: Mapping[str, str] = {  # part of the address -> its name on the page
 }
 SOURCES = {"run": "own run", "imported": "import", "synthetic": "synthetic"}
 
-# a trial's facts, in the order of the fields of Facts after unit and public id
-OF_TRIAL = {
-    "condition": "episode__run__condition",
-    "agent_model": "episode__run__agent_model",
-    "environment": "task__family__environment__key",
-    "family": "task__family__key",
-    "role": "task__role",
-    "phase": "phase",
-    "source": "episode__run__experiment__origin",
-}
-OF_RUN = {name: path for name, path in OF_TRIAL.items() if path.startswith("episode__run")}
-OF_DECISION = {**OF_RUN, "environment": "family__environment__key", "family": "family__key"}
-OF_EPISODE = {
-    **{name: path.removeprefix("episode__") for name, path in OF_RUN.items()},
-    "environment": "environment__key",
-    "family": "family__key",
-}
-
-
-def _under(prefix: str, paths: Mapping[str, str]) -> dict[str, str]:
-    return {name: f"{prefix}__{path}" for name, path in paths.items()}
-
-
 PATHS: Mapping[str, Mapping[str, str]] = {  # unit -> what is read of an item, by name
-    Queue.Unit.TRIAL: {
-        "unit": "trial_id",
-        "public_id": "trial__public_id",
-        "success": "trial__success",
-        "episode": "trial__episode_id",
-        "ordered": "trial__episode__is_ordered",
-        "task": "trial__task_id",
-        "scripted": "trial__episode__run__scripted",
-        "author_model": "trial__episode__run__author_model",
-        "suite": "trial__task__suite__key",
-        **_under("trial", OF_TRIAL),
-    },
-    Queue.Unit.DECISION: {
+    Unit.TRIAL: {"unit": "trial_id", **{name: f"trial__{path}" for name, path in FACTS[Unit.TRIAL].items()}},
+    Unit.DECISION: {
         "unit": "decision_id",
-        "public_id": "decision__public_id",
-        "episode": "decision__episode_id",
-        "ordered": "decision__episode__is_ordered",
-        "scripted": "decision__episode__run__scripted",
-        "author_model": "decision__episode__run__author_model",
-        "suite": "decision__family__suite__key",
-        **_under("decision", OF_DECISION),
+        **{name: f"decision__{path}" for name, path in FACTS[Unit.DECISION].items()},
     },
-    Queue.Unit.SNAPSHOT: {
-        "unit": "snapshot_id",
-        "digest": "snapshot__digest",
-        "episode": "episode_id",
-        "ordered": "episode__is_ordered",
-        "scripted": "episode__run__scripted",
-        "author_model": "episode__run__author_model",
-        "suite": "episode__run__experiment__suite__key",
-        **_under("episode", OF_EPISODE),
-    },
+    Unit.SNAPSHOT: {"unit": "snapshot_id", **{name: f"episode__{path}" for name, path in FACTS[Unit.SNAPSHOT].items()}},
 }
 
 
@@ -387,9 +360,8 @@ def _counts(populations: Sequence[Population]) -> Iterable[tuple[tuple[str, ...]
     """Count trials that ran, and those that had failed when their population was pinned."""
     failed = reduce(or_, (_among(each.rows().filter(success_is(False, each.choices))) for each in populations))
     trials = Trial.objects.filter(_within(populations), status__in=ATTEMPTED).order_by()
-    counted = trials.values_list("task__suite__key", *OF_TRIAL.values()).annotate(
-        ran=Count("pk"), fell=Count("pk", filter=failed)
-    )
+    paths = (FACTS[Unit.TRIAL][name] for name in ("suite", *FACETS))
+    counted = trials.values_list(*paths).annotate(ran=Count("pk"), fell=Count("pk", filter=failed))
     for suite, *raw, ran, fell in counted:
         yield tuple(value_of(name, value, suite) for name, value in zip(FACETS, raw, strict=True)), ran, fell
 

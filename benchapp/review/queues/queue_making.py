@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
@@ -20,6 +20,15 @@ from benchapp.review.queues.populations import WITHOUT_PASSES, Population
 MAX_ITEMS = 5_000  # of one queue: more than a team reads
 MAX_REVIEWS = 9  # of one item
 NEW = 500  # rows looked up at once
+COPIED = (
+    *("version_id", "unit", "instructions", "population", "population_total", "sampling", "strata", "seed"),
+    *("reviews_per_item", "overlap_share", "reservation_seconds"),
+    *("hides_labels", "hides_suggestions", "hides_conditions", "hides_models"),
+)
+COPIED_OF_ITEM = (
+    *("ordinal", "trial_id", "decision_id", "snapshot_id", "episode_id", "stratum", "inclusion"),
+    *("is_control", "is_overlap", "reviews_needed"),
+)
 TIMED = 2_000  # of the newest reviews give the time that one takes
 
 
@@ -123,13 +132,54 @@ def make_queue(spec: QueueSpec, *, user: User) -> Queue:
     with transaction.atomic():
         pinned = spec.population.choices.as_of or timezone.now()
         population = replace(spec.population, choices=spec.population.choices.but(as_of=pinned))
-        sketch = Sketch(population, spec.draw, len(spec.reviewers))
+        how = spec.draw
+        sketch = Sketch(population, how, len(spec.reviewers))
         items = sketch.items
-        queue = _queue(spec, population, sketch.total, user)
+        queue = Queue.objects.create(
+            name=spec.name,
+            version=spec.version,
+            unit=population.unit,
+            instructions=spec.instructions,
+            population=population.query(),
+            population_total=sketch.total,
+            sampling=how.sampling,
+            strata=how.facet if how.sampling == STRATIFIED else "",
+            seed=how.seed,
+            reviews_per_item=how.reviews,
+            overlap_share=how.overlap if how.reviews > 1 else 0.0,
+            hides_labels=spec.hides_labels,
+            hides_suggestions=spec.hides_suggestions,
+            hides_conditions=spec.hides_conditions,
+            hides_models=spec.hides_models,
+            reservation_seconds=spec.reservation_seconds,
+            created_by=user,
+        )
         queue.reviewers.set(spec.reviewers)
         _put_items(queue, items)
-        note_activity(user, "queue.created", queue, detail=_detail(spec, sketch))
+        detail = {
+            "name": spec.name,
+            "version": str(spec.version),
+            "population": population.query(),
+            "population_total": sketch.total,
+            "items": len(items),
+            "controls": sketch.controls,
+            "overlap": sketch.overlap,
+            "seed": how.seed,
+            "reviewers": sorted(person.get_username() for person in spec.reviewers),
+        }
+        note_activity(user, "queue.created", queue, detail=detail)
     return queue
+
+
+def copy_queue(queue: Queue, name: str, user: User | None, **changed: object) -> tuple[Queue, dict[int, QueueItem]]:
+    """Create a queue of the same draw, reviewers and items. Return it, and its items by the keys of the old ones."""
+    same = {field: getattr(queue, field) for field in COPIED}
+    made = Queue.objects.create(name=name, created_by=user, **(same | changed))
+    made.reviewers.set(queue.reviewers.all())
+    old = list(queue.items.order_by("pk"))
+    rows = (QueueItem(queue=made, **{field: getattr(item, field) for field in COPIED_OF_ITEM}) for item in old)
+    items = _create_items(rows)
+    return made, {item.pk: new for item, new in zip(old, items, strict=True)}
 
 
 def close(queue: Queue, *, user: User, reason: str = "") -> bool:
@@ -180,9 +230,8 @@ def withdraw(queue: Queue, person: User, *, user: User) -> bool:
             return False
         queue.reviewers.remove(person)
         freed = free_slots(queue, person)
-        note_activity(
-            user, "queue.withdrawn", queue, detail={"reviewer": person.get_username(), "slots given back": freed}
-        )
+        detail = {"reviewer": person.get_username(), "slots given back": freed}
+        note_activity(user, "queue.withdrawn", queue, detail=detail)
     return True
 
 
@@ -192,32 +241,9 @@ def _check_people(people: Collection[User]) -> None:
             raise QueueRefused(f"{person.get_username()} may not review: the account is {person.level} or inactive.")
 
 
-def _queue(spec: QueueSpec, population: Population, total: int, user: User) -> Queue:
-    how = spec.draw
-    return Queue.objects.create(
-        name=spec.name,
-        version=spec.version,
-        unit=population.unit,
-        instructions=spec.instructions,
-        population=population.query(),
-        population_total=total,
-        sampling=how.sampling,
-        strata=how.facet if how.sampling == STRATIFIED else "",
-        seed=how.seed,
-        reviews_per_item=how.reviews,
-        overlap_share=how.overlap if how.reviews > 1 else 0.0,
-        hides_labels=spec.hides_labels,
-        hides_suggestions=spec.hides_suggestions,
-        hides_conditions=spec.hides_conditions,
-        hides_models=spec.hides_models,
-        reservation_seconds=spec.reservation_seconds,
-        created_by=user,
-    )
-
-
 def _put_items(queue: Queue, drawn: Sequence[Drawn]) -> None:
     targets = _targets(queue.unit, [item.public_id for item in drawn])
-    items = QueueItem.objects.bulk_create(
+    _create_items(
         QueueItem(
             queue=queue,
             ordinal=ordinal,
@@ -230,7 +256,13 @@ def _put_items(queue: Queue, drawn: Sequence[Drawn]) -> None:
         )
         for ordinal, each in enumerate(drawn)
     )
+
+
+def _create_items(rows: Iterable[QueueItem]) -> list[QueueItem]:
+    """Save the items, each with a slot for every review it needs."""
+    items = QueueItem.objects.bulk_create(rows)
     Slot.objects.bulk_create(Slot(item=item, place=place) for item in items for place in range(item.reviews_needed))
+    return items
 
 
 def _add_slots(queue: Queue, total: int) -> None:
@@ -260,17 +292,3 @@ def _targets(unit: str, public_ids: Sequence[UUID]) -> dict[UUID, Mapping[str, i
         rows = model._default_manager.filter(public_id__in=some).values_list("public_id", "pk")
         found |= {public_id: {name: pk} for public_id, pk in rows}
     return found
-
-
-def _detail(spec: QueueSpec, sketch: Sketch) -> dict[str, object]:
-    return {
-        "name": spec.name,
-        "version": str(spec.version),
-        "population": sketch.population.query(),
-        "population_total": sketch.total,
-        "items": len(sketch.items),
-        "controls": sketch.controls,
-        "overlap": sketch.overlap,
-        "seed": spec.draw.seed,
-        "reviewers": sorted(person.get_username() for person in spec.reviewers),
-    }

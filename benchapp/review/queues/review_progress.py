@@ -15,8 +15,10 @@ from statistics import median
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
-from benchapp.models import Label, Queue, QueueItem, Resolution, Review, Slot, User
+from benchapp.models import Label, Queue, Resolution, Review, Slot, User
 from benchapp.review.queues.claims import free, is_unfilled
+
+State = Review.State
 
 
 class ItemStatus(StrEnum):
@@ -28,35 +30,21 @@ class ItemStatus(StrEnum):
     SKIPPED = "skipped"  # all reviews are in, and nobody could code it
 
 
-@dataclass(frozen=True, slots=True)
-class ItemAnswer:
-    """One person's review of the item: its state and the keys of the codes it uses."""
-
-    state: str
-    codes: frozenset[int] = frozenset()
+Answer = tuple[str, frozenset[int]]  # of one person: the state of their review, and the keys of the codes it uses
 
 
-@dataclass(frozen=True, slots=True)
-class ItemStanding:
-    """What determines an item's status. `held`: slots somebody holds in time; `filled`: those with their review."""
-
-    needed: int
-    held: int = 0
-    filled: int = 0
-    answers: tuple[ItemAnswer, ...] = ()
-    is_resolved: bool = False
-
-
-def item_status(standing: ItemStanding) -> ItemStatus:
-    """Compute the status. Pure. Extra reviews, which no slot had room for, count like the others."""
-    if standing.is_resolved:
+def item_status(
+    needed: int, held: int = 0, filled: int = 0, answers: Sequence[Answer] = (), *, is_resolved: bool = False
+) -> ItemStatus:
+    """Compute the status. Pure. `held`: slots somebody holds in time; `filled`: those with their review. Extra reviews,
+    which no slot had room for, count like the others."""
+    if is_resolved:
         return ItemStatus.RESOLVED
-    submitted = [answer for answer in standing.answers if answer.state == Review.State.SUBMITTED]
-    if differ(answer.codes for answer in submitted):
+    submitted = [codes for state, codes in answers if state == State.SUBMITTED]
+    if differ(submitted):
         return ItemStatus.AWAITING
-    if standing.filled < standing.needed:
-        begun = standing.held or standing.filled or standing.answers
-        return ItemStatus.IN_PROGRESS if begun else ItemStatus.WAITING
+    if filled < needed:
+        return ItemStatus.IN_PROGRESS if held or filled or answers else ItemStatus.WAITING
     return ItemStatus.REVIEWED if submitted else ItemStatus.SKIPPED
 
 
@@ -68,44 +56,28 @@ def differ(codes: Iterable[frozenset[int]]) -> bool:
 
 def statuses_of(queue: Queue, items: Collection[int] | None = None) -> dict[int, ItemStatus]:
     """Return key of item -> status, for these keys or the whole queue; five queries for any number of items."""
-    standings = standings_of(queue, items)
-    return {pk: item_status(standing) for pk, standing in standings.items()}
-
-
-def standings_of(queue: Queue, items: Collection[int] | None = None) -> dict[int, ItemStanding]:
     chosen = Q(item__queue=queue) if items is None else Q(item__queue=queue, item__in=items)
-    wanted = QueueItem.objects.filter(queue=queue)
-    wanted = wanted if items is None else wanted.filter(pk__in=items)
     now = timezone.now()
-    held: dict[int, int] = defaultdict(int)
-    filled: dict[int, int] = defaultdict(int)
+    held, filled = Counter[int](), Counter[int]()
     for item, until, review in Slot.objects.filter(chosen).values_list("item", "held_until", "review").order_by():
         filled[item] += review is not None
         held[item] += review is None and until is not None and until > now
-    answers = _answers(chosen)
-    resolutions = Resolution.objects.filter(chosen, superseded_at=None).values_list("item", flat=True)
-    resolved = set(resolutions.order_by())
+    codes: dict[int, set[int]] = defaultdict(set)
+    labels = Label.objects.filter(mark__review__in=Review.objects.filter(chosen))
+    for review, code in labels.values_list("mark__review", "code"):
+        codes[review].add(code)
+    answers: dict[int, list[Answer]] = defaultdict(list)
+    for pk, item, state in Review.objects.filter(chosen).values_list("pk", "item", "state").order_by("pk"):
+        answers[item].append((state, frozenset(codes[pk])))
+    resolved = set(Resolution.objects.filter(chosen, superseded_at=None).values_list("item", flat=True).order_by())
+    wanted = queue.items.all() if items is None else queue.items.filter(pk__in=items)
     return {
-        pk: ItemStanding(needed, held[pk], filled[pk], tuple(answers[pk]), pk in resolved)
+        pk: item_status(needed, held[pk], filled[pk], answers[pk], is_resolved=pk in resolved)
         for pk, needed in wanted.values_list("pk", "reviews_needed").order_by("ordinal")
     }
 
 
-def _answers(chosen: Q) -> dict[int, list[ItemAnswer]]:
-    codes: dict[int, set[int]] = defaultdict(set)
-    for review, code in Label.objects.filter(mark__review__in=Review.objects.filter(chosen)).values_list(
-        "mark__review", "code"
-    ):
-        codes[review].add(code)
-    answers: dict[int, list[ItemAnswer]] = defaultdict(list)
-    for pk, item, state in Review.objects.filter(chosen).values_list("pk", "item", "state").order_by("pk"):
-        answers[item].append(ItemAnswer(state, frozenset(codes[pk])))
-    return answers
-
-
 # --- progress --------------------------------------------------------------------------------------------------------
-
-State = Review.State
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +128,9 @@ def progress_of(queues: Sequence[Queue], user: User) -> list[QueueProgress]:
             held_until=Max("held_until", filter=Q(review=None, held_until__gt=now)),
         )
     }
-    left = dict(_for_them(slots, user, now).values_list("item__queue").annotate(Count("item", distinct=True)))
+    ended = Review.objects.filter(item=OuterRef("item"), reviewer=user).exclude(state=State.DRAFT)
+    fillable = slots.filter(Q(holder=user, review=None) | free(now)).filter(~Exists(ended))  # by this person
+    left = dict(fillable.values_list("item__queue").annotate(Count("item", distinct=True)))
     finished = Review.objects.filter(item__queue__in=queues, reviewer=user).exclude(state=State.DRAFT).order_by()
     done = dict(finished.values_list("item__queue").annotate(Count("pk")))
     none = {"items": 0, "slots": 0, "filled": 0, "held": 0, "held_until": None}
@@ -209,7 +183,9 @@ def people_of(queue: Queue) -> list[PersonProgress]:
         if state == State.SUBMITTED and took > 0 and carried is None:
             seconds[person].append(took)
     others = User.objects.in_bulk([pk for pk in states if pk not in assigned])
-    lacking, finished = _lacking(queue)
+    lacking = queue.items.filter(slots__review=None).distinct().count()
+    ended = Review.objects.filter(item__slots__review=None, item__queue=queue).exclude(state=State.DRAFT).order_by()
+    finished = Counter(dict(ended.values_list("reviewer").annotate(Count("item", distinct=True))))
     return [
         PersonProgress(
             user,
@@ -241,18 +217,3 @@ def own_drafts(user: User) -> QuerySet[Review]:
         .select_related("item__queue")
         .order_by("-saved_at", "-pk")
     )
-
-
-def _lacking(queue: Queue) -> tuple[int, Counter[int]]:
-    """Return how many items lack a review, and how many of those each person has finished."""
-    lacks = Q(item__slots__review=None)
-    items = queue.items.filter(slots__review=None).distinct().count()
-    finished = Review.objects.filter(lacks, item__queue=queue).exclude(state=State.DRAFT).order_by()
-    counts = finished.values_list("reviewer").annotate(Count("item", distinct=True))
-    return items, Counter(dict(counts))
-
-
-def _for_them(slots: QuerySet[Slot], user: User, now: datetime) -> QuerySet[Slot]:
-    """Slots this person could fill: their own, and free ones of items they have not finished."""
-    finished = Review.objects.filter(item=OuterRef("item"), reviewer=user).exclude(state=State.DRAFT)
-    return slots.filter(Q(holder=user, review=None) | free(now)).filter(~Exists(finished))

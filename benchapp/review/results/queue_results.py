@@ -215,10 +215,8 @@ def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int
         pk, public_id, queue, stratum, inclusion, is_control, is_shared, *facts = row
         voices = tuple(said.get(pk, ()))
         basis, standing = _standing(resolved.get(pk), voices, pk in skipped)
-        told = facts_of(unit, facts)
-        place = (queue, stratum)
-        drawn = (pk, public_id, queue, place, inclusion, is_control, is_shared)
-        yield Coded(*drawn, told, basis, standing, len(voices))
+        drawn = (pk, public_id, queue, (queue, stratum), inclusion, is_control, is_shared)
+        yield Coded(*drawn, facts_of(unit, facts), basis, standing, len(voices))
 
 
 def _standing(resolved: Voice | None, voices: tuple[Voice, ...], skipped: bool) -> tuple[Basis, tuple[Voice, ...]]:
@@ -359,15 +357,12 @@ def alphas_of(queues: Sequence[Queue]) -> dict[int, Alpha]:
     found: dict[int, Alpha] = {}
     reports = AgreementReport.objects.filter(queue__in=queues, is_before_discussion=True)
     for report in reports.order_by("queue", "taken_at", "pk"):
-        found[report.queue_id] = _alpha(report)
+        codes = report.values["codes"]
+        interval = codes.get("interval") or {}
+        found[report.queue_id] = Alpha(
+            codes.get("alpha"), interval.get("low"), interval.get("high"), report.items_total
+        )
     return found
-
-
-def _alpha(report: AgreementReport) -> Alpha:
-    told = report.values["codes"]
-    interval = told.get("interval") or {}
-    low, high = interval.get("low"), interval.get("high")
-    return Alpha(told.get("alpha"), low, high, report.items_total)
 
 
 def describe_population(queue: Queue) -> str:

@@ -11,7 +11,6 @@ from uuid import UUID
 
 import orjson
 from django.conf import settings
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from benchapp.exports.dictionary import Column, ValueKind
@@ -26,17 +25,20 @@ from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.shares import half_up
 
+ID, TEXT, TIME = ValueKind.ID, ValueKind.TEXT, ValueKind.TIME
+INTEGER, NUMBER, BOOLEAN = ValueKind.INTEGER, ValueKind.NUMBER, ValueKind.BOOLEAN
+
 MISSING_INTERVAL = "fewer than ten coded, or fewer than six clusters"
 TOO_FEW = "fewer than ten coded"
 NO_TRIALS = "the units are not trials, or the population can no longer be counted"
 CARRIED = (  # on every row: a table is copied without its head
-    Column("codebook", ValueKind.TEXT, "name of the codebook"),
-    Column("version", ValueKind.INTEGER, "its version"),
-    Column("version_digest", ValueKind.TEXT, "SHA-256 of the version's codes"),
-    Column("queues", ValueKind.TEXT, "queues the numbers are from"),
-    Column("items_coded", ValueKind.INTEGER, "items that count, of the part that was chosen or not", "items"),
-    Column("items_overlap", ValueKind.INTEGER, "items that at least two people reviewed", "items"),
-    Column("alpha", ValueKind.NUMBER, "Krippendorff's alpha over code sets, before discussion", missing=NOT_COMPUTED),
+    Column("codebook", TEXT, "name of the codebook"),
+    Column("version", INTEGER, "its version"),
+    Column("version_digest", TEXT, "SHA-256 of the version's codes"),
+    Column("queues", TEXT, "queues the numbers are from"),
+    Column("items_coded", INTEGER, "items that count, of the part that was chosen or not", "items"),
+    Column("items_overlap", INTEGER, "items that at least two people reviewed", "items"),
+    Column("alpha", NUMBER, "Krippendorff's alpha over code sets, before discussion", missing=NOT_COMPUTED),
 )
 RATES: Mapping[Per, str] = {
     Per.POPULATION: "units of the population that carry it, per 100",
@@ -53,31 +55,22 @@ ENDS = {
 
 def _rate_fields(per: Per, meaning: str) -> tuple[Column, ...]:
     missing = TOO_FEW if per is Per.POPULATION else f"{TOO_FEW}; or {NO_TRIALS}"
-    ends = (
-        Column(f"per_100_{per}_{name}", ValueKind.NUMBER, said, "per 100", MISSING_INTERVAL)
-        for name, said in ENDS.items()
-    )
-    return Column(f"per_100_{per}", ValueKind.NUMBER, meaning, "per 100", missing), *ends
+    ends = (Column(f"per_100_{per}_{name}", NUMBER, said, "per 100", MISSING_INTERVAL) for name, said in ENDS.items())
+    return Column(f"per_100_{per}", NUMBER, meaning, "per 100", missing), *ends
 
 
 TAXONOMY = (
-    Column("code", ValueKind.TEXT, "name of the code"),
-    Column("parent", ValueKind.TEXT, "the code above it, which counts all beneath it", missing="at the top"),
-    Column("depth", ValueKind.INTEGER, "levels below the top"),
-    Column("definition", ValueKind.TEXT, "what it means", missing="none was written"),
-    Column("k", ValueKind.NUMBER, "items that carry it; a fraction where reviewers of an item disagree", "items"),
-    Column("n", ValueKind.INTEGER, "items coded", "items"),
-    Column("clusters", ValueKind.INTEGER, "episodes (or tasks, for plain imports) they are from"),
+    Column("code", TEXT, "name of the code"),
+    Column("parent", TEXT, "the code above it, which counts all beneath it", missing="at the top"),
+    Column("depth", INTEGER, "levels below the top"),
+    Column("definition", TEXT, "what it means", missing="none was written"),
+    Column("k", NUMBER, "items that carry it; a fraction where reviewers of an item disagree", "items"),
+    Column("n", INTEGER, "items coded", "items"),
+    Column("clusters", INTEGER, "episodes (or tasks, for plain imports) they are from"),
     *(field for per, meaning in RATES.items() for field in _rate_fields(per, meaning)),
-    Column(
-        "estimated_total",
-        ValueKind.NUMBER,
-        "units of the population that carry it (Horvitz-Thompson)",
-        "units",
-        TOO_FEW,
-    ),
-    Column("controls_k", ValueKind.NUMBER, "passes drawn as controls that carry it", "items", "no controls were coded"),
-    Column("controls_n", ValueKind.INTEGER, "passes drawn as controls and coded", "items", "no controls were coded"),
+    Column("estimated_total", NUMBER, "units of the population that carry it (Horvitz-Thompson)", "units", TOO_FEW),
+    Column("controls_k", NUMBER, "passes drawn as controls that carry it", "items", "no controls were coded"),
+    Column("controls_n", INTEGER, "passes drawn as controls and coded", "items", "no controls were coded"),
     *CARRIED,
 )
 
@@ -184,52 +177,42 @@ def _caption(taxonomy: Taxonomy, heading: Heading) -> str:
 
 ANCHOR = "the mark applies to the whole item"
 LABELS = (
-    Column("item", ValueKind.ID, "the item under review"),
-    Column("queue", ValueKind.ID, "its queue"),
-    Column("unit", ValueKind.TEXT, "trial, decision or snapshot"),
-    Column(
-        "unit_id",
-        ValueKind.TEXT,
-        "public id of the trial or decision, digest of the snapshot",
-        missing="still blind to you",
-    ),
-    Column("codebook", ValueKind.TEXT, "name of the codebook"),
-    Column("version", ValueKind.INTEGER, "its version"),
-    Column("version_digest", ValueKind.TEXT, "SHA-256 of the version's codes"),
-    Column("said_by", ValueKind.TEXT, "review, or resolution for an adjudicator's answer"),
-    Column("reviewer", ValueKind.TEXT, "pseudonym of the person"),
-    Column("state", ValueKind.TEXT, "submitted, skipped or resolved"),
-    Column("code", ValueKind.TEXT, "the code", missing="nothing is wrong there, or it was skipped"),
-    Column("attribution", ValueKind.TEXT, "who or what failed", missing="not said"),
-    Column("first_failure", ValueKind.BOOLEAN, "the mark is the first upstream failure", missing="no mark"),
-    Column("trajectory_digest", ValueKind.TEXT, "trajectory of the mark", missing=ANCHOR),
-    Column("step", ValueKind.INTEGER, "step from 1", missing=ANCHOR),
-    Column("field", ValueKind.TEXT, "field of the step", missing=ANCHOR),
-    Column("path", ValueKind.TEXT, "skill file", missing="not a mark in a file"),
-    Column(
-        "start",
-        ValueKind.INTEGER,
-        "first character of the field's text from 0, or line of the file from 1",
-        missing=ANCHOR,
-    ),
-    Column("end", ValueKind.INTEGER, "end of it", missing=ANCHOR),
-    Column("confidence", ValueKind.INTEGER, "1 low to 3 high", missing="not said"),
-    Column("category", ValueKind.TEXT, "why reviewers differed, as the adjudicator saw it", missing="not a resolution"),
-    Column("at", ValueKind.TIME, "when it was submitted, skipped or resolved"),
-    Column("seconds", ValueKind.NUMBER, "active time on the item", "seconds", "not a review"),
-    Column("inclusion", ValueKind.NUMBER, "probability with which the item was drawn"),
-    Column("is_control", ValueKind.BOOLEAN, "a pass drawn beside the failures"),
-    Column("is_overlap", ValueKind.BOOLEAN, "in the overlap"),
-    Column("carried", ValueKind.BOOLEAN, "carried over from a queue of another version"),
-    Column("hid_labels", ValueKind.BOOLEAN, "other people's labels were hidden until submitted"),
-    Column("hid_suggestions", ValueKind.BOOLEAN, "suggestions were hidden until submitted"),
-    Column("hid_conditions", ValueKind.BOOLEAN, "conditions were hidden"),
-    Column("hid_models", ValueKind.BOOLEAN, "models were hidden"),
+    Column("item", ID, "the item under review"),
+    Column("queue", ID, "its queue"),
+    Column("unit", TEXT, "trial, decision or snapshot"),
+    Column("unit_id", TEXT, "public id of the trial or decision, digest of the snapshot", missing="still blind to you"),
+    Column("codebook", TEXT, "name of the codebook"),
+    Column("version", INTEGER, "its version"),
+    Column("version_digest", TEXT, "SHA-256 of the version's codes"),
+    Column("said_by", TEXT, "review, or resolution for an adjudicator's answer"),
+    Column("reviewer", TEXT, "pseudonym of the person"),
+    Column("state", TEXT, "submitted, skipped or resolved"),
+    Column("code", TEXT, "the code", missing="nothing is wrong there, or it was skipped"),
+    Column("attribution", TEXT, "who or what failed", missing="not said"),
+    Column("first_failure", BOOLEAN, "the mark is the first upstream failure", missing="no mark"),
+    Column("trajectory_digest", TEXT, "trajectory of the mark", missing=ANCHOR),
+    Column("step", INTEGER, "step from 1", missing=ANCHOR),
+    Column("field", TEXT, "field of the step", missing=ANCHOR),
+    Column("path", TEXT, "skill file", missing="not a mark in a file"),
+    Column("start", INTEGER, "first character of the field's text from 0, or line of the file from 1", missing=ANCHOR),
+    Column("end", INTEGER, "end of it", missing=ANCHOR),
+    Column("confidence", INTEGER, "1 low to 3 high", missing="not said"),
+    Column("category", TEXT, "why reviewers differed, as the adjudicator saw it", missing="not a resolution"),
+    Column("at", TIME, "when it was submitted, skipped or resolved"),
+    Column("seconds", NUMBER, "active time on the item", "seconds", "not a review"),
+    Column("inclusion", NUMBER, "probability with which the item was drawn"),
+    Column("is_control", BOOLEAN, "a pass drawn beside the failures"),
+    Column("is_overlap", BOOLEAN, "in the overlap"),
+    Column("carried", BOOLEAN, "carried over from a queue of another version"),
+    Column("hid_labels", BOOLEAN, "other people's labels were hidden until submitted"),
+    Column("hid_suggestions", BOOLEAN, "suggestions were hidden until submitted"),
+    Column("hid_conditions", BOOLEAN, "conditions were hidden"),
+    Column("hid_models", BOOLEAN, "models were hidden"),
 )
-QUOTE = Column("quote", ValueKind.TEXT, "the marked text, from the trial", missing="no text was marked")
+QUOTE = Column("quote", TEXT, "the marked text, from the trial", missing="no text was marked")
 MEMOS = (
-    Column("memo", ValueKind.TEXT, "memo of the mark, or of the resolution", missing="none"),
-    Column("review_memo", ValueKind.TEXT, "memo of the review, or the reason it was skipped", missing="none"),
+    Column("memo", TEXT, "memo of the mark, or of the resolution", missing="none"),
+    Column("review_memo", TEXT, "memo of the review, or the reason it was skipped", missing="none"),
 )
 LABELS_AS = {"csv": "text/csv; charset=utf-8", "json": "application/json", "jsonl": "application/x-ndjson"}
 UnitFacts = tuple[UUID, str | None, list[object]]  # the item, its unit unless that is hidden, how it was drawn
@@ -262,13 +245,9 @@ class LabelExport:
             return csv_pieces(self.fields, self.rows())
         if form == "json":
             return json_pieces(self.fields, self.rows(), self.about())
-        return self._lines()
-
-    def _lines(self) -> Iterator[bytes]:
-        """Yield one JSON object a line."""
         names = [field.name for field in self.fields]
-        for row in self.rows():
-            yield orjson.dumps(dict(zip(names, row, strict=True)), option=orjson.OPT_APPEND_NEWLINE | UTC_Z)
+        lines = (dict(zip(names, row, strict=True)) for row in self.rows())
+        return (orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE | UTC_Z) for line in lines)
 
     def rows(self) -> Iterator[Sequence[object]]:
         units = dict(self._units())
@@ -311,30 +290,28 @@ class LabelExport:
     def _labels(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
         """Yield rows in the order of the items, the reviews and the marks."""
         final = {"mark__review__item__queue": self.queue, "mark__review__state": Review.State.SUBMITTED}
-        place = (f"mark__{name}" for name in MARK_PLACE)
+        anchor = (f"mark__{name}" for name in MARK_PLACE)
         whose = ("item_id", "reviewer__pseudonym", "confidence", "submitted_at", "seconds", "carried_from_id", "memo")
-        names = ("code__name", *place, "mark__quote", "mark__memo", *(f"mark__review__{name}" for name in whose))
+        names = ("code__name", *anchor, "mark__quote", "mark__memo", *(f"mark__review__{name}" for name in whose))
         order = ("mark__review__item__ordinal", "mark__review_id", "mark__ordinal", "mark_id", "pk")
         for code, *mark, quote, memo, item, who, sure, at, seconds, carried, said in (
             Label.objects.filter(**final).order_by(*order).values_list(*names)
         ):
-            given = ("review", who, "submitted", code, *_replace_empty(mark), sure, None, at, seconds)
+            place = [None if value == "" else value for value in mark]
+            given = ("review", who, "submitted", code, *place, sure, None, at, seconds)
             more = {"quote": quote, "memo": memo, "review_memo": said, "carried": carried is not None}
             yield self._row(units[item], given, more)
 
     def _without_labels(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
-        for review in self._bare_reviews():
+        final = Review.objects.filter(item__queue=self.queue).exclude(state=Review.State.DRAFT)
+        labelled = Label.objects.filter(mark__review__item__queue=self.queue).values("mark__review")
+        bare = final.exclude(pk__in=labelled) | final.filter(state=Review.State.SKIPPED)
+        for review in bare.select_related("reviewer").order_by("item__ordinal", "pk"):
             nothing = (None,) * (1 + len(MARK_PLACE))
             said = ("review", review.reviewer.pseudonym, review.state, *nothing, review.confidence, None)
             more = {"quote": "", "memo": "", "review_memo": review.memo or review.skip_reason}
             carried = {"carried": review.carried_from_id is not None}
             yield self._row(units[review.item_id], (*said, review.submitted_at, review.seconds), {**more, **carried})
-
-    def _bare_reviews(self) -> QuerySet[Review]:
-        final = Review.objects.filter(item__queue=self.queue).exclude(state=Review.State.DRAFT)
-        labelled = Label.objects.filter(mark__review__item__queue=self.queue).values("mark__review")
-        bare = final.exclude(pk__in=labelled) | final.filter(state=Review.State.SKIPPED)
-        return bare.select_related("reviewer").order_by("item__ordinal", "pk")
 
     def _resolutions(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
         standing = Resolution.objects.filter(item__queue=self.queue, superseded_at=None)
@@ -345,7 +322,3 @@ class LabelExport:
             place = (attribution or None, *(None,) * (len(MARK_PLACE) - 1))
             said = ("resolution", who, "resolved", code, *place, None, category, at, None)
             yield self._row(units[item], said, {"quote": "", "memo": memo, "review_memo": "", "carried": False})
-
-
-def _replace_empty(values: Sequence[object]) -> list[object]:
-    return [None if value == "" else value for value in values]

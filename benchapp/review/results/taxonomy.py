@@ -89,11 +89,7 @@ class Taxonomy:
         estimated = horvitz_thompson(self.sample, self.carried * self.inside(self.chosen)[:, np.newaxis])
         return [
             TaxonomyRow(
-                code,
-                depth,
-                {per: found[per][place] for per in self.pers},
-                float(estimated[place]),
-                self._controls(code),
+                code, depth, {per: found[per][place] for per in found}, float(estimated[place]), self._controls(code)
             )
             for place, (code, depth) in enumerate(self.tree)
         ]
@@ -128,10 +124,7 @@ class Taxonomy:
         return [share.times(part) for share in shares(self.sample, self.carried, inside)]
 
     def inside(self, chosen: Chosen) -> Flags:
-        return np.array(
-            [all(getattr(item.facts, name) in values for name, values in chosen.items()) for item in self.sampled],
-            dtype=bool,
-        )
+        return np.array([_is_in(item, chosen) for item in self.sampled], dtype=bool)
 
     @property
     def counts(self) -> FacetCell | None:
@@ -164,11 +157,12 @@ class Taxonomy:
 
     def _controls(self, code: Code) -> tuple[float, int] | None:
         members = self.coding.within(code)
-        found = [item for item in self.coding.items if item.is_control and item.is_coded and self._is_in(item)]
+        found = [item for item in self.coding.items if item.is_control and item.is_coded and _is_in(item, self.chosen)]
         return (sum(item.share(members) for item in found), len(found)) if found else None
 
-    def _is_in(self, item: Coded) -> bool:
-        return all(getattr(item.facts, name) in values for name, values in self.chosen.items())
+
+def _is_in(item: Coded, chosen: Chosen) -> bool:
+    return all(getattr(item.facts, name) in values for name, values in chosen.items())
 
 
 def taxonomy_of(queues: Sequence[Queue], chosen: Chosen | None = None) -> Taxonomy:

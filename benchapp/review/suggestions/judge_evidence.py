@@ -9,7 +9,7 @@ what. The agent's own statements stay: a blind judge can learn things from them,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import unified_diff
 
@@ -81,7 +81,8 @@ def evidence_of(item: QueueItem) -> JudgeEvidence:
         found = JudgeEvidence(_of_decision(item.decision))
     else:
         assert item.snapshot is not None, "an item is one unit (queue_item_is_one_unit)"
-        found = JudgeEvidence(_of_library(item.snapshot))
+        files = [f"## {path}\n\n{text}" for path, text in _texts(item.snapshot).items()]
+        found = JudgeEvidence(cut("\n\n".join(["# A library of skills", *files]), MAX_FILES_CHARS))
     masked = _mask(item, found.text)
     return replace(found, text=Redactor(own_secrets()).text(masked))
 
@@ -90,7 +91,8 @@ def _of_trial(item: QueueItem, trial: Trial) -> JudgeEvidence:
     attempt = trial.counting_attempt()
     main = attempt.trajectories.filter(is_superseded=False, kind="main").first() if attempt else None
     verdict = attempt.verdicts.filter(is_primary=True).first() if attempt else None
-    instruction = _instruction(trial)
+    blob = trial.task_revision.instruction if trial.task_revision else None
+    instruction = blob.text() if blob else ""
     steps = iterate_steps(main) if main else iter(())
     if item.queue.hides_conditions:
         steps = map(_without_skills, steps)
@@ -105,11 +107,6 @@ def _of_trial(item: QueueItem, trial: Trial) -> JudgeEvidence:
     ending = f"\n\nThe attempt ended with {attempt.exception_type}." if attempt and attempt.exception_type else ""
     task = f"# Task\n\n{cut(instruction, MAX_INSTRUCTION_CHARS)}\n\n" if instruction else ""
     return JudgeEvidence(f"{task}{compaction.text}{ending}", compaction.steps_total)
-
-
-def _instruction(trial: Trial) -> str:
-    blob = trial.task_revision.instruction if trial.task_revision else None
-    return blob.text() if blob else ""
 
 
 def _verdict(row: VerdictRow) -> Verdict:
@@ -147,11 +144,6 @@ def _of_decision(decision: Decision) -> str:
     return cut("\n\n".join(parts), MAX_FILES_CHARS)
 
 
-def _of_library(snapshot: Snapshot) -> str:
-    files = [f"## {path}\n\n{text}" for path, text in _texts(snapshot).items()]
-    return cut("\n\n".join(["# A library of skills", *files]), MAX_FILES_CHARS)
-
-
 def _texts(snapshot: Snapshot) -> dict[str, str]:
     return snapshot.read_texts(files=MAX_FILES, file_bytes=FILE_BYTES)
 
@@ -169,12 +161,15 @@ def _mask(item: QueueItem, text: str) -> str:
 
 
 def _patterns(item: QueueItem) -> Iterator[str]:
-    queue, run = item.queue, _run(item)
+    queue, owner = item.queue, item.trial or item.decision
+    episode: Episode | None = owner.episode if owner else item.episode
+    run = episode.run if episode else None
     names: list[str] = []
     if queue.hides_conditions:
         if item.trial:  # the subject of a decision or a library cannot be cut out
             yield _SKILL_PATH
-            names += _skills(item.trial)
+            attempt = item.trial.counting_attempt()
+            names += set(attempt.skill_uses.values_list("skill", flat=True)) if attempt else ()
         names += [run.condition, run.experiment.name] if run else []
     if queue.hides_models:
         yield _MODELS
@@ -182,17 +177,6 @@ def _patterns(item: QueueItem) -> Iterator[str]:
     worth = {name.strip() for name in names if len(name.strip()) >= MIN_NAME_CHARS and name != Run.UNKNOWN}
     for name in sorted(worth, key=lambda found: (-len(found), found)):
         yield rf"(?<!\w){re.escape(name)}(?!\w)"
-
-
-def _run(item: QueueItem) -> Run | None:
-    owner = item.trial or item.decision
-    episode: Episode | None = owner.episode if owner else item.episode
-    return episode.run if episode else None
-
-
-def _skills(trial: Trial) -> Iterable[str]:
-    attempt = trial.counting_attempt()
-    return set(attempt.skill_uses.values_list("skill", flat=True)) if attempt else ()
 
 
 def _flat(text: str) -> str:

@@ -237,16 +237,14 @@ def rule_records(queue: Queue, truth: Truth) -> list[RuleRecord]:
     records = []
     for rule in TRIAL_RULES if queue.unit == Queue.Unit.TRIAL else PATCH_RULES:
         code = by_pk.get(codes[rule.key] or 0) if rule.key in codes else names.find(*rule.codes)
-        records.append(_record(rule, code, spoke[rule.key], settled, truth))
+        said = spoke[rule.key]
+        if code is None:
+            records.append(RuleRecord(rule, None, len(said), None, None))
+            continue
+        own = {item for item in settled if code.pk in truth.codes[item]}
+        both = len(own & said)
+        records.append(RuleRecord(rule, code, len(said), _rate(both, len(said & settled)), _rate(both, len(own))))
     return records
-
-
-def _record(rule: TrialRule, code: Code | None, spoke: set[int], settled: set[int], truth: Truth) -> RuleRecord:
-    if code is None:
-        return RuleRecord(rule, None, len(spoke), None, None)
-    own = {item for item in settled if code.pk in truth.codes[item]}
-    said = spoke & settled
-    return RuleRecord(rule, code, len(spoke), _rate(len(own & said), len(said)), _rate(len(own & said), len(own)))
 
 
 def judge_bills(queue: Queue) -> list[JudgeBill]:

@@ -11,53 +11,35 @@ from django.utils import timezone
 
 from benchapp.models import Resolution, Review, Slot, User
 from benchapp.review.queues.claims import claim
-from benchapp.review.queues.review_progress import ItemAnswer, ItemStanding, ItemStatus, item_status, statuses_of
+from benchapp.review.queues.review_progress import Answer, ItemStatus, item_status, statuses_of
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_item, make_queue, make_review
 
-A, B = frozenset({1}), frozenset({2})
+A, B, NONE = frozenset({1}), frozenset({2}), frozenset[int]()
 
 
 @pytest.mark.parametrize(
-    ("standing", "status"),
+    ("needed", "held", "filled", "answers", "status"),
     [
-        (ItemStanding(needed=2), "waiting"),
-        (ItemStanding(needed=2, held=1), "in progress"),
-        (ItemStanding(needed=2, answers=(ItemAnswer("draft"),)), "in progress"),
-        (ItemStanding(needed=2, filled=1, answers=(ItemAnswer("submitted", A),)), "in progress"),
-        (
-            ItemStanding(needed=3, filled=2, answers=(ItemAnswer("submitted", A), ItemAnswer("submitted", A))),
-            "in progress",
-        ),
-        (
-            ItemStanding(needed=3, filled=2, answers=(ItemAnswer("submitted", A), ItemAnswer("submitted", B))),
-            "awaiting resolution",
-        ),
-        (ItemStanding(needed=1, filled=1, answers=(ItemAnswer("submitted", A),)), "reviewed"),
-        (
-            ItemStanding(needed=2, filled=2, answers=(ItemAnswer("submitted", A), ItemAnswer("submitted", A))),
-            "reviewed",
-        ),
-        (
-            ItemStanding(needed=2, filled=2, answers=(ItemAnswer("submitted", A), ItemAnswer("submitted", B))),
-            "awaiting resolution",
-        ),
-        (
-            ItemStanding(needed=2, filled=2, answers=(ItemAnswer("submitted", A), ItemAnswer("submitted"))),
-            "awaiting resolution",
-        ),
-        (
-            ItemStanding(needed=1, filled=1, answers=(ItemAnswer("submitted", A), ItemAnswer("submitted", B))),
-            "awaiting resolution",
-        ),
-        (ItemStanding(needed=2, filled=2, answers=(ItemAnswer("submitted", A), ItemAnswer("skipped"))), "reviewed"),
-        (ItemStanding(needed=2, filled=2, answers=(ItemAnswer("skipped"), ItemAnswer("skipped"))), "skipped"),
-        (ItemStanding(needed=1, filled=1, answers=(ItemAnswer("submitted", A), ItemAnswer("draft", B))), "reviewed"),
-        (ItemStanding(needed=2, filled=1, answers=(ItemAnswer("submitted", A),), is_resolved=True), "resolved"),
+        (2, 0, 0, [], "waiting"),
+        (2, 1, 0, [], "in progress"),
+        (2, 0, 0, [("draft", NONE)], "in progress"),
+        (2, 0, 1, [("submitted", A)], "in progress"),
+        (3, 0, 2, [("submitted", A), ("submitted", A)], "in progress"),
+        (3, 0, 2, [("submitted", A), ("submitted", B)], "awaiting resolution"),
+        (1, 0, 1, [("submitted", A)], "reviewed"),
+        (2, 0, 2, [("submitted", A), ("submitted", A)], "reviewed"),
+        (2, 0, 2, [("submitted", A), ("submitted", B)], "awaiting resolution"),
+        (2, 0, 2, [("submitted", A), ("submitted", NONE)], "awaiting resolution"),
+        (1, 0, 1, [("submitted", A), ("submitted", B)], "awaiting resolution"),
+        (2, 0, 2, [("submitted", A), ("skipped", NONE)], "reviewed"),
+        (2, 0, 2, [("skipped", NONE), ("skipped", NONE)], "skipped"),
+        (1, 0, 1, [("submitted", A), ("draft", B)], "reviewed"),
     ],
 )
-def test_it_follows_from_the_rows(standing: ItemStanding, status: str) -> None:
-    assert item_status(standing) == status
+def test_it_follows_from_the_rows(needed: int, held: int, filled: int, answers: list[Answer], status: str) -> None:
+    assert item_status(needed, held, filled, answers) == status
+    assert item_status(needed, held, filled, answers, is_resolved=True) == "resolved"
 
 
 @pytest.mark.django_db
