@@ -17,7 +17,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from benchapp.exports.publications import delete_publication, order_publication
 from benchapp.models import Experiment, Publication, Queue, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import Words, asked_elsewhere, still_to_code
+from benchapp.review.blinding import Words, asked_elsewhere, still_to_code, too_early
+from benchapp.review.queues.review_progress import awaiting
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
 from inspector.pages.compare.report import title_of
@@ -99,10 +100,17 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "subject": subject,
         "offers": [(form, *SAYS[form]) for form in subject.forms] if subject else [],
         "trials": TRIALS,
+        "unresolved": _count_unresolved(subject, user_of(request)),
     }
     template = "publish/_publications.html" if is_fragment else "publish/publish.html"
     data = {"publications": PUBLICATION.read_all(page), "next": next_url(request, page)}
     return render_page(request, template, data=data, context=context, as_json=as_json)
+
+
+def _count_unresolved(subject: Subject | None, user: User) -> int:
+    """Open disagreements of the queue to publish, for readers who may know them."""
+    queue = subject.columns.get("queue") if subject else None
+    return awaiting([queue]).get(queue.pk, 0) if isinstance(queue, Queue) and not too_early([queue], user) else 0
 
 
 def _offer_subjects() -> dict[str, object]:

@@ -34,7 +34,7 @@ from benchapp.review.queues.queue_making import (
     seconds_per_item,
 )
 from benchapp.stats.comparing.axis_facets import AXES, facets_of
-from benchapp.stats.metrics.amounts import render_rough_duration
+from benchapp.stats.metrics.amounts import MINUTE, render_rough_duration
 from inspector.pages.review.queues.queue_selection import (
     AT_ONCE,
     SHOWN,
@@ -95,7 +95,7 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "sketch": sketch,
         "skill_codes": skill_codes,
         "closing": [(f"id_hides_{name}", CLOSING[name]) for name in hidden],
-        "person_time": "" if hours is None else render_rough_duration(HOUR * hours),
+        "person_time": "" if hours is None else render_rough_duration(MINUTE * max(1, round(HOUR * hours / MINUTE))),
     }
     status = 400 if asked.problems or makes else 200
     response = render_page(request, "review/queue_new.html", data=data, context=context, as_json=as_json, status=status)

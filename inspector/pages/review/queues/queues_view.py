@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Code, Label, Queue, QueueItem, Review, Slot, User
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.review.blinding import asked_elsewhere, open_to, same_unit, still_to_code, unsaid_by
+from benchapp.review.blinding import asked_elsewhere, open_to, same_unit, still_to_code, too_early, unsaid_by
 from benchapp.review.codebooks.hierarchy import in_order
 from benchapp.review.queues.claims import claim, may_claim
 from benchapp.review.queues.passes import (
@@ -38,7 +38,7 @@ from benchapp.review.queues.queue_making import (
     raise_reviews,
     withdraw,
 )
-from benchapp.review.queues.review_progress import ItemStatus, people_of, progress_of, statuses_of
+from benchapp.review.queues.review_progress import ItemStatus, awaiting, people_of, progress_of, statuses_of
 from benchapp.review.results.queue_results import coding_of
 from benchapp.review.seeing import note_seen
 from inspector.pages.review.queues.queues import (
@@ -104,6 +104,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     )
     passes = {"first_pass": first_pass_of(found), "second_pass": second_pass_of(found)}
     totals = Counter(statuses.values())
+    unresolved = 0 if too_early([found], user) else awaiting([found]).get(found.pk, 0)
     manages = may_manage(found, user)
     data = {
         **QUEUE.read(progress),
@@ -137,7 +138,13 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "held_minutes": max(1, round(found.reservation_seconds / 60)),
         "hides": [text for name, text in HIDDEN.items() if getattr(found, name)],
         "hides_skills": hides_skills(found),
-        "links": [(title, reverse(name, args=[found.public_id])) for name, title in LINKS.items()],
+        "links": [
+            (title, reverse(name, args=[found.public_id]), unresolved if name == "disagreements" else 0)
+            for name, title in LINKS.items()
+        ],
+        "unresolved": unresolved,
+        "uses": {name: any(getattr(each, name) for each in people) for name in ("skipped", "drafts", "left")},
+        "shows_reviews": any(row.filled is not None for row in rows),
         "manages": manages,
         "others": may_review().exclude(queues=found) if manages and found.is_open else [],
         "most_reviews": min(found.reviewers.count(), MAX_REVIEWS) if manages and found.is_open else 0,

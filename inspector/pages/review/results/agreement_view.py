@@ -37,6 +37,7 @@ NO_CODE = "no code"
 SHORT_NAME = 12
 # Alpha below the first: read with care; from the second: reliable (Krippendorff 2004, page 241).
 SURE, RELIABLE = 0.667, 0.8
+BY_CHANCE = "may be chance"
 QUEUE = JsonShape(
     *("queue=public_id", "name", "codebook=version.codebook.name", "codebook_version=version.number"),
     "version_id=version.public_id",
@@ -66,11 +67,12 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
         "reports": REPORT.read_all(reports),
         "next": None,
     }
-    rows = _read_codes(found, keys_of(queue.version))
+    rows, alphas = _read_codes(found, keys_of(queue.version)), _read_alphas(found)
     context = {
         "queue_row": queue,
         "found": found,
-        "alphas": _read_alphas(found),
+        "alphas": alphas,
+        "is_by_chance": alphas[0]["verdict"] == BY_CHANCE,
         "rows": [row for row in rows if row.found.used.k],
         "unused": [row for row in rows if not row.found.used.k],
         "matrix": _read_matrix(found, rows),
@@ -138,7 +140,7 @@ def judge_alpha(value: float | None, low: float | None) -> str:
     if value is None:
         return ""
     if value <= 0 or (low is not None and low <= 0):
-        return "may be chance"
+        return BY_CHANCE
     return "reliable" if value >= RELIABLE else "tentative" if value >= SURE else "read with care"
 
 
