@@ -17,7 +17,7 @@ from benchapp.imports.reading.found_sources import FoundTrial
 from benchapp.models import Attempt, Experiment, Trial
 from benchapp.models.trials import NUMBERS
 from benchapp.record.record_digest import reading_of
-from benchapp.stats.learning.kept_files import digest_code, keep_fact, take_fact
+from benchapp.stats.learning.computed_runs import digest_code, keep_fact, take_fact
 
 QUIET = "quiet-sources"
 READERS = ("benchapp/imports", "benchapp/record", "runner")  # their code decides whether a source has problems

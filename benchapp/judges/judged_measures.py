@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchapp.stats.judged.aggregation import ALIGNMENT
+from benchapp.stats.judged.judged_rows import ALIGNMENT
 from runner.judging.metrics import SCALES, Metric
 
 

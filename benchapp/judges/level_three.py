@@ -1,7 +1,7 @@
 """What needs no judge: the paper's skill usage rate (level 2) and task outcome (level 3: accuracy over all, seed and
 held-out instances, and tokens).
 
-Computed by the metrics that comparisons use (`benchapp.stats.benchmarks.skilllearnbench_metrics`), so pages agree.
+Computed by the metrics that comparisons use (`benchapp.stats.metrics.catalogue`), so pages agree.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 
 from benchapp.judges.judged_units import PHASES
 from benchapp.models import Run
-from benchapp.stats.benchmarks.skilllearnbench_metrics import METRICS
 from benchapp.stats.comparing.columns import outcomes_of
-from benchapp.stats.judged.aggregation import JudgedRow
+from benchapp.stats.inference.shares import Rate
+from benchapp.stats.judged.judged_rows import JudgedRow
+from benchapp.stats.metrics.catalogue import SKILLLEARNBENCH
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Outcomes
-from benchapp.stats.metrics.rates import Rate
 
 KEYS = (
     "skill-usage-rate",
@@ -27,7 +27,7 @@ KEYS = (
     "accuracy-held-out",
     "solving-tokens",
 )  # of level 2, then of level 3
-_KNOWN = {metric.key: replace(metric, phases=PHASES) for metric in METRICS}
+_KNOWN = {metric.key: replace(metric, phases=PHASES) for metric in SKILLLEARNBENCH}
 COLUMNS: tuple[TrialMetric, ...] = tuple(_KNOWN[key] for key in KEYS)
 
 

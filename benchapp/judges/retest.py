@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
-from benchapp.stats.agreement.spearman import spearman
-from benchapp.stats.judged.aggregation import JudgedRow
+from benchapp.stats.agreement.kappa import spearman
+from benchapp.stats.judged.judged_rows import JudgedRow
 
 
 @dataclass(frozen=True, slots=True)

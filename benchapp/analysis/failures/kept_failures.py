@@ -12,7 +12,7 @@ from uuid import UUID
 from benchapp.analysis.failures.classification import Classified
 from benchapp.analysis.failures.refusals import Failures, RefusedRow
 from benchapp.models import Run, Trial
-from benchapp.stats.learning.kept_files import keep_of_runs, take_of_runs
+from benchapp.stats.learning.computed_runs import keep_of_runs, take_of_runs
 from benchapp.stats.metrics.agent_ends import AgentEnd
 from runner.base.encoding import decode, encode
 

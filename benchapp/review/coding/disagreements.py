@@ -10,7 +10,7 @@ from itertools import combinations
 from benchapp.models import Code, Queue, Resolution
 from benchapp.review.coding.answer_overlap import Answered, answered_items
 from benchapp.review.queues.statuses import differ
-from benchapp.stats.agreement.confusion import Cell, cells_of
+from benchapp.stats.agreement.kappa import Cell, cells_of
 
 
 class About(StrEnum):

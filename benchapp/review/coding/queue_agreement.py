@@ -19,11 +19,16 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.codebooks.hierarchy import chains
 from benchapp.review.coding.answer_overlap import Answered, OverlapAnswer, Step, answered_items
-from benchapp.stats.agreement.alpha import Unit
-from benchapp.stats.agreement.bootstrap import AgreementEstimate, estimate
-from benchapp.stats.agreement.confusion import Cell, confusion
-from benchapp.stats.agreement.distances import A, Distance, masi_distance, nominal_distance
-from benchapp.stats.agreement.kappa import CodeAgreement, Counted, code_agreement, count_agreed, pairs
+from benchapp.stats.agreement.alpha import (
+    A,
+    AgreementEstimate,
+    Distance,
+    Unit,
+    estimate,
+    masi_distance,
+    nominal_distance,
+)
+from benchapp.stats.agreement.kappa import Cell, CodeAgreement, Counted, code_agreement, confusion, count_agreed, pairs
 
 Occasion = AgreementReport.Occasion
 

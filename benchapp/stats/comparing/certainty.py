@@ -15,12 +15,11 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.answer import arrange
 from benchapp.stats.comparing.columns import MAX_NAMED
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.declared_hypotheses import judge_difference
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.inference.difference import Difference, compare
+from benchapp.stats.comparing.hypotheses import judge_difference
+from benchapp.stats.inference.difference import Difference, SolvedCost, compare, divide_by_passes
 from benchapp.stats.inference.interval import ZERO, Floats, Interval
 from benchapp.stats.inference.model import ClaimTest
-from benchapp.stats.inference.ratio import SolvedCost, divide_by_passes
 from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.learning.transfer import TransferTable, read_transfer
 from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric

@@ -22,25 +22,25 @@ from benchapp.stats.comparing.groups import Group, Groups
 from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_runs
 from benchapp.stats.inference.difference import (
     Difference,
+    InterimEvidence,
     MissingBounds,
     compare,
     correct_together,
     difference_of_means,
 )
-from benchapp.stats.inference.interim import InterimEvidence
 from benchapp.stats.inference.interval import mean_interval
 from benchapp.stats.inference.model import RunFactor, measure_run_factor
+from benchapp.stats.inference.shares import Rate
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
 from benchapp.stats.judged.judged_columns import ChosenJudge, choose_judge, read_retests, with_judgements
 from benchapp.stats.learning.computed_runs import Recent, forget_runs
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, pick_primary, table_for
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
-from benchapp.stats.metrics.facts import RunFacts, facts_of
-from benchapp.stats.metrics.metric import RunMetric, RunValue, TrialMetric, mean_of
+from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.noise import Noise, noise_of
 from benchapp.stats.metrics.outcomes import MEASURED, Outcomes, pool
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.metrics.run_metrics import RunFacts, RunMetric, RunValue, facts_of, mean_of
 from benchapp.stats.metrics.splits import PLACES, Split, order_value
 from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import Phase

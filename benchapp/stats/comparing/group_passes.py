@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.shares import Rate
 from benchapp.stats.metrics.passk import (
     METRICS,
     SOLVED,
@@ -18,7 +19,6 @@ from benchapp.stats.metrics.passk import (
     name_of,
     samples_of,
 )
-from benchapp.stats.metrics.rates import Rate
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,17 @@ from functools import cached_property
 
 from benchapp.models import Run
 from benchapp.models.stand_ins import StandIn, join_stand_ins
-from benchapp.stats.comparing.choices import MODEL_ROWS, NO_SKILL, Choices
+from benchapp.stats.comparing.choices import (
+    LETTERS,
+    MODEL_ROWS,
+    NO_SKILL,
+    Choices,
+    Side,
+    assign,
+    merge_model_name,
+    name_sides,
+)
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
-from benchapp.stats.comparing.side import LETTERS, Side, assign, merge_model_name, name_sides
 from runner.agents import agent_title
 
 MODEL = "model:"  # a baseline of this kind names an agent model instead of a condition

@@ -15,9 +15,8 @@ from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import MODEL, Group, Groups
 from benchapp.stats.comparing.selection import select_runs
 from benchapp.stats.judged.judged_columns import OF_LIBRARIES
-from benchapp.stats.metrics.catalogue import METRICS
+from benchapp.stats.metrics.catalogue import METRICS, name_metric, name_role
 from benchapp.stats.metrics.metric import Instances, TrialMetric
-from benchapp.stats.metrics.metric_names import name_metric, name_role
 from benchapp.stats.metrics.splits import name_attribute
 from runner.base.types import Phase, Role
 from runner.protocols.conditions import count_seeds

@@ -13,9 +13,8 @@ from django.db.models import Count, Q
 
 from benchapp.models import Experiment, Run, Trial
 from benchapp.models.experiments import ExperimentQuerySet
-from benchapp.stats.comparing.choices import MAX_SIDE_NAME, NO_SKILL
+from benchapp.stats.comparing.choices import MAX_SIDE_NAME, NO_SKILL, Side
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.comparing.side import Side
 from runner.protocols.conditions import unpooled_conditions
 
 MOST_EXPERIMENTS = 40  # the newest that match

@@ -18,8 +18,7 @@ import numpy as np
 from benchapp.models import Attempt, Judging, Run
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.judged.aggregation import LEVEL_1, LEVEL_2, JudgedRow
-from benchapp.stats.judged.judged_rows import read_judged_rows
+from benchapp.stats.judged.judged_rows import LEVEL_1, LEVEL_2, JudgedRow, read_judged_rows
 from benchapp.stats.metrics.outcomes import JUDGED, Floats, Mask, Outcomes
 
 COLUMNS = tuple(f"{JUDGED}{measure}" for measure in (*LEVEL_1, *LEVEL_2))

@@ -15,8 +15,7 @@ from datetime import datetime
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from benchapp.models import Run, SkillUse, SnapshotFile, Trial
-from benchapp.stats.learning.computed_runs import RunCache
-from benchapp.stats.learning.kept_files import Fact, take_or_read
+from benchapp.stats.learning.computed_runs import Fact, RunCache, take_or_read
 from runner.base.types import UseKind
 
 READ = ~Q(kind=UseKind.MOUNTED)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from benchapp.stats.inference.interval import share_interval
+from benchapp.stats.inference.shares import Rate
 from benchapp.stats.inference.sides import TaskMeans, weights_of
 from benchapp.stats.metrics.outcomes import CORPUS_CODES, JUDGED, Floats, Mask, Outcomes
-from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import Piece
 from runner.base.types import Phase, Role
-
-if TYPE_CHECKING:
-    from benchapp.stats.metrics.facts import RunFacts
-
 
 NEAR_ZERO = 0.05  # a share below it doubles by one or two passes, so relative changes are left out
 MIN_FAMILIES = 6  # a mean over families needs this many for an interval
@@ -210,41 +204,3 @@ def family_interval(tasks: TaskMeans) -> tuple[float, float] | None:
         return None
     means = np.bincount(families, weights=tasks.value) / np.bincount(families)
     return share_interval(means.tolist())
-
-
-@dataclass(frozen=True, slots=True)
-class RunValue:
-    """A number of one run. `over`: how many things (`of`: "episodes", "tasks", ...) it uses. None: see `note`."""
-
-    value: float | None
-    over: int = 0
-    of: str = ""
-    note: str = ""
-
-
-def mean_of(values: Sequence[RunValue]) -> RunValue:
-    """Combine replicates of a group: the mean of known values, the sum of `over`, and why others are unknown."""
-    known = [value for value in values if value.value is not None]
-    notes = "; ".join(dict.fromkeys(value.note for value in values if value.note))
-    if not known:
-        return RunValue(None, note=notes or "no run")
-    if len(known) < len(values):
-        notes = f"{len(known)} of {len(values)} replicates report it" + (f"; {notes}" if notes else "")
-    mean = fmean(value.value for value in known if value.value is not None)
-    return RunValue(mean, sum(value.over for value in known), known[0].of, notes)
-
-
-@dataclass(frozen=True, slots=True)
-class RunMetric:
-    """A number of a whole run other than a mean over trials. It has no task for pairing, so it is shown without a test.
-
-    `compute` takes the facts of one run (`benchapp.stats.metrics.run_metrics`).
-    """
-
-    key: str
-    name: str
-    meaning: str
-    unit: MetricUnit
-    better: Better
-    source: str
-    compute: Callable[[RunFacts], RunValue]

@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from benchapp.stats.inference.interval import Floats, Ints
 from runner.base.types import CorpusKind, Phase, Role
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # Kinds of source material that skills are generated from (SkillGenBench, section 3.1).

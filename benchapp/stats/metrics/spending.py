@@ -14,8 +14,7 @@ from django.db.models.functions import Coalesce
 from benchapp.models import Attempt, JudgingTry, ModelCall, Run
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.recorded import BOUND_OF
-from benchapp.stats.learning.computed_runs import RunCache, has_ended
-from benchapp.stats.learning.kept_files import Fact, take_or_read
+from benchapp.stats.learning.computed_runs import Fact, RunCache, has_ended, take_or_read
 from runner.base.types import Phase
 from runner.engine.host_calls import JUDGE
 

@@ -12,9 +12,9 @@ from django.db.models import Count, Q, QuerySet
 
 from benchapp.models import Run, Trial
 from benchapp.record.json_shape import Shaped
+from benchapp.stats.inference.shares import Rate
 from benchapp.stats.learning.computed_runs import RunCache, has_ended
 from benchapp.stats.metrics.outcomes import Outcomes
-from benchapp.stats.metrics.rates import Rate
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,14 @@ from functools import cached_property
 import numpy as np
 
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.declared_hypotheses import judge_difference
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.comparing.hypotheses import judge_difference
 from benchapp.stats.inference.interval import Floats
 from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, spending_of
-from benchapp.stats.planning.power import Design
-from benchapp.stats.planning.settling import DesignCost, RunCost, Settling
+from benchapp.stats.planning.power import Design, DesignCost, RunCost, Settling
 from benchapp.stats.planning.spread import Measured, measure_pairs
 
 MOST_BASELINES = 4  # with plans in one comparison; beyond, every experiment's own page has them

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from benchapp.stats.comparing.across_models import AcrossModels
-from benchapp.stats.comparing.answer import Answer
+from benchapp.stats.comparing.answer import AcrossModels, Answer
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import Effect
@@ -16,7 +15,7 @@ from benchapp.stats.inference.difference import Claim
 from benchapp.stats.inference.sentences import explain_no_test
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_metric
-from benchapp.stats.metrics.metric_names import MetricName, name_metric
+from benchapp.stats.metrics.catalogue import MetricName, name_metric
 from inspector.charts.drawing.forest_rows import list_across_models
 from inspector.charts.sheet import ChartSheet
 from runner.protocols.conditions import conditions_without_library

@@ -6,8 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.experiments.skill_probes import read_left_out
+from benchapp.stats.comparing.answer import rank_groups
 from benchapp.stats.comparing.certainty import assess
-from benchapp.stats.comparing.ranks import rank_groups
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.results import begin_page, begin_twin
 from inspector.web.responses import next_url, paginate, render_page

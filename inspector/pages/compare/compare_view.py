@@ -19,14 +19,14 @@ from benchapp.models import Experiment, Run
 from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.stats.comparing.answer import Answer, arrange
-from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.comparing.declared_hypotheses import judge_difference
+from benchapp.stats.comparing.effects import difference_in_words
 from benchapp.stats.comparing.group_passes import passes_of
 from benchapp.stats.comparing.groups import MODEL, Group
+from benchapp.stats.comparing.hypotheses import judge_difference
+from benchapp.stats.comparing.selection import facets_of
 from benchapp.stats.metrics.catalogue import TABLES
 from inspector.charts import ABOVE
 from inspector.charts.cards import card_of

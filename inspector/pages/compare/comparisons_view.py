@@ -20,12 +20,11 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.effects import Effect
-from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
+from benchapp.stats.comparing.hypotheses import Corrected, Hypothesis, Reopened, save_comparison
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.amounts import render_change
-from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS
+from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, name_metric
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart_request import build_sheet
 from inspector.pages.compare.exports_view import stream_export
 from inspector.pages.compare.report import least_bytes, report_of, title_of

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from benchapp.papers.printing import Layout, Number
 from benchapp.stats.comparing.condition_names import ConditionName, name_condition
-from benchapp.stats.metrics.metric_names import KNOWN
+from benchapp.stats.metrics.catalogue import METRIC_NAMES
 from inspector.pages.compare.forest_lanes import PointAxis
 
 BARE = "no-skill"
@@ -75,7 +75,7 @@ def choose_metric(layout: Layout, asked: str) -> str:
 
 def title_metric(metric: str) -> str:
     """As every page names it; of one that only a paper has, its code as words."""
-    return KNOWN[metric].title if metric in KNOWN else metric.replace("_", " ").capitalize()
+    return METRIC_NAMES[metric].title if metric in METRIC_NAMES else metric.replace("_", " ").capitalize()
 
 
 def draw_printed(layout: Layout, metric: str) -> PrintedChart:

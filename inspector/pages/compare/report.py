@@ -22,8 +22,8 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, count_added_since
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition, say_label
 from benchapp.stats.comparing.groups import MODEL, experiment_names
-from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened
-from benchapp.stats.metrics.metric_names import MetricName, name_metric
+from benchapp.stats.comparing.hypotheses import Corrected, Reopened
+from benchapp.stats.metrics.catalogue import MetricName, name_metric
 from inspector.charts import CHARTS
 from inspector.charts.chart import Chart, ChartDrawing, TableColumn
 from inspector.charts.chart_request import build_sheet

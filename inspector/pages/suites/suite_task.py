@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from benchapp import models
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
 from inspector.pages.suites.suite import SuiteTask, SuiteView, count_by_condition, find_task
 from inspector.web.text.markdown import split_frontmatter
 from runner.base.errors import SuiteError

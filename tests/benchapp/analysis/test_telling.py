@@ -7,7 +7,7 @@ from uuid import uuid4
 from benchapp.analysis.lineage.blame import Blame
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial
 from benchapp.analysis.lineage.telling import rank_changes
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
 
 FAMILY, OTHER = 1, 2
 

@@ -10,8 +10,17 @@ import pytest
 from benchapp.stats.inference.difference import compare
 from benchapp.stats.inference.model import measure_run_factor
 from benchapp.stats.inference.sides import Paired
-from benchapp.stats.planning.power import POWER, Design, find_least, predict_power
-from benchapp.stats.planning.settling import ADDED, DesignCost, RunCost, Settling, count_added
+from benchapp.stats.planning.power import (
+    ADDED,
+    POWER,
+    Design,
+    DesignCost,
+    RunCost,
+    Settling,
+    count_added,
+    find_least,
+    predict_power,
+)
 from benchapp.stats.planning.spread import GUESS, Measured, Spread, measure_groups, measure_pairs, state_spread
 
 SIX = Design((5,) * 6, (3, 3))
