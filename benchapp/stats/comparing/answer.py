@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from math import isclose
-from typing import cast
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
@@ -68,25 +67,20 @@ class Ranks(Shaped):
 
 def rank_groups(comparison: GroupComparison, metric: TrialMetric) -> Ranks | None:
     """Rank every model with at least three scored conditions; None without one. Cached with the comparison."""
-    arms = [arm for arm in _list_arms(comparison, metric) if len(arm) >= FEWEST]
-    if not arms or metric.better is Better.NEITHER:
-        return None
-    key = "ranks", metric.key
-    found = cast(Ranks | None, comparison.drawn.get(key))
-    if found is None:
-        pairs = sum(len(arm) * (len(arm) - 1) // 2 for arm in arms)
-        ranges = (each for arm in arms for each in _rank_arm(comparison, metric, arm)) if pairs <= MOST_PAIRS else ()
-        comparison.drawn.put(key, found := Ranks(pairs, len(arms), tuple(ranges)))
-    return found
-
-
-def _list_arms(comparison: GroupComparison, metric: TrialMetric) -> list[list[Group]]:
-    """Return the groups with a value, by what is listed together, in the order of every list."""
-    arms: dict[tuple[object, ...], list[Group]] = {}
+    by_arm: dict[tuple[object, ...], list[Group]] = {}
     for group in sorted(comparison.groups.all, key=lambda group: group.order):
         if comparison.cell(group, metric).value is not None:
-            arms.setdefault(group.arm, []).append(group)
-    return list(arms.values())
+            by_arm.setdefault(group.arm, []).append(group)
+    arms = [arm for arm in by_arm.values() if len(arm) >= FEWEST]
+    if not arms or metric.better is Better.NEITHER:
+        return None
+    pairs = sum(len(arm) * (len(arm) - 1) // 2 for arm in arms)
+
+    def rank() -> Ranks:
+        ranges = (each for arm in arms for each in _rank_arm(comparison, metric, arm)) if pairs <= MOST_PAIRS else ()
+        return Ranks(pairs, len(arms), tuple(ranges))
+
+    return comparison.once(("ranks", metric.key), rank)
 
 
 def _rank_arm(comparison: GroupComparison, metric: TrialMetric, arm: Sequence[Group]) -> Iterator[RankRange]:
@@ -144,9 +138,7 @@ class Declaration(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class JudgedGroup(Shaped):
-    """One group in one metric, against its baseline. `more`: further replicates (or episodes, `more_of`) that would
-    settle an open difference of 10 points; None where no plan does. `questions`: of all groups judged in this metric.
-    `interim`: evidence before the end. `declaration`: None where the experiment declares nothing. `is_primary`: may the
+    """One group in one metric, against its baseline. `questions`: of all groups judged in this metric. `interim`: evidence before the end. `declaration`: None where the experiment declares nothing. `is_primary`: may the
     metric earn a verdict?"""
 
     group: Group
@@ -163,7 +155,13 @@ class JudgedGroup(Shaped):
     json_shape = JsonShape(
         *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=difference.p"),
         ("claim", lambda judged: judged.difference.claim.value),
-        *(("effect", lambda judged: judged.effect.value), "more?", "more_of?", "*interim", "*declaration"),
+        *(
+            ("effect", lambda judged: judged.effect.value),
+            "more=route.more?",
+            "more_of=route.units?",
+            "*interim",
+            "*declaration",
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -204,19 +202,10 @@ class JudgedGroup(Shaped):
         return self.questions.settle(self.group, self.baseline) if is_asked else None
 
     @property
-    def _route(self) -> Route | None:
-        """The way to add more of what the deciding claim counts."""
-        if (settling := self.settling) is None:
-            return None
-        return settling.find_route("episode" if self.difference.claim is Claim.ONE_RUN else "replicate")
-
-    @property
-    def more(self) -> int | None:
-        return self._route.more if self._route else None
-
-    @property
-    def more_of(self) -> str | None:
-        return self._route.units if self._route else None
+    def route(self) -> Route | None:
+        """More of what the deciding claim counts, to settle an open difference of 10 points. None where no plan does."""
+        settling = self.settling
+        return settling and settling.find_route("episode" if self.difference.claim is Claim.ONE_RUN else "replicate")
 
 
 def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[JudgedGroup]:
@@ -230,22 +219,15 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
     declaring, is_primary = correct_hypotheses(comparison), metric.key == comparison.primary_metric.key
     judged = []
     for group, baseline, difference in found:
-        listed = find_declared(comparison, group, baseline, metric)
-        judged.append(
-            JudgedGroup(
-                group,
-                baseline,
-                metric,
-                comparison.cell(group, metric),
-                difference,
-                questions,
-                is_primary=is_primary or listed is not None,
-                interim=comparison.evidence(group, baseline, metric, difference.comparisons),
-                declaration=Declaration(listed is not None)
-                if group.first.experiment_id in declaring and not group.side
-                else None,
-            )
+        is_declared = find_declared(comparison, group, baseline, metric) is not None
+        can_be_declared = group.first.experiment_id in declaring and not group.side
+        each = JudgedGroup(
+            *(group, baseline, metric, comparison.cell(group, metric), difference, questions),
+            is_primary=is_primary or is_declared,
+            interim=comparison.evidence(group, baseline, metric, difference.comparisons),
+            declaration=Declaration(is_declared) if can_be_declared else None,
         )
+        judged.append(each)
     return judged
 
 

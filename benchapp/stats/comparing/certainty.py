@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
-from typing import cast
 
 import numpy as np
 
@@ -43,11 +42,6 @@ class GroupCertainty(Shaped):
     read: Difference | None
 
     json_shape = JsonShape("label=group.label", "difference", "families", "other_tasks?", "read?")
-
-    @property
-    def is_rerun(self) -> bool:
-        """Is it known what reruns would show?"""
-        return self.difference.rerun is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +91,9 @@ class Certainty(Shaped):
     @property
     def answer(self) -> str:
         """How many of the differences exclude zero, by what they are claimed about."""
-        known = [each.difference.rerun_interval or each.difference.interval for each in self.groups if each.is_rerun]
+        known = [
+            each.difference.rerun_interval or each.difference.interval for each in self.groups if each.difference.rerun
+        ]
         intervals = {
             "for these tasks": [each.difference.interval for each in self.groups],
             "for tasks like these": [each.other_tasks for each in self.groups],
@@ -115,11 +111,7 @@ class Certainty(Shaped):
 
 def assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
     """Assess a share, with two queries for the names of tasks. Cached with the comparison."""
-    key = "certainty", metric.key
-    found = cast(Certainty | None, comparison.drawn.get(key))
-    if found is None:
-        comparison.drawn.put(key, found := _assess(comparison, metric))
-    return found
+    return comparison.once(("certainty", metric.key), lambda: _assess(comparison, metric))
 
 
 def _assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:

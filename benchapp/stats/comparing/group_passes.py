@@ -50,12 +50,8 @@ class Passes(Shaped):
 
 def has_samples(comparison: GroupComparison) -> bool:
     """Was any finished library tried several times on a task?"""
-    kept = comparison.drawn.get(has_samples.__name__)
-    if kept is None:
-        every = comparison.outcomes.values()
-        kept = (any(bool((outcomes.sample[SOLVED.mask(outcomes)] > 0).any()) for outcomes in every),)
-        comparison.drawn.put(has_samples.__name__, kept)
-    return kept == (True,)
+    every = comparison.outcomes.values()
+    return comparison.once("samples", lambda: any((each.sample[SOLVED.mask(each)] > 0).any() for each in every))
 
 
 def passes_of(comparison: GroupComparison, groups: Iterable[Group]) -> list[Passes]:

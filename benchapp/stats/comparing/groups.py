@@ -199,9 +199,9 @@ class Groups:
             model = self.baseline.removeprefix(MODEL)
         else:
             condition = self.baseline
-        return self.find_beside(group, condition, model)
+        return self.find_counterpart(group, condition, model)
 
-    def find_beside(self, group: Group, condition: str, model: str) -> Group | None:
+    def find_counterpart(self, group: Group, condition: str, model: str) -> Group | None:
         """Return the group that differs in just this condition and agent model; None for the group itself."""
         if (condition, model) == (group.condition, group.paired_model):
             return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
 
 from django.http import QueryDict
 from django.utils import timezone
@@ -70,9 +69,8 @@ class Hypothesis:
     @property
     def sentence(self) -> str:
         if self.difference is None:
-            return (
-                f"{name_metric(self.metric).title}: no task was scored on both sides, so there is nothing to compare."
-            )
+            title = name_metric(self.metric).title
+            return f"{title}: no task was scored on both sides, so there is nothing to compare."
         return difference_in_words(self.difference, self.group, self.baseline, self.metric, self.words)
 
 
@@ -97,15 +95,15 @@ class Corrected:
         """Correct for everything declared, also for missing differences and those with nothing to compare."""
         planned = len(declared) + missing
         differences = correct_together([comparison.between(*each) for each in declared], planned)
-        found = tuple(
-            Hypothesis(
-                *(*named, difference),
-                comparison.count_waiting(*named[:2]),
-                comparison.evidence(*named, planned),
+        found = []
+        for (group, other, metric), difference in zip(declared, differences, strict=True):
+            waiting, interim = (
+                comparison.count_waiting(group, other),
+                comparison.evidence(group, other, metric, planned),
             )
-            for named, difference in zip(declared, differences, strict=True)
-        )
-        return cls(found, missing, {_place(*named): each for named, each in zip(declared, found, strict=True)})
+            found.append(Hypothesis(group, other, metric, difference, waiting, interim))
+        places = {_place(each.group, each.baseline, each.metric): each for each in found}
+        return cls(tuple(found), missing, places)
 
     @property
     def futile(self) -> str:
@@ -224,10 +222,7 @@ def correct_hypotheses(comparison: GroupComparison) -> Mapping[int, Corrected]:
 
     They are about all runs of the experiment at the moment shown, independent of what else a page shows or leaves out.
     """
-    kept = cast(Mapping[int, Corrected] | None, comparison.drawn.get(PLACE))
-    if kept is None:
-        comparison.drawn.put(PLACE, kept := _correct_each(comparison))
-    return kept
+    return comparison.once(PLACE, lambda: _correct_each(comparison))
 
 
 def find_declared(comparison: GroupComparison, group: Group, baseline: Group, metric: TrialMetric) -> Hypothesis | None:
@@ -254,20 +249,17 @@ def _correct_each(comparison: GroupComparison) -> dict[int, Corrected]:
     for pk, experiment in declaring.items():
         asked = Choices(experiment=(experiment.public_id,), as_of=comparison.choices.as_of)
         whole = comparison if comparison.choices.key() == asked.key() else comparison_of(asked)
-        each = [
-            list(_find_declared(whole, *hypothesis)) for hypothesis in _read(experiment) if hypothesis[0] in METRICS
-        ]
-        declared = [one for some in each for one in some]
-        found[pk] = Corrected.of_declared(whole, declared, missing=sum(not some for some in each))
+        declared: list[Declared] = []
+        missing = 0
+        for key, condition, against in _read(experiment):
+            if key in METRICS:
+                groups = [group for group in whole.groups.all if group.condition == condition]  # each model and author
+                pairs = [(group, whole.groups.find_counterpart(group, against, group.agent_model)) for group in groups]
+                found_here = [(group, other, METRICS[key]) for group, other in pairs if other is not None]
+                declared += found_here
+                missing += not found_here
+        found[pk] = Corrected.of_declared(whole, declared, missing)
     return found
-
-
-def _find_declared(whole: GroupComparison, key: str, condition: str, against: str) -> Iterator[Declared]:
-    """Yield the hypothesis for every existing agent, model and author."""
-    for group in whole.groups.all:
-        baseline = whole.groups.find_beside(group, against, group.agent_model)
-        if group.condition == condition and baseline is not None:
-            yield group, baseline, METRICS[key]
 
 
 def _read(experiment: Experiment) -> Iterator[tuple[str, str, str]]:

@@ -93,8 +93,8 @@ class Lane:
     @property
     def settle(self) -> str:
         """What would settle an open difference."""
-        judged = self.judged
-        return f"{judged.more} more {judged.more_of} to detect 10 points" if judged and judged.more else ""
+        route = self.judged and self.judged.route
+        return f"{route.more} more {route.units} to detect 10 points" if route else ""
 
 
 @dataclass(frozen=True, slots=True)

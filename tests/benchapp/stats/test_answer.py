@@ -138,7 +138,7 @@ def test_it_says_what_settles_an_open_question_and_what_that_takes() -> None:
     assert set(encode(settling)) == {"difference", "power", "measured", "routes"}
     assert set(encode(settling.measured.spread)) == {"share", "sample", "task", "episode", "rerun"}
     assert set(encode(route)) == {"unit", "more", "trials", "usd", "seconds"}
-    assert (answer.widest.more, answer.widest.more_of) == (route.more, route.units)
+    assert answer.widest.route == route
 
 
 def test_groups_with_one_baseline_share_what_is_measured() -> None:
