@@ -97,10 +97,7 @@ def alpha(units: Sequence[Unit[A]], distance: Distance[A]) -> float | None:
 
 
 def alpha_of(found: AlphaTally) -> float | None:
-    if not found.varies:
-        return None
-    weights = np.ones((1, found.clusters))
-    return float(alpha_many(found, weights)[0])
+    return float(alpha_many(found, np.ones((1, found.clusters)))[0]) if found.varies else None
 
 
 def alpha_many(found: AlphaTally, weights: Floats) -> Floats:
@@ -151,23 +148,17 @@ def estimate(units: Sequence[Unit[A]], clusters: Sequence[Hashable], distance: D
     """Estimate alpha and its 95 % interval; `clusters` names the task of each unit."""
     found = tally(units, distance, clusters=clusters)
     value = alpha_of(found)
-    note = _why_no_value(found) if value is None else _why_no_interval(found)
+    note = ""
+    if not found.units:
+        note = "no item has two answers"
+    elif value is None:
+        note = f"all {found.answers} answers are the same, so nothing shows whether reviewers can distinguish items"
+    elif found.clusters < MIN_TASKS:
+        note = f"{found.clusters} {'task' if found.clusters == 1 else 'tasks'}, too few for an interval"
+    elif float(found.apart.sum()) <= ZERO:
+        note = "nobody disagreed, and drawing agreement again shows nothing else"
     interval = None if note else interval_of(found)
     return AgreementEstimate(value, interval, found.units, found.clusters, found.answers, note)
-
-
-def _why_no_value(found: AlphaTally) -> str:
-    if not found.units:
-        return "no item has two answers"
-    return f"all {found.answers} answers are the same, so nothing shows whether reviewers can distinguish items"
-
-
-def _why_no_interval(found: AlphaTally) -> str:
-    if found.clusters < MIN_TASKS:
-        return f"{found.clusters} {'task' if found.clusters == 1 else 'tasks'}, too few for an interval"
-    if float(found.apart.sum()) <= ZERO:
-        return "nobody disagreed, and drawing agreement again shows nothing else"
-    return ""
 
 
 def interval_of(found: AlphaTally, weights: Floats | None = None) -> Interval:
@@ -189,7 +180,11 @@ def bootstrap_t(found: AlphaTally, weights: Floats | None = None) -> Interval | 
     """
     weights = resamples(found.clusters) if weights is None else weights
     count = len(weights)
-    t, centre, error = studentise(found, weights)
+    (centre,), (error,) = log_and_error(found, np.ones((1, found.clusters)))
+    values, errors = log_and_error(found, weights)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (values - centre) / errors
+    t = np.where(np.isneginf(values), -np.inf, t)  # without disagreement it counts as the lowest, with any spread
     out = round(TAIL * (count + 1))
     ends = np.partition(np.where(np.isnan(t), np.inf, t), (out - 1, count - out))
     low, high = centre - ends[count - out] * error, centre - ends[out - 1] * error
@@ -207,20 +202,6 @@ def student(found: AlphaTally) -> Interval:
 
 def _back_transform(low: float, high: float, method: str) -> Interval:
     return Interval(float(1 - np.exp(high)), float(1 - np.exp(low)), method=method)
-
-
-def studentise(found: AlphaTally, weights: Floats) -> tuple[Floats, float, float]:
-    """Return t of log(1 - alpha) in each reweighting, [k] (in standard errors); its centre and error in the sample.
-
-    weights: how often each cluster counts, [k, clusters]. A resample without disagreement is at minus infinity, with
-    any spread: it counts as the lowest.
-    """
-    centre, error = log_and_error(found, np.ones((1, found.clusters)))
-    values, errors = log_and_error(found, weights)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = (values - centre[0]) / errors
-    t = np.where(np.isneginf(values), -np.inf, t)
-    return t, float(centre[0]), float(error[0])
 
 
 def log_and_error(found: AlphaTally, weights: Floats) -> tuple[Floats, Floats]:

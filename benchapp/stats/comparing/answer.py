@@ -204,8 +204,9 @@ class JudgedGroup(Shaped):
     @property
     def route(self) -> Route | None:
         """More of what the deciding claim counts, to settle an open difference of 10 points. None where no plan does."""
-        settling = self.settling
-        return settling and settling.find_route("episode" if self.difference.claim is Claim.ONE_RUN else "replicate")
+        if (settling := self.settling) is None:
+            return None
+        return settling.find_route("episode" if self.difference.claim is Claim.ONE_RUN else "replicate")
 
 
 def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[JudgedGroup]:

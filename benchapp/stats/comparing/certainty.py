@@ -126,10 +126,8 @@ def _assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
         if difference is None or paired is None:
             continue
         alike.setdefault((baseline.identity, paired.replicates, paired.clusters), []).append(paired)
-        families, other_tasks = _vary_tasks(paired, difference)
-        groups.append(
-            GroupCertainty(group, difference, families, other_tasks, _read(comparison, group, baseline, metric))
-        )
+        read = _read(comparison, group, baseline, metric)
+        groups.append(GroupCertainty(group, difference, *_vary_tasks(paired, difference), read))
     factors = [each.difference.factor.phi for each in groups if each.difference.factor]
     return Certainty(
         measure_pairs(max(alike.values(), key=len)) if alike and metric.is_share else None,
@@ -210,27 +208,16 @@ def _list_items(comparison: GroupComparison, metric: TrialMetric) -> list[Item]:
     baseline = _mean(of_groups[is_baseline])
     apart = np.nan_to_num(of_groups[~is_baseline] - baseline)
     gain, loss = apart.max(axis=0, initial=0.0), apart.min(axis=0, initial=0.0)
-    share, agreement = _mean(values), _agree(values)
     named: dict[int, Task] = {}
     for start in range(0, len(tasks), MAX_NAMED):
-        found = Task.objects.filter(pk__in=tasks[start : start + MAX_NAMED].tolist())
-        named |= {task.pk: task for task in found}
-    items = [
-        Item(
-            task=named[task],
-            share=float(share[place]),
-            baseline=_known(baseline[place]),
-            gain=float(gain[place]),
-            loss=float(loss[place]),
-            agreement=_known(agreement[place]),
-        )
-        for place, task in enumerate(tasks.tolist())
-    ]
+        named |= Task.objects.in_bulk(tasks[start : start + MAX_NAMED].tolist())
+    columns = (_mean(values), baseline, gain, loss, _agree(values))
+    items = []
+    rows = zip(tasks.tolist(), *(column.tolist() for column in columns), strict=True)
+    for task, share, of_baseline, most, least, agreement in rows:
+        known = [None if np.isnan(each) else each for each in (of_baseline, agreement)]
+        items.append(Item(named[task], share, known[0], most, least, known[1]))
     return sorted(items, key=lambda item: (item.share, item.task.key))
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def _mean(values: Floats) -> Floats:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import urlencode
 from uuid import UUID
@@ -197,8 +198,8 @@ def _parse_values(name: str, texts: Sequence[str], problems: list[str]) -> Itera
             yield value
 
 
-def _word(text: str) -> str | None:
-    return text if len(text) <= MAX_LENGTH and "\x00" not in text else None
+def _word(text: str, most: int = MAX_LENGTH) -> str | None:
+    return text if len(text) <= most and "\x00" not in text else None
 
 
 def _uuid(text: str) -> UUID | None:
@@ -220,10 +221,6 @@ def _date(text: str) -> date | None:
     return day if day != date.max else None  # there is no day after it, which ends "until"
 
 
-def _side_name(text: str) -> str | None:
-    return text if len(text) <= MAX_SIDE_NAME and "\x00" not in text else None
-
-
 def _moment(text: str) -> datetime | None:
     try:
         moment = parse_datetime(text.replace(" ", "+"))  # "+00:00" arrives with its plus sign read as a space
@@ -238,7 +235,10 @@ def _moment(text: str) -> datetime | None:
 READERS: dict[str, tuple[Callable[[str], object], str]] = {
     "experiment": (_uuid, "the id of an experiment"),
     **dict.fromkeys(LETTERS, (read_part, "the id of an experiment or run, or ID:condition")),
-    **{f"name_{letter}": (_side_name, f"at most {MAX_SIDE_NAME} characters") for letter in LETTERS},
+    **{
+        f"name_{letter}": (partial(_word, most=MAX_SIDE_NAME), f"at most {MAX_SIDE_NAME} characters")
+        for letter in LETTERS
+    },
     "pool": (lambda text: text if text == MODEL_ROWS else None, f"{MODEL_ROWS}, or nothing"),
     "replicate": (_replicate, "a whole number"),
     "since": (_date, "a day such as 2026-03-31"),

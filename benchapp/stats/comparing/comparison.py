@@ -46,7 +46,8 @@ from benchapp.stats.metrics.splits import PLACES, Split, order_value
 from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import Phase
 
-P, V = ParamSpec("P"), TypeVar("V")
+P = ParamSpec("P")
+V = TypeVar("V")
 
 # Columns of a trial that are the same in every database: no keys. Columns newer than saved comparisons are left out, so
 # that these keep their fingerprint.

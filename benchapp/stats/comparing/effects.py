@@ -11,7 +11,7 @@ from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Claim, Difference
 from benchapp.stats.inference.model import ALPHA
-from benchapp.stats.inference.sentences import SHARES, DifferenceWording, amounts, sentence
+from benchapp.stats.inference.sentences import SHARES, amounts, sentence
 from benchapp.stats.inference.strata import StratifiedTest
 from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.metric import Better, MetricUnit, TrialMetric
@@ -164,22 +164,15 @@ DIGITS = {MetricUnit.USD: 4, MetricUnit.TOKENS: 0, MetricUnit.SCORE: 2}
 def difference_in_words(
     difference: Difference, group: Group, baseline: Group, metric: TrialMetric, verdict: str = ""
 ) -> str:
-    own, other = _name_apart(group, baseline)
-    return sentence(
-        difference, own=own, other=other, metric=name_metric(metric).title, verdict=verdict, wording=wording_of(metric)
-    )
-
-
-def wording_of(metric: TrialMetric) -> DifferenceWording:
+    """Write one sentence, with conditions as names if these differ, else with agent models."""
+    own, other = group.agent_model, baseline.agent_model
+    if group.condition != baseline.condition:
+        own, other = name_condition(group.condition).title, name_condition(baseline.condition).title
     unit = "" if metric.unit is MetricUnit.SCORE else metric.unit.value  # nobody says "0.35 score"
     wording = SHARES if metric.is_share else amounts(unit, DIGITS.get(metric.unit, 1))
+    named = name_metric(metric)
     if metric.macro:
-        return replace(wording, verb=None, over="families")
-    return replace(wording, verb=name_metric(metric).did) if metric.is_share else wording
-
-
-def _name_apart(group: Group, baseline: Group) -> tuple[str, str]:
-    """Return names that distinguish the two: their conditions if these differ, else their agent models."""
-    if group.condition != baseline.condition:
-        return name_condition(group.condition).title, name_condition(baseline.condition).title
-    return group.agent_model, baseline.agent_model
+        wording = replace(wording, verb=None, over="families")
+    elif metric.is_share:
+        wording = replace(wording, verb=named.did)
+    return sentence(difference, own=own, other=other, metric=named.title, verdict=verdict, wording=wording)

@@ -58,16 +58,13 @@ def passes_of(comparison: GroupComparison, groups: Iterable[Group]) -> list[Pass
     """Return pass@k of the groups, none without second samples: then it is the plain rate of the table."""
     if not has_samples(comparison):
         return []
-    return [_passes(comparison, group) for group in groups if comparison.cell(group, SOLVED).rate.planned]
-
-
-def _passes(comparison: GroupComparison, group: Group) -> Passes:
-    found = [metric for metric in METRICS if comparison.cell(group, metric).rate.planned]
-    name = name_of(samples_of(comparison.of_group(group)))
-    return Passes(group, name, tuple(_part(comparison, group, metric) for metric in found))
-
-
-def _part(comparison: GroupComparison, group: Group, metric: SolvedMetric) -> SourcePasses:
-    own, baseline = comparison.of_group(group), comparison.groups.baseline_of(group)
-    difference = draw_difference(own, comparison.of_group(baseline), metric) if baseline else None
-    return SourcePasses(metric, comparison.cell(group, metric).rate, draw_mean(own, metric), difference)
+    found = []
+    for group in groups:
+        own, baseline, parts = comparison.of_group(group), comparison.groups.baseline_of(group), []
+        for metric in METRICS:
+            if (rate := comparison.cell(group, metric).rate).planned:
+                difference = draw_difference(own, comparison.of_group(baseline), metric) if baseline else None
+                parts.append(SourcePasses(metric, rate, draw_mean(own, metric), difference))
+        if comparison.cell(group, SOLVED).rate.planned:
+            found.append(Passes(group, name_of(samples_of(own)), tuple(parts)))
+    return found

@@ -111,16 +111,14 @@ def facets_of(choices: Choices, experiment: Experiment | None = None) -> list[Ch
     An axis with a single value is left out unless part of it is chosen."""
     standing = Run.objects.standing().order_by("id")
     runs = (standing if experiment is None else standing.filter(experiment=experiment)).values_list(*READ)
-    probes = _name_probes() if experiment is None else {}
+    probes: dict[UUID, str] = {}
+    if experiment is None:  # probes have names in the words of the pages; stored ones are older
+        found = Probe.objects.filter(run__experiment__deleted_at=None).exclude(origin=None)
+        for each in found.select_related(*PROBED).only(*OF_PROBE):
+            probes[each.run.experiment.public_id] = name_probe(each)
     rows = [(*row[:NAME], probes.get(row[0], row[NAME])) for row in runs if _in_time(row[CREATED], choices)]
     facets = [_facet(place, axis, rows, choices) for place, axis in enumerate(AXES)]
     return [facet for facet in facets if len(facet.values) > 1 or facet.chosen]
-
-
-def _name_probes() -> dict[UUID, str]:
-    """Return public id of a probe's experiment -> its name in the words of the pages; stored names are older."""
-    probes = Probe.objects.filter(run__experiment__deleted_at=None).exclude(origin=None)
-    return {each.run.experiment.public_id: name_probe(each) for each in probes.select_related(*PROBED).only(*OF_PROBE)}
 
 
 def name_probe(probe: Probe) -> str:
@@ -137,7 +135,8 @@ def _facet(place: int, axis: str, rows: Iterable[tuple[object, ...]], choices: C
     labels: dict[object, str] = {}
     for row in rows:
         value = row[place]
-        labels.setdefault(value, str(row[NAME]) if axis == "experiment" else _label(axis, value))
+        named = row[NAME] if axis == "experiment" else value
+        labels.setdefault(value, "none" if named == "" and axis in ("author_model", "author_agent") else str(named))
         counts[value] += _passes(row, choices, but=axis)
     values = [
         ChoiceValue("" if value is None else str(value), labels[value], counts[value], value in chosen)
@@ -161,7 +160,3 @@ def _in_time(created: datetime, choices: Choices) -> bool:
         and (choices.since is None or day >= choices.since)
         and (choices.until is None or day <= choices.until)
     )
-
-
-def _label(axis: str, value: object) -> str:
-    return "none" if axis in ("author_model", "author_agent") and value == "" else str(value)

@@ -15,7 +15,6 @@ from benchapp.stats.inference.model import (
     ALPHA,
     ENOUGH_EVIDENCE,
     ClaimTest,
-    Estimate,
     RunFactor,
     claim_rerun,
     claim_run,
@@ -145,7 +144,14 @@ def compare(
     claim = Claim.RUN if is_block else Claim.RERUN
     if min(count_runs(own), count_runs(other)) < 2:
         claim = Claim.ONE_RUN
-    both = paired.binary and is_share
+    if paired.clusters == 1 and not is_block and estimate.is_replicated:
+        rerun = claim_run(estimate)  # in one episode, cells are whole runs
+    else:
+        rerun = claim_rerun(estimate, factor)
+    discordant = None
+    if paired.binary and is_share:
+        passed, other_passed = paired.own[0] == 1, paired.other[0] == 1
+        discordant = int((passed & ~other_passed).sum()), int((other_passed & ~passed).sum())
     return Difference(
         tasks=len(paired.task),
         clusters=paired.clusters,
@@ -155,28 +161,17 @@ def compare(
         delta=estimate.delta,
         claim=claim,
         run=_if_any_error(claim_run(estimate)),
-        rerun=_if_any_error(_claim_rerun(estimate, paired, factor, is_block=is_block)),
+        rerun=_if_any_error(rerun),
         factor=factor,
         bound=1.0 if is_share else None,
-        discordant=_count_discordant(paired) if both else None,
+        discordant=discordant,
         dropped=paired.dropped,
     )
-
-
-def _claim_rerun(estimate: Estimate, paired: Paired, factor: RunFactor | None, *, is_block: bool) -> ClaimTest | None:
-    if paired.clusters == 1 and not is_block and estimate.is_replicated:
-        return claim_run(estimate)  # in one episode, cells are whole runs
-    return claim_rerun(estimate, factor)
 
 
 def _if_any_error(test: ClaimTest | None) -> ClaimTest | None:
     """Return no test when an amount is the same everywhere: nothing shows its error."""
     return test if test is not None and test.error > 0 else None
-
-
-def _count_discordant(paired: Paired) -> tuple[int, int]:
-    own, other = paired.own[0] == 1, paired.other[0] == 1
-    return int((own & ~other).sum()), int((other & ~own).sum())
 
 
 def correct_together(family: Sequence[Difference | None], comparisons: int | None = None) -> list[Difference | None]:

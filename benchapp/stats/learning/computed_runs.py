@@ -15,7 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from threading import RLock
-from typing import IO, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import IO, Any, Generic, TypeAlias, TypeVar
 from uuid import UUID
 from weakref import WeakSet
 
@@ -28,17 +28,13 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def _count_one(value: object) -> int:
-    return 1
-
-
 class Recent(Generic[K, V]):
     """Values by key. The least recently used is dropped first, the newest never.
 
     `limit`: of the sizes of all values together; without `size` it counts values. Threads may share it.
     """
 
-    def __init__(self, limit: int, size: Callable[[V], int] = _count_one) -> None:
+    def __init__(self, limit: int, size: Callable[[V], int] = lambda value: 1) -> None:
         self.limit = limit
         self.total = 0
         self._size = size
@@ -84,7 +80,7 @@ class Recent(Generic[K, V]):
 class RunCache(Recent[Run, V]):
     """Values by run and revision: what was computed before a number of the run changed is never found again."""
 
-    def __init__(self, limit: int, size: Callable[[V], int] = _count_one) -> None:
+    def __init__(self, limit: int, size: Callable[[V], int] = lambda value: 1) -> None:
         super().__init__(limit, size)
         _EVERY.add(self)
 
@@ -108,13 +104,7 @@ class RunCache(Recent[Run, V]):
         return key.public_id, key.revision
 
 
-class Forgetful(Protocol):
-    """A cache of any values."""
-
-    def clear(self) -> None: ...
-
-
-_EVERY: WeakSet[Forgetful] = WeakSet()
+_EVERY: WeakSet[RunCache[Any]] = WeakSet()
 
 
 def forget_runs() -> None:
@@ -127,8 +117,6 @@ def has_ended(run: Run) -> bool:
     """True when the run is done. Before, some values change without another revision."""
     return run.status == Run.Status.DONE
 
-
-V = TypeVar("V")
 
 logger = logging.getLogger(__name__)
 Fact: TypeAlias = dict[str, Any]  # as JSON gives it

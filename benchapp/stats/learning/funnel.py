@@ -9,7 +9,7 @@ trials that read differ from others before they read, so they cannot show an eff
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
@@ -101,7 +101,10 @@ def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:
     rows = list(wanted.order_by("episode__ordinal", "episode_id", "pk").values_list(*facts))
     uses = _uses(wanted)
     held = read_skills_held({row[4] for row in rows if row[4]})
-    slugs = _family_slugs(run)
+    slugs: dict[int, set[str]] = defaultdict(set)  # of the families of each episode's trials, also of planned ones
+    met = Trial.objects.filter(episode__run=run, task__family__isnull=False).order_by().distinct()
+    for episode, slug in met.values_list("episode_id", "task__family__slug"):
+        slugs[episode].add(slug)
     found: list[Chance] = []
     for trial, episode, success, family, snapshot, library, instruction in rows:
         mounted, read = uses.get(trial, (set(), {}))
@@ -187,21 +190,7 @@ def select_read_and_failed(chances: Iterable[Chance]) -> list[Chance]:
 
 def with_following(chances: Sequence[Chance], found: Mapping[tuple[int, str], Following]) -> list[Chance]:
     """Add `found`, by (trial, skill)."""
-    return [
-        replace(chance, following=found[chance.trial, chance.skill])
-        if (chance.trial, chance.skill) in found
-        else chance
-        for chance in chances
-    ]
-
-
-def _family_slugs(run: Run) -> dict[int, set[str]]:
-    """Return episode -> the slugs of the families of its trials, also of planned ones."""
-    found: dict[int, set[str]] = defaultdict(set)
-    met = Trial.objects.filter(episode__run=run, task__family__isnull=False).order_by().distinct()
-    for episode, slug in met.values_list("episode_id", "task__family__slug"):
-        found[episode].add(slug)
-    return found
+    return [replace(chance, following=found.get((chance.trial, chance.skill))) for chance in chances]
 
 
 def _uses(trials: QuerySet[Trial]) -> dict[int, tuple[set[str], dict[str, SkillReading]]]:
@@ -214,13 +203,11 @@ def _uses(trials: QuerySet[Trial]) -> dict[int, tuple[set[str], dict[str, SkillR
         mounted, read = found.setdefault(trial, (set(), {}))
         if kind == UseKind.MOUNTED:
             mounted.add(skill)
-        elif skill not in read or _is_before(step, read[skill].step):
-            read[skill] = SkillReading(kind, trajectory, step, digest or "")
+        else:
+            former = read[skill].step if skill in read else None
+            if skill not in read or (step is not None and (former is None or step < former)):
+                read[skill] = SkillReading(kind, trajectory, step, digest or "")
     return found
-
-
-def _is_before(step: int | None, other: int | None) -> bool:
-    return step is not None and (other is None or step < other)
 
 
 def read_skills_held(snapshots: set[int]) -> dict[int, set[str]]:
@@ -264,18 +251,6 @@ class Looked:
 KEPT: Recent[_Key, tuple[Following, bool]] = Recent(MAX_KEPT)
 
 
-def look_for_following(chances: Iterable[Chance], *, max_bytes: int = MAX_BYTES) -> Looked:
-    """Search every chance that was read, if its library and the step of the reading are recorded."""
-    read = list(_place(chances))
-    known = {place.key: value for place in read if (value := KEPT.get(place.key)) is not None}
-    missing = [place for place in read if place.key not in known]
-    plan = _plan({place.trajectory for place in missing}, max_bytes)
-    known.update(_look([place for place in missing if place.trajectory in plan.owners], plan))
-    found = {(place.chance.trial, place.chance.skill): known[place.key][0] for place in read if place.key in known}
-    left = sum(place.trajectory in plan.left for place in missing)
-    return Looked(found, left, sum(was_cut for _, was_cut in known.values()))
-
-
 @dataclass(frozen=True, slots=True)
 class _PlacedReading:
     """A chance that was read at a known step of a known trajectory, from a known snapshot."""
@@ -287,36 +262,46 @@ class _PlacedReading:
     snapshot: int
 
 
-def _place(chances: Iterable[Chance]) -> Iterator[_PlacedReading]:
+def look_for_following(chances: Iterable[Chance], *, max_bytes: int = MAX_BYTES) -> Looked:
+    """Search every chance that was read, if its library and the step of the reading are recorded."""
+    read = []
     for chance in chances:
         reading, snapshot = chance.reading, chance.snapshot
         if reading and reading.step and reading.trajectory and snapshot:
             key = reading.digest, reading.step, chance.library, chance.skill, chance.instruction
-            yield _PlacedReading(chance, key, reading.trajectory, reading.step, snapshot)
+            read.append(_PlacedReading(chance, key, reading.trajectory, reading.step, snapshot))
+    known = {place.key: value for place in read if (value := KEPT.get(place.key)) is not None}
+    missing = [place for place in read if place.key not in known]
+    chunks, cut, left = _plan({place.trajectory for place in missing}, max_bytes)
+    searched: dict[int, list[_PlacedReading]] = {trajectory: [] for trajectory in chunks.values()}
+    for place in missing:
+        searched.get(place.trajectory, []).append(place)
+    places = [place for group in searched.values() for place in group]
+    cues = _cues({(place.snapshot, place.chance.skill) for place in places})
+    instructions = _texts({place.chance.instruction for place in places if place.chance.instruction})
+    for trajectory, steps in _trajectories(chunks):
+        for place in searched[trajectory]:
+            names, instruction = (
+                cues[place.snapshot, place.chance.skill],
+                instructions.get(place.chance.instruction, ""),
+            )
+            answer = following(names, steps, read_at=place.step, instruction=instruction)
+            known[place.key] = answer, trajectory in cut
+            if trajectory not in cut:
+                KEPT.put(place.key, known[place.key])
+    found = {(place.chance.trial, place.chance.skill): known[place.key][0] for place in read if place.key in known}
+    unread = sum(place.trajectory in left for place in missing)
+    return Looked(found, unread, sum(was_cut for _, was_cut in known.values()))
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadingPlan:
-    """Which chunks are read: chunk -> trajectory, in order. `cut`: trajectories with later chunks unread. `left`: those
-    with none read."""
-
-    chunks: Mapping[int, int]
-    cut: frozenset[int]
-    left: frozenset[int]
-
-    @property
-    def owners(self) -> set[int]:
-        return set(self.chunks.values())
-
-
-def _plan(wanted: Iterable[int], max_bytes: int) -> _ReadingPlan:
+def _plan(wanted: Iterable[int], max_bytes: int) -> tuple[dict[int, int], set[int], set[int]]:
+    """Return what to read, chunk -> trajectory, in order; trajectories with later chunks unread; those with none read."""
     sizes: dict[int, list[tuple[int, int]]] = defaultdict(list)
     rows = Chunk.objects.filter(trajectory__in=list(wanted)).order_by("trajectory_id", "ordinal")
     for trajectory, chunk, size in rows.values_list("trajectory_id", "pk", "blob__size"):
         sizes[trajectory].append((chunk, size))
     chunks: dict[int, int] = {}
-    cut, left = set(), set()
-    room = max_bytes
+    cut, left, room = set(), set(), max_bytes
     for place, (trajectory, parts) in enumerate(sizes.items()):
         own, taken = min(room, MAX_TRAJECTORY_BYTES) if place < MAX_TRAJECTORIES else -1, []
         for chunk, size in parts:
@@ -328,30 +313,12 @@ def _plan(wanted: Iterable[int], max_bytes: int) -> _ReadingPlan:
         chunks.update(dict.fromkeys(taken, trajectory))
         if not taken:
             left.add(trajectory)
-    return _ReadingPlan(chunks, frozenset(cut), frozenset(left))
+    return chunks, cut, left
 
 
-def _look(places: Sequence[_PlacedReading], plan: _ReadingPlan) -> dict[_Key, tuple[Following, bool]]:
-    cues = _cues({(place.snapshot, place.chance.skill) for place in places})
-    instructions = _texts({place.chance.instruction for place in places if place.chance.instruction})
-    by_trajectory: dict[int, list[_PlacedReading]] = defaultdict(list)
-    for place in places:
-        by_trajectory[place.trajectory].append(place)
-    answers: dict[_Key, tuple[Following, bool]] = {}
-    for trajectory, steps in _trajectories(plan):
-        for place in by_trajectory[trajectory]:
-            names = cues[place.snapshot, place.chance.skill]
-            instruction = instructions.get(place.chance.instruction, "")
-            found = following(names, steps, read_at=place.step, instruction=instruction)
-            answers[place.key] = found, trajectory in plan.cut
-            if trajectory not in plan.cut:
-                KEPT.put(place.key, answers[place.key])
-    return answers
-
-
-def _trajectories(plan: _ReadingPlan) -> Iterator[tuple[int, list[Step]]]:
+def _trajectories(chunks: Collection[int]) -> Iterator[tuple[int, list[Step]]]:
     """Yield (pk, its steps with tool calls), one trajectory in memory at a time. One query."""
-    rows = Chunk.objects.filter(pk__in=list(plan.chunks)).order_by("trajectory_id", "ordinal")
+    rows = Chunk.objects.filter(pk__in=list(chunks)).order_by("trajectory_id", "ordinal")
     present: int | None = None
     steps: list[Step] = []
     for chunk in rows.select_related("blob").iterator(chunk_size=4):

@@ -8,16 +8,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 
 import numpy as np
-from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
+from django.db.models import Case, CharField, F, Q, Value, When
 from django.db.models.functions import Length, Substr
 
 from benchapp.models import Decision, Entry, Episode, Run, SnapshotFile
+from benchapp.stats.inference.interval import Ints
 from benchapp.stats.learning.computed_runs import Fact, RunCache, take_or_read
-from benchapp.stats.metrics.outcomes import LEARNING, Ints, Mask, Outcomes
+from benchapp.stats.metrics.outcomes import LEARNING, Mask, Outcomes
 from runner.base.types import DecisionStatus
 
 FILE_KINDS = ("SKILL.md", "references", "scripts", "assets", "other")
@@ -59,8 +60,6 @@ class EpisodeHistory:
     """`tasks`: when each task of acquisition or evaluation entered the spine, in its order. `present`: the episode's
     current contents; None: it owns no library."""
 
-    episode: int
-    key: str
     title: str
     tainted: bool
     tasks: tuple[datetime, ...]
@@ -82,7 +81,7 @@ class EpisodeHistory:
             present = self.present
         else:
             present = next((change.after for change in reversed(changes) if change.after is not None), EMPTY)
-        return EpisodeHistory(self.episode, self.key, self.title, self.tainted, tasks, changes, present)
+        return replace(self, tasks=tasks, changes=changes, present=present)
 
 
 HISTORIES: RunCache[tuple[EpisodeHistory, ...]] = RunCache(600)  # runs; some 20 kB each
@@ -94,21 +93,17 @@ def read_histories(runs: Iterable[Run], as_of: datetime | None = None) -> dict[i
     return {pk: tuple(episode.standing_at(as_of) for episode in episodes) for pk, episodes in found.items()}
 
 
-def _episodes(runs: Sequence[int]) -> QuerySet[Episode, tuple[int, int, str, str, bool, int | None]]:
-    episodes = Episode.objects.filter(run__in=runs).order_by("run_id", "ordinal", "pk")
-    return episodes.values_list("run_id", "pk", "key", "title", "is_tainted", "library_id")
-
-
 def _read_histories(wanted: Sequence[Run]) -> dict[int, tuple[EpisodeHistory, ...]]:
     runs = [run.pk for run in wanted]
     manifests = _manifests(runs)
     spine, seeds = _spine(runs)
     changes = _changes(runs, spine, seeds, manifests)
     found: dict[int, list[EpisodeHistory]] = {run: [] for run in runs}
-    for run, pk, key, title, tainted, library in _episodes(runs):
+    episodes = Episode.objects.filter(run__in=runs).order_by("run_id", "ordinal", "pk")
+    for run, pk, title, tainted, library in episodes.values_list("run_id", "pk", "title", "is_tainted", "library_id"):
         present = None if library is None else manifests.get(library, EMPTY)
         tasks = tuple(at for _, at in spine.get(pk, ()))
-        found[run].append(EpisodeHistory(pk, key, title, tainted, tasks, tuple(changes.get(pk, ())), present))
+        found[run].append(EpisodeHistory(title, tainted, tasks, tuple(changes.get(pk, ())), present))
     return {run: tuple(of_run) for run, of_run in found.items()}
 
 
@@ -289,6 +284,10 @@ class Growth:
     files: Ints
     ever: Ints
 
+    @classmethod
+    def of(cls, tainted: Sequence[bool], *counts: Sequence[int]) -> Growth:
+        return cls(np.array(tainted, dtype=bool), *(np.array(each, dtype=np.int64) for each in counts))
+
 
 @dataclass(frozen=True, slots=True)
 class Churn:
@@ -332,13 +331,18 @@ class LibraryNumbers:
     @classmethod
     def of(cls, episodes: Sequence[EpisodeHistory]) -> LibraryNumbers:
         last = max((each.last for each in episodes if each.last), default=None)
-        return cls(tuple(_sizes(episodes)), _churn(episodes), _grow(episodes), last)
+        sizes = tuple(
+            LibrarySize(each.title, each.tainted, len(held.skills), held.files, held.bytes)
+            for each in episodes
+            if (held := each.present) is not None
+        )
+        return cls(sizes, _churn(episodes), _grow(episodes), last)
 
     def pack(self) -> dict[str, object]:
         return {
             "sizes": [asdict(size) for size in self.sizes],
             "churn": asdict(self.churn),
-            "growth": {name.name: getattr(self.growth, name.name).tolist() for name in fields(Growth)},
+            "growth": [getattr(self.growth, field.name).tolist() for field in fields(Growth)],
             "last": self.last.isoformat() if self.last else None,
         }
 
@@ -346,7 +350,7 @@ class LibraryNumbers:
     def restore(cls, fact: Fact) -> LibraryNumbers:
         sizes = tuple(LibrarySize(**size) for size in fact["sizes"])
         last = datetime.fromisoformat(fact["last"]) if fact["last"] else None
-        return cls(sizes, Churn(**fact["churn"]), _growth_from(fact["growth"]), last)
+        return cls(sizes, Churn(**fact["churn"]), Growth.of(*fact["growth"]), last)
 
 
 NUMBERS: RunCache[LibraryNumbers] = RunCache(600)  # runs; some 10 kB each
@@ -356,44 +360,27 @@ def read_library_numbers(runs: Iterable[Run], as_of: datetime | None = None) -> 
     """Return run pk -> its numbers as the record knew them at `as_of`. Numbers of ended runs are kept on disk; four
     queries for all others, and for those whose library changed after that moment."""
     wanted = list(runs)
-    found = NUMBERS.read_all(wanted, _take_or_count)
+    found = NUMBERS.read_all(
+        wanted, lambda missing: take_or_read(missing, "libraries", _count, LibraryNumbers.pack, LibraryNumbers.restore)
+    )
     changed = [run for run in wanted if as_of is not None and (last := found[run.pk].last) and last > as_of]
     return found | _count(changed, as_of) if changed else found
-
-
-def _take_or_count(runs: list[Run]) -> dict[int, LibraryNumbers]:
-    return take_or_read(runs, "libraries", _count, LibraryNumbers.pack, LibraryNumbers.restore)
 
 
 def _count(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, LibraryNumbers]:
     return {run: LibraryNumbers.of(episodes) for run, episodes in read_histories(runs, as_of).items()}
 
 
-def _sizes(episodes: Iterable[EpisodeHistory]) -> Iterator[LibrarySize]:
-    for each in episodes:
-        if (held := each.present) is not None:
-            yield LibrarySize(each.title, each.tainted, len(held.skills), held.files, held.bytes)
-
-
 def _grow(episodes: Iterable[EpisodeHistory]) -> Growth:
-    rows = [row for episode in episodes if episode.tasks for row in _steps(episode)]
-    names = [field.name for field in fields(Growth)]
-    return _growth_from(dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ()))
-
-
-def _growth_from(columns: Mapping[str, Sequence[int]]) -> Growth:
-    tainted, *counts = (columns[field.name] for field in fields(Growth))
-    return Growth(np.array(tainted, dtype=bool), *(np.array(each, dtype=np.int64) for each in counts))
-
-
-def _steps(episode: EpisodeHistory) -> Iterator[tuple[bool, int, int, int, int]]:
-    """Yield the rows of an episode, as the fields of Growth."""
-    library, ever, due = EMPTY, set[str](), list(reversed(episode.changes))
-    for position in range(len(episode.tasks) + 1):
-        while due and due[-1].position <= position:
-            library = due.pop().after or library
-            ever |= library.skills
-        yield episode.tainted, position, len(library.skills), sum(library.files.values()), len(ever)
+    rows = []
+    for episode in episodes:
+        library, ever, due = EMPTY, set[str](), list(reversed(episode.changes))
+        for position in range(len(episode.tasks) + 1) if episode.tasks else ():
+            while due and due[-1].position <= position:
+                library = due.pop().after or library
+                ever |= library.skills
+            rows.append((episode.tainted, position, len(library.skills), sum(library.files.values()), len(ever)))
+    return Growth.of(*zip(*rows, strict=True)) if rows else Growth.of(*[()] * len(fields(Growth)))
 
 
 def _churn(episodes: Iterable[EpisodeHistory]) -> Churn:
@@ -408,9 +395,7 @@ def _churn(episodes: Iterable[EpisodeHistory]) -> Churn:
                 statuses[change.status] += 1
             if change.status == DecisionStatus.APPLIED:
                 counts.update(
-                    files_changed=change.files_changed,
-                    lines_added=change.lines_added,
-                    lines_removed=change.lines_removed,
+                    {name: getattr(change, name) for name in ("files_changed", "lines_added", "lines_removed")}
                 )
     decisions = {status.value: statuses[status.value] for status in DecisionStatus}
     return Churn(decisions=decisions, **counts)

@@ -8,10 +8,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from benchapp.stats.inference.interval import share_interval
+from benchapp.stats.inference.interval import Floats, share_interval
 from benchapp.stats.inference.shares import Rate
 from benchapp.stats.inference.sides import TaskMeans, weights_of
-from benchapp.stats.metrics.outcomes import CORPUS_CODES, JUDGED, Floats, Mask, Outcomes
+from benchapp.stats.metrics.outcomes import CORPUS_CODES, JUDGED, Mask, Outcomes
 from benchapp.stats.metrics.splits import Piece
 from runner.base.types import Phase, Role
 
@@ -129,7 +129,10 @@ class TrialMetric:
         """Return counts and the mean over trials with a value, None without any. For a share k of n: a trial counts as
         passed where the column is 1."""
         rate, mean = _average(outcomes.column(self.column)[self.mask(outcomes)])
-        return rate, self._macro_mean(outcomes) if self.macro else mean
+        if self.macro and mean is not None:
+            tasks = self.task_means(outcomes)
+            mean = float(tasks.value @ weights_of(tasks.task, tasks.family, by_family=True))
+        return rate, mean
 
     def rate(self, outcomes: Outcomes) -> Rate:
         return self.measure(outcomes)[0]
@@ -166,12 +169,6 @@ class TrialMetric:
     def _repeats(self, outcomes: Outcomes) -> bool:
         tasks = outcomes.task[self.mask(outcomes)]
         return len(np.unique(tasks)) < len(tasks)
-
-    def _macro_mean(self, outcomes: Outcomes) -> float | None:
-        tasks = self.task_means(outcomes)
-        if not len(tasks.task):
-            return None
-        return float(tasks.value @ weights_of(tasks.task, tasks.family, by_family=True))
 
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
         """Return per task the mean over its samples with a value, [tasks], if any, in the metric's unit."""

@@ -16,7 +16,7 @@ once in three tries counts like one passed three times. Tries that share a libra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import comb
 
@@ -202,30 +202,17 @@ class SolvedMetric(TrialMetric):
         return tries.means(np.where(tries.corpus >= 0, tries.corpus, -2 - tries.task))
 
 
-SOLVED = SolvedMetric(
-    "solved",
-    "pass@k",
-    "tasks with a passing sample, where k is the number of samples run; leaves out tasks with an unscored sample",
-    PHASES,
-    source=PAPER,
+ANY = "tasks with a passing sample, where k is the number of samples run; leaves out tasks with an unscored sample"
+CODE = "the same over tasks whose source is a repository"
+DOC = "the same over tasks whose source is documents, of code or of a domain"
+METRICS = SOLVED, SOLVED_CODE, SOLVED_DOC = tuple(
+    SolvedMetric(key, name, meaning, PHASES, source=PAPER, corpora=corpora)
+    for key, name, meaning, corpora in (
+        ("solved", "pass@k", ANY, ()),
+        ("solved-code", "pass@k, Code", CODE, CODE_CORPORA),
+        ("solved-doc", "pass@k, Doc", DOC, DOC_CORPORA),
+    )
 )
-SOLVED_CODE = SolvedMetric(
-    "solved-code",
-    "pass@k, Code",
-    "the same over tasks whose source is a repository",
-    PHASES,
-    source=PAPER,
-    corpora=CODE_CORPORA,
-)
-SOLVED_DOC = SolvedMetric(
-    "solved-doc",
-    "pass@k, Doc",
-    "the same over tasks whose source is documents, of code or of a domain",
-    PHASES,
-    source=PAPER,
-    corpora=DOC_CORPORA,
-)
-METRICS = (SOLVED, SOLVED_CODE, SOLVED_DOC)
 
 
 def samples_of(runs: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> tuple[int, int]:
@@ -284,23 +271,14 @@ def _count_planned(runs: Sequence[Outcomes], metric: SolvedMetric) -> int:
 
 def _draw(paired: Paired, values: Floats, planned: int) -> DrawnMean:
     """Draw intervals. values: one per task of the pair, [n]."""
-    corpora = paired.clusters
+    corpora, notes = paired.clusters, []
     tasks, whole = by_task(values), by_cluster(values, paired.cluster)
-    return DrawnMean(
-        float(values.mean()),
-        len(values),
-        planned - len(values),
-        corpora,
-        tasks,
-        whole,
-        tuple(_notes(corpora, tasks, whole)),
-    )
-
-
-def _notes(corpora: int, tasks: Interval | None, whole: Interval | None) -> Iterator[str]:
     if tasks is None:
-        yield "every task shows the same, so drawing tasks again shows nothing else"
+        notes.append("every task shows the same, so drawing tasks again shows nothing else")
     elif whole is None:
-        yield "one corpus" if corpora == 1 else "every corpus shows the same"
+        notes.append("one corpus" if corpora == 1 else "every corpus shows the same")
     if whole is not None and corpora < MIN_CLUSTERS:
-        yield f"{corpora} corpora are fewer than {MIN_CLUSTERS}: the interval over corpora is too narrow, not to be trusted"
+        few = f"{corpora} corpora are fewer than {MIN_CLUSTERS}"
+        notes.append(f"{few}: the interval over corpora is too narrow, not to be trusted")
+    n = len(values)
+    return DrawnMean(float(values.mean()), n, planned - n, corpora, tasks, whole, tuple(notes))

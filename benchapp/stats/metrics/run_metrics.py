@@ -87,14 +87,14 @@ class RunMetric:
 # --- replay against acquisition -------------------------------------------------------------------------------------
 
 
-def recovery(facts: RunFacts) -> RunValue:
+def measure_recovery(facts: RunFacts) -> RunValue:
     """Share of tasks failed in acquisition that replay passed."""
     pairs = pairs_of(facts.outcomes)
     note = RETEST if pairs.failed_first else "nothing failed first and was replayed"
     return RunValue(pairs.recovery, pairs.failed_first, "first failures", note)
 
 
-def regression(facts: RunFacts) -> RunValue:
+def measure_regression(facts: RunFacts) -> RunValue:
     """Share of tasks passed in acquisition that replay failed."""
     pairs = pairs_of(facts.outcomes)
     note = RETEST if pairs.passed_first else "nothing passed first and was replayed"
@@ -105,8 +105,8 @@ CODE = "SkillEvolBench's released report (evolution_replay)"
 RECOVERED = "first failures that replay passed: fail to pass / all failed first; includes retest noise"
 REGRESSED = "first passes that replay failed: pass to fail / all passed first; includes retest noise"
 REPLAY = (
-    RunMetric("recovery", "recovery", RECOVERED, MetricUnit.SHARE, Better.HIGHER, CODE, recovery),
-    RunMetric("regression", "regression", REGRESSED, MetricUnit.SHARE, Better.LOWER, CODE, regression),
+    RunMetric("recovery", "recovery", RECOVERED, MetricUnit.SHARE, Better.HIGHER, CODE, measure_recovery),
+    RunMetric("regression", "regression", REGRESSED, MetricUnit.SHARE, Better.LOWER, CODE, measure_regression),
 )
 
 # --- passes among tries ---------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -13,6 +12,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.difference import Claim
 from benchapp.stats.inference.interval import LEVEL, Floats
 from benchapp.stats.inference.model import LEAST_FREEDOM
+from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.planning.spread import Measured, Spread
 
 POWER = 0.8
@@ -101,18 +101,20 @@ class RunCost(Shaped):
     usd: float | None = 0.0
     seconds: float | None = 0.0
 
+    @classmethod
+    def of(cls, outcomes: Outcomes) -> RunCost:
+        """Return what agents spent in these trials."""
+        sums = [None if np.isnan(each).any() else float(each.sum()) for each in (outcomes.cost_usd, outcomes.seconds)]
+        return cls(len(outcomes), *sums)
+
     def __add__(self, other: RunCost) -> RunCost:
-        return RunCost(
-            self.trials + other.trials, _add_known(self.usd, other.usd), _add_known(self.seconds, other.seconds)
-        )
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        seconds = None if self.seconds is None or other.seconds is None else self.seconds + other.seconds
+        return RunCost(self.trials + other.trials, usd, seconds)
 
     def times(self, factor: float) -> RunCost:
         usd, seconds = (None if each is None else each * factor for each in (self.usd, self.seconds))
         return RunCost(self.trials * factor, usd, seconds)
-
-
-def _add_known(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ class Settling(Shaped):
     @property
     def routes(self) -> list[Route]:
         """The routes by their cost, or by their trials where one's cost is unknown."""
-        found = [route for unit in ADDED if (route := self.find_route(unit)) is not None]
+        found = [route for unit in UNITS if (route := self.find_route(unit)) is not None]
         is_priced = all(route.cost.usd is not None for route in found)
         return sorted(found, key=lambda route: (route.cost.usd or 0.0) if is_priced else route.cost.trials)
 
@@ -191,7 +193,7 @@ class Settling(Shaped):
         if self.is_enough:
             return []
         most = {"sample": f"{MOST_SAMPLES} samples of each task"}
-        return [most.get(unit, f"{FAR} more {unit}s") for unit in ADDED if self.find_route(unit) is None]
+        return [most.get(unit, f"{FAR} more {unit}s") for unit in UNITS if self.find_route(unit) is None]
 
     def find_route(self, unit: str) -> Route | None:
         """Return the route; None where no plan of this kind finds it, and where nothing has to be added."""
@@ -210,29 +212,20 @@ class Settling(Shaped):
         return cost.counted.times(more / self.design.samples)
 
 
-def _add_replicates(design: Design, more: int) -> Design:
-    """Add to the smaller side first."""
-    own, other = design.replicates
-    least = min(own, other) + more
-    return replace(design, replicates=(max(own, least), max(other, least)))
+UNITS = ("replicate", "episode", "sample")
 
 
-def _add_episodes(design: Design, more: int) -> Design:
-    """Add episodes of the same sizes in turn."""
+def extend(design: Design, unit: str, more: int) -> Design:
+    """Add replicates, to the smaller side first; episodes of the same sizes in turn; or samples of each task."""
+    if unit == "replicate":
+        least = min(design.replicates) + more
+        own, other = (max(each, least) for each in design.replicates)
+        return replace(design, replicates=(own, other))
+    if unit == "sample":
+        return replace(design, samples=design.samples + more)
     places = [place % len(design.tasks) for place in range(len(design.tasks) + more)]
     weights = None if design.weights is None else tuple(design.weights[place] for place in places)
     return replace(design, tasks=tuple(design.tasks[place] for place in places), weights=weights)
-
-
-def _add_samples(design: Design, more: int) -> Design:
-    return replace(design, samples=design.samples + more)
-
-
-ADDED: dict[str, Callable[[Design, int], Design]] = {
-    "replicate": _add_replicates,
-    "episode": _add_episodes,
-    "sample": _add_samples,
-}
 
 
 @lru_cache(maxsize=2_000)
@@ -241,7 +234,7 @@ def count_added(design: Design, spread: Spread, difference: float, unit: str) ->
     most = MOST_SAMPLES - design.samples if unit == "sample" else FAR
 
     def finds(more: int) -> bool:
-        return (predict_power(ADDED[unit](design, more), spread, difference) or 0.0) >= POWER
+        return (predict_power(extend(design, unit, more), spread, difference) or 0.0) >= POWER
 
     low, high = 0, most
     if most < 1 or not finds(most):

@@ -16,9 +16,10 @@ from plotly import graph_objects as go
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.author_budgets import LibraryWriting, Sweep, read_library_writing, sweeps_of
 from benchapp.stats.comparing.groups import Group, experiment_names
+from benchapp.stats.inference.interval import Floats, Ints
 from benchapp.stats.inference.shares import Rate, half_up, pooled_interval
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.outcomes import Floats, Ints, Mask, Outcomes
+from benchapp.stats.metrics.outcomes import Mask, Outcomes
 from benchapp.stats.metrics.passk import SOLVED, draw_mean, name_of, samples_of
 from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, entry, interval_columns
 from inspector.charts.drawing.arms import model_name, name_apart

@@ -18,6 +18,7 @@ from benchapp.models import Run
 from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.interval import Floats, Ints
 from benchapp.stats.inference.shares import Rate, percent_text, pooled_interval
 from benchapp.stats.learning.learning_curves import (
     EpisodeRounds,
@@ -30,7 +31,7 @@ from benchapp.stats.learning.learning_curves import (
 from benchapp.stats.learning.libraries import read_rounds_given
 from benchapp.stats.metrics.catalogue import ACCURACIES, JUDGED_LEVELS
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.outcomes import LEARNING, Floats, Ints, Outcomes
+from benchapp.stats.metrics.outcomes import LEARNING, Outcomes
 from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, interval_columns, name_columns
 from inspector.charts.drawing.lineup import LinePanel, crowd_notes, curves, split_panels
 from inspector.charts.drawing.palette import MUTED, of_label, series, veil

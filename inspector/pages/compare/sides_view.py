@@ -29,7 +29,7 @@ from benchapp.stats.comparing.condition_names import ConditionName, name_conditi
 from benchapp.stats.comparing.groups import Groups
 from benchapp.stats.comparing.selection import facets_of
 from benchapp.stats.comparing.side_suggestions import MOST_EXPERIMENTS, SideRow, list_candidates, suggest
-from benchapp.stats.metrics.outcomes import Floats
+from benchapp.stats.inference.interval import Floats
 from inspector.web.responses import PathLink, render_page
 from runner.agents import agent_title
 
