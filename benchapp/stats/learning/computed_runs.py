@@ -15,7 +15,7 @@ from hashlib import blake2b
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from threading import RLock
-from typing import IO, Any, Generic, TypeAlias, TypeVar
+from typing import IO, Any, Generic, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 from weakref import WeakSet
 
@@ -104,7 +104,13 @@ class RunCache(Recent[Run, V]):
         return key.public_id, key.revision
 
 
-_EVERY: WeakSet[RunCache[Any]] = WeakSet()
+class Forgetful(Protocol):
+    """A cache of any values."""
+
+    def clear(self) -> None: ...
+
+
+_EVERY: WeakSet[Forgetful] = WeakSet()
 
 
 def forget_runs() -> None:

@@ -121,7 +121,7 @@ class RunSpending(Shaped):
         return self.agent + self.author if self.agent.things else Spending()
 
 
-SUMS: dict[str, Any] = {  # as the fields of Spending
+SUMS = {  # as the fields of Spending
     "in_all": Count("pk"),
     "with_input": Count("input_tokens"),
     "with_output": Count("output_tokens"),
