@@ -26,9 +26,14 @@ from scipy.special import expit, ndtr, ndtri
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchapp.stats.agreement.alpha import AlphaTally, alpha_many  # noqa: E402
-from benchapp.stats.agreement.bootstrap import bootstrap_t, interval_of, student  # noqa: E402
-from benchapp.stats.agreement.distances import masi_distance  # noqa: E402
+from benchapp.stats.agreement.alpha import (  # noqa: E402  # noqa: E402
+    AlphaTally,
+    alpha_many,
+    bootstrap_t,
+    interval_of,
+    masi_distance,  # noqa: E402
+    student,
+)
 from benchapp.stats.inference.interval import TAIL, ZERO, Floats, Ints  # noqa: E402
 
 CODES = 6

@@ -56,9 +56,9 @@ def main() -> None:
     parser.add_argument("--no-files", action="store_true", help="read no columns kept on disk: as if never read before")
     options = parser.parse_args()
     if options.no_files:
-        from benchapp.stats.comparing import column_shelf
+        from benchapp.stats.comparing import columns
 
-        column_shelf.take = lambda run: None
+        columns.take_columns = lambda run: None
     pages = addresses()
     get(pages["overview"])  # what a process does once, at its start, belongs to no page
     print(

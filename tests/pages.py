@@ -30,7 +30,7 @@ from benchapp.review.coding.queue_agreement import take_report
 from benchapp.review.suggestions.suggestion_runs import suggest
 from benchapp.review.workflows import hand_in
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.saved_comparisons import save_comparison
+from benchapp.stats.comparing.hypotheses import save_comparison
 from benchapp.stats.metrics.catalogue import METRICS
 from inspector.web.access import local_user
 from runner.base.types import Observation, Source, Step, ToolCall, Usage

@@ -93,10 +93,7 @@ EXCUSED = {
     ("benchapp/review/results/population_shares.py", "anew"): "the method of an interval, a value in exports",
     ("benchapp/review/results/review_exports.py", "with which"): "travels in exported files",
     ("benchapp/review/results/review_exports.py", "beside"): "travels in exported files",
-    (
-        "benchapp/stats/benchmarks/skillflow_metrics.py",
-        "in which",
-    ): "the meaning of a metric, fixed by saved comparisons",
+    ("benchapp/stats/metrics/catalogue.py", "in which"): "the meaning of a metric, fixed by saved comparisons",
     ("inspector/pages/review/results/results.py", "told"): "a value in addresses that people kept",
     ("docs/glossary.md", "telling"): "the name that code gives the change a library opens on",
     ("docs/reference/contract.md", "lies"): "quotes a rule as authors are shown it",

@@ -6,7 +6,7 @@ import json
 from hashlib import blake2b
 from pathlib import Path
 
-from benchapp.stats.learning import kept_files
+from benchapp.stats.learning.computed_runs import facts_folder, write_kept
 from runner.base.encoding import Undecodable, decode, encode
 from runner.base.suite import Suite
 from runner.screening.screening import screen_suite, screening_key
@@ -27,7 +27,7 @@ def screen_once(suite: Suite) -> Screening:
     if found is None:
         found = screen_suite(suite)
         text = json.dumps(encode(found)).encode()
-        kept_files.write_kept(_path(suite), f"{_name(suite)}-*", lambda part: part.write(text))
+        write_kept(_path(suite), f"{_name(suite)}-*", lambda part: part.write(text))
     return found
 
 
@@ -47,4 +47,4 @@ def _name(suite: Suite) -> str:
 
 
 def _path(suite: Suite) -> Path:
-    return kept_files.facts_folder() / f"{_name(suite)}-{screening_key(suite)[:24]}.json"
+    return facts_folder() / f"{_name(suite)}-{screening_key(suite)[:24]}.json"

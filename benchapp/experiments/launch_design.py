@@ -13,8 +13,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.columns import outcomes_of
 from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.planning.power import Design, count_found, find_least, predict_power
-from benchapp.stats.planning.settling import SOUGHT
+from benchapp.stats.planning.power import SOUGHT, Design, count_found, find_least, predict_power
 from benchapp.stats.planning.spread import GUESS, Measured, Spread, measure_groups, state_spread
 from runner.base.types import Phase
 from runner.protocols import slots

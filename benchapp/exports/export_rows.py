@@ -12,15 +12,15 @@ from benchapp.exports.dictionary import TRIALS
 from benchapp.models import Run, TaskGroup, Trial
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.comparison_sentences import difference_in_words
-from benchapp.stats.comparing.declared_hypotheses import judge_difference
+from benchapp.stats.comparing.effects import difference_in_words
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.comparing.hypotheses import Corrected, judge_difference
 from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
-from benchapp.stats.comparing.saved_comparisons import Corrected
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.sentences import explain_no_test
 from benchapp.stats.metrics.catalogue import RUN_METRICS
-from benchapp.stats.metrics.metric import RunMetric, TrialMetric
+from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.run_metrics import RunMetric
 from skillglass import record_columns
 
 Row = tuple[object, ...]

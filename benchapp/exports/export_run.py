@@ -16,8 +16,8 @@ from benchapp.exports.formats import csv_pieces, json_pieces, write_parquet
 from benchapp.models import TaskGroup
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
+from benchapp.stats.comparing.hypotheses import Corrected
 from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
-from benchapp.stats.comparing.saved_comparisons import Corrected
 from benchapp.stats.metrics.catalogue import TABLES, table_for
 from benchapp.stats.metrics.metric import TrialMetric
 

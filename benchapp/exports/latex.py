@@ -8,12 +8,12 @@ from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.stats.comparing.answer import judge_groups
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.condition_names import say_label
-from benchapp.stats.comparing.declared_hypotheses import judge_difference
 from benchapp.stats.comparing.groups import MODEL, Group
+from benchapp.stats.comparing.hypotheses import judge_difference
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, half_up, percent_text
+from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
-from benchapp.stats.metrics.metric_names import name_metric
 
 ESCAPES = {
     "\\": r"\textbackslash{}",

@@ -49,7 +49,7 @@ from benchapp.models.trials import NUMBERS
 from benchapp.record.machine_failures import SPENT
 from benchapp.record.record_digest import reading_of
 from benchapp.record.redaction import Redactor
-from benchapp.stats.learning.kept_files import digest_code, keep_fact, take_fact
+from benchapp.stats.learning.computed_runs import digest_code, keep_fact, take_fact
 from runner.base.digests import library_digest
 from runner.base.types import JsonValue
 

@@ -15,12 +15,12 @@ from django.db.models import Count
 
 from benchapp.judges.judged_units import PHASES
 from benchapp.models import JudgedUnit, Judgement, Judging, Run
-from benchapp.stats.benchmarks.skilllearnbench_metrics import METRICS
 from benchapp.stats.comparing.columns import outcomes_of
-from benchapp.stats.judged.aggregation import ALIGNMENT, JudgedRow
+from benchapp.stats.inference.shares import Rate
+from benchapp.stats.judged.judged_rows import ALIGNMENT, JudgedRow
+from benchapp.stats.metrics.catalogue import SKILLLEARNBENCH
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Outcomes
-from benchapp.stats.metrics.rates import Rate
 from runner.judging.metrics import CONTRADICTION, SCALES, Metric
 
 
@@ -59,7 +59,7 @@ KEYS = (
     "accuracy-held-out",
     "solving-tokens",
 )  # of level 2, then of level 3
-_KNOWN = {metric.key: replace(metric, phases=PHASES) for metric in METRICS}
+_KNOWN = {metric.key: replace(metric, phases=PHASES) for metric in SKILLLEARNBENCH}
 COLUMNS: tuple[TrialMetric, ...] = tuple(_KNOWN[key] for key in KEYS)
 
 

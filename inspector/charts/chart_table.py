@@ -12,7 +12,7 @@ from benchapp.exports.spreadsheet import escape_formula
 from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_signed
-from benchapp.stats.metrics.metric_names import KNOWN as METRIC_NAMES
+from benchapp.stats.metrics.catalogue import METRIC_NAMES
 from inspector.charts.chart import ChartTable
 
 MINUS = "\N{MINUS SIGN}"

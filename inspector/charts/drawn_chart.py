@@ -12,7 +12,7 @@ from plotly.io import to_json
 from benchapp.models.stand_ins import StandIn
 from benchapp.stats.comparing.groups import experiment_names
 from benchapp.stats.learning.computed_runs import Recent
-from benchapp.stats.metrics.metric_names import name_metric
+from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart import Chart, ChartDrawing
 from inspector.charts.drawing.panels import plain

@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 
 from benchapp.models import Square
 from benchapp.record.visible import one_line, visible
-from benchapp.stats.metrics.metric_names import name_role
+from benchapp.stats.metrics.catalogue import name_role
 from inspector.evolution.timeline import SkillLane, Timeline, TimelineFreeze, TimelinePatch, TimelineTrial
 from runner.base.types import Phase
 

@@ -11,7 +11,7 @@ from django import template
 from django.http import QueryDict
 from django.utils.safestring import SafeString
 
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
 from inspector.pages.library.blame_view import LineSpan
 from inspector.pages.library.changes import ShownFile
 from inspector.pages.library.rail import RailStop

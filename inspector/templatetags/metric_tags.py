@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString
 from benchapp.record.visible import visible
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
 from benchapp.stats.metrics.amounts import render_change, render_count, render_usd
+from benchapp.stats.metrics.catalogue import METRIC_NAMES, name_metric, note_metric
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
-from benchapp.stats.metrics.metric_names import KNOWN, name_metric, note_metric
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_table import MINUS
 from inspector.pages.compare.lanes import draw_share
@@ -24,7 +24,7 @@ register.filter("metric_note", note_metric)
 @register.simple_tag
 def chart_label(label: str) -> SafeString:
     """A row or column of a chart: a metric or a group by its short name, a place by its own."""
-    return format_html("{}", KNOWN[label].short) if label in KNOWN else group_label(label, "short")
+    return format_html("{}", METRIC_NAMES[label].short) if label in METRIC_NAMES else group_label(label, "short")
 
 
 @register.filter

@@ -22,9 +22,9 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.inference.sentences import render_p
+from benchapp.stats.inference.shares import Rate
 from benchapp.stats.metrics.amounts import DAY, HOUR, MINUTE
-from benchapp.stats.metrics.metric_names import name_role
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.metrics.catalogue import name_role
 from inspector.evolution.decision_words import describe_request, write_summary
 from inspector.pages.compare.where_view import TaskCell
 from inspector.pages.people.comments import CommentedChart, CommentedSteps

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.condition_names import KNOWN as CONDITIONS
-from benchapp.stats.metrics.metric_names import KNOWN as METRICS
+from benchapp.stats.metrics.catalogue import METRIC_NAMES as METRICS
 from inspector.charts.chart import Chart, ChartDrawing
 from inspector.charts.chart_request import build_sheet
 

@@ -28,8 +28,7 @@ from benchapp.analysis.trial_rules.trial_facts import BEGINNING_CHARS, CHECKS, M
 from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.trajectory_store import read_windows
-from benchapp.stats.learning.computed_runs import RunCache
-from benchapp.stats.learning.kept_files import keep_of_runs, take_of_runs
+from benchapp.stats.learning.computed_runs import RunCache, keep_of_runs, take_of_runs
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from runner.base.encoding import decode, encode
 from runner.base.types import CheckStatus, TrajectoryKind

@@ -15,8 +15,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from benchapp.models import Chunk, Decision, Episode, Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.visible import visible
-from benchapp.stats.learning.computed_runs import RunCache
-from benchapp.stats.learning.kept_files import Fact, take_or_read
+from benchapp.stats.learning.computed_runs import Fact, RunCache, take_or_read
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from runner.agents import MODELLESS
 from runner.base.types import DecisionStatus

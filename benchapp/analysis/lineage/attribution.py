@@ -17,8 +17,8 @@ from benchapp.analysis.lineage.library_states import LibraryHistory
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial
 from benchapp.models import Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped, encode
+from benchapp.stats.inference.shares import Rate
 from benchapp.stats.metrics.no_skill_sibling import BASELINE
-from benchapp.stats.metrics.rates import Rate
 from runner.base.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, Phase
 
 Slot = tuple[int, int | None, str]  # task, its revision, phase

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
 
 
 class Fit(StrEnum):

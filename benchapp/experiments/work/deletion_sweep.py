@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from benchapp.models import Blob, Episode, Experiment, ImportBatch, Refusal, Run, Seal, Seeding, Skip, Snapshot
 from benchapp.models.pointing import describe_pointers, filter_pointed_at
-from benchapp.stats.comparing import column_shelf
-from benchapp.stats.learning.kept_files import clear_facts
+from benchapp.stats.comparing.columns import clear_columns
+from benchapp.stats.learning.computed_runs import clear_facts
 
 
 class StillWorking(Exception):
@@ -40,7 +40,7 @@ def sweep() -> Swept:
         deleted = Experiment.objects.exclude(deleted_at=None).filter(joined_runs=None)
         kept = filter_pointed_at(deleted)
         entombed = deleted.exclude(pk__in=[each.pk for each in kept])
-        column_shelf.clear(Run.objects.filter(experiment__in=entombed))
+        clear_columns(Run.objects.filter(experiment__in=entombed))
         clear_facts(entombed)
         experiments = entombed.count()
         entombed.delete()

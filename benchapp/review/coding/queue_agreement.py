@@ -21,11 +21,16 @@ from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.blinding import open_to
 from benchapp.review.codebooks.hierarchy import chains
 from benchapp.review.seeing import informed_reviews
-from benchapp.stats.agreement.alpha import Unit
-from benchapp.stats.agreement.bootstrap import AgreementEstimate, estimate
-from benchapp.stats.agreement.confusion import Cell, confusion
-from benchapp.stats.agreement.distances import A, Distance, masi_distance, nominal_distance
-from benchapp.stats.agreement.kappa import CodeAgreement, Counted, code_agreement, count_agreed, pairs
+from benchapp.stats.agreement.alpha import (
+    A,
+    AgreementEstimate,
+    Distance,
+    Unit,
+    estimate,
+    masi_distance,
+    nominal_distance,
+)
+from benchapp.stats.agreement.kappa import Cell, CodeAgreement, Counted, code_agreement, confusion, count_agreed, pairs
 
 Step = tuple[int | None, int]  # (trajectory, step)
 

@@ -25,7 +25,7 @@ from benchapp.stats.comparing.narrowing import (
     BESIDE,
     OUTCOME_WORDS,
     Narrowing,
-    beside_baseline,
+    differs_from_baseline,
     in_words,
     later,
     success_is,
@@ -241,7 +241,7 @@ def _preset(preset: str, choices: Choices) -> Q:
     if preset == "silent-bypass":
         return failed & Q(skills_mounted__gt=0, skills_read=0)
     if preset in BESIDE:
-        return beside_baseline(preset, choices)
+        return differs_from_baseline(preset, choices)
     return {"all": Q(), "failed": failed, "passed": passed}[preset]
 
 

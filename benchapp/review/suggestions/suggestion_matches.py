@@ -26,7 +26,7 @@ from benchapp.review.results.queue_results import Basis, Coded, coding_of
 from benchapp.review.results.taxonomy import sample_of
 from benchapp.review.suggestions.judging_queue import ANSWERED, source_of
 from benchapp.review.suggestions.suggestion_runs import RULES_SOURCE, Names
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
 
 UNREAD = "it read no item of one of the strata"
 Number = TypeVar("Number", int, float)

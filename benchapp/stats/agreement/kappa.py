@@ -1,15 +1,17 @@
-"""Agreement on one code at a time: used or not used."""
+"""Agreement on one code at a time, the codes used in place of each other, and Spearman's correlation of ranks."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.agreement.alpha import Unit, alpha
-from benchapp.stats.agreement.distances import A, nominal_distance
+from benchapp.stats.agreement.alpha import A, Unit, alpha, nominal_distance
+from benchapp.stats.inference.interval import Floats
 
 COHEN = "Cohen's kappa"
 KRIPPENDORFF = "Krippendorff's alpha, nominal"
@@ -91,3 +93,54 @@ def cohen_kappa(units: Sequence[Unit[A]]) -> float | None:
     if chance == n * n:
         return None
     return (sum(a == b for a, b in answers) / n - chance / n**2) / (1 - chance / n**2)
+
+
+NONE = None  # the row and column for "no code left to pair with"
+Cell = tuple[int | None, int | None]  # keys of two codes
+
+
+def cells_of(one: frozenset[int], other: frozenset[int]) -> Iterator[Cell]:
+    """Yield the cells that a pair of code sets counts in, each once.
+
+    A code in both counts on the diagonal. Every code that only one has is paired with every code that only the other
+    has. If one has none left, the other's are paired with NONE; two empty sets meet at (NONE, NONE). Codes that agree
+    are never paired with others.
+    """
+    for code in one & other:
+        yield code, code
+    left, right = one - other, other - one
+    if not one and not other:
+        yield NONE, NONE
+    for a in left or ({NONE} if right else set[None]()):
+        for b in right or {NONE}:
+            yield a, b
+
+
+def confusion(units: Sequence[Unit[frozenset[int]]]) -> Counter[Cell]:
+    """Count the pairs of reviews in each cell. Reviewers have no order: (a, b) and (b, a) hold the same number."""
+    found: Counter[Cell] = Counter()
+    for one, other in pairs(units):
+        for a, b in cells_of(one, other):
+            found[a, b] += 1
+            if a != b:
+                found[b, a] += 1
+    return found
+
+
+def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Return Pearson's correlation of the ranks of n pairs, -1..1. None below two pairs or for a constant side."""
+    if len(first) != len(second):
+        raise ValueError(f"{len(first)} and {len(second)} values: expected pairs")
+    if len(first) < 2:
+        return None
+    x, y = _ranks(first), _ranks(second)
+    x, y = x - x.mean(), y - y.mean()
+    scale = float(np.sqrt((x * x).sum() * (y * y).sum()))
+    return float((x * y).sum()) / scale if scale else None
+
+
+def _ranks(values: Sequence[float]) -> Floats:
+    """Return ranks from 1, [n] -> [n]; equal values share their mean rank."""
+    _, place, counts = np.unique(np.asarray(values, dtype=float), return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[place])

@@ -2,32 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from math import isclose
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
-from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses, find_declared, judge_difference
 from benchapp.stats.comparing.effects import (
     NO_VERDICT_YET,
     Effect,
     answer_question,
     describe_effect,
+    difference_in_words,
     judge_effect,
     name_claim,
     name_effect,
 )
 from benchapp.stats.comparing.groups import MODEL, Group
-from benchapp.stats.comparing.ranks import Ranks, rank_groups
-from benchapp.stats.inference.difference import Claim, Difference
-from benchapp.stats.inference.interim import InterimEvidence
+from benchapp.stats.comparing.hypotheses import correct_hypotheses, find_declared, judge_difference
+from benchapp.stats.inference.difference import Claim, Difference, InterimEvidence, correct_together
+from benchapp.stats.inference.model import ClaimTest
+from benchapp.stats.inference.pooling import PooledEffect, pool_models
 from benchapp.stats.metrics.metric import Better, TrialMetric
 from benchapp.stats.planning.open_questions import OpenQuestions
-from benchapp.stats.planning.settling import Route, Settling
+from benchapp.stats.planning.power import Route, Settling
+
+FEWEST = 3  # two conditions have a verdict with the same meaning
+MOST_PAIRS = 300  # of all models shown: about a second
+
+
+@dataclass(frozen=True, slots=True)
+class RankRange(Shaped):
+    """From the best rank, 1 at the top, to the worst that the data leave open, of all conditions of one model."""
+
+    group: Group
+    best: int
+    worst: int
+    of: int
+
+    json_shape = JsonShape("label=group.label", "best", "worst", "of")
+
+    @property
+    def says(self) -> str:
+        return f"{self.best} of {self.of}" if self.best == self.worst else f"{self.best} to {self.worst} of {self.of}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks(Shaped):
+    """`pairs`: the number behind them, over all models. No ranges with too many."""
+
+    pairs: int
+    models: int
+    ranges: tuple[RankRange, ...]
+
+    json_shape = JsonShape("pairs", "ranges")
+
+    @property
+    def by_group(self) -> dict[tuple[object, ...], RankRange]:
+        return {each.group.identity: each for each in self.ranges}
+
+
+def rank_groups(comparison: GroupComparison, metric: TrialMetric) -> Ranks | None:
+    """Rank every model with at least three scored conditions; None without one. Cached with the comparison."""
+    by_arm: dict[tuple[object, ...], list[Group]] = {}
+    for group in sorted(comparison.groups.all, key=lambda group: group.order):
+        if comparison.cell(group, metric).value is not None:
+            by_arm.setdefault(group.arm, []).append(group)
+    arms = [arm for arm in by_arm.values() if len(arm) >= FEWEST]
+    if not arms or metric.better is Better.NEITHER:
+        return None
+    pairs = sum(len(arm) * (len(arm) - 1) // 2 for arm in arms)
+
+    def rank() -> Ranks:
+        ranges = (each for arm in arms for each in _rank_arm(comparison, metric, arm)) if pairs <= MOST_PAIRS else ()
+        return Ranks(pairs, len(arms), tuple(ranges))
+
+    return comparison.once(("ranks", metric.key), rank)
+
+
+def _rank_arm(comparison: GroupComparison, metric: TrialMetric, arm: Sequence[Group]) -> Iterator[RankRange]:
+    # Pairs with a baseline come first, like every difference to it.
+    pairs = list(combinations(sorted(arm, key=comparison.groups.is_baseline), 2))
+    is_final = not any(group.is_unfinished for group in arm)
+    above = dict.fromkeys((group.identity for group in arm), 0)
+    below = dict(above)
+    differences = correct_together([comparison.between(*pair, metric) for pair in pairs])
+    for (own, other), difference in zip(pairs, differences, strict=True):
+        effect = judge_effect(difference, metric, is_final=is_final)
+        if effect.is_clear:
+            better, worse = (own, other) if effect is Effect.BETTER else (other, own)
+            above[worse.identity] += 1
+            below[better.identity] += 1
+    for group in arm:
+        yield RankRange(group, 1 + above[group.identity], len(arm) - below[group.identity], len(arm))
+
+
+@dataclass(frozen=True, slots=True)
+class AcrossModels(Shaped):
+    """One condition against the baseline over agent models, each counted once. `source`: a paper; empty: own runs."""
+
+    condition: str
+    pooled: PooledEffect
+    source: str = ""
+
+    json_shape = JsonShape("condition", "source?", "*pooled")
+
+
+def pool_conditions(comparison: GroupComparison, metric: TrialMetric) -> list[AcrossModels]:
+    """Pool every condition that at least three agent models were tried with, each once."""
+    found: dict[str, dict[str, list[ClaimTest]]] = {}
+    for group, baseline in comparison.groups.pairs:
+        difference = comparison.difference(group, metric)
+        if difference and difference.test and group.agent_model == baseline.agent_model:
+            found.setdefault(group.condition, {}).setdefault(group.agent_model, []).append(difference.test)
+    pooled = {
+        condition: pool_models([test.delta for (test,) in models.values()], [test.error for (test,) in models.values()])
+        for condition, models in found.items()
+        if all(len(tests) == 1 for tests in models.values())  # of several authors or harnesses none is chosen
+    }
+    known = sorted(pooled, key=lambda condition: name_condition(condition).order)
+    return [AcrossModels(condition, each) for condition in known if (each := pooled[condition])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +138,7 @@ class Declaration(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class JudgedGroup(Shaped):
-    """One group in one metric, against its baseline. `more`: further replicates (or episodes, `more_of`) that would
-    settle an open difference of 10 points; None where no plan does. `questions`: of all groups judged in this metric.
-    `interim`: evidence before the end. `declaration`: None where the experiment declares nothing. `is_primary`: may the
+    """One group in one metric, against its baseline. `questions`: of all groups judged in this metric. `interim`: evidence before the end. `declaration`: None where the experiment declares nothing. `is_primary`: may the
     metric earn a verdict?"""
 
     group: Group
@@ -60,7 +155,13 @@ class JudgedGroup(Shaped):
     json_shape = JsonShape(
         *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=difference.p"),
         ("claim", lambda judged: judged.difference.claim.value),
-        *(("effect", lambda judged: judged.effect.value), "more?", "more_of?", "*interim", "*declaration"),
+        *(
+            ("effect", lambda judged: judged.effect.value),
+            "more=route.more?",
+            "more_of=route.units?",
+            "*interim",
+            "*declaration",
+        ),
     )
 
     def __post_init__(self) -> None:
@@ -101,19 +202,11 @@ class JudgedGroup(Shaped):
         return self.questions.settle(self.group, self.baseline) if is_asked else None
 
     @property
-    def _route(self) -> Route | None:
-        """The way to add more of what the deciding claim counts."""
+    def route(self) -> Route | None:
+        """More of what the deciding claim counts, to settle an open difference of 10 points. None where no plan does."""
         if (settling := self.settling) is None:
             return None
         return settling.find_route("episode" if self.difference.claim is Claim.ONE_RUN else "replicate")
-
-    @property
-    def more(self) -> int | None:
-        return self._route.more if self._route else None
-
-    @property
-    def more_of(self) -> str | None:
-        return self._route.units if self._route else None
 
 
 def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[JudgedGroup]:
@@ -127,22 +220,15 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
     declaring, is_primary = correct_hypotheses(comparison), metric.key == comparison.primary_metric.key
     judged = []
     for group, baseline, difference in found:
-        listed = find_declared(comparison, group, baseline, metric)
-        judged.append(
-            JudgedGroup(
-                group,
-                baseline,
-                metric,
-                comparison.cell(group, metric),
-                difference,
-                questions,
-                is_primary=is_primary or listed is not None,
-                interim=comparison.evidence(group, baseline, metric, difference.comparisons),
-                declaration=Declaration(listed is not None)
-                if group.first.experiment_id in declaring and not group.side
-                else None,
-            )
+        is_declared = find_declared(comparison, group, baseline, metric) is not None
+        can_be_declared = group.first.experiment_id in declaring and not group.side
+        each = JudgedGroup(
+            *(group, baseline, metric, comparison.cell(group, metric), difference, questions),
+            is_primary=is_primary or is_declared,
+            interim=comparison.evidence(group, baseline, metric, difference.comparisons),
+            declaration=Declaration(is_declared) if can_be_declared else None,
         )
+        judged.append(each)
     return judged
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
-from typing import cast
 
 import numpy as np
 
@@ -15,12 +14,11 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.answer import arrange
 from benchapp.stats.comparing.columns import MAX_NAMED
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.declared_hypotheses import judge_difference
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.inference.difference import Difference, compare
+from benchapp.stats.comparing.hypotheses import judge_difference
+from benchapp.stats.inference.difference import Difference, SolvedCost, compare, divide_by_passes
 from benchapp.stats.inference.interval import ZERO, Floats, Interval
 from benchapp.stats.inference.model import ClaimTest
-from benchapp.stats.inference.ratio import SolvedCost, divide_by_passes
 from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.learning.transfer import TransferTable, read_transfer
 from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
@@ -44,11 +42,6 @@ class GroupCertainty(Shaped):
     read: Difference | None
 
     json_shape = JsonShape("label=group.label", "difference", "families", "other_tasks?", "read?")
-
-    @property
-    def is_rerun(self) -> bool:
-        """Is it known what reruns would show?"""
-        return self.difference.rerun is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +91,9 @@ class Certainty(Shaped):
     @property
     def answer(self) -> str:
         """How many of the differences exclude zero, by what they are claimed about."""
-        known = [each.difference.rerun_interval or each.difference.interval for each in self.groups if each.is_rerun]
+        known = [
+            each.difference.rerun_interval or each.difference.interval for each in self.groups if each.difference.rerun
+        ]
         intervals = {
             "for these tasks": [each.difference.interval for each in self.groups],
             "for tasks like these": [each.other_tasks for each in self.groups],
@@ -116,11 +111,7 @@ class Certainty(Shaped):
 
 def assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
     """Assess a share, with two queries for the names of tasks. Cached with the comparison."""
-    key = "certainty", metric.key
-    found = cast(Certainty | None, comparison.drawn.get(key))
-    if found is None:
-        comparison.drawn.put(key, found := _assess(comparison, metric))
-    return found
+    return comparison.once(("certainty", metric.key), lambda: _assess(comparison, metric))
 
 
 def _assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
@@ -135,10 +126,8 @@ def _assess(comparison: GroupComparison, metric: TrialMetric) -> Certainty:
         if difference is None or paired is None:
             continue
         alike.setdefault((baseline.identity, paired.replicates, paired.clusters), []).append(paired)
-        families, other_tasks = _vary_tasks(paired, difference)
-        groups.append(
-            GroupCertainty(group, difference, families, other_tasks, _read(comparison, group, baseline, metric))
-        )
+        read = _read(comparison, group, baseline, metric)
+        groups.append(GroupCertainty(group, difference, *_vary_tasks(paired, difference), read))
     factors = [each.difference.factor.phi for each in groups if each.difference.factor]
     return Certainty(
         measure_pairs(max(alike.values(), key=len)) if alike and metric.is_share else None,
@@ -219,27 +208,16 @@ def _list_items(comparison: GroupComparison, metric: TrialMetric) -> list[Item]:
     baseline = _mean(of_groups[is_baseline])
     apart = np.nan_to_num(of_groups[~is_baseline] - baseline)
     gain, loss = apart.max(axis=0, initial=0.0), apart.min(axis=0, initial=0.0)
-    share, agreement = _mean(values), _agree(values)
     named: dict[int, Task] = {}
     for start in range(0, len(tasks), MAX_NAMED):
-        found = Task.objects.filter(pk__in=tasks[start : start + MAX_NAMED].tolist())
-        named |= {task.pk: task for task in found}
-    items = [
-        Item(
-            task=named[task],
-            share=float(share[place]),
-            baseline=_known(baseline[place]),
-            gain=float(gain[place]),
-            loss=float(loss[place]),
-            agreement=_known(agreement[place]),
-        )
-        for place, task in enumerate(tasks.tolist())
-    ]
+        named |= Task.objects.in_bulk(tasks[start : start + MAX_NAMED].tolist())
+    columns = (_mean(values), baseline, gain, loss, _agree(values))
+    items = []
+    rows = zip(tasks.tolist(), *(column.tolist() for column in columns), strict=True)
+    for task, share, of_baseline, most, least, agreement in rows:
+        known = [None if np.isnan(each) else each for each in (of_baseline, agreement)]
+        items.append(Item(named[task], share, known[0], most, least, known[1]))
     return sorted(items, key=lambda item: (item.share, item.task.key))
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def _mean(values: Floats) -> Floats:

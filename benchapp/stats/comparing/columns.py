@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import count, groupby
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+from django.conf import settings
 from django.db import connection
 from django.db.models import Count, F, QuerySet
 
 from benchapp.models import Episode, Run, SkillUse, Task, Trial
-from benchapp.stats.comparing import column_shelf
-from benchapp.stats.learning.computed_runs import RunCache
+from benchapp.stats.learning.computed_runs import RunCache, clear_kept, write_kept
 from benchapp.stats.learning.reuse import is_of_library
 from benchapp.stats.metrics.outcomes import (
     CORPUS_CODES,
@@ -66,13 +69,13 @@ def outcomes_of(runs: Iterable[Run]) -> dict[int, Outcomes]:
 
 
 def _take_or_read(runs: list[Run]) -> dict[int, Outcomes]:
-    found = {run.pk: columns for run in runs if (columns := column_shelf.take(run)) is not None}
+    found = {run.pk: columns for run in runs if (columns := take_columns(run)) is not None}
     missing = [run for run in runs if run.pk not in found]
     read = _read(missing) if missing else {}
     for run in missing:
         found[run.pk] = read.get(run.pk) or empty_outcomes()
         if not run.is_open:  # a running one has another revision after every trial
-            column_shelf.keep(run, found[run.pk])
+            keep_columns(run, found[run.pk])
     return found
 
 
@@ -161,3 +164,45 @@ def _positions(episodes: Sequence[int], phases: Sequence[str]) -> list[int]:
     """Return the place of each trial inside its episode and phase; the rows are in the order of their ends."""
     counters: dict[tuple[int, str], Iterator[int]] = defaultdict(count)
     return [next(counters[key]) for key in zip(episodes, phases, strict=True)]
+
+
+# --- on disk -----------------------------------------------------------------------------------------------------
+# One file per run, `<public id>-<revision>-<layout>.words`, in 64-bit words: the number of trials, then one column after
+# the other. A page reads hundreds of them, and the header of a numpy file would take half of that time. A file holds
+# only what the record would give; losing it costs time, so nothing here fails a page.
+
+FIELDS = [(field.name, str(field.type)) for field in fields(Outcomes)]
+LAYOUT = blake2b(repr(FIELDS).encode(), digest_size=4).hexdigest()
+
+
+def columns_folder() -> Path:
+    return Path(settings.VAR_DIR) / "columns"
+
+
+def take_columns(run: Run) -> Outcomes | None:
+    """Return the columns, None where none are kept for this revision, or they cannot be read."""
+    try:
+        words = np.frombuffer(_path(run).read_bytes(), np.int64)
+    except (OSError, ValueError):
+        return None
+    if not len(words) or len(words) != 1 + len(FIELDS) * int(words[0]):
+        return None
+    rows = zip(FIELDS, words[1:].reshape(len(FIELDS), int(words[0])), strict=True)
+    return outcomes_from({name: row.view(np.float64) if kind == "Floats" else row for (name, kind), row in rows})
+
+
+def keep_columns(run: Run, outcomes: Outcomes) -> None:
+    """Keep the columns and delete earlier revisions of the run."""
+    columns = [getattr(outcomes, name) for name, _ in FIELDS]
+    rows = [row.view(np.int64) if row.dtype == np.float64 else row.astype(np.int64) for row in columns]
+    words = np.concatenate([[len(outcomes)], *rows]).astype(np.int64)
+    write_kept(_path(run), f"{run.public_id}-*", lambda part: part.write(words.tobytes()))
+
+
+def clear_columns(runs: Iterable[Run]) -> None:
+    """Delete files of runs that are about to be removed."""
+    clear_kept(columns_folder(), (run.public_id for run in runs))
+
+
+def _path(run: Run) -> Path:
+    return columns_folder() / f"{run.public_id}-{run.revision}-{LAYOUT}.words"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, wraps
 from itertools import compress
 from statistics import fmean
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -22,28 +23,31 @@ from benchapp.stats.comparing.groups import Group, Groups
 from benchapp.stats.comparing.selection import MAX_RUNS, filter_added, select_runs
 from benchapp.stats.inference.difference import (
     Difference,
+    InterimEvidence,
     MissingBounds,
     compare,
     correct_together,
     difference_of_means,
 )
-from benchapp.stats.inference.interim import InterimEvidence
 from benchapp.stats.inference.interval import mean_interval
 from benchapp.stats.inference.model import RunFactor, measure_run_factor
+from benchapp.stats.inference.shares import Rate
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
 from benchapp.stats.judged.judged_columns import ChosenJudge, choose_judge, read_retests, with_judgements
 from benchapp.stats.learning.computed_runs import Recent, forget_runs
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, pick_primary, table_for
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
-from benchapp.stats.metrics.facts import RunFacts, facts_of
-from benchapp.stats.metrics.metric import RunMetric, RunValue, TrialMetric, mean_of
+from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.noise import Noise, noise_of
 from benchapp.stats.metrics.outcomes import MEASURED, Outcomes, pool
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.metrics.run_metrics import RunFacts, RunMetric, RunValue, facts_of, mean_of
 from benchapp.stats.metrics.splits import PLACES, Split, order_value
 from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import Phase
+
+P = ParamSpec("P")
+V = TypeVar("V")
 
 # Columns of a trial that are the same in every database: no keys. Columns newer than saved comparisons are left out, so
 # that these keep their fingerprint.
@@ -87,6 +91,23 @@ class MetricCell(Shaped):
     )
 
 
+def _kept(method: Callable[Concatenate[GroupComparison, P], V]) -> Callable[Concatenate[GroupComparison, P], V]:
+    """Call once for the same arguments. A group is known by its identity, a metric by its key."""
+
+    @wraps(method)
+    def get(self: GroupComparison, /, *args: P.args, **kwargs: P.kwargs) -> V:
+        known = [
+            each.identity if isinstance(each, Group) else each.key if isinstance(each, TrialMetric) else each
+            for each in args
+        ]
+        key = method.__name__, *known
+        if key not in self._computed:
+            self._computed[key] = method(self, *args, **kwargs)
+        return cast(V, self._computed[key])
+
+    return get
+
+
 class GroupComparison:
     """Everything the compare pages and charts show, computed on demand and cached.
 
@@ -98,14 +119,7 @@ class GroupComparison:
         self.runs = tuple(runs)
         self.truncated = truncated  # runs that match and are not shown: too many
         self.with_judge = with_judge  # one more query, for metrics from a judging model
-        self._cells: dict[tuple[tuple[object, ...], str], MetricCell] = {}
-        self._replays: dict[tuple[object, ...], ReplayResult | None] = {}
-        self._pooled: dict[tuple[object, ...], list[Outcomes]] = {}
-        self._means: dict[tuple[object, ...], list[TaskMeans]] = {}
-        self._differences: dict[tuple[object, ...], Difference | None] = {}
-        self._judged: dict[str, dict[Hashable, Difference | None]] = {}
-        self._blocks: dict[tuple[object, ...], bool] = {}
-        self._factors: dict[tuple[object, ...], RunFactor | None] = {}
+        self._computed: dict[Hashable, object] = {}
         # What pages computed from these numbers under some choices; cached as long as they are.
         self.drawn: Recent[Hashable, object] = Recent(24)
 
@@ -117,6 +131,13 @@ class GroupComparison:
         other = copy(self)
         other.choices = choices
         return other
+
+    def once(self, key: Hashable, make: Callable[[], V]) -> V:
+        """Return what was made of these numbers, made at the first call and cached as long as they are."""
+        found = cast(V | None, self.drawn.get(key))
+        if found is None:
+            self.drawn.put(key, found := make())
+        return found
 
     @cached_property
     def groups(self) -> Groups:
@@ -154,13 +175,11 @@ class GroupComparison:
         """Number of trials that were settled, first or again, after the pin. Their results are left out."""
         return len(self._later)
 
+    @_kept
     def of_group(self, group: Group) -> list[Outcomes]:
         """Return one per replicate. If a side pools runs, their trials together."""
-        if len(group.parts) == len(group.runs):
-            return [self.outcomes[run.pk] for run in group.runs]
-        if group.identity not in self._pooled:
-            self._pooled[group.identity] = [pool([self.outcomes[run.pk] for run in part]) for part in group.parts]
-        return self._pooled[group.identity]
+        parts = [[self.outcomes[run.pk] for run in part] for part in group.parts]
+        return [pool(part) if len(part) > 1 else part[0] for part in parts]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -205,35 +224,35 @@ class GroupComparison:
 
     # --- numbers -------------------------------------------------------------------------------------------------
 
+    @_kept
     def cell(self, group: Group, metric: TrialMetric) -> MetricCell:
-        key = group.identity, metric.key
-        if key not in self._cells:
-            outcomes = self.of_group(group)
-            rates, means = zip(*map(metric.measure, outcomes), strict=True)
-            known, rate = [mean for mean in means if mean is not None], sum(rates, Rate())
-            interval = metric.interval(outcomes[0]) if len(outcomes) == 1 else None
-            self._cells[key] = MetricCell(metric, rate, fmean(known) if known else None, means, interval)
-        return self._cells[key]
+        outcomes = self.of_group(group)
+        rates, means = zip(*map(metric.measure, outcomes), strict=True)
+        known = [mean for mean in means if mean is not None]
+        interval = metric.interval(outcomes[0]) if len(outcomes) == 1 else None
+        return MetricCell(metric, sum(rates, Rate()), fmean(known) if known else None, means, interval)
 
     def difference(self, group: Group, metric: TrialMetric) -> Difference | None:
         """Return the difference to the baseline over the tasks scored on both sides, judged together with its family.
         See `judge_difference` for declared ones. None for a baseline and where nothing can be compared."""
-        if metric.key not in self._judged:
-            self._judged[metric.key] = dict(self._judge(metric))
-        return self._judged[metric.key].get(group.identity)
+        return self._judge(metric).get(group.identity)
 
-    def _judge(self, metric: TrialMetric) -> Iterator[tuple[Hashable, Difference | None]]:
+    @_kept
+    def _judge(self, metric: TrialMetric) -> dict[Hashable, Difference | None]:
+        judged: dict[Hashable, Difference | None] = {}
         for family in self.groups.families:
             planned = [pair for pair in family if self.cell(pair[0], metric).rate.planned]
             found = correct_together([self.between(*pair, metric) for pair in planned])
-            yield from zip((group.identity for group, _ in planned), found, strict=True)
+            judged |= zip((group.identity for group, _ in planned), found, strict=True)
+        return judged
 
+    @_kept
     def between(self, group: Group, baseline: Group, metric: TrialMetric) -> Difference | None:
         """One difference by itself, before it is judged together with others."""
-        key = group.identity, baseline.identity, metric.key
-        if key not in self._differences:
-            self._differences[key] = self._compare(group, baseline, metric)
-        return self._differences[key]
+        found = self._compare_replicates(group, baseline, metric)
+        if found is None or not metric.is_share:
+            return found
+        return replace(found, missing=self._bound_missing(group, baseline, metric))
 
     def shared_value(self, group: Group, metric: TrialMetric) -> float | None:
         """Return the value of a side over the tasks that its difference uses: over all of its trials it may contradict
@@ -248,12 +267,6 @@ class GroupComparison:
         if paired is None:
             return None
         return float(paired.cells(paired.own).mean()), float(paired.cells(paired.other).mean())
-
-    def _compare(self, group: Group, baseline: Group, metric: TrialMetric) -> Difference | None:
-        found = self._compare_replicates(group, baseline, metric)
-        if found is None or not metric.is_share:
-            return found
-        return replace(found, missing=self._bound_missing(group, baseline, metric))
 
     def _pair(
         self, group: Group, baseline: Group, metric: TrialMetric, runs: Collection[int] | None = None
@@ -283,14 +296,9 @@ class GroupComparison:
         judged = self.judge.retests.get(metric.column, 0.0) if metric.is_judged and self.judge else 0.0
         return compare(paired, is_share=metric.is_share, is_block=is_block, factor=factor, measured=judged)
 
+    @_kept
     def are_blocks(self, group: Group, baseline: Group) -> bool:
         """Did each replicate of both run interleaved, with one seed? The recorded times decide, for imports too."""
-        key = group.identity, baseline.identity
-        if key not in self._blocks:
-            self._blocks[key] = self._ran_interleaved(group, baseline)
-        return self._blocks[key]
-
-    def _ran_interleaved(self, group: Group, baseline: Group) -> bool:
         sizes = {len(group.runs), group.replicates, len(baseline.runs), baseline.replicates}
         if len(sizes) > 1 or len(group.runs) < 2:  # uneven, alone, or pooled on a side
             return False
@@ -302,20 +310,21 @@ class GroupComparison:
         )
 
     def _measure_factor(self, group: Group, baseline: Group, metric: TrialMetric) -> RunFactor | None:
-        """Measure over all groups with this baseline: those that share blocks with it, or all if this one does not."""
+        """Measure over all groups with this baseline: those that share blocks with it, or all if this one does not.
+        Computed once for all of them."""
         is_block = self.are_blocks(group, baseline)
-        key = baseline.identity, metric.key, is_block
-        if key not in self._factors:
+        key = "factor", baseline.identity, metric.key, is_block
+        if key not in self._computed:
             members = [own for own, other in self.groups.pairs if other is baseline and own is not group]
             shown = [own for own in (group, *members) if not is_block or self.are_blocks(own, baseline)]
-            self._factors[key] = self._vary_by_run([*shown, baseline], baseline, metric, is_block=is_block)
-        return self._factors[key]
+            self._computed[key] = self._vary_by_run(shown, baseline, metric, is_block=is_block)
+        return cast(RunFactor | None, self._computed[key])
 
     def _vary_by_run(
         self, groups: Sequence[Group], baseline: Group, metric: TrialMetric, *, is_block: bool
     ) -> RunFactor | None:
-        phases = self._reference(baseline, metric)
-        sides = [self._task_means(each, metric, phases if each is baseline else None) for each in groups]
+        sides = [self._task_means(each, metric, None) for each in groups]
+        sides.append(self._task_means(baseline, metric, self._reference(baseline, metric)))
         every = [means for side in sides for means in side if len(means.task)]
         paired = pair(every, every[:1], by_family=metric.macro) if every else None  # only to align them
         if paired is None:
@@ -359,12 +368,10 @@ class GroupComparison:
         phases = self._reference(baseline, metric)
         return self._task_means(group, metric, None), self._task_means(baseline, metric, phases)
 
+    @_kept
     def _task_means(self, group: Group, metric: TrialMetric, phases: tuple[Phase, ...] | None) -> list[TaskMeans]:
-        """Return the means, cached because a baseline is compared with every other group of its model."""
-        key = group.identity, metric.key, phases
-        if key not in self._means:
-            self._means[key] = [metric.task_means(outcomes, phases) for outcomes in self.of_group(group)]
-        return self._means[key]
+        """Return the means, kept because a baseline is compared with every other group of its model."""
+        return [metric.task_means(outcomes, phases) for outcomes in self.of_group(group)]
 
     def _reference(self, baseline: Group, metric: TrialMetric) -> tuple[Phase, ...] | None:
         """Compare replay with no-skill's first try at the same tasks (the paper's reference), and with the replay of
@@ -401,13 +408,11 @@ class GroupComparison:
     def run_value(self, group: Group, metric: RunMetric) -> RunValue:
         return mean_of(self.run_values(group, metric))
 
+    @_kept
     def replay(self, group: Group) -> ReplayResult | None:
         """Return its replay against its acquisition, minus the baseline's replay of the same tasks if it has one."""
-        if group.identity not in self._replays:
-            baseline = self.groups.baseline_of(group)
-            others = self.of_group(baseline) if baseline else []
-            self._replays[group.identity] = replay_of(self.of_group(group), others)
-        return self._replays[group.identity]
+        baseline = self.groups.baseline_of(group)
+        return replay_of(self.of_group(group), self.of_group(baseline) if baseline else [])
 
     @cached_property
     def noise(self) -> Noise:
@@ -458,7 +463,9 @@ class GroupComparison:
 def comparison_of(choices: Choices) -> GroupComparison:
     runs = list(select_runs(choices)[: MAX_RUNS + 1])
     truncated = select_runs(choices).count() - MAX_RUNS if len(runs) > MAX_RUNS else 0
-    return _get_or_compare(choices, runs[:MAX_RUNS], truncated).under(choices)
+    shown = runs[:MAX_RUNS]
+    key = choices.key(), tuple((run.public_id, run.revision) for run in shown)
+    return RECENT.get_or_make(key, lambda: GroupComparison(choices, shown, truncated)).under(choices)
 
 
 def count_added_since(choices: Choices) -> int:
@@ -474,9 +481,3 @@ def forget() -> None:
     """Clear the cache of this process."""
     RECENT.clear()
     forget_runs()
-
-
-def _get_or_compare(choices: Choices, runs: Iterable[Run], truncated: int) -> GroupComparison:
-    shown = list(runs)
-    key = (choices.key(), tuple((run.public_id, run.revision) for run in shown))
-    return RECENT.get_or_make(key, lambda: GroupComparison(choices, shown, truncated))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from math import ceil
 
+from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Claim, Difference
 from benchapp.stats.inference.model import ALPHA
+from benchapp.stats.inference.sentences import SHARES, amounts, sentence
 from benchapp.stats.inference.strata import StratifiedTest
-from benchapp.stats.metrics.metric import Better, TrialMetric
-from benchapp.stats.planning.settling import SOUGHT
+from benchapp.stats.metrics.catalogue import name_metric
+from benchapp.stats.metrics.metric import Better, MetricUnit, TrialMetric
+from benchapp.stats.planning.power import SOUGHT
 
 NO_VERDICT_YET = "no verdict before the end"
 _NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -151,3 +156,23 @@ def _describe_part(part: int, count: int, what: str) -> str:
         return f"{_count_in_words(part)} of {_count_in_words(count)} {what}"
     one = "skills" if what == "conditions" else "the one tested condition"
     return {1: one, 2: f"both {what}"}.get(count, f"all {_count_in_words(count)} {what}")
+
+
+DIGITS = {MetricUnit.USD: 4, MetricUnit.TOKENS: 0, MetricUnit.SCORE: 2}
+
+
+def difference_in_words(
+    difference: Difference, group: Group, baseline: Group, metric: TrialMetric, verdict: str = ""
+) -> str:
+    """Write one sentence, with conditions as names if these differ, else with agent models."""
+    own, other = group.agent_model, baseline.agent_model
+    if group.condition != baseline.condition:
+        own, other = name_condition(group.condition).title, name_condition(baseline.condition).title
+    unit = "" if metric.unit is MetricUnit.SCORE else metric.unit.value  # nobody says "0.35 score"
+    wording = SHARES if metric.is_share else amounts(unit, DIGITS.get(metric.unit, 1))
+    named = name_metric(metric)
+    if metric.macro:
+        wording = replace(wording, verb=None, over="families")
+    elif metric.is_share:
+        wording = replace(wording, verb=named.did)
+    return sentence(difference, own=own, other=other, metric=named.title, verdict=verdict, wording=wording)

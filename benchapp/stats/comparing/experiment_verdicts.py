@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from benchapp.models import Experiment, Run
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.comparing.answer import Answer, JudgedGroup
+from benchapp.stats.comparing.answer import Answer
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.columns import outcomes_of
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.selection import MAX_RUNS
-from benchapp.stats.learning.computed_runs import Recent
-from benchapp.stats.learning.kept_files import keep_fact, take_fact
+from benchapp.stats.learning.computed_runs import Recent, keep_fact, take_fact
 from benchapp.stats.metrics.amounts import render_signed
 
 HEADLINES = (Effect.BETTER, Effect.WORSE)
@@ -33,8 +32,6 @@ class JudgedWay(Shaped):
     other: float
     low: float | None
     high: float | None
-
-    json_shape = JsonShape("condition", "label", "effect", "words", "delta", "own", "other", "low", "high")
 
     @property
     def around(self) -> str:
@@ -88,16 +85,23 @@ FACT = "answer"  # its name on disk
 
 def judge_experiments(experiments: Mapping[Experiment, Sequence[Run]]) -> dict[int, ExperimentVerdict]:
     """Return experiment pk -> verdict for each; they must have ended. Reads the uncached ones' trials together."""
-    found = {each: _take(each, runs) for each, runs in experiments.items()}
+    keys = {
+        each: (each.public_id, tuple((run.public_id, run.revision) for run in runs))
+        for each, runs in experiments.items()
+    }
+    found = {each: _take(each, key) for each, key in keys.items()}
     missing = {each: list(experiments[each])[:MAX_RUNS] for each, verdict in found.items() if verdict is None}
     if missing:
         outcomes_of([run for runs in missing.values() for run in runs])  # cached from here on
-    return {each.pk: verdict or _judge_and_keep(each, experiments[each]) for each, verdict in found.items()}
+    for each, runs in missing.items():
+        found[each] = verdict = _judge(each, runs)
+        KEPT.put(keys[each], verdict)
+        keep_fact(each, FACT, keys[each], asdict(verdict))
+    return {each.pk: verdict for each, verdict in found.items() if verdict}
 
 
-def _take(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict | None:
+def _take(experiment: Experiment, key: Hashable) -> ExperimentVerdict | None:
     """Return what is cached in this process or on its disk."""
-    key = _make_key(experiment, runs)
     if (kept := KEPT.get(key)) or (fact := take_fact(experiment, FACT, key)) is None:
         return kept
     ways = tuple(JudgedWay(**{**way, "effect": Effect(way["effect"])}) for way in fact["ways"])
@@ -106,41 +110,24 @@ def _take(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict | No
     return verdict
 
 
-def _judge_and_keep(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
-    verdict, key = _judge(experiment, list(runs)[:MAX_RUNS]), _make_key(experiment, runs)
-    KEPT.put(key, verdict)
-    keep_fact(experiment, FACT, key, asdict(verdict))
-    return verdict
-
-
-def _make_key(experiment: Experiment, runs: Iterable[Run]) -> Hashable:
-    return experiment.public_id, tuple((run.public_id, run.revision) for run in runs)
-
-
 def _judge(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
     comparison = GroupComparison(Choices(experiment=(experiment.public_id,)), runs, with_judge=False)
     metric, groups = comparison.primary_metric, comparison.groups
-    answer = Answer(comparison, metric)
+    answer, ways = Answer(comparison, metric), []
+    for judged in answer.judged:
+        found, interval = judged.difference, judged.difference.interval
+        way = JudgedWay(
+            *(judged.group.condition, judged.group.label, judged.effect, judged.words),
+            *(found.delta, found.own, found.other),
+            low=interval.low if interval else None,
+            high=interval.high if interval else None,
+        )
+        ways.append(way)
     return ExperimentVerdict(
         answer=answer.heading,
         metric=metric.key,
-        ways=tuple(map(_summarise, answer.judged)),
+        ways=tuple(ways),
         has_baseline=bool(groups.pairs),
         is_baseline_alone=all(map(groups.is_baseline, groups.all)),
         episodes=answer.episodes,
-    )
-
-
-def _summarise(judged: JudgedGroup) -> JudgedWay:
-    found, interval = judged.difference, judged.difference.interval
-    return JudgedWay(
-        condition=judged.group.condition,
-        label=judged.group.label,
-        effect=judged.effect,
-        words=judged.words,
-        delta=found.delta,
-        own=found.own,
-        other=found.other,
-        low=interval.low if interval else None,
-        high=interval.high if interval else None,
     )

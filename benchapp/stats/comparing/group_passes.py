@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
+from benchapp.stats.inference.shares import Rate
 from benchapp.stats.metrics.passk import (
     METRICS,
     SOLVED,
@@ -18,7 +19,6 @@ from benchapp.stats.metrics.passk import (
     name_of,
     samples_of,
 )
-from benchapp.stats.metrics.rates import Rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,28 +50,21 @@ class Passes(Shaped):
 
 def has_samples(comparison: GroupComparison) -> bool:
     """Was any finished library tried several times on a task?"""
-    kept = comparison.drawn.get(has_samples.__name__)
-    if kept is None:
-        every = comparison.outcomes.values()
-        kept = (any(bool((outcomes.sample[SOLVED.mask(outcomes)] > 0).any()) for outcomes in every),)
-        comparison.drawn.put(has_samples.__name__, kept)
-    return kept == (True,)
+    every = comparison.outcomes.values()
+    return comparison.once("samples", lambda: any((each.sample[SOLVED.mask(each)] > 0).any() for each in every))
 
 
 def passes_of(comparison: GroupComparison, groups: Iterable[Group]) -> list[Passes]:
     """Return pass@k of the groups, none without second samples: then it is the plain rate of the table."""
     if not has_samples(comparison):
         return []
-    return [_passes(comparison, group) for group in groups if comparison.cell(group, SOLVED).rate.planned]
-
-
-def _passes(comparison: GroupComparison, group: Group) -> Passes:
-    found = [metric for metric in METRICS if comparison.cell(group, metric).rate.planned]
-    name = name_of(samples_of(comparison.of_group(group)))
-    return Passes(group, name, tuple(_part(comparison, group, metric) for metric in found))
-
-
-def _part(comparison: GroupComparison, group: Group, metric: SolvedMetric) -> SourcePasses:
-    own, baseline = comparison.of_group(group), comparison.groups.baseline_of(group)
-    difference = draw_difference(own, comparison.of_group(baseline), metric) if baseline else None
-    return SourcePasses(metric, comparison.cell(group, metric).rate, draw_mean(own, metric), difference)
+    found = []
+    for group in groups:
+        own, baseline, parts = comparison.of_group(group), comparison.groups.baseline_of(group), []
+        for metric in METRICS:
+            if (rate := comparison.cell(group, metric).rate).planned:
+                difference = draw_difference(own, comparison.of_group(baseline), metric) if baseline else None
+                parts.append(SourcePasses(metric, rate, draw_mean(own, metric), difference))
+        if comparison.cell(group, SOLVED).rate.planned:
+            found.append(Passes(group, name_of(samples_of(own)), tuple(parts)))
+    return found

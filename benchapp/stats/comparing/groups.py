@@ -6,12 +6,20 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 
 from benchapp.models import Run
 from benchapp.models.stand_ins import StandIn, join_stand_ins
-from benchapp.stats.comparing.choices import MODEL_ROWS, NO_SKILL, Choices
+from benchapp.stats.comparing.choices import (
+    LETTERS,
+    MODEL_ROWS,
+    NO_SKILL,
+    Choices,
+    assign,
+    merge_model_name,
+    name_sides,
+)
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
-from benchapp.stats.comparing.side import LETTERS, Side, assign, merge_model_name, name_sides
 from runner.agents import agent_title
 
 MODEL = "model:"  # a baseline of this kind names an agent model instead of a condition
@@ -67,8 +75,8 @@ class Group:
     def parts(self) -> tuple[tuple[Run, ...], ...]:
         """The runs of each replicate. On a side, runs with equal setup and suite are replicates; others form one."""
         if self.side:
-            is_alike = self.first.experiment.suite_id is not None and len({_setup(run) for run in self.runs}) == 1
-            if not is_alike:
+            names = ("condition", "agent_model", "author_model", "author_agent", "harness", "experiment.suite_id")
+            if self.first.experiment.suite_id is None or len(set(map(attrgetter(*names), self.runs))) > 1:
                 return (self.runs,)
         return tuple((run,) for run in self.runs)
 
@@ -147,27 +155,19 @@ class Groups:
 
     @classmethod
     def chosen(cls, runs: Iterable[Run], choices: Choices, unfinished: Collection[int] = ()) -> Groups:
-        """Group by the sides of the choices if there are any, else by the recorded facts."""
-        if sides := choices.sides:
-            return cls.of_sides(runs, sides, unfinished, by_model=choices.pool == MODEL_ROWS)
-        return cls.of(runs, choices.baseline, unfinished)
-
-    @classmethod
-    def of_sides(
-        cls, runs: Iterable[Run], sides: Sequence[Side], unfinished: Collection[int] = (), *, by_model: bool = False
-    ) -> Groups:
-        """Make each side a group, or each agent model of a side. The first side is the baseline."""
+        """Make each side of the choices a group, or each agent model of a side; the first side is the baseline. Without
+        sides group by the recorded facts."""
+        if not (sides := choices.sides):
+            return cls.of(runs, choices.baseline, unfinished)
         members = assign(runs, sides)
-        names = name_sides(sides, members)
-        groups = []
+        names, groups = name_sides(sides, members), []
         for letter, on_side in members.items():
             rows: dict[str, list[Run]] = {}
             for run in on_side:
-                rows.setdefault(merge_model_name(run.agent_model) if by_model else "", []).append(run)
-            groups += [
-                Group(tuple(sorted(found, key=_by_replicate)), side=letter, side_name=names[letter], model_row=model)
-                for model, found in rows.items()
-            ]
+                rows.setdefault(merge_model_name(run.agent_model) if choices.pool == MODEL_ROWS else "", []).append(run)
+            for model, found in rows.items():
+                in_order = tuple(sorted(found, key=_by_replicate))
+                groups.append(Group(in_order, side=letter, side_name=names[letter], model_row=model))
         return cls._label(groups, names[sides[0].letter], unfinished)
 
     @classmethod
@@ -191,9 +191,9 @@ class Groups:
             model = self.baseline.removeprefix(MODEL)
         else:
             condition = self.baseline
-        return self.find_beside(group, condition, model)
+        return self.find_counterpart(group, condition, model)
 
-    def find_beside(self, group: Group, condition: str, model: str) -> Group | None:
+    def find_counterpart(self, group: Group, condition: str, model: str) -> Group | None:
         """Return the group that differs in just this condition and agent model; None for the group itself."""
         if (condition, model) == (group.condition, group.paired_model):
             return None
@@ -230,19 +230,9 @@ class Groups:
         return self.baseline == NO_SKILL
 
 
-def _setup(run: Run) -> tuple[object, ...]:
-    return run.condition, run.agent_model, run.author_model, run.author_agent, run.harness, run.experiment.suite_id
-
-
 def _by_replicate(run: Run) -> tuple[bool, int, int]:
     """Sort runs without a number last, so that replicates of two groups line up."""
     return run.replicate is None, run.replicate or 0, run.pk
-
-
-def _describe_authoring(group: Group) -> str:
-    if group.author_agent:
-        return f"{agent_title(group.author_agent)} as author"
-    return "single call as author" if group.author_model else ""
 
 
 def _places(group: Group) -> list[tuple[object, ...]]:
@@ -259,30 +249,25 @@ def _places(group: Group) -> list[tuple[object, ...]]:
 def _labels(groups: Sequence[Group]) -> list[str]:
     """Return each group's facts that differ between groups, and the condition. For sides the name and a row's model."""
     experiments = experiment_names(groups)
-    facts = [
-        (
-            group.condition if group.condition != Run.UNKNOWN else "condition unknown",
-            group.agent_model if group.agent_model != Run.UNKNOWN else "model unknown",
-            f"author {group.author_model}" if group.author_model and group.author_model != group.agent_model else "",
-            _describe_authoring(group),
-            group.harness,
-            experiments[group.first.experiment_id],
-        )
-        if not group.side
-        else (group.condition, group.paired_model, *[""] * 4)
-        for group in groups
-    ]
-    told = [place for place in range(6) if place == 0 or len({fact[place] for fact in facts} - {""}) > 1]
-    labels = [SEPARATOR.join(text for place in told if (text := fact[place])) for fact in facts]
-    times = Counter(labels)
-    labels = [
-        label if times[label] == 1 else f"{label}{SEPARATOR}author {group.author_model or 'none'}"
-        for group, label in zip(groups, labels, strict=True)
-    ]
-    return [
-        f"{label}{SEPARATOR}{UNFINISHED}" if group.is_unfinished else label
-        for group, label in zip(groups, labels, strict=True)
-    ]
+    facts: list[tuple[str, ...]] = []
+    for group in groups:
+        if group.side:
+            facts.append((group.condition, group.paired_model, "", "", "", ""))
+            continue
+        condition = group.condition if group.condition != Run.UNKNOWN else "condition unknown"
+        model = group.agent_model if group.agent_model != Run.UNKNOWN else "model unknown"
+        author = f"author {group.author_model}" if group.author_model not in ("", group.agent_model) else ""
+        written = "single call as author" if group.author_model else ""
+        if group.author_agent:
+            written = f"{agent_title(group.author_agent)} as author"
+        facts.append((condition, model, author, written, group.harness, experiments[group.first.experiment_id]))
+    shown = [place for place in range(6) if place == 0 or len({fact[place] for fact in facts} - {""}) > 1]
+    labels = [SEPARATOR.join(text for place in shown if (text := fact[place])) for fact in facts]
+    times, found = Counter(labels), []
+    for group, label in zip(groups, labels, strict=True):
+        whole = label if times[label] == 1 else f"{label}{SEPARATOR}author {group.author_model or 'none'}"
+        found.append(f"{whole}{SEPARATOR}{UNFINISHED}" if group.is_unfinished else whole)
+    return found
 
 
 def experiment_names(groups: Sequence[Group]) -> dict[int, str]:

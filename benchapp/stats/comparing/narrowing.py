@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 
-from benchapp.models import Run, TaskGroup, Trial
+from benchapp.models import TaskGroup, Trial
 from benchapp.models.trials import TrialQuerySet
 from benchapp.stats.comparing.choices import Choices, QueryValues
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.comparing.groups import MODEL, Group, Groups
-from benchapp.stats.comparing.selection import select_runs
+from benchapp.stats.comparing.groups import MODEL, Groups
+from benchapp.stats.comparing.selection import AXES, select_runs
 from benchapp.stats.judged.judged_columns import OF_LIBRARIES
-from benchapp.stats.metrics.catalogue import METRICS
+from benchapp.stats.metrics.catalogue import METRICS, name_metric, name_role
 from benchapp.stats.metrics.metric import Instances, TrialMetric
-from benchapp.stats.metrics.metric_names import name_metric, name_role
 from benchapp.stats.metrics.splits import name_attribute
 from runner.base.types import Phase, Role
 from runner.protocols.conditions import count_seeds
@@ -117,13 +116,15 @@ def trials_behind(choices: Choices, narrowing: Narrowing) -> TrialQuerySet:
     if narrowing.metric:
         trials = _select_covered(trials, narrowing.metric, choices)
     if narrowing.outcome in BESIDE:
-        wanted &= beside_baseline(narrowing.outcome, choices)
+        wanted &= differs_from_baseline(narrowing.outcome, choices)
     elif narrowing.outcome:
         wanted &= outcome_is(narrowing.outcome, choices, narrowing.metric)
     if narrowing.replay:
         first, again = REPLAYS[narrowing.replay]
         wanted &= Q(phase=Phase.REPLAY) & success_is(again, choices)
-        trials = trials.filter(Exists(first_tries().filter(success_is(first, choices))))
+        same = {name: OuterRef(name) for name in ("episode", "task", "sample")}
+        first_tries = Trial.objects.filter(phase=Phase.ACQUISITION, **same)
+        trials = trials.filter(Exists(first_tries.filter(success_is(first, choices))))
     return trials.filter(wanted)
 
 
@@ -143,7 +144,9 @@ def _select_covered(trials: TrialQuerySet, metric: TrialMetric, choices: Choices
     if metric.phases:
         trials = trials.filter(phase__in=metric.phases)
     if {Phase.ACQUISITION, Phase.DEPLOYMENT} <= set(metric.phases):
-        trials = trials.exclude(rehearsal())
+        # As `Outcomes.rehearsals`: tried while learning, of tasks that the run deploys on too.
+        same = {name: OuterRef(name) for name in ("episode__run", "task")}
+        trials = trials.exclude(Exists(Trial.objects.filter(phase=Phase.DEPLOYMENT, **same)), phase=Phase.ACQUISITION)
     if metric.role is not None:
         trials = trials.filter(task__role=metric.role)
     if metric.instances is Instances.SEED:
@@ -155,7 +158,10 @@ def _select_covered(trials: TrialQuerySet, metric: TrialMetric, choices: Choices
     if metric.is_judged:
         trials = trials.filter(_is_judgeable(metric, choices))
     if metric.past_first:
-        trials = trials.filter(episode__is_ordered=True).exclude(pk__in=_firsts(choices))
+        # From the columns, cached wherever a chart was drawn: subqueries take seconds for fifty thousand trials.
+        every = comparison_of(choices).outcomes.values()
+        firsts = [pk for each in every for pk in each.trial[each.first].tolist()]
+        trials = trials.filter(episode__is_ordered=True).exclude(pk__in=firsts)
     return trials
 
 
@@ -176,26 +182,6 @@ def _is_seed(choices: Choices) -> Q:
     return found
 
 
-def rehearsal() -> Q:
-    """Match those of `Outcomes.rehearsals`: tried while learning, of tasks that the run deploys on too."""
-    deployed = Trial.objects.filter(
-        episode__run=OuterRef("episode__run"), task=OuterRef("task"), phase=Phase.DEPLOYMENT
-    )
-    return Q(Exists(deployed), phase=Phase.ACQUISITION)
-
-
-def _firsts(choices: Choices) -> list[int]:
-    """Return keys of the trials of each episode's first task. Read from the columns, which are cached wherever a chart
-    was drawn: a subquery per trial would take seconds for fifty thousand trials."""
-    return [int(pk) for each in comparison_of(choices).outcomes.values() for pk in each.trial[each.first]]
-
-
-def first_tries() -> QuerySet[Trial]:
-    """Return the acquisition trials of the same slot as the outer replay trial."""
-    same = {name: OuterRef(name) for name in ("episode", "task", "sample")}
-    return Trial.objects.filter(phase=Phase.ACQUISITION, **same)
-
-
 def success_is(value: bool, choices: Choices) -> Q:
     return Q(success=value) & ~later(choices) if choices.as_of else Q(success=value)
 
@@ -211,30 +197,20 @@ def outcome_is(outcome: str, choices: Choices, metric: TrialMetric | None = None
     return found[outcome]
 
 
-def beside_baseline(outcome: str, choices: Choices) -> Q:
-    """Match by success for any metric: "regressions" failed where the baseline passed, "improvements" the other way."""
-    now, before = (success_is(value, choices) for value in BESIDE[outcome])
-    return now & Q(pk__in=_where_baseline(choices, now=now, before=before))
-
-
-def _where_baseline(choices: Choices, *, now: Q, before: Q) -> list[int]:
-    """Return keys of the trials that are `now` and whose counterpart under the baseline is `before`.
+def differs_from_baseline(outcome: str, choices: Choices) -> Q:
+    """Match by success for any metric: "regressions" failed where the baseline passed, "improvements" the other way.
 
     The counterpart is from the run that Compare uses as baseline (`Groups.baseline_of`), with the same replicate, task,
     phase and sample. Joined here, not in SQL: the choice of the baseline is a rule over groups of runs.
     """
+    now, before = (success_is(value, choices) for value in BESIDE[outcome])
     baselines = _baseline_runs(choices)
-    slots = ("episode__run", "task", "phase", "sample")
-    there = set(_in_runs({pk for pks in baselines.values() for pk in pks}).filter(before).values_list(*slots))
-    found = []
-    for pk, run, *slot in _in_runs(baselines).filter(now).values_list("pk", *slots):
-        if any((baseline, *slot) in there for baseline in baselines[run]):
-            found.append(pk)
-    return found
-
-
-def _in_runs(runs: Collection[int]) -> QuerySet[Trial]:
-    return Trial.objects.filter(episode__run__in=list(runs), is_done=True).order_by()
+    trials, slots = Trial.objects.filter(is_done=True).order_by(), ("episode__run", "task", "phase", "sample")
+    others = {pk for pks in baselines.values() for pk in pks}
+    there = set(trials.filter(before, episode__run__in=others).values_list(*slots))
+    rows = trials.filter(now, episode__run__in=list(baselines)).values_list("pk", *slots)
+    found = [pk for pk, run, *slot in rows if any((other, *slot) in there for other in baselines[run])]
+    return now & Q(pk__in=found)
 
 
 def _baseline_runs(choices: Choices) -> dict[int, list[int]]:
@@ -246,17 +222,14 @@ def _baseline_runs(choices: Choices) -> dict[int, list[int]]:
     chosen = set(select_runs(choices).values_list("pk", flat=True))
     found = {}
     for group in groups.all:
-        baseline = groups.baseline_of(group)
-        for run in group.runs if baseline else ():
-            if run.pk in chosen and (pks := _same_replicate(run, baseline)):
+        if (baseline := groups.baseline_of(group)) is None:
+            continue
+        is_pooled = baseline.replicates < len(baseline.runs)  # on a side: then it has all of the side's
+        for run in group.runs:
+            pks = [other.pk for other in baseline.runs if is_pooled or other.replicate == run.replicate]
+            if pks and run.pk in chosen:
                 found[run.pk] = pks
     return found
-
-
-def _same_replicate(run: Run, baseline: Group | None) -> list[int]:
-    """Return the baseline's runs of this replicate; all of a side that pools its runs."""
-    pooled = baseline is not None and baseline.replicates < len(baseline.runs)
-    return [other.pk for other in baseline.runs if pooled or other.replicate == run.replicate] if baseline else []
 
 
 def later(choices: Choices) -> Q:
@@ -267,7 +240,8 @@ def later(choices: Choices) -> Q:
 def in_words(choices: Choices, narrowing: Narrowing) -> list[tuple[str, object, str]]:
     """List (part of the address, its value, words) for everything that narrows. A side has no value: all of it."""
     said: list[tuple[str, object, str]] = [(name, value, _part(name, value)) for name, value in narrowing.pairs()]
-    for name, title in CHOICES_SAID.items():
+    times = {"since": "taken in since", "until": "taken in until", "as_of": "as of"}
+    for name, title in ({name: axis.lower() for name, axis in AXES.items()} | times).items():
         given = getattr(choices, name)
         for value in given if isinstance(given, tuple) else (given,):
             if value not in (None, ""):
@@ -279,24 +253,12 @@ def in_words(choices: Choices, narrowing: Narrowing) -> list[tuple[str, object, 
     return [*said, *sides]
 
 
-CHOICES_SAID = {
-    "experiment": "experiment",
-    "suite": "suite",
-    "condition": "condition",
-    "agent_model": "agent model",
-    "author_model": "author model",
-    "author_agent": "author's agent",
-    "harness": "harness",
-    "replicate": "replicate",
-    "since": "taken in since",
-    "until": "taken in until",
-    "as_of": "as of",
-}
-
-
 OUTCOME_WORDS = {
-    **{"passed": "passed", "failed": "failed", "unscored": "without a verdict"},
-    **{"regressions": "failed where the baseline passed", "improvements": "passed where the baseline failed"},
+    "passed": "passed",
+    "failed": "failed",
+    "unscored": "without a verdict",
+    "regressions": "failed where the baseline passed",
+    "improvements": "passed where the baseline failed",
 }
 
 

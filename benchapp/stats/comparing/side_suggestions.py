@@ -13,9 +13,8 @@ from django.db.models import Count, Q
 
 from benchapp.models import Experiment, Run, Trial
 from benchapp.models.experiments import ExperimentQuerySet
-from benchapp.stats.comparing.choices import MAX_SIDE_NAME, NO_SKILL
+from benchapp.stats.comparing.choices import MAX_SIDE_NAME, NO_SKILL, Side
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.comparing.side import Side
 from runner.protocols.conditions import unpooled_conditions
 
 MOST_EXPERIMENTS = 40  # the newest that match
@@ -23,7 +22,8 @@ MOST_SUGGESTIONS = 6
 MOST_REPEATED = 3  # suggestions of one condition in two experiments
 
 
-class TrialCounts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TrialCounts:
     """`tasks`, `suites`: keys. `known`: trials whose trajectory shows whether a skill was opened; `opened`: it was."""
 
     tasks: frozenset[int] = frozenset()
@@ -31,6 +31,11 @@ class TrialCounts(NamedTuple):
     trials: int = 0
     known: int = 0
     opened: int = 0
+
+    def __add__(self, other: TrialCounts) -> TrialCounts:
+        tasks, suites = self.tasks | other.tasks, self.suites | other.suites
+        known, opened = self.known + other.known, self.opened + other.opened
+        return TrialCounts(tasks, suites, self.trials + other.trials, known, opened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +73,11 @@ class SideRow:
 
     @property
     def trials(self) -> int:
-        return sum(run.counts.trials for run in self.runs)
+        return sum_up_runs(self.runs).trials
 
     @property
     def tasks(self) -> int:
-        return len(join_tasks(self.runs))
+        return len(sum_up_runs(self.runs).tasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +110,16 @@ class Suggestion:
 
     @property
     def trials(self) -> int:
-        return sum(run.counts.trials for side in self.sides for run in side.runs)
+        return sum(sum_up_runs(side.runs).trials for side in self.sides)
 
     @property
     def shared(self) -> int:
-        own, other = (join_tasks(side.runs) for side in self.sides)
+        own, other = (sum_up_runs(side.runs).tasks for side in self.sides)
         return len(own & other)
 
     @property
     def tasks(self) -> int:
-        return len(join_tasks([run for side in self.sides for run in side.runs]))
+        return len(sum_up_runs([run for side in self.sides for run in side.runs]).tasks)
 
     @property
     def query(self) -> str:
@@ -131,15 +136,7 @@ class Suggestion:
 
 
 def sum_up_runs(runs: Collection[CandidateRun]) -> TrialCounts:
-    every = [run.counts for run in runs]
-    tasks, suites = join_tasks(runs), frozenset().union(*(each.suites for each in every))
-    return TrialCounts(
-        tasks, suites, *(sum(getattr(each, name) for each in every) for name in ("trials", "known", "opened"))
-    )
-
-
-def join_tasks(runs: Collection[CandidateRun]) -> frozenset[int]:
-    return frozenset().union(*(run.counts.tasks for run in runs))
+    return sum((run.counts for run in runs), TrialCounts())
 
 
 def list_candidates(find: str = "", *, of: ExperimentQuerySet | None = None) -> list[CandidateExperiment]:
@@ -182,11 +179,7 @@ def _count_trials(experiments: Collection[int]) -> dict[int, TrialCounts]:
     )
     found: dict[int, TrialCounts] = {}
     for run, task, suite, *numbers in by_task:
-        own = found.get(run, TrialCounts())
-        trials, known, used = (
-            one + more for one, more in zip((own.trials, own.known, own.opened), numbers, strict=True)
-        )
-        found[run] = TrialCounts(own.tasks | {task}, own.suites | {suite}, trials, known, used)
+        found[run] = found.get(run, TrialCounts()) + TrialCounts(frozenset({task}), frozenset({suite}), *numbers)
     return found
 
 
@@ -230,19 +223,16 @@ def _by_name(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]
         by_condition.pop(Run.UNKNOWN, None)
         for condition, others in sorted(by_condition.items(), key=lambda each: -len(each[1])):
             if bare and len({run.experiment for run in (*bare, *others)}) > 1:
-                yield Suggestion(
-                    (SuggestedSide(NO_SKILL, bare), SuggestedSide(condition, others)), _write_evidence(bare, others)
-                )
+                sides = SuggestedSide(NO_SKILL, bare), SuggestedSide(condition, others)
+                yield Suggestion(sides, _write_evidence(bare, others))
 
 
 def _write_evidence(bare: Sequence[CandidateRun], others: Sequence[CandidateRun]) -> str:
     both = [*bare, *others]
     named = sum(run.recorded == Run.UNKNOWN for run in both)
-    jobs = (
-        f"{named} of {len(both)} runs by the names of their folders"
-        if named
-        else f"all {len(both)} runs are recorded so"
-    )
+    jobs = f"all {len(both)} runs are recorded so"
+    if named:
+        jobs = f"{named} of {len(both)} runs by the names of their folders"
     found = sum_up_runs(others)
     if not found.known:
         return f"{jobs}; whether a skill was opened is unknown"
@@ -257,10 +247,8 @@ def _by_use(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
         none = [run for run in known if not run.counts.opened]
         every = [run for run in known if run.counts.opened == run.counts.known]
         if none and every and len({run.experiment for run in (*none, *every)}) > 1:
-            yield Suggestion(
-                (SuggestedSide("No skill opened", none), SuggestedSide("Skill opened", every)),
-                "by what the trials opened",
-            )
+            sides = SuggestedSide("No skill opened", none), SuggestedSide("Skill opened", every)
+            yield Suggestion(sides, "by what the trials opened")
 
 
 def _by_experiment(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
@@ -273,10 +261,9 @@ def _by_experiment(experiments: Sequence[CandidateExperiment]) -> Iterator[Sugge
             if other is None or row.condition == NO_SKILL or found == MOST_REPEATED:
                 continue
             own, before = (list(each.runs) for each in (row, other))
-            if join_tasks(own) & join_tasks(before):
+            if sum_up_runs(own).tasks & sum_up_runs(before).tasks:
                 found += 1
+                ends = ((older, before), (newer, own))
+                first, second = (SuggestedSide(each.name[:MAX_SIDE_NAME], runs) for each, runs in ends)
                 title = name_condition(row.condition).title
-                yield Suggestion(
-                    (SuggestedSide(older.name[:MAX_SIDE_NAME], before), SuggestedSide(newer.name[:MAX_SIDE_NAME], own)),
-                    f"{title} in both experiments",
-                )
+                yield Suggestion((first, second), f"{title} in both experiments")

@@ -1,17 +1,20 @@
-"""A difference between two conditions on tasks that both were scored on: an estimate, two claims, one corrected p."""
+"""A difference between two conditions on tasks that both were scored on: an estimate, two claims, one corrected p.
+
+Also evidence on it before the end, which may be checked after every whole replicate, and the cost of a passed trial."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import exp, floor
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.model import (
     ALPHA,
+    ENOUGH_EVIDENCE,
     ClaimTest,
-    Estimate,
     RunFactor,
     claim_rerun,
     claim_run,
@@ -141,7 +144,14 @@ def compare(
     claim = Claim.RUN if is_block else Claim.RERUN
     if min(count_runs(own), count_runs(other)) < 2:
         claim = Claim.ONE_RUN
-    both = paired.binary and is_share
+    if paired.clusters == 1 and not is_block and estimate.is_replicated:
+        rerun = claim_run(estimate)  # in one episode, cells are whole runs
+    else:
+        rerun = claim_rerun(estimate, factor)
+    discordant = None
+    if paired.binary and is_share:
+        passed, other_passed = paired.own[0] == 1, paired.other[0] == 1
+        discordant = int((passed & ~other_passed).sum()), int((other_passed & ~passed).sum())
     return Difference(
         tasks=len(paired.task),
         clusters=paired.clusters,
@@ -151,28 +161,17 @@ def compare(
         delta=estimate.delta,
         claim=claim,
         run=_if_any_error(claim_run(estimate)),
-        rerun=_if_any_error(_claim_rerun(estimate, paired, factor, is_block=is_block)),
+        rerun=_if_any_error(rerun),
         factor=factor,
         bound=1.0 if is_share else None,
-        discordant=_count_discordant(paired) if both else None,
+        discordant=discordant,
         dropped=paired.dropped,
     )
-
-
-def _claim_rerun(estimate: Estimate, paired: Paired, factor: RunFactor | None, *, is_block: bool) -> ClaimTest | None:
-    if paired.clusters == 1 and not is_block and estimate.is_replicated:
-        return claim_run(estimate)  # in one episode, cells are whole runs
-    return claim_rerun(estimate, factor)
 
 
 def _if_any_error(test: ClaimTest | None) -> ClaimTest | None:
     """Return no test when an amount is the same everywhere: nothing shows its error."""
     return test if test is not None and test.error > 0 else None
-
-
-def _count_discordant(paired: Paired) -> tuple[int, int]:
-    own, other = paired.own[0] == 1, paired.other[0] == 1
-    return int((own & ~other).sum()), int((other & ~own).sum())
 
 
 def correct_together(family: Sequence[Difference | None], comparisons: int | None = None) -> list[Difference | None]:
@@ -188,3 +187,93 @@ def difference_of_means(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *,
     """Return the difference alone, 0 where they share no task."""
     paired = pair(own, other, by_family=by_family)
     return float(paired.delta @ paired.weight) if paired else 0.0
+
+
+MOST_WRITTEN = 1_000  # larger values are written as "over" this
+
+
+@dataclass(frozen=True, slots=True)
+class InterimEvidence(Shaped):
+    """`value`: the e-value of `replicates` whole ones a side, divided by `comparisons`, the number judged together."""
+
+    value: float
+    comparisons: int
+    replicates: int
+    is_rise: bool = True
+
+    json_shape = JsonShape(
+        "evidence=value",
+        ("evidence_needed", lambda _: ENOUGH_EVIDENCE),
+        "evidence_over=comparisons",
+        "evidence_replicates=replicates",
+        "found_at_any_look=is_enough",
+        ("evidence_for", lambda found: "rise" if found.is_rise else "drop"),
+    )
+
+    @classmethod
+    def of(cls, difference: Difference, comparisons: int) -> InterimEvidence | None:
+        """Return None without a test, and with one run on a side; copies of a run are one."""
+        if difference.test is None or difference.claim is Claim.ONE_RUN:
+            return None
+        replicates = min(difference.replicates)
+        value = difference.test.evidence(replicates * difference.clusters)
+        return cls(value / comparisons, comparisons, replicates, difference.delta > 0)
+
+    @property
+    def is_enough(self) -> bool:
+        return self.value >= ENOUGH_EVIDENCE
+
+    @property
+    def sentence(self) -> str:
+        over = f", for {self.comparisons} comparisons together" if self.comparisons > 1 else ""
+        after = f"after {self.replicates} whole replicates"
+        if self.is_enough:
+            way = "rise" if self.is_rise else "drop"
+            return f"Evidence for a {way} {after}: {self.number}{over}. {ENOUGH_EVIDENCE:.0f} let you stop."
+        return f"Evidence {after}: {self.number} of the {ENOUGH_EVIDENCE:.0f} that let you stop{over}."
+
+    @property
+    def short(self) -> str:
+        return f"evidence {self.number} of {ENOUGH_EVIDENCE:.0f}"
+
+    @property
+    def number(self) -> str:
+        """Round down, so that no 19.96 reads as 20."""
+        if self.value > MOST_WRITTEN:
+            return f"over {MOST_WRITTEN:,}"
+        if self.value < 0.1:
+            return "below 0.1"
+        return f"{floor(10 * self.value) / 10:.1f}" if self.value < ENOUGH_EVIDENCE else f"{floor(self.value):,}"
+
+
+@dataclass(frozen=True, slots=True)
+class SolvedCost(Shaped):
+    """per_trial, per_solved: in the unit of what was spent, on `tasks` whose trials all report it. interval: of
+    per_solved, None with too little data."""
+
+    per_trial: float
+    per_solved: float
+    tasks: int
+    interval: Interval | None
+
+
+def divide_by_passes(
+    spent: Sequence[TaskMeans], passed: Sequence[TaskMeans], *, by_family: bool = False
+) -> SolvedCost | None:
+    """Divide spent by passed: replicates of one condition, in one order. None where either is zero. A ratio's logarithm
+    varies like the difference of its parts over their means (delta method), and the parts of a cell are a pair: the
+    error is that of any difference of pairs, from replicates within episodes."""
+    paired = pair(spent, passed, by_family=by_family)
+    if paired is None:
+        return None
+    top, bottom = paired.cells(paired.own), paired.cells(paired.other)
+    per_trial, share = float(top.mean()), float(bottom.mean())
+    if not per_trial or not share:
+        return None
+    estimate = estimate_difference(top / per_trial, bottom / share, 0.0, is_block=True)
+    claim = claim_run(estimate) if estimate else None
+    ratio, interval = per_trial / share, None
+    if claim and claim.error:
+        half = claim.half_width()
+        interval = Interval(ratio * exp(-half), ratio * exp(half), method="t of the logarithm")
+    return SolvedCost(per_trial, ratio, len(paired.task), interval)

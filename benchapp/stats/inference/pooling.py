@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import stdtrit
 
-from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.json_shape import Shaped
 from benchapp.stats.inference.interval import TAIL, ZERO, Floats
 
 FEWEST_MODELS = 3
@@ -35,10 +35,6 @@ class PooledEffect(Shaped):
     wins: int
     ties: int
     losses: int
-
-    json_shape = JsonShape(
-        *("models", "mean", "low", "high", "spread", "another_low", "another_high", "wins", "ties", "losses")
-    )
 
 
 def pool_models(deltas: Sequence[float], errors: Sequence[float]) -> PooledEffect | None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchapp.stats.inference.difference import Claim, Difference
-from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.model import ALPHA
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_signed
@@ -60,11 +59,12 @@ def sentence(
     wording: DifferenceWording = SHARES,
 ) -> str:
     """Return one sentence: what each side reached, the difference with its interval, the verdict and its scope."""
+    out = difference.dropped
     parts = [
         f"{metric}: {_sides(difference, own, other, wording)}: {_delta(difference, wording)}",
         verdict,
         _second_claim(difference, wording),
-        _dropped(difference),
+        f"{count(out, 'task')} not scored in every run {'is' if out == 1 else 'are'} left out" if out else "",
         _missing(difference, wording),
     ]
     return "; ".join(filter(None, parts)) + "."
@@ -80,7 +80,10 @@ def _sides(difference: Difference, own: str, other: str, wording: DifferenceWord
     over = f" (means over {wording.over})" if wording.over else ""
     means = f"{own} {wording.value(difference.own)}, {other} {wording.value(difference.other)}{over}"
     on = f"{means} on the same {'task' if n == 1 else f'{n} tasks'}"
-    return on if difference.replicates == (1, 1) else f"{on}, {_runs(difference.replicates)}"
+    first, second = difference.replicates
+    if first == second:
+        return on if first == 1 else f"{on}, {first} replicates each"
+    return f"{on}, {first} against {second} replicates"
 
 
 def count(number: int, what: str) -> str:
@@ -88,22 +91,14 @@ def count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _runs(replicates: tuple[int, int]) -> str:
-    own, other = replicates
-    return f"{own} replicates each" if own == other else f"{own} against {other} replicates"
-
-
 def _delta(difference: Difference, wording: DifferenceWording) -> str:
     change, interval = wording.change(difference.delta), difference.interval
     if interval is None:
         return f"{change} ({explain_no_test(difference)})"
-    p = f", {write_p(difference.p)}" if difference.p is not None else ""
-    return f"{change} ({_interval(interval, difference.comparisons, wording)}{p})"
-
-
-def _interval(interval: Interval, comparisons: int, wording: DifferenceWording) -> str:
-    jointly = f" for {comparisons} comparisons together" if comparisons > 1 else ""
-    return f"95 % interval{jointly} {wording.span(interval.low, interval.high)}"
+    p, shown = difference.p, "" if difference.p is None else render_p(difference.p)
+    ending = "" if p is None else f", p {shown}" if p < SMALLEST else f", p = {shown}"
+    jointly = f" for {difference.comparisons} comparisons together" if difference.comparisons > 1 else ""
+    return f"{change} (95 % interval{jointly} {wording.span(interval.low, interval.high)}{ending})"
 
 
 def explain_no_test(difference: Difference) -> str:
@@ -114,10 +109,6 @@ def explain_no_test(difference: Difference) -> str:
     if min(difference.replicates) > 1:
         return f"replicates of {episodes} do not differ, so they show no error"
     return f"{episodes} with one replicate show too little of chance"
-
-
-def write_p(p: float) -> str:
-    return f"p {render_p(p)}" if p < SMALLEST else f"p = {render_p(p)}"
 
 
 def render_p(p: float) -> str:
@@ -138,11 +129,6 @@ def _second_claim(difference: Difference, wording: DifferenceWording) -> str:
     if interval is None:
         return "reruns: unknown"
     return f"if rerun: {wording.span(interval.low, interval.high)}"
-
-
-def _dropped(difference: Difference) -> str:
-    out = difference.dropped
-    return f"{count(out, 'task')} not scored in every run {'is' if out == 1 else 'are'} left out" if out else ""
 
 
 def _missing(difference: Difference, wording: DifferenceWording) -> str:

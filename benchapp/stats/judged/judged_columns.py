@@ -18,9 +18,9 @@ import numpy as np
 from benchapp.models import Attempt, Judging, Run
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.judged.aggregation import LEVEL_1, LEVEL_2, JudgedRow
-from benchapp.stats.judged.judged_rows import read_judged_rows
-from benchapp.stats.metrics.outcomes import JUDGED, Floats, Mask, Outcomes
+from benchapp.stats.inference.interval import Floats
+from benchapp.stats.judged.judged_rows import LEVEL_1, LEVEL_2, JudgedRow, read_judged_rows
+from benchapp.stats.metrics.outcomes import JUDGED, Mask, Outcomes
 
 COLUMNS = tuple(f"{JUDGED}{measure}" for measure in (*LEVEL_1, *LEVEL_2))
 PLACES = {name: place for place, name in enumerate(COLUMNS)}
@@ -61,36 +61,24 @@ class ChosenJudge(Shaped):
 
 def choose_judge(runs: Iterable[Run], as_of: datetime | None) -> ChosenJudge | None:
     """Return the judge to show, None where nobody judged any of these runs. One query."""
-    found = Judging.objects.filter(run__in=[run.pk for run in runs]).order_by("pk")
-    if as_of is not None:
-        found = found.filter(started_at__lte=as_of)
     judges: dict[tuple[str, str, str, int], list[Judging]] = defaultdict(list)
-    for judging in found:
+    for judging in _list_passes([run.pk for run in runs], as_of):
         judges[judging.model, judging.model_version, judging.prompt_version, judging.repeat].append(judging)
     if not judges:
         return None
-    passes = max(judges.values(), key=_rank)
+
+    def rank(passes: Sequence[Judging]) -> tuple[int, bool, int, datetime]:
+        return len(passes), not passes[0].scripted, -passes[0].repeat, max(each.started_at for each in passes)
+
+    passes = max(judges.values(), key=rank)
     first = passes[0]
     return ChosenJudge(first.model, first.prompt_version, first.repeat, tuple(passes), len(judges) - 1)
-
-
-def _rank(passes: Sequence[Judging]) -> tuple[int, bool, int, datetime]:
-    return len(passes), not passes[0].scripted, -passes[0].repeat, max(each.started_at for each in passes)
 
 
 def read_retests(judge: ChosenJudge, as_of: datetime | None) -> ChosenJudge:
     """Add how much its scores of one thing vary from pass to pass (n - 1, mean over what was asked again). One query,
     and another where anything was."""
-    first = judge.passes[0]
-    found = Judging.objects.filter(
-        run__in=[each.run_id for each in judge.passes],
-        model=first.model,
-        model_version=first.model_version,
-        prompt_version=first.prompt_version,
-    )
-    if as_of is not None:
-        found = found.filter(started_at__lte=as_of)
-    passes = list(found)
+    passes = _list_passes([each.run_id for each in judge.passes], as_of, judge)
     if len({each.repeat for each in passes}) < 2:
         return judge
     rows = read_judged_rows(passes, as_of)
@@ -104,17 +92,18 @@ def read_retests(judge: ChosenJudge, as_of: datetime | None) -> ChosenJudge:
 
 def find_passes(judge: ChosenJudge, runs: Iterable[Run], as_of: datetime | None) -> ChosenJudge:
     """Return the same judge with its passes over these runs instead. One query."""
-    first = judge.passes[0]
-    found = Judging.objects.filter(
-        run__in=[run.pk for run in runs],
-        model=first.model,
-        model_version=first.model_version,
-        prompt_version=first.prompt_version,
-        repeat=first.repeat,
-    ).order_by("pk")
-    if as_of is not None:
-        found = found.filter(started_at__lte=as_of)
-    return replace(judge, passes=tuple(found))
+    found = _list_passes([run.pk for run in runs], as_of, judge)
+    return replace(judge, passes=tuple(each for each in found if each.repeat == judge.repeat))
+
+
+def _list_passes(runs: Collection[int], as_of: datetime | None, judge: ChosenJudge | None = None) -> list[Judging]:
+    """List the passes over these runs, of all judges or of one, with repeats. One query."""
+    found = Judging.objects.filter(run__in=runs).order_by("pk")
+    if judge is not None:
+        first = judge.passes[0]
+        versions = {"model_version": first.model_version, "prompt_version": first.prompt_version}
+        found = found.filter(model=first.model, **versions)
+    return list(found if as_of is None else found.filter(started_at__lte=as_of))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,21 +141,17 @@ def with_judgements(
     if judge is None:
         return found
     rows = read_judged_rows(judge.passes, as_of)
-    trials = _trials_of({row.unit[3] for each in rows.values() for row in each} - {None})
+    attempts = {row.unit[3] for each in rows.values() for row in each} - {None}
+    trials = dict(Attempt.objects.filter(pk__in=attempts, counts=True).values_list("pk", "trial_id"))
     for judging in judge.passes:
-        found[judging.run_id] = with_scores(
-            found[judging.run_id], _lay_beside(found[judging.run_id], rows[judging.pk], trials)
-        )
+        own = found[judging.run_id]
+        found[judging.run_id] = with_scores(own, _score_trials(own, rows[judging.pk], trials))
     return found
 
 
-def _trials_of(attempts: Collection[int | None]) -> dict[int, int]:
-    """Return attempt -> trial, for those that still count."""
-    return dict(Attempt.objects.filter(pk__in=attempts, counts=True).values_list("pk", "trial_id"))
-
-
-def _lay_beside(outcomes: Outcomes, rows: Iterable[JudgedRow], trials: Mapping[int, int]) -> Floats:
-    """Return [n, COLUMNS]: of a library the mean over its skills, for each trial of the task that received it."""
+def _score_trials(outcomes: Outcomes, rows: Iterable[JudgedRow], trials: Mapping[int, int]) -> Floats:
+    """Return [n, COLUMNS]: of a library the mean over its skills, for each trial of the task that received it. `trials`:
+    attempt -> trial, for attempts that count."""
     libraries: dict[tuple[int, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     attempts: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:

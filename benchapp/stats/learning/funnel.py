@@ -9,16 +9,18 @@ trials that read differ from others before they read, so they cannot show an eff
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from django.db.models import QuerySet
 
-from benchapp.models import Run, SkillUse, SnapshotFile, Trial
+from benchapp.models import Blob, Chunk, Run, SkillUse, SnapshotFile, Trial
 from benchapp.record.json_shape import Shaped
-from benchapp.stats.learning.following import Following
+from benchapp.record.trajectory_store import steps_of_chunk
+from benchapp.stats.learning.computed_runs import Recent
+from benchapp.stats.learning.following import TEXTS, Following, cues_of, following
 from benchapp.stats.metrics.tally import TrialTally
-from runner.base.types import UseKind
+from runner.base.types import Step, UseKind
 
 LEAST_SHARE = 0.25  # of the cues; from this share on a skill counts as followed
 
@@ -99,7 +101,10 @@ def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:
     rows = list(wanted.order_by("episode__ordinal", "episode_id", "pk").values_list(*facts))
     uses = _uses(wanted)
     held = read_skills_held({row[4] for row in rows if row[4]})
-    slugs = _family_slugs(run)
+    slugs: dict[int, set[str]] = defaultdict(set)  # of the families of each episode's trials, also of planned ones
+    met = Trial.objects.filter(episode__run=run, task__family__isnull=False).order_by().distinct()
+    for episode, slug in met.values_list("episode_id", "task__family__slug"):
+        slugs[episode].add(slug)
     found: list[Chance] = []
     for trial, episode, success, family, snapshot, library, instruction in rows:
         mounted, read = uses.get(trial, (set(), {}))
@@ -185,21 +190,7 @@ def select_read_and_failed(chances: Iterable[Chance]) -> list[Chance]:
 
 def with_following(chances: Sequence[Chance], found: Mapping[tuple[int, str], Following]) -> list[Chance]:
     """Add `found`, by (trial, skill)."""
-    return [
-        replace(chance, following=found[chance.trial, chance.skill])
-        if (chance.trial, chance.skill) in found
-        else chance
-        for chance in chances
-    ]
-
-
-def _family_slugs(run: Run) -> dict[int, set[str]]:
-    """Return episode -> the slugs of the families of its trials, also of planned ones."""
-    found: dict[int, set[str]] = defaultdict(set)
-    met = Trial.objects.filter(episode__run=run, task__family__isnull=False).order_by().distinct()
-    for episode, slug in met.values_list("episode_id", "task__family__slug"):
-        found[episode].add(slug)
-    return found
+    return [replace(chance, following=found.get((chance.trial, chance.skill))) for chance in chances]
 
 
 def _uses(trials: QuerySet[Trial]) -> dict[int, tuple[set[str], dict[str, SkillReading]]]:
@@ -212,13 +203,11 @@ def _uses(trials: QuerySet[Trial]) -> dict[int, tuple[set[str], dict[str, SkillR
         mounted, read = found.setdefault(trial, (set(), {}))
         if kind == UseKind.MOUNTED:
             mounted.add(skill)
-        elif skill not in read or _is_before(step, read[skill].step):
-            read[skill] = SkillReading(kind, trajectory, step, digest or "")
+        else:
+            former = read[skill].step if skill in read else None
+            if skill not in read or (step is not None and (former is None or step < former)):
+                read[skill] = SkillReading(kind, trajectory, step, digest or "")
     return found
-
-
-def _is_before(step: int | None, other: int | None) -> bool:
-    return step is not None and (other is None or step < other)
 
 
 def read_skills_held(snapshots: set[int]) -> dict[int, set[str]]:
@@ -238,3 +227,130 @@ def _tally(outcomes: Sequence[bool | None]) -> TrialTally:
 def _subtract(one: TrialTally, other: TrialTally) -> TrialTally:
     names = ("total", "done", "scored", "passed")
     return TrialTally(*(getattr(one, name) - getattr(other, name) for name in names))
+
+
+MAX_BYTES = 48 * 1024 * 1024  # of trajectories, uncompressed, that one call reads
+MAX_TRAJECTORY_BYTES = 8 * 1024 * 1024  # of one of them, from its beginning
+MAX_KEPT = 50_000  # (trial, skill) pairs in memory; some hundred bytes each
+MAX_TRAJECTORIES = 5_000  # that one call reads
+
+_Key = tuple[str, int, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """`found` by (trial, skill). `left`: readings that exceeded the limit. `cut`: those of trajectories too long to be
+    read to their end, so that late actions were not seen."""
+
+    found: Mapping[tuple[int, str], Following]
+    left: int
+    cut: int
+
+
+# By the digests of the texts that were searched.
+KEPT: Recent[_Key, tuple[Following, bool]] = Recent(MAX_KEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class _PlacedReading:
+    """A chance that was read at a known step of a known trajectory, from a known snapshot."""
+
+    chance: Chance
+    key: _Key
+    trajectory: int
+    step: int
+    snapshot: int
+
+
+def look_for_following(chances: Iterable[Chance], *, max_bytes: int = MAX_BYTES) -> Looked:
+    """Search every chance that was read, if its library and the step of the reading are recorded."""
+    read = []
+    for chance in chances:
+        reading, snapshot = chance.reading, chance.snapshot
+        if reading and reading.step and reading.trajectory and snapshot:
+            key = reading.digest, reading.step, chance.library, chance.skill, chance.instruction
+            read.append(_PlacedReading(chance, key, reading.trajectory, reading.step, snapshot))
+    known = {place.key: value for place in read if (value := KEPT.get(place.key)) is not None}
+    missing = [place for place in read if place.key not in known]
+    chunks, cut, left = _plan({place.trajectory for place in missing}, max_bytes)
+    searched: dict[int, list[_PlacedReading]] = {trajectory: [] for trajectory in chunks.values()}
+    for place in missing:
+        searched.get(place.trajectory, []).append(place)
+    places = [place for group in searched.values() for place in group]
+    cues = _cues({(place.snapshot, place.chance.skill) for place in places})
+    instructions = _texts({place.chance.instruction for place in places if place.chance.instruction})
+    for trajectory, steps in _trajectories(chunks):
+        for place in searched[trajectory]:
+            names, instruction = (
+                cues[place.snapshot, place.chance.skill],
+                instructions.get(place.chance.instruction, ""),
+            )
+            answer = following(names, steps, read_at=place.step, instruction=instruction)
+            known[place.key] = answer, trajectory in cut
+            if trajectory not in cut:
+                KEPT.put(place.key, known[place.key])
+    found = {(place.chance.trial, place.chance.skill): known[place.key][0] for place in read if place.key in known}
+    unread = sum(place.trajectory in left for place in missing)
+    return Looked(found, unread, sum(was_cut for _, was_cut in known.values()))
+
+
+def _plan(wanted: Iterable[int], max_bytes: int) -> tuple[dict[int, int], set[int], set[int]]:
+    """Return what to read, chunk -> trajectory, in order; trajectories with later chunks unread; those with none read."""
+    sizes: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    rows = Chunk.objects.filter(trajectory__in=list(wanted)).order_by("trajectory_id", "ordinal")
+    for trajectory, chunk, size in rows.values_list("trajectory_id", "pk", "blob__size"):
+        sizes[trajectory].append((chunk, size))
+    chunks: dict[int, int] = {}
+    cut, left, room = set(), set(), max_bytes
+    for place, (trajectory, parts) in enumerate(sizes.items()):
+        own, taken = min(room, MAX_TRAJECTORY_BYTES) if place < MAX_TRAJECTORIES else -1, []
+        for chunk, size in parts:
+            if size > own:
+                cut.add(trajectory)
+                break
+            own, room = own - size, room - size
+            taken.append(chunk)
+        chunks.update(dict.fromkeys(taken, trajectory))
+        if not taken:
+            left.add(trajectory)
+    return chunks, cut, left
+
+
+def _trajectories(chunks: Collection[int]) -> Iterator[tuple[int, list[Step]]]:
+    """Yield (pk, its steps with tool calls), one trajectory in memory at a time. One query."""
+    rows = Chunk.objects.filter(pk__in=list(chunks)).order_by("trajectory_id", "ordinal")
+    present: int | None = None
+    steps: list[Step] = []
+    for chunk in rows.select_related("blob").iterator(chunk_size=4):
+        if present is not None and present != chunk.trajectory_id:
+            yield present, steps
+            steps = []
+        present = chunk.trajectory_id
+        steps += [step for step in steps_of_chunk(chunk.blob.content()) if step.tool_calls]
+    if present is not None:
+        yield present, steps
+
+
+def _cues(wanted: set[tuple[int, str]]) -> dict[tuple[int, str], tuple[str, ...]]:
+    """Return (snapshot, skill) -> its cues. Equal texts are read and searched once."""
+    rows = SnapshotFile.objects.filter(
+        snapshot__in={snapshot for snapshot, _ in wanted}, skill__in={skill for _, skill in wanted}
+    )
+    files: dict[tuple[int, str], dict[str, str]] = defaultdict(dict)
+    for snapshot, skill, path, blob in rows.values_list("snapshot_id", "skill", "path", "blob_id"):
+        if (snapshot, skill) in wanted:
+            files[snapshot, skill][path.partition("/")[2]] = blob
+    texts = _texts({blob for each in files.values() for path, blob in each.items() if path.lower().endswith(TEXTS)})
+    done: dict[tuple[tuple[str, str], ...], tuple[str, ...]] = {}
+    found: dict[tuple[int, str], tuple[str, ...]] = dict.fromkeys(wanted, ())
+    for place, paths in files.items():
+        manifest = tuple(sorted(paths.items()))
+        if manifest not in done:
+            done[manifest] = cues_of({path: texts.get(blob, "") for path, blob in paths.items()})
+        found[place] = done[manifest]
+    return found
+
+
+def _texts(digests: set[str]) -> dict[str, str]:
+    contents = Blob.objects.read_many(sorted(digests))
+    return {digest: content.decode("utf-8", "replace") for digest, content in contents.items()}

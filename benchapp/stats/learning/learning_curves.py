@@ -21,12 +21,12 @@ from django.db.models import F, Max, Min, QuerySet
 
 from benchapp.models import Decision, Probe, Run
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
-from benchapp.stats.inference.interval import mean_interval, share_interval
+from benchapp.stats.inference.interval import Ints, mean_interval, share_interval
 from benchapp.stats.inference.sides import TaskMeans, weights_of
 from benchapp.stats.judged.judged_columns import ChosenJudge, find_passes, with_judgements
 from benchapp.stats.learning.computed_runs import RunCache
 from benchapp.stats.metrics.metric import TrialMetric, family_interval
-from benchapp.stats.metrics.outcomes import Ints, Mask, Outcomes
+from benchapp.stats.metrics.outcomes import Mask, Outcomes
 from benchapp.stats.metrics.tally import TrialTally
 from runner.base.types import DecisionStatus, Phase
 
@@ -230,7 +230,9 @@ def _list_episodes(
     probed: Mapping[int, tuple[FrozenTrials, ...]],
     later: Collection[int],
 ) -> Iterator[EpisodeRounds]:
-    deployed = _mark_deployed(outcomes)
+    deployed = outcomes.covering((Phase.DEPLOYMENT,))  # after the seal
+    if not deployed.any():  # the protocol has no deployment
+        deployed = outcomes.covering((Phase.EVALUATION,))
     for episode in np.unique(outcomes.episode[~outcomes.tainted]).tolist():
         mask = deployed & (outcomes.episode == episode)
         given = set(outcomes.library[mask & outcomes.done].tolist())
@@ -239,12 +241,6 @@ def _list_episodes(
         tasks, probes = outcomes.task[mask], probed.get(episode, ())
         whole = tuple(each for each in probes if np.isin(tasks, each.whole.task).all())
         yield EpisodeRounds(episode, libraries.get(episode, ()), own, whole)
-
-
-def _mark_deployed(outcomes: Outcomes) -> Mask:
-    """Mark [n]: trials after the seal, of deployment; where the protocol has none, of evaluation."""
-    deployed = outcomes.covering((Phase.DEPLOYMENT,))
-    return deployed if deployed.any() else outcomes.covering((Phase.EVALUATION,))
 
 
 # --- the curve ----------------------------------------------------------------------------------------------------
@@ -312,16 +308,9 @@ def _summarise(
     counts = [np.asarray(each.samples) for each in replicates]
     passed = sum(float(each.value @ n) for each, n in zip(replicates, counts, strict=True))
     tasks = len(reduce(np.union1d, [each.task for each in replicates]))
-    return RoundMean(
-        number,
-        means,
-        _find_interval(means, replicates[0], metric),
-        round(passed) if metric.is_share else None,
-        sum(int(n.sum()) for n in counts),
-        tasks,
-        episodes,
-        ended,
-    )
+    around, scored = _find_interval(means, replicates[0], metric), sum(int(n.sum()) for n in counts)
+    count = round(passed) if metric.is_share else None
+    return RoundMean(number, means, around, count, scored, tasks, episodes, ended)
 
 
 def _find_interval(means: Sequence[float], single: TaskMeans, metric: TrialMetric) -> tuple[float, float] | None:

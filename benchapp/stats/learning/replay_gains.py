@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchapp.stats.metrics.outcomes import PHASE_CODES, Floats, Ints, Mask, Outcomes, label_rows
+from benchapp.stats.inference.interval import Floats, Ints
+from benchapp.stats.metrics.outcomes import PHASE_CODES, Mask, Outcomes, label_rows
 from runner.base.types import Phase
 
 RETEST = "includes retest noise"

@@ -8,15 +8,14 @@ effect.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from benchapp.models import Run, SkillUse, SnapshotFile, Trial
-from benchapp.stats.learning.computed_runs import RunCache
-from benchapp.stats.learning.kept_files import Fact, take_or_read
+from benchapp.stats.learning.computed_runs import Fact, RunCache, take_or_read
 from runner.base.types import UseKind
 
 READ = ~Q(kind=UseKind.MOUNTED)
@@ -96,29 +95,20 @@ def _read(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, Reuse
 
 
 def _phases(trials: QuerySet[Trial], uses: QuerySet[SkillUse]) -> dict[int, dict[str, PhaseReuse]]:
-    own = dict(_count_own_readings(uses))
-    counted = (
-        trials.order_by()
-        .values_list("episode__run_id", "phase")
-        .annotate(
-            in_all=Count("pk"),
-            searched=Count("skills_read"),
-            given=Count("pk", filter=Q(skills_mounted__gt=0)),
-            reading=Count("pk", filter=Q(skills_read__gt=0)),
-        )
-    )
-    found: dict[int, dict[str, PhaseReuse]] = defaultdict(dict)
-    for run, phase, total, searched, given, reading in counted:
-        found[run][phase] = PhaseReuse(total, searched, given, reading, own.get((run, phase), 0))
-    return found
-
-
-def _count_own_readings(uses: QuerySet[SkillUse]) -> Iterator[tuple[tuple[int, str], int]]:
-    """Yield ((run, phase), trials)."""
     own = uses.filter(READ).filter(is_of_library()).order_by()
-    rows = own.values_list("attempt__trial__episode__run_id", "attempt__trial__phase")
-    for run, phase, count in rows.annotate(reading=Count("attempt__trial", distinct=True)):
-        yield (run, phase), count
+    own_rows = own.values_list("attempt__trial__episode__run_id", "attempt__trial__phase")
+    readings = {tuple(place): n for *place, n in own_rows.annotate(reading=Count("attempt__trial", distinct=True))}
+    counts = {
+        "in_all": Count("pk"),
+        "searched": Count("skills_read"),
+        "given": Count("pk", filter=Q(skills_mounted__gt=0)),
+        "reading": Count("pk", filter=Q(skills_read__gt=0)),
+    }
+    found: dict[int, dict[str, PhaseReuse]] = defaultdict(dict)
+    rows = trials.order_by().values_list("episode__run_id", "phase").annotate(**counts)
+    for run, phase, total, searched, given, reading in rows:
+        found[run][phase] = PhaseReuse(total, searched, given, reading, readings.get((run, phase), 0))
+    return found
 
 
 def is_of_library() -> Q:

@@ -65,18 +65,11 @@ def compare_setups(runs: Iterable[Run]) -> Comparability:
     found = list(runs)
     setups = [dict(_leaves(run.setup)) for run in found if run.setup_digest and run.setup]
     names = sorted({name for setup in setups for name in setup} - AXES)
-    settings = _find_settings(setups)
+    protocols = {str(setup.get("protocol")) for setup in setups}
+    is_of_one_benchmark = len(protocols) > 1 and protocols <= set(SETTINGS)
+    settings = tuple(each for each in SETTINGS if each in protocols) if is_of_one_benchmark else ()
     differs = [name for name in names if _differs(name, setups) and not (settings and name == "protocol")]
     return Comparability(tuple(differs), len(found) - len(setups), len(found), settings)
-
-
-def _find_settings(setups: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
-    protocols = {str(setup.get("protocol")) for setup in setups}
-    return (
-        tuple(each for each in SETTINGS if each in protocols)
-        if len(protocols) > 1 and protocols <= set(SETTINGS)
-        else ()
-    )
 
 
 def _differs(name: str, setups: list[dict[str, object]]) -> bool:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchapp.stats.inference.interval import share_interval
+from benchapp.stats.inference.interval import Floats, share_interval
+from benchapp.stats.inference.shares import Rate
 from benchapp.stats.inference.sides import TaskMeans, weights_of
-from benchapp.stats.metrics.outcomes import CORPUS_CODES, JUDGED, Floats, Mask, Outcomes
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.metrics.outcomes import CORPUS_CODES, JUDGED, Mask, Outcomes
 from benchapp.stats.metrics.splits import Piece
 from runner.base.types import Phase, Role
-
-if TYPE_CHECKING:
-    from benchapp.stats.metrics.facts import RunFacts
-
 
 NEAR_ZERO = 0.05  # a share below it doubles by one or two passes, so relative changes are left out
 MIN_FAMILIES = 6  # a mean over families needs this many for an interval
@@ -135,7 +129,10 @@ class TrialMetric:
         """Return counts and the mean over trials with a value, None without any. For a share k of n: a trial counts as
         passed where the column is 1."""
         rate, mean = _average(outcomes.column(self.column)[self.mask(outcomes)])
-        return rate, self._macro_mean(outcomes) if self.macro else mean
+        if self.macro and mean is not None:
+            tasks = self.task_means(outcomes)
+            mean = float(tasks.value @ weights_of(tasks.task, tasks.family, by_family=True))
+        return rate, mean
 
     def rate(self, outcomes: Outcomes) -> Rate:
         return self.measure(outcomes)[0]
@@ -173,12 +170,6 @@ class TrialMetric:
         tasks = outcomes.task[self.mask(outcomes)]
         return len(np.unique(tasks)) < len(tasks)
 
-    def _macro_mean(self, outcomes: Outcomes) -> float | None:
-        tasks = self.task_means(outcomes)
-        if not len(tasks.task):
-            return None
-        return float(tasks.value @ weights_of(tasks.task, tasks.family, by_family=True))
-
     def task_means(self, outcomes: Outcomes, phases: tuple[Phase, ...] | None = None) -> TaskMeans:
         """Return per task the mean over its samples with a value, [tasks], if any, in the metric's unit."""
         return self.means_of(self.column, outcomes, phases)
@@ -210,41 +201,3 @@ def family_interval(tasks: TaskMeans) -> tuple[float, float] | None:
         return None
     means = np.bincount(families, weights=tasks.value) / np.bincount(families)
     return share_interval(means.tolist())
-
-
-@dataclass(frozen=True, slots=True)
-class RunValue:
-    """A number of one run. `over`: how many things (`of`: "episodes", "tasks", ...) it uses. None: see `note`."""
-
-    value: float | None
-    over: int = 0
-    of: str = ""
-    note: str = ""
-
-
-def mean_of(values: Sequence[RunValue]) -> RunValue:
-    """Combine replicates of a group: the mean of known values, the sum of `over`, and why others are unknown."""
-    known = [value for value in values if value.value is not None]
-    notes = "; ".join(dict.fromkeys(value.note for value in values if value.note))
-    if not known:
-        return RunValue(None, note=notes or "no run")
-    if len(known) < len(values):
-        notes = f"{len(known)} of {len(values)} replicates report it" + (f"; {notes}" if notes else "")
-    mean = fmean(value.value for value in known if value.value is not None)
-    return RunValue(mean, sum(value.over for value in known), known[0].of, notes)
-
-
-@dataclass(frozen=True, slots=True)
-class RunMetric:
-    """A number of a whole run other than a mean over trials. It has no task for pairing, so it is shown without a test.
-
-    `compute` takes the facts of one run (`benchapp.stats.metrics.run_metrics`).
-    """
-
-    key: str
-    name: str
-    meaning: str
-    unit: MetricUnit
-    better: Better
-    source: str
-    compute: Callable[[RunFacts], RunValue]

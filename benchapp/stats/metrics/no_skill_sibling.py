@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from benchapp.models import Run, Square, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.benchmarks.skillevolbench_metrics import METRICS
+from benchapp.stats.inference.shares import Rate
+from benchapp.stats.metrics.catalogue import SKILLEVOLBENCH
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.rates import Rate
 from runner.base.types import Phase
 
 BASELINE = "no-skill"
@@ -69,7 +69,7 @@ def read_outcomes(run: Run) -> dict[tuple[str, str, int, int], bool]:
 
 def compare_with_no_skill(own: Successes, sibling: Successes) -> dict[str, BesideNoSkill]:
     """Return metric key -> comparison, for each metric with at least one task scored on both sides."""
-    found = {metric.key: _compare(metric, own, sibling) for metric in METRICS}
+    found = {metric.key: _compare(metric, own, sibling) for metric in SKILLEVOLBENCH}
     return {key: comparison for key, comparison in found.items() if comparison is not None}
 
 

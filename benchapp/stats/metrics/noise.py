@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchapp.models import Run, Snapshot, Trial
-from benchapp.stats.metrics.outcomes import Ints, Mask, Outcomes, label_rows
+from benchapp.stats.inference.interval import Ints
+from benchapp.stats.metrics.outcomes import Mask, Outcomes, label_rows
 from runner.base.digests import EMPTY_LIBRARY
 
 NO_SKILL = "no-skill"
@@ -81,12 +82,9 @@ def flips_among(runs: Sequence[Run], outcomes: Mapping[int, Outcomes], empty: in
         bench = (run.experiment_id, run.harness, run.harness_version, run.agent_model)
         cell = (*bench, run.condition, run.author_model, run.author_agent)
         same = (benches.setdefault(bench, len(benches)), cells.setdefault(cell, len(cells)), run.pk)
-        fixed = [np.full(len(trials), value, dtype=np.int64) for value in same]
-        columns.append(
-            np.stack(
-                [fixed[0], trials.task, evidence, fixed[1], fixed[2], trials.phase, trials.success.astype(np.int64)]
-            )
-        )
+        of_bench, of_cell, of_run = (np.full(len(trials), value, dtype=np.int64) for value in same)
+        success = trials.success.astype(np.int64)
+        columns.append(np.stack([of_bench, trials.task, evidence, of_cell, of_run, trials.phase, success]))
     table = np.concatenate(columns, axis=1) if columns else np.empty((7, 0), dtype=np.int64)
     return _noise(table, unknown)
 

@@ -6,7 +6,7 @@ let metrics and intervals be array arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -14,10 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from benchapp.stats.inference.interval import Floats, Ints
 from runner.base.types import CorpusKind, Phase, Role
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # Kinds of source material that skills are generated from (SkillGenBench, section 3.1).
@@ -97,9 +96,19 @@ class Outcomes:
         return np.asarray(self.done | self.skipped)
 
     def column(self, name: str) -> Floats:
-        """Return a measured, DERIVED or judge's column: [n], in its unit; success, used: 0 or 1, grades: 0..1."""
-        if name in DERIVED:
-            return DERIVED[name](self)
+        """Return a column of this name, computed or of a judge: [n], in its unit; success, used: 0 or 1, grades: 0..1.
+
+        used: 1 where a skill was read, invoked or executed. usage: skills used of those mounted, unknown where none was;
+        reads of skills outside the library cannot lift it over 1. usage_rate: the same for skills that the skill tool
+        opened. total_tokens: input, which includes cached input, and output; unknown where either is.
+        """
+        if name == "used":
+            return np.where(np.isnan(self.skills_read), np.nan, self.skills_read > 0)
+        if name in ("usage", "usage_rate"):
+            given = np.where(self.skills_mounted > 0, self.skills_mounted, np.nan)
+            return np.minimum((self.skills_read if name == "usage" else self.skills_invoked) / given, 1.0)
+        if name == "total_tokens":
+            return self.input_tokens + self.output_tokens
         if name.startswith(JUDGED):
             return np.full(len(self), np.nan)
         return np.asarray(getattr(self, name))
@@ -111,9 +120,8 @@ class Outcomes:
         begins = np.flatnonzero(learning & (self.position == 0))
         places, of_trial = np.unique(self.episode, return_inverse=True)
         task = np.full(len(places), -1, dtype=np.int64)
-        begins = begins[
-            np.argsort(-self.phase[begins], kind="stable")
-        ]  # where there are two phases the earlier one wins
+        # Where there are two phases the earlier one wins.
+        begins = begins[np.argsort(-self.phase[begins], kind="stable")]
         task[of_trial[begins]] = self.task[begins]
         return np.asarray(learning & (self.task == task[of_trial]))
 
@@ -185,37 +193,6 @@ def pool(parts: Sequence[Outcomes]) -> Outcomes:
     return replace(whole, cluster=np.asarray(linked[task], dtype=np.int64))
 
 
-def _mark_used(outcomes: Outcomes) -> Floats:
-    """Return [n]: 1 where a skill was used, 0 where none was, NaN where it is unknown."""
-    return np.where(np.isnan(outcomes.skills_read), np.nan, outcomes.skills_read > 0)
-
-
-def _usage(outcomes: Outcomes) -> Floats:
-    """Return [n]: 0..1, NaN where no skill was mounted."""
-    given = np.where(outcomes.skills_mounted > 0, outcomes.skills_mounted, np.nan)
-    return np.minimum(outcomes.skills_read / given, 1.0)
-
-
-def _usage_rate(outcomes: Outcomes) -> Floats:
-    """Return [n]: 0..1, NaN where no skill was mounted or no tool opens skills."""
-    given = np.where(outcomes.skills_mounted > 0, outcomes.skills_mounted, np.nan)
-    return np.minimum(outcomes.skills_invoked / given, 1.0)
-
-
-def _total_tokens(outcomes: Outcomes) -> Floats:
-    """Return [n]: NaN where either part is unknown."""
-    return outcomes.input_tokens + outcomes.output_tokens
-
-
-# Columns computed from others. used: 1 where a skill was read, invoked or executed. usage: skills used of those
-# mounted, unknown where none was; reads of skills outside the library cannot lift it over 1. usage_rate: the same for
-# skills that the skill tool opened. total_tokens: input, which includes cached input, and output.
-DERIVED: dict[str, Callable[[Outcomes], Floats]] = {
-    "used": _mark_used,
-    "usage": _usage,
-    "usage_rate": _usage_rate,
-    "total_tokens": _total_tokens,
-}
 MEASURED = tuple(field.name for field in fields(Outcomes) if field.type == "Floats")
 
 

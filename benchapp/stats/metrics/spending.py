@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, Count, Q, QuerySet, Sum, When
+from django.db.models import Case, Count, IntegerField, Q, QuerySet, Sum, Value, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 
 from benchapp.models import Attempt, JudgingTry, ModelCall, Run
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.recorded import BOUND_OF
-from benchapp.stats.learning.computed_runs import RunCache, has_ended
-from benchapp.stats.learning.kept_files import Fact, take_or_read
+from benchapp.stats.learning.computed_runs import Fact, RunCache, has_ended, take_or_read
 from runner.base.types import Phase
 from runner.engine.host_calls import JUDGE
 
@@ -40,19 +39,11 @@ class Spending(Shaped):
 
     def __add__(self, other: Spending) -> Spending:
         """Add up; what is unknown on both sides stays None."""
-        return Spending(
-            self.things + other.things,
-            self.input_known + other.input_known,
-            self.output_known + other.output_known,
-            self.tokens_known + other.tokens_known,
-            self.cost_known + other.cost_known,
-            _add(self.input_tokens, other.input_tokens),
-            _add(self.cached_tokens, other.cached_tokens),
-            _add(self.output_tokens, other.output_tokens),
-            _add(self.cost_usd, other.cost_usd),
-            self.cost_estimated + other.cost_estimated,
-            _add(self.estimated_usd, other.estimated_usd),
-        )
+        sums: dict[str, Any] = {}
+        for name in (field.name for field in fields(self)):
+            known = [each for each in (getattr(self, name), getattr(other, name)) if each is not None]
+            sums[name] = sum(known) if known else None
+        return Spending(**sums)
 
     @classmethod
     def of_nothing(cls, things: int) -> Spending:
@@ -93,10 +84,6 @@ class Spending(Shaped):
         return self.cost_counted < self.things and self.has_cost
 
 
-def _add(one: float | None, other: float | None) -> Any:
-    return other if one is None else one if other is None else one + other
-
-
 @dataclass(frozen=True, slots=True)
 class RunSpending(Shaped):
     """Usage of one run. `first_tries` and `replays`: attempts at its tasks; `author`: calls that wrote its library;
@@ -134,7 +121,7 @@ class RunSpending(Shaped):
         return self.agent + self.author if self.agent.things else Spending()
 
 
-SUMS = {
+SUMS = {  # as the fields of Spending
     "in_all": Count("pk"),
     "with_input": Count("input_tokens"),
     "with_output": Count("output_tokens"),
@@ -153,8 +140,8 @@ def select_known_part(name: str) -> Combinable:
 
 def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dict[Any, Spending]:
     """Return value of the field, or tuple of several values -> usage of its attempts or calls, in one grouped query."""
-    parts = {"input": "input_tokens", "output": "output_tokens", "cost": "cost_usd"}
-    sums, n = {**SUMS, **{name: Sum(select_known_part(field)) for name, field in parts.items()}}, len(fields)
+    parts, n = {"input": "input_tokens", "output": "output_tokens", "cost": "cost_usd"}, len(fields)
+    sums = SUMS | {name: Sum(select_known_part(field)) for name, field in parts.items()}
     if rows.model is Attempt:
         sums |= {"with_estimate": Count("estimated_usd"), "estimate": Sum("estimated_usd")}
     told = rows.order_by().values_list(*fields).annotate(**sums)
@@ -191,18 +178,13 @@ def _read_spending(runs: list[Run], as_of: datetime | None = None) -> dict[int, 
     if as_of is not None:
         calls = calls.filter(started_at__lte=as_of)
     agent, none = _agents_spending(runs, as_of), Spending()
-    said = spent_by(
-        calls.annotate(judges=Case(When(purpose=JUDGE, then=True), default=False)), "episode__run", "judges"
-    )
-    return {
-        run.pk: RunSpending(
-            first_tries=agent.get((run.pk, False), none),
-            author=said.get((run.pk, False), none),
-            judge=said.get((run.pk, True), none),
-            replays=agent.get((run.pk, True), none),
-        )
-        for run in runs
-    }
+    calls = calls.annotate(judges=Case(When(purpose=JUDGE, then=True), default=False))
+    host, found = spent_by(calls, "episode__run", "judges"), {}
+    for run in (run.pk for run in runs):
+        first_tries, replays = (agent.get((run, is_replay), none) for is_replay in (False, True))
+        author, judge = (host.get((run, is_judge), none) for is_judge in (False, True))
+        found[run] = RunSpending(first_tries=first_tries, author=author, judge=judge, replays=replays)
+    return found
 
 
 def _judges_spending(runs: Collection[Run], as_of: datetime | None) -> dict[int, Spending]:
@@ -210,21 +192,8 @@ def _judges_spending(runs: Collection[Run], as_of: datetime | None) -> dict[int,
     tries = JudgingTry.objects.filter(unit__judging__run__in=[run.pk for run in runs], reply__isnull=False).order_by()
     if as_of is not None:
         tries = tries.filter(asked_at__lte=as_of)
-    sums = {name: each for name, each in SUMS.items() if name != "cached"}
-    told = tries.values("unit__judging__run").annotate(**sums, cost=Sum("cost_usd"))
-    return {
-        each["unit__judging__run"]: Spending(
-            things=each["in_all"],
-            input_known=each["with_input"],
-            output_known=each["with_output"],
-            tokens_known=each["with_tokens"],
-            cost_known=each["with_cost"],
-            input_tokens=each["input"],
-            output_tokens=each["output"],
-            cost_usd=each["cost"],
-        )
-        for each in told
-    }
+    sums = SUMS | {"cached": Value(None, IntegerField()), "cost": Sum("cost_usd")}  # replies report no cached tokens
+    return {run: Spending(*each) for run, *each in tries.values_list("unit__judging__run").annotate(**sums)}
 
 
 def _agents_spending(runs: Collection[Run], as_of: datetime | None) -> dict[tuple[int, bool], Spending]:

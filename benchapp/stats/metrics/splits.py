@@ -13,7 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from benchapp.stats.metrics.outcomes import CORPORA, Ints, Mask, Outcomes
+from benchapp.stats.inference.interval import Ints
+from benchapp.stats.metrics.outcomes import CORPORA, Mask, Outcomes
 
 NAMES = {"gap": "knowledge gap", "rank": "difficulty rank"}
 PLACES = ("environment", "family")  # columns of Outcomes that hold keys of the record

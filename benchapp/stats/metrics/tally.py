@@ -12,9 +12,9 @@ from django.db.models import Count, Q, QuerySet
 
 from benchapp.models import Run, Trial
 from benchapp.record.json_shape import Shaped
+from benchapp.stats.inference.shares import Rate
 from benchapp.stats.learning.computed_runs import RunCache, has_ended
 from benchapp.stats.metrics.outcomes import Outcomes
-from benchapp.stats.metrics.rates import Rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,8 @@ class TrialTally(Shaped):
     passed: int = 0
 
     def __add__(self, other: TrialTally) -> TrialTally:
-        return TrialTally(
-            self.total + other.total,
-            self.done + other.done,
-            self.scored + other.scored,
-            self.passed + other.passed,
-        )
+        total, done = self.total + other.total, self.done + other.done
+        return TrialTally(total, done, self.scored + other.scored, self.passed + other.passed)
 
     @classmethod
     def of(cls, outcomes: Outcomes) -> TrialTally:
@@ -60,17 +56,13 @@ def tally_by(trials: QuerySet[Trial], *fields: str) -> dict[Any, TrialTally]:
 
     One grouped query, without a join per count.
     """
-    rows = (
-        trials.order_by()
-        .values_list(*fields)
-        .annotate(
-            in_all=Count("pk"),
-            ended=Count("pk", filter=Q(is_done=True) | Q(status=Trial.Status.SKIPPED)),
-            with_score=Count("pk", filter=Q(success__isnull=False)),
-            passing=Count("pk", filter=Q(success=True)),
-        )
-    )
-    width = len(fields)
+    counts = {
+        "in_all": Count("pk"),
+        "ended": Count("pk", filter=Q(is_done=True) | Q(status=Trial.Status.SKIPPED)),
+        "with_score": Count("pk", filter=Q(success__isnull=False)),
+        "passing": Count("pk", filter=Q(success=True)),
+    }
+    rows, width = trials.order_by().values_list(*fields).annotate(**counts), len(fields)
     return {row[0] if width == 1 else row[:width]: TrialTally(*row[width:]) for row in rows}
 
 

@@ -9,16 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.declared_hypotheses import judge_difference
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.inference.interval import Floats
+from benchapp.stats.comparing.hypotheses import judge_difference
 from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, spending_of
-from benchapp.stats.planning.power import Design
-from benchapp.stats.planning.settling import DesignCost, RunCost, Settling
-from benchapp.stats.planning.spread import Measured, measure_pairs
+from benchapp.stats.planning.power import Design, DesignCost, RunCost, Settling
+from benchapp.stats.planning.spread import measure_pairs
 
 MOST_BASELINES = 4  # with plans in one comparison; beyond, every experiment's own page has them
 
@@ -29,46 +26,41 @@ class OpenQuestions:
 
     def __init__(self, comparison: GroupComparison, metric: TrialMetric, pairs: Sequence[tuple[Group, Group]]) -> None:
         self.comparison, self.metric, self.pairs = comparison, metric, tuple(pairs)
+        self._settled: dict[object, Settling] = {}
 
     def settle(self, group: Group, baseline: Group) -> Settling | None:
         """Return the plan. None for metrics other than shares, and with too many baselines."""
-        alike = self._families.get(self._family_of(group, baseline), []) if self.metric.is_share else []
-        if not alike or len({each.identity for _, each in self.pairs}) > MOST_BASELINES:
+        if not self.metric.is_share or len({each.identity for _, each in self.pairs}) > MOST_BASELINES:
             return None
         if group.identity not in self._settled:
-            widest = max(alike, key=lambda paired: len(paired.task))
-            design = self._design(group, baseline, widest)
+            if (alike := self._alike.get(group.identity)) is None:
+                return None
             measured = measure_pairs(alike)
-            design = self._scale(design, measured, group)
-            cost = DesignCost(self._cost(group), self._cost(baseline), self._counted(group, baseline))
+            design = self._design(group, baseline, max(alike, key=lambda paired: len(paired.task)))
+            found, (expected, _) = (
+                judge_difference(self.comparison, group, self.metric),
+                design.expect_error(measured.spread),
+            )
+            if found is not None and found.test is not None and expected:  # its own error, and what it is judged with
+                design = replace(design, comparisons=found.comparisons, scale=found.test.error / expected)
+            trials = [each for side in (group, baseline) for each in self.comparison.of_group(side)]
+            counted = [RunCost.of(self.metric.select_covered(outcomes)) for outcomes in trials]
+            cost = DesignCost(self._cost(group), self._cost(baseline), sum(counted, RunCost()))
             self._settled[group.identity] = Settling(design, measured, cost)
         return self._settled[group.identity]
 
     @cached_property
-    def _settled(self) -> dict[object, Settling]:
-        return {}
-
-    @cached_property
-    def _paired(self) -> dict[object, Paired]:
-        """The pairs by group."""
-        by_family = self.metric.macro
-        found = {
-            group.identity: pair(*self.comparison.sides(group, baseline, self.metric), by_family=by_family)
-            for group, baseline in self.pairs
-        }
-        return {key: each for key, each in found.items() if each is not None}
-
-    @cached_property
-    def _families(self) -> dict[object, list[Paired]]:
-        found: dict[object, list[Paired]] = {}
+    def _alike(self) -> dict[object, list[Paired]]:
+        """Group -> the pairs of all groups with its baseline, replicates and clusters."""
+        of_groups: dict[object, list[Paired]] = {}
+        families: dict[object, list[Paired]] = {}
         for group, baseline in self.pairs:
-            if paired := self._paired.get(group.identity):
-                found.setdefault(self._family_of(group, baseline), []).append(paired)
-        return found
-
-    def _family_of(self, group: Group, baseline: Group) -> object:
-        paired = self._paired.get(group.identity)
-        return paired and (baseline.identity, paired.replicates, paired.clusters)
+            paired = pair(*self.comparison.sides(group, baseline, self.metric), by_family=self.metric.macro)
+            if paired is not None:
+                family = families.setdefault((baseline.identity, paired.replicates, paired.clusters), [])
+                family.append(paired)
+                of_groups[group.identity] = family
+        return of_groups
 
     def _design(self, group: Group, baseline: Group, paired: Paired) -> Design:
         sides = self.comparison.sides(group, baseline, self.metric)
@@ -79,37 +71,16 @@ class OpenQuestions:
         is_block = paired.replicates == (1, 1) or self.comparison.are_blocks(group, baseline)
         return Design(tasks, paired.replicates, max(1, int(np.median(samples))), weights, is_block)
 
-    def _scale(self, design: Design, measured: Measured, group: Group) -> Design:
-        """Scale to this difference: its own error, and the comparisons it is judged with."""
-        found = judge_difference(self.comparison, group, self.metric)
-        expected, _ = design.expect_error(measured.spread)
-        if found is None or found.test is None or not expected:
-            return design
-        return replace(design, comparisons=found.comparisons, scale=found.test.error / expected)
-
-    # --- what it took ----------------------------------------------------------------------------------------------
-
     @cached_property
     def _spending(self) -> dict[int, RunSpending]:
         return spending_of(self.comparison.runs, self.comparison.choices.as_of)
 
     def _cost(self, group: Group) -> RunCost:
         """Return the cost of one replicate, with its authors and replays."""
-        runs = [
-            RunCost(len(outcomes), _bill(self._spending[run.pk]), _sum(outcomes.seconds))
-            for run in group.runs
-            for outcomes in [self.comparison.outcomes[run.pk]]
-        ]
-        return sum(runs, RunCost()).times(1 / group.replicates)
-
-    def _counted(self, group: Group, baseline: Group) -> RunCost:
-        return sum(
-            (self._count(each) for side in (group, baseline) for each in self.comparison.of_group(side)), RunCost()
-        )
-
-    def _count(self, outcomes: Outcomes) -> RunCost:
-        counted = self.metric.select_covered(outcomes)
-        return RunCost(len(counted), _sum(counted.cost_usd), _sum(counted.seconds))
+        total = RunCost()
+        for run in group.runs:
+            total += replace(RunCost.of(self.comparison.outcomes[run.pk]), usd=_bill(self._spending[run.pk]))
+        return total.times(1 / group.replicates)
 
 
 def _bill(spending: RunSpending) -> float | None:
@@ -117,8 +88,3 @@ def _bill(spending: RunSpending) -> float | None:
     if any(part.cost_known < part.things for part in parts):
         return None
     return sum(part.cost_usd or 0.0 for part in parts)
-
-
-def _sum(values: Floats) -> float | None:
-    """Return the sum, None where one value is unknown."""
-    return None if np.isnan(values).any() else float(values.sum())

@@ -9,7 +9,7 @@ from math import log10
 from plotly import graph_objects as go
 
 from benchapp.stats.comparing.choices import NO_SKILL
-from benchapp.stats.metrics.metric import RunValue
+from benchapp.stats.metrics.run_metrics import RunValue
 from inspector.charts.drawing.palette import INK, MUTED, Style, by_name, of_condition, veil
 from inspector.charts.drawing.panels import MAX_PANELS, panels, plain, short
 from inspector.charts.drawing.traces import ChartPoint, Legend, connect, scatter, spread_bars

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from benchapp.papers.published_rows import PrintedNumber
-from benchapp.stats.comparing.across_models import AcrossModels, pool_conditions
-from benchapp.stats.comparing.comparison_sentences import difference_in_words
+from benchapp.stats.comparing.answer import AcrossModels, pool_conditions
 from benchapp.stats.comparing.condition_names import SEPARATOR
-from benchapp.stats.comparing.declared_hypotheses import judge_difference
+from benchapp.stats.comparing.effects import difference_in_words
 from benchapp.stats.comparing.groups import MODEL, Group
+from benchapp.stats.comparing.hypotheses import judge_difference
 from benchapp.stats.inference.difference import Claim, Difference
 from benchapp.stats.inference.pooling import pool_models
 from benchapp.stats.metrics.metric import TrialMetric

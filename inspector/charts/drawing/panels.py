@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 
 from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.metrics.amounts import render_signed
-from benchapp.stats.metrics.metric_names import KNOWN as METRIC_NAMES
+from benchapp.stats.metrics.catalogue import METRIC_NAMES
 from inspector.charts.chart import HtmlPicture
 from inspector.charts.drawing.palette import DIVERGING, INK, SEQUENTIAL, layout
 

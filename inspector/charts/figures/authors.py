@@ -13,9 +13,9 @@ from statistics import fmean
 from benchapp.papers.published_rows import MEAN_OF_MODELS, PrintedNumber
 from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.inference.shares import half_up
-from benchapp.stats.metrics.metric import MetricUnit, RunValue, TrialMetric, mean_of
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate, half_up
+from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
+from benchapp.stats.metrics.run_metrics import RunValue, mean_of
 from benchapp.stats.metrics.spending import Spending, spending_of
 from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, interval_columns, name_columns
 from inspector.charts.drawing.arms import model_name, name_apart

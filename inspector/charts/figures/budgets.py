@@ -16,11 +16,11 @@ from plotly import graph_objects as go
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.author_budgets import LibraryWriting, Sweep, read_library_writing, sweeps_of
 from benchapp.stats.comparing.groups import Group, experiment_names
-from benchapp.stats.inference.shares import half_up
+from benchapp.stats.inference.interval import Floats, Ints
+from benchapp.stats.inference.shares import Rate, half_up, pooled_interval
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.outcomes import Floats, Ints, Mask, Outcomes
+from benchapp.stats.metrics.outcomes import Mask, Outcomes
 from benchapp.stats.metrics.passk import SOLVED, draw_mean, name_of, samples_of
-from benchapp.stats.metrics.rates import Rate, pooled_interval
 from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, entry, interval_columns
 from inspector.charts.drawing.arms import model_name, name_apart
 from inspector.charts.drawing.lineup import HEIGHT, MAX_LINES, LinePanel, crowd_notes, curves, split_panels

@@ -16,11 +16,10 @@ from benchapp.models import Run
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.interval import share_interval
-from benchapp.stats.inference.shares import half_up, percent_text
+from benchapp.stats.inference.shares import Rate, half_up, percent_text
+from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
-from benchapp.stats.metrics.metric_names import name_metric
 from benchapp.stats.metrics.outcomes import Outcomes
-from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.splits import PLACES, Split, name_attribute
 from inspector.charts.chart import BY, Answer, Chart, ChartDrawing, ChartTable, TableColumn, entry
 from inspector.charts.drawing.bars import LOOKS, MAX_BARS, Bar, BarPanel, BarPart, Bars, Look, note_crowd

@@ -12,9 +12,9 @@ from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.condition_names import SEPARATOR
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
-from benchapp.stats.metrics.catalogue import RUN_METRICS
-from benchapp.stats.metrics.metric import Better, MetricUnit, RunValue, TrialMetric
-from benchapp.stats.metrics.metric_names import name_metric
+from benchapp.stats.metrics.catalogue import RUN_METRICS, name_metric
+from benchapp.stats.metrics.metric import Better, MetricUnit, TrialMetric
+from benchapp.stats.metrics.run_metrics import RunValue
 from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, interval_columns, name_columns
 from inspector.charts.drawing.arms import model_name
 from inspector.charts.drawing.chart_pairs import ALL, Axis, ConditionPair, PairEnd, PairPanel, draw_pairs, frontier

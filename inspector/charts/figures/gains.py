@@ -19,8 +19,8 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
 from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.metrics.amounts import render_signed
+from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.metric import Better, TrialMetric
-from benchapp.stats.metrics.metric_names import name_metric
 from benchapp.stats.metrics.outcomes import Mask
 from benchapp.stats.metrics.splits import PLACES, Split, name_attribute
 from inspector.charts.chart import BY, Answer, Chart, ChartDrawing, ChartTable, TableColumn

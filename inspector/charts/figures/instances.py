@@ -16,8 +16,8 @@ from plotly import graph_objects as go
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_signed
+from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.metric import FIRST_TRIES, TrialMetric
-from benchapp.stats.metrics.metric_names import name_metric
 from benchapp.stats.metrics.outcomes import Outcomes
 from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, entry
 from inspector.charts.drawing.bars import LOOKS, MAX_BARS, Bar, BarPanel, BarPart, Bars, note_crowd

@@ -18,10 +18,9 @@ from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.comparison import MetricCell
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
-from benchapp.stats.learning.library_history import FILE_KINDS
-from benchapp.stats.learning.library_sizes import LibraryNumbers, read_library_numbers
+from benchapp.stats.learning.libraries import FILE_KINDS, LibraryNumbers, read_library_numbers
+from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, entry
 from inspector.charts.drawing.arms import ModelPanel, arms_of
 from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, Bars, kinds_of_part, note_crowd

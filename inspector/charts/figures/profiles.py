@@ -13,11 +13,9 @@ from statistics import fmean
 import numpy as np
 from plotly import graph_objects as go
 
-from benchapp.stats.benchmarks.judged_metrics import LEVELS as JUDGED_LEVELS
-from benchapp.stats.learning.library_sizes import read_library_numbers
+from benchapp.stats.learning.libraries import read_library_numbers
+from benchapp.stats.metrics.catalogue import JUDGED_LEVELS, METRIC_NAMES, name_metric
 from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
-from benchapp.stats.metrics.metric_names import KNOWN as METRIC_NAMES
-from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn, name_columns
 from inspector.charts.drawing.bars import MAX_BARS, note_crowd
 from inspector.charts.drawing.palette import of_label, series

@@ -15,12 +15,11 @@ from django.urls import reverse
 from plotly import graph_objects as go
 
 from benchapp.models import Run
-from benchapp.stats.benchmarks.judged_metrics import LEVELS
-from benchapp.stats.benchmarks.skilllearnbench_metrics import ACCURACIES
 from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.inference.shares import percent_text
+from benchapp.stats.inference.interval import Floats, Ints
+from benchapp.stats.inference.shares import Rate, percent_text, pooled_interval
 from benchapp.stats.learning.learning_curves import (
     EpisodeRounds,
     RoundMean,
@@ -29,10 +28,10 @@ from benchapp.stats.learning.learning_curves import (
     follow_rounds,
     read_rounds,
 )
-from benchapp.stats.learning.library_history import read_rounds_given
+from benchapp.stats.learning.libraries import read_rounds_given
+from benchapp.stats.metrics.catalogue import ACCURACIES, JUDGED_LEVELS
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.outcomes import LEARNING, Floats, Ints, Outcomes
-from benchapp.stats.metrics.rates import Rate, pooled_interval
+from benchapp.stats.metrics.outcomes import LEARNING, Outcomes
 from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, interval_columns, name_columns
 from inspector.charts.drawing.lineup import LinePanel, crowd_notes, curves, split_panels
 from inspector.charts.drawing.palette import MUTED, of_label, series, veil
@@ -42,7 +41,7 @@ from inspector.charts.drawing.traces import ChartPoint, line_mode, plain_scatter
 from inspector.charts.sheet import ChartSheet, lacks_libraries
 from runner.base.types import Phase
 
-METRICS = (ACCURACIES[0], *(each for each in LEVELS if each.key in ("coverage", "alignment")))
+METRICS = (ACCURACIES[0], *(each for each in JUDGED_LEVELS if each.key in ("coverage", "alignment")))
 AXES = {METRICS[0].key: "tasks passed, %"}
 NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."
 MEASURE = "Order it at Rounds, on the experiment’s page"

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.metrics.outcomes import Floats
+from benchapp.stats.inference.interval import Floats
 from benchapp.stats.metrics.spending import Spending, spending_of
 from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, entry, name_columns
 from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, Bars, kinds_of_part, note_crowd

@@ -18,23 +18,20 @@ from benchapp.analysis.failures.run_endings import Endings, describe_endings, re
 from benchapp.models import Experiment, Run
 from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
-from benchapp.stats.comparing.across_models import AcrossModels
-from benchapp.stats.comparing.answer import Answer, arrange
-from benchapp.stats.comparing.axis_facets import facets_of
+from benchapp.stats.comparing.answer import AcrossModels, Answer, arrange
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.comparing.declared_hypotheses import judge_difference
-from benchapp.stats.comparing.effects import Effect
+from benchapp.stats.comparing.effects import Effect, difference_in_words
 from benchapp.stats.comparing.group_passes import has_samples, passes_of
 from benchapp.stats.comparing.groups import MODEL, Group
+from benchapp.stats.comparing.hypotheses import judge_difference
+from benchapp.stats.comparing.selection import facets_of
 from benchapp.stats.inference.difference import Claim
 from benchapp.stats.inference.sentences import explain_no_test
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_metric
-from benchapp.stats.metrics.catalogue import TABLES
-from benchapp.stats.metrics.metric_names import MetricName, name_metric
+from benchapp.stats.metrics.catalogue import TABLES, MetricName, name_metric
 from inspector.charts import ABOVE
 from inspector.charts.cards import card_of
 from inspector.charts.chart_request import sheet_of

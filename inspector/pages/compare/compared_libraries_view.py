@@ -15,10 +15,9 @@ from benchapp.models import Episode
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import HIDDEN, Words
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.learning.library_history import FILE_KINDS
-from benchapp.stats.learning.library_sizes import Churn, LibrarySize, read_library_numbers
+from benchapp.stats.inference.shares import Rate, pooled_interval
+from benchapp.stats.learning.libraries import FILE_KINDS, Churn, LibrarySize, read_library_numbers
 from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
-from benchapp.stats.metrics.rates import Rate, pooled_interval
 from inspector.charts import OF_PAGES
 from inspector.charts.cards import build_gallery
 from inspector.charts.chart_request import sheet_of

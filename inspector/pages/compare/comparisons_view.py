@@ -32,11 +32,10 @@ from benchapp.models import Comparison, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
-from benchapp.stats.comparing.saved_comparisons import Corrected, Hypothesis, Reopened, save_comparison
+from benchapp.stats.comparing.hypotheses import Corrected, Hypothesis, Reopened, save_comparison
 from benchapp.stats.metrics.amounts import render_change
-from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, RUN_METRICS
+from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, RUN_METRICS, name_metric
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts.chart_request import build_sheet
 from inspector.pages.compare.report import least_bytes, report_of, title_of
 from inspector.pages.compare.results import name_baseline

@@ -19,9 +19,9 @@ from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import half_up
 from benchapp.stats.metrics.amounts import render_metric, render_relative, render_signed
-from benchapp.stats.metrics.catalogue import RUN_TABLES
-from benchapp.stats.metrics.metric import RunMetric, TrialMetric
-from benchapp.stats.metrics.metric_names import name_metric
+from benchapp.stats.metrics.catalogue import RUN_TABLES, name_metric
+from benchapp.stats.metrics.metric import TrialMetric
+from benchapp.stats.metrics.run_metrics import RunMetric
 from inspector.charts.drawing.arms import arms_of
 from inspector.charts.drawing.forest_rows import list_published_rows
 from inspector.charts.sheet import ChartSheet

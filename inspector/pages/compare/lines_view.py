@@ -18,7 +18,7 @@ from benchapp.models import Probe, Run
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.answer import Answer, JudgedGroup
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.metrics.metric_names import MetricName, name_metric
+from benchapp.stats.metrics.catalogue import MetricName, name_metric
 from inspector.charts.chart_request import sheet_of
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.results import begin_page

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from benchapp.papers.loading import PAPERS, read_errata, read_published_rows
 from benchapp.papers.printing import Layout, Number, flatten_rows, lay_out
 from benchapp.stats.comparing.condition_names import ConditionName, name_condition
-from benchapp.stats.metrics.metric_names import KNOWN
+from benchapp.stats.metrics.catalogue import METRIC_NAMES
 from inspector.pages.compare.lanes import PointAxis
 from inspector.web.responses import render_page
 
@@ -136,7 +136,7 @@ def list_metrics(layout: Layout) -> dict[str, int]:
 
 def _name_metric(metric: str) -> str:
     """Name it as every page does; of one that only a paper has, its code as words."""
-    return KNOWN[metric].title if metric in KNOWN else metric.replace("_", " ").capitalize()
+    return METRIC_NAMES[metric].title if metric in METRIC_NAMES else metric.replace("_", " ").capitalize()
 
 
 def draw_lanes(layout: Layout, column: int) -> tuple[str, list[PrintedLane], PointAxis]:

@@ -20,8 +20,8 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, count_added_since
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition, say_label
 from benchapp.stats.comparing.groups import MODEL, experiment_names
-from benchapp.stats.comparing.saved_comparisons import Reopened
-from benchapp.stats.metrics.metric_names import name_metric
+from benchapp.stats.comparing.hypotheses import Reopened
+from benchapp.stats.metrics.catalogue import name_metric
 from inspector.charts import CHARTS
 from inspector.charts.chart import Chart
 from inspector.charts.chart_request import build_sheet

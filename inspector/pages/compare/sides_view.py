@@ -12,14 +12,22 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Comparison, Run, Task
 from benchapp.record.json_shape import JsonShape
-from benchapp.stats.comparing.axis_facets import facets_of
-from benchapp.stats.comparing.choices import MAX_SIDE_NAME, MODEL_ROWS, Choices, parse_choices
+from benchapp.stats.comparing.choices import (
+    LETTERS,
+    MAX_SIDE_NAME,
+    MODEL_ROWS,
+    Choices,
+    assign,
+    merge_model_name,
+    name_sides,
+    parse_choices,
+)
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import Groups
-from benchapp.stats.comparing.side import LETTERS, assign, merge_model_name, name_sides
+from benchapp.stats.comparing.selection import facets_of
 from benchapp.stats.comparing.side_suggestions import MOST_EXPERIMENTS, SideRow, list_candidates, suggest
-from benchapp.stats.metrics.outcomes import Floats
+from benchapp.stats.inference.interval import Floats
 from inspector.web.responses import PathLink, render_page
 from runner.agents import agent_title
 

@@ -16,10 +16,10 @@ from benchapp.experiments.skill_probes import read_left_out
 from benchapp.experiments.work.progress import WorkProgress
 from benchapp.models import Experiment, Run
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.comparing.answer import rank_groups
 from benchapp.stats.comparing.certainty import GroupCost, assess, list_costs
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.comparing.ranks import rank_groups
 from benchapp.stats.metrics.metric import MetricUnit
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of

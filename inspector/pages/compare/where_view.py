@@ -20,8 +20,8 @@ from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
 from benchapp.stats.inference.interval import ZERO
 from benchapp.stats.inference.sides import pair
 from benchapp.stats.metrics.amounts import render_change
+from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.metric_names import name_metric
 from inspector.charts import OF_PAGES
 from inspector.charts.cards import build_gallery
 from inspector.charts.chart_request import sheet_of

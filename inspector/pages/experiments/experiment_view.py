@@ -24,9 +24,9 @@ from benchapp.models.stand_ins import join_stand_ins
 from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.answer import arrange
-from benchapp.stats.comparing.axis_facets import facets_of, name_probe
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
-from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses, list_unknown_metrics
+from benchapp.stats.comparing.hypotheses import correct_hypotheses, list_unknown_metrics
+from benchapp.stats.comparing.selection import facets_of, name_probe
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally

@@ -20,8 +20,7 @@ from benchapp.models import Episode, Run, Square, Trial
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.textual_change import is_binary
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.inference.shares import half_up
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate, half_up
 from inspector.evolution.strip import Strip, link_to_pages, open_timeline
 from inspector.evolution.strip_drawing import Place, StripForm, count_patches, draw_strip
 from inspector.pages.library.between import LineStories

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from benchapp.analysis.lineage.attribution import count_rate
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
 from inspector.pages.library.changes import ShownFile
 from inspector.pages.library.rail import LibraryCourse, RailStop, Selection
 from inspector.web.text.diff import DiffRow, LineReaders

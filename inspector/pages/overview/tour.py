@@ -25,9 +25,8 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.visible import one_line
 from benchapp.review.blinding import Words
 from benchapp.stats.comparing.effects import Effect
-from benchapp.stats.learning.computed_runs import Recent
-from benchapp.stats.learning.kept_files import keep_fact, read_revisions, take_fact
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
+from benchapp.stats.learning.computed_runs import Recent, keep_fact, read_revisions, take_fact
 from inspector.pages.library.blame_view import find_line
 from inspector.web.responses import PathLink
 from inspector.web.subject import find_neighbours

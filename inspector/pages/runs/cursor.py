@@ -14,10 +14,9 @@ from benchapp.analysis.lineage.library_states import LibraryHistory, read_histor
 from benchapp.models import Check, Episode, Run, Square, Verdict
 from benchapp.record.visible import one_line
 from benchapp.review.blinding import Words, hidden_until
-from benchapp.stats.learning.computed_runs import RunCache, has_ended
-from benchapp.stats.learning.kept_files import keep_fact, read_revisions, take_fact
+from benchapp.stats.inference.shares import Rate
+from benchapp.stats.learning.computed_runs import RunCache, has_ended, keep_fact, read_revisions, take_fact
 from benchapp.stats.metrics.no_skill_sibling import Successes
-from benchapp.stats.metrics.rates import Rate
 from inspector.evolution.strip import Strip, link_to_cursor, link_to_pages
 from inspector.evolution.strip_drawing import StripForm, draw_strip
 from inspector.evolution.timeline import (

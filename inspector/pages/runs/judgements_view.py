@@ -30,8 +30,7 @@ from benchapp.judges.robustness import Spread, over_replicates, over_samples, re
 from benchapp.models import Blob, Family, JudgedUnit, Judging, JudgingTry, Run
 from benchapp.models.judgements import UNUSABLE
 from benchapp.record.json_shape import JsonShape
-from benchapp.stats.judged.aggregation import JudgedRow, Mean, by_measure, mean_over_tasks
-from benchapp.stats.judged.judged_rows import read_judged_rows
+from benchapp.stats.judged.judged_rows import JudgedRow, Mean, by_measure, mean_over_tasks, read_judged_rows
 from inspector.web.closed_pages import refuse_closed, words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.subject import choose_row, of_run

@@ -32,9 +32,9 @@ from benchapp.models import (
 from benchapp.models.episodes import REASON
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.review.blinding import hidden_until
-from benchapp.stats.benchmarks import skillevolbench_metrics
+from benchapp.stats.inference.shares import Rate
 from benchapp.stats.learning.funnel import read_skills_held
-from benchapp.stats.metrics.metric_names import KNOWN, name_role
+from benchapp.stats.metrics.catalogue import METRIC_NAMES, SKILLEVOLBENCH, name_role, rates_of
 from benchapp.stats.metrics.no_skill_sibling import (
     BesideNoSkill,
     compare_with_no_skill,
@@ -42,7 +42,6 @@ from benchapp.stats.metrics.no_skill_sibling import (
     read_outcomes,
     sibling_of,
 )
-from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import BudgetPart, budget_of
@@ -93,7 +92,7 @@ def run_page(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
         return HttpResponse(draw_evolution(request, run, choose_episode(run)[0], trials.for_grid(), no_skill))
     tallies = tally_by(trials, "phase", "task__role")
     tally = sum(tallies.values(), TrialTally())
-    if rates := skillevolbench_metrics.rates_of(tallies):
+    if rates := rates_of(tallies):
         return _grid_page(request, run, tally, rates, as_json=as_json)
     return _list_page(request, run, tally, as_json=as_json)
 
@@ -270,7 +269,7 @@ class RateCard:
     @property
     def plain(self) -> str:
         """Return the metric's plain name in one word, as on tiles and tabs."""
-        return KNOWN[self.key].short if self.key in KNOWN else self.name
+        return METRIC_NAMES[self.key].short if self.key in METRIC_NAMES else self.name
 
 
 def build_cards(
@@ -290,7 +289,7 @@ def build_cards(
                 cards.append(RateCard(key, "", name, meaning, rates[key], beside, is_pooled=repeats, note=note))
         return cards
     has_roles = not protocols or not protocols.isdisjoint({"skillevolbench", ""})
-    for metric in skillevolbench_metrics.METRICS:
+    for metric in SKILLEVOLBENCH:
         if metric.key in rates or has_roles:
             key, beside = metric.key, compared.get(metric.key)
             # The reference of the replay rate is no-skill's first try at the same tasks.

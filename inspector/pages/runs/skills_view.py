@@ -19,13 +19,13 @@ from benchapp.stats.learning.funnel import (
     by_skill,
     chances_of,
     funnel_of,
+    look_for_following,
     read_skills_held,
     rivals,
     select_bypassed,
     select_read_and_failed,
     with_following,
 )
-from benchapp.stats.learning.skill_reading import look_for_following
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.web.closed_pages import words_of
 from inspector.web.responses import render_page

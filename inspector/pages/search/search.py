@@ -16,7 +16,7 @@ from benchapp.search.query import Filter, QueryProblem, SearchQuery, Value, rend
 from benchapp.search.search_fields import FIELDS
 from benchapp.search.search_hits import FACETS, Found, read_hits
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.metrics.metric_names import name_role
+from benchapp.stats.metrics.catalogue import name_role
 from inspector.web.text.formats import status_word
 from inspector.web.text.visible import one_line, visible
 

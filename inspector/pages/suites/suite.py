@@ -22,8 +22,8 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.joined_suites import is_joined
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.metrics.metric_names import name_role
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
+from benchapp.stats.metrics.catalogue import name_role
 from benchapp.stats.metrics.splits import name_attribute, order_value
 from inspector.charts.drawing.places import name_value
 from inspector.pages.suites.suites import BUNDLED, IMPORTED, experiments_of

@@ -33,7 +33,7 @@ from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import Words
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
 from inspector.pages.suites.suite import SuiteTask, SuiteView
 from inspector.web.responses import link_to
 from runner.base.suite import Suite

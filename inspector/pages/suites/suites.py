@@ -18,7 +18,7 @@ from benchapp.models import Experiment, Suite, Trial
 from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_files import StoredAccount, find_suite
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
 from inspector.web.responses import PageLink
 from runner.base.account import Account, AccountLine
 from runner.base.errors import SuiteError

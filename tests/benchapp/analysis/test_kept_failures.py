@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from benchapp.analysis.failures.failure_reading import KEPT, read_failures
 from benchapp.models import Run, Trial
-from benchapp.stats.learning import kept_files
+from benchapp.stats.learning import computed_runs
 from runner.base.types import Check, CheckGroup, CheckStatus, Verdict
 from tests.worlds.factories import make_episode, make_run, make_trial
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_files, "facts_folder", lambda: tmp_path / "facts")
+    monkeypatch.setattr(computed_runs, "facts_folder", lambda: tmp_path / "facts")
     KEPT.clear()
 
 

@@ -7,7 +7,7 @@ import pytest
 from benchapp.analysis.lineage.attribution import Ended
 from benchapp.analysis.lineage.suspects import SuspectLines, list_advice, rank_suspects
 from benchapp.models import Run, SkillUse, Trial
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 LOST = (False,) * 9

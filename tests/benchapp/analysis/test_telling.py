@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from benchapp.analysis.lineage.attribution import rank_changes
 from benchapp.analysis.lineage.line_history import Blame, Lineage, WorkedTrial
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
 
 FAMILY, OTHER = 1, 2
 

@@ -28,7 +28,7 @@ from benchapp.models import Attempt, Episode, Experiment, ImportBatch, ImportPro
 from benchapp.record.record_digest import record_digest
 from benchapp.record.trajectory_store import iterate_steps
 from benchapp.record.writing.attempt_rows import save_below
-from benchapp.stats.learning.kept_files import clear_facts
+from benchapp.stats.learning.computed_runs import clear_facts
 from runner.base.types import SkillUse as UseValue
 from runner.base.types import UseKind
 from tests.benchapp.import_folders import atif, bring_in, job, release, result, trial, write

@@ -12,8 +12,7 @@ from benchapp.stats.comparing.answer import Answer, arrange, judge_groups
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.effects import Effect
-from benchapp.stats.metrics.catalogue import METRICS
-from benchapp.stats.metrics.metric_names import KNOWN
+from benchapp.stats.metrics.catalogue import METRIC_NAMES, METRICS
 from benchapp.stats.planning.power import POWER
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
@@ -103,7 +102,7 @@ def test_runs_without_a_model_try_the_tasks_and_no_skills() -> None:
 
 
 def test_one_task_is_no_tasks() -> None:
-    counted = {name.code: (name.count(1), name.count(2)) for name in KNOWN.values()}
+    counted = {name.code: (name.count(1), name.count(2)) for name in METRIC_NAMES.values()}
     assert counted["ESR"] == ("new task", "new tasks")
     assert counted["CSSR"] == ("task in a new setting", "tasks in a new setting")
     assert counted["accuracy"] == ("instance", "instances")
@@ -139,7 +138,7 @@ def test_it_says_what_settles_an_open_question_and_what_that_takes() -> None:
     assert set(encode(settling)) == {"difference", "power", "measured", "routes"}
     assert set(encode(settling.measured.spread)) == {"share", "sample", "task", "episode", "rerun"}
     assert set(encode(route)) == {"unit", "more", "trials", "usd", "seconds"}
-    assert (answer.widest.more, answer.widest.more_of) == (route.more, route.units)
+    assert answer.widest.route == route
 
 
 def test_groups_with_one_baseline_share_what_is_measured() -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from benchapp.models import Experiment, Run, Trial
-from benchapp.stats.comparing.across_models import pool_conditions
+from benchapp.stats.comparing.answer import pool_conditions
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of, forget
 from benchapp.stats.inference.difference import Claim

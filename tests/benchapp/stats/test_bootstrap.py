@@ -7,9 +7,19 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from benchapp.stats.agreement.alpha import Unit, alpha, tally
-from benchapp.stats.agreement.bootstrap import RESAMPLES, bootstrap_t, estimate, log_and_error, resamples, student
-from benchapp.stats.agreement.distances import masi_distance, nominal_distance
+from benchapp.stats.agreement.alpha import (
+    RESAMPLES,
+    Unit,
+    alpha,
+    bootstrap_t,
+    estimate,
+    log_and_error,
+    masi_distance,
+    nominal_distance,
+    resamples,
+    student,
+    tally,
+)
 
 
 def world(tasks: int, items: int, *, agree: float = 0.7, seed: int = 3) -> tuple[list[Unit], list[int]]:

@@ -9,11 +9,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.models import Episode, Experiment, Run, Trial
-from benchapp.stats.comparing.axis_facets import facets_of
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.columns import KEPT, outcomes_of
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of, count_added_since, forget
 from benchapp.stats.comparing.groups import Groups
+from benchapp.stats.comparing.selection import facets_of
 from benchapp.stats.inference.difference import Difference
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.outcomes import PHASES, ROLES

@@ -8,9 +8,9 @@ from benchapp.models import Experiment, Trial
 from benchapp.stats.comparing.answer import judge_groups
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
-from benchapp.stats.comparing.declared_hypotheses import correct_hypotheses, judge_difference
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.experiment_verdicts import judge_experiments
+from benchapp.stats.comparing.hypotheses import correct_hypotheses, judge_difference
 from benchapp.stats.metrics.catalogue import METRICS
 from tests.worlds.declaring import ONE, make_declaring
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchapp.experiments.work.deletion_sweep import sweep
-from benchapp.stats.learning import kept_files
-from benchapp.stats.learning.kept_files import keep_fact, take_fact
+from benchapp.stats.learning import computed_runs
+from benchapp.stats.learning.computed_runs import keep_fact, take_fact
 from tests.worlds.factories import make_learning_run
 
 pytestmark = pytest.mark.django_db
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_files, "facts_folder", lambda: tmp_path / "facts")
+    monkeypatch.setattr(computed_runs, "facts_folder", lambda: tmp_path / "facts")
 
 
 def test_a_fact_is_found_by_its_key_and_the_latest_is_kept(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_broken_file_and_a_folder_that_cannot_be_written_cost_only_time(
     next((tmp_path / "facts").iterdir()).write_text("{")
     assert take_fact(experiment, "verdict", 1) is None
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(kept_files, "facts_folder", lambda: tmp_path / "file" / "facts")
+    monkeypatch.setattr(computed_runs, "facts_folder", lambda: tmp_path / "file" / "facts")
     keep_fact(experiment, "verdict", 1, {"episodes": 3})
     assert take_fact(experiment, "verdict", 1) is None
 

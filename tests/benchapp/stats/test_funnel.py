@@ -3,17 +3,17 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Episode, Run, Trial
-from benchapp.stats.learning import skill_reading
+from benchapp.stats.learning import funnel
 from benchapp.stats.learning.funnel import (
     by_skill,
     chances_of,
     funnel_of,
+    look_for_following,
     rivals,
     select_bypassed,
     select_read_and_failed,
     with_following,
 )
-from benchapp.stats.learning.skill_reading import look_for_following
 from tests.reading_trials import skill, trial_of
 from tests.worlds.factories import make_episode, make_family, make_run, make_snapshot
 
@@ -99,7 +99,7 @@ def test_tainted_episodes_and_attempts_that_do_not_count_are_left_out() -> None:
 
 
 def test_what_there_is_no_room_for_is_told_and_found_later(episode: Episode) -> None:
-    skill_reading.KEPT.clear()
+    funnel.KEPT.clear()
     for number in range(3):
         commands = [f"the_tool {number} {'x' * 1000}"]
         trial_of(episode, snapshot=make_snapshot(skill("sums")), read=["sums"], commands=commands)
@@ -111,8 +111,8 @@ def test_what_there_is_no_room_for_is_told_and_found_later(episode: Episode) -> 
 
 
 def test_a_trajectory_too_long_is_searched_in_part(episode: Episode, monkeypatch: pytest.MonkeyPatch) -> None:
-    skill_reading.KEPT.clear()
-    monkeypatch.setattr(skill_reading, "MAX_TRAJECTORY_BYTES", 400_000)
+    funnel.KEPT.clear()
+    monkeypatch.setattr(funnel, "MAX_TRAJECTORY_BYTES", 400_000)
     monkeypatch.setattr("benchapp.record.trajectory_store.MAX_CHUNK_BYTES", 50_000)
     commands = [f"say {'x' * 20_000}"] * 40 + ["the_tool"]
     trial_of(episode, snapshot=make_snapshot(skill("sums")), read=["sums"], commands=commands)

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchapp.stats.inference.difference import Claim, Difference
-from benchapp.stats.inference.interim import InterimEvidence
+from benchapp.stats.inference.difference import Claim, Difference, InterimEvidence
 from benchapp.stats.inference.model import ClaimTest
 
 BASE = Difference(60, 10, (3, 3), 0.6, 0.4, 0.2, Claim.RUN, ClaimTest(0.2, 0.04, 19.5), None)

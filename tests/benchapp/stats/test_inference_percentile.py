@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from benchapp.stats.inference.resampling import by_cluster, by_task
+from benchapp.stats.inference.interval import by_cluster, by_task
 
 
 def every_resample(clusters: list[list[float]]) -> list[float]:

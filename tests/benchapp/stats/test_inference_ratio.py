@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from benchapp.stats.inference.ratio import divide_by_passes
+from benchapp.stats.inference.difference import divide_by_passes
 from benchapp.stats.inference.sides import TaskMeans
 
 

@@ -9,10 +9,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from nltk.metrics.agreement import AnnotationTask
 
-from benchapp.stats.agreement.alpha import alpha
-from benchapp.stats.agreement.confusion import NONE, cells_of, confusion
-from benchapp.stats.agreement.distances import nominal_distance
-from benchapp.stats.agreement.kappa import COHEN, KRIPPENDORFF, code_agreement, cohen_kappa, count_agreed
+from benchapp.stats.agreement.alpha import alpha, nominal_distance
+from benchapp.stats.agreement.kappa import (
+    COHEN,
+    KRIPPENDORFF,
+    NONE,
+    cells_of,
+    code_agreement,
+    cohen_kappa,
+    confusion,
+    count_agreed,
+)
 
 answers = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=30)
 code_sets = st.frozensets(st.sampled_from("abcd"))

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Attempt, Run, Trial
-from benchapp.stats.benchmarks.skillevolbench_metrics import rates_of
+from benchapp.stats.inference.shares import Rate
+from benchapp.stats.metrics.catalogue import rates_of
 from benchapp.stats.metrics.comparability import compare_setups
 from benchapp.stats.metrics.no_skill_sibling import compare_with_no_skill, outcomes_of, read_outcomes, sibling_of
-from benchapp.stats.metrics.rates import Rate
 from benchapp.stats.metrics.spending import spent_by
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from tests.worlds.factories import make_attempt, make_experiment, make_learning_run, make_run, make_suite, make_trial

@@ -17,9 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchapp.models import Decision, Entry, Episode, Run, Seeding, Snapshot
-from benchapp.stats.learning import kept_files
-from benchapp.stats.learning.library_history import FILE_KINDS
-from benchapp.stats.learning.library_sizes import KEPT, Growth, LibraryNumbers, read_library_numbers
+from benchapp.stats.learning import computed_runs
+from benchapp.stats.learning.libraries import FILE_KINDS, NUMBERS, Growth, LibraryNumbers, read_library_numbers
 from tests.worlds.factories import (
     START,
     add_entry,
@@ -40,7 +39,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_files, "facts_folder", lambda: tmp_path / "facts")
+    monkeypatch.setattr(computed_runs, "facts_folder", lambda: tmp_path / "facts")
 
 
 def numbers(run: Run, as_of: datetime | None = None) -> LibraryNumbers:
@@ -247,7 +246,7 @@ def test_the_number_of_queries_does_not_grow_with_the_runs() -> None:
 def test_a_new_process_finds_the_same_numbers_without_a_query() -> None:
     run = make_learning_run(families=3)
     first = numbers(run)
-    KEPT.clear()
+    NUMBERS.clear()
     with CaptureQueriesContext(connection) as captured:
         again = numbers(run)
     assert not captured.captured_queries

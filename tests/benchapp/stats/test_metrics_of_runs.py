@@ -10,11 +10,10 @@ from django.test.utils import CaptureQueriesContext
 
 from benchapp.models import Episode, Run
 from benchapp.stats.comparing.columns import outcomes_of
-from benchapp.stats.learning.library_sizes import Churn
+from benchapp.stats.learning.libraries import Churn
 from benchapp.stats.learning.replay_gains import RETEST
 from benchapp.stats.metrics.catalogue import RUN_METRICS
-from benchapp.stats.metrics.facts import RunFacts, facts_of
-from benchapp.stats.metrics.metric import RunValue, mean_of
+from benchapp.stats.metrics.run_metrics import RunFacts, RunValue, facts_of, mean_of
 from benchapp.stats.metrics.spending import RunSpending
 from tests.benchapp.stats.plain_rows import as_columns, plain_row
 from tests.worlds.factories import make_learning_run, make_run, make_snapshot, make_unordered_episode

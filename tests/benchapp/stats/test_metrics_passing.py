@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchapp.stats.metrics.outcomes import Outcomes
-from benchapp.stats.metrics.passing import count_solved_within, pass_at_k, pass_curve
+from benchapp.stats.metrics.passk import count_solved_within, pass_at_k, pass_curve
 from tests.benchapp.stats.plain_rows import Row, as_columns, plain_row, runs_of_rows
 
 

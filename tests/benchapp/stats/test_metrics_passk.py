@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 from hypothesis import given, settings
 
+from benchapp.stats.inference.shares import Rate
 from benchapp.stats.metrics.outcomes import Outcomes
-from benchapp.stats.metrics.passing import pass_curve
 from benchapp.stats.metrics.passk import (
     SOLVED,
     SOLVED_CODE,
@@ -17,9 +17,9 @@ from benchapp.stats.metrics.passk import (
     draw_difference,
     draw_mean,
     name_of,
+    pass_curve,
     samples_of,
 )
-from benchapp.stats.metrics.rates import Rate
 from tests.benchapp.stats.plain_rows import Row, as_columns, plain_row, runs_of_rows
 
 T, F = True, False

@@ -10,8 +10,18 @@ import pytest
 from benchapp.stats.inference.difference import compare
 from benchapp.stats.inference.model import measure_run_factor
 from benchapp.stats.inference.sides import Paired
-from benchapp.stats.planning.power import POWER, Design, find_least, predict_power
-from benchapp.stats.planning.settling import ADDED, DesignCost, RunCost, Settling, count_added
+from benchapp.stats.planning.power import (
+    POWER,
+    UNITS,
+    Design,
+    DesignCost,
+    RunCost,
+    Settling,
+    count_added,
+    extend,
+    find_least,
+    predict_power,
+)
 from benchapp.stats.planning.spread import GUESS, Measured, Spread, measure_groups, measure_pairs, state_spread
 
 SIX = Design((5,) * 6, (3, 3))
@@ -123,15 +133,15 @@ def test_shares_cannot_differ_by_more_than_all() -> None:
 
 
 def test_more_of_anything_finds_less() -> None:
-    for unit in ADDED:
-        found = [predict_power(ADDED[unit](SIX, more), GUESS, 0.15) or 0 for more in (0, 4, 8)]
+    for unit in UNITS:
+        found = [predict_power(extend(SIX, unit, more), GUESS, 0.15) or 0 for more in (0, 4, 8)]
         assert found == sorted(found), unit
 
 
 def test_the_fewest_are_added_that_find_it() -> None:
     more = count_added(SIX, GUESS, 0.15, "replicate")
     assert more is not None
-    enough, fewer = (predict_power(ADDED["replicate"](SIX, each), GUESS, 0.15) or 0 for each in (more, more - 1))
+    enough, fewer = (predict_power(extend(SIX, "replicate", each), GUESS, 0.15) or 0 for each in (more, more - 1))
     assert enough >= POWER > fewer
     reruns, apart = replace(GUESS, rerun=0.15), replace(SIX, is_block=False)
     # Without blocks no episode and no sample makes up for what a whole run has in common.
@@ -148,9 +158,9 @@ def test_nothing_is_added_to_a_design_that_finds_it() -> None:
 
 
 def test_one_against_three_is_made_even() -> None:
-    assert ADDED["replicate"](Design((5,) * 6, (1, 3)), 1).replicates == (2, 3)
-    assert ADDED["replicate"](Design((5,) * 6, (1, 3)), 4).replicates == (5, 5)
-    assert ADDED["episode"](Design((5, 2), (1, 1), weights=(0.5, 0.5)), 3).tasks == (5, 2, 5, 2, 5)
+    assert extend(Design((5,) * 6, (1, 3)), "replicate", 1).replicates == (2, 3)
+    assert extend(Design((5,) * 6, (1, 3)), "replicate", 4).replicates == (5, 5)
+    assert extend(Design((5, 2), (1, 1), weights=(0.5, 0.5)), "episode", 3).tasks == (5, 2, 5, 2, 5)
 
 
 def test_the_cheapest_way_comes_first() -> None:

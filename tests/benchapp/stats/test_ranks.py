@@ -7,7 +7,7 @@ import random
 import pytest
 
 from benchapp.models import Experiment, Trial
-from benchapp.stats.comparing import ranks
+from benchapp.stats.comparing import answer
 from benchapp.stats.comparing.answer import Answer
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of, forget
@@ -26,7 +26,7 @@ def compare_all(experiment: Experiment, **chosen: str) -> GroupComparison:
 
 
 def say_ranks(comparison: GroupComparison, metric: TrialMetric = ESR) -> dict[str, str]:
-    found = ranks.rank_groups(comparison, metric)
+    found = answer.rank_groups(comparison, metric)
     assert found is not None
     return {each.group.condition: each.says for each in found.ranges}
 
@@ -72,7 +72,7 @@ def test_each_model_has_its_own_ranks() -> None:
     alone = say_ranks(compare_all(experiment))
     forget()
     make_arms(8, "model-b", experiment)
-    found = ranks.rank_groups(compare_all(experiment), ESR)
+    found = answer.rank_groups(compare_all(experiment), ESR)
     assert found is not None
     assert (found.pairs, {each.of for each in found.ranges}) == (6, {3})
     assert {each.group.condition: each.says for each in found.ranges if each.group.agent_model == "model-a"} == alone
@@ -82,12 +82,12 @@ def test_two_conditions_have_no_ranks() -> None:
     experiment = make_experiment(suite=make_suite(environments=6, families=1))
     for condition in ("selfgen-always", "no-skill"):
         make_learning_run(experiment, condition=condition)
-    assert ranks.rank_groups(compare_all(experiment), ESR) is None
+    assert answer.rank_groups(compare_all(experiment), ESR) is None
 
 
 def test_too_many_pairs_are_counted_and_not_tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranks, "MOST_PAIRS", 2)
-    found = ranks.rank_groups(compare_all(make_arms(8)), ESR)
+    monkeypatch.setattr(answer, "MOST_PAIRS", 2)
+    found = answer.rank_groups(compare_all(make_arms(8)), ESR)
     assert found is not None
     assert (found.pairs, found.ranges) == (3, ())
 

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.stats.inference.shares import percent_text, wilson
+from benchapp.stats.inference.shares import Rate, percent_text, pooled_interval, wilson
 from benchapp.stats.metrics.amounts import render_signed
-from benchapp.stats.metrics.rates import Rate, pooled_interval
 
 
 @pytest.mark.parametrize(

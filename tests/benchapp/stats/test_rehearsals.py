@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchapp.stats.metrics.metric import FIRST_TRIES
 from benchapp.stats.metrics.outcomes import Outcomes
-from benchapp.stats.metrics.passing import pass_curve
+from benchapp.stats.metrics.passk import pass_curve
 from tests.benchapp.stats.plain_rows import as_columns, plain_row
 
 SEED, OTHER, LEARNED_ONLY = 1, 2, 3

@@ -13,7 +13,7 @@ from benchapp.stats.comparing.answer import judge_groups
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.effects import Effect
-from benchapp.stats.comparing.saved_comparisons import Corrected, Reopened, save_comparison
+from benchapp.stats.comparing.hypotheses import Corrected, Reopened, save_comparison
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import TrialMetric
 from runner.base.types import Phase

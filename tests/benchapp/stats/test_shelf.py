@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from benchapp.experiments.work.deletion_sweep import sweep
 from benchapp.models import Run, Trial
-from benchapp.stats.comparing import column_shelf
+from benchapp.stats.comparing import columns
 from benchapp.stats.comparing.columns import KEPT, outcomes_of
 from benchapp.stats.metrics.outcomes import Outcomes
 from tests.worlds.factories import make_attempt, make_learning_run, make_run
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_shelf, "folder", lambda: tmp_path / "columns")
+    monkeypatch.setattr(columns, "columns_folder", lambda: tmp_path / "columns")
 
 
 def anew(run: Run) -> tuple[Outcomes, int]:
@@ -94,7 +94,7 @@ def test_a_pickled_file_is_never_opened(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(column_shelf, "folder", lambda: tmp_path / "file" / "columns")
+    monkeypatch.setattr(columns, "columns_folder", lambda: tmp_path / "file" / "columns")
     run = make_learning_run()
     assert len(anew(run)[0]) == 18
     assert anew(run)[1] > 0

@@ -6,7 +6,7 @@ import pytest
 
 from benchapp.models import Episode, Run, Trial
 from benchapp.stats.comparing.columns import outcomes_of
-from benchapp.stats.learning.library_history import read_rounds_given
+from benchapp.stats.learning.libraries import read_rounds_given
 from inspector.charts.figures.rounds import ROUNDS_CHART as CHART
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.copies import built_once

@@ -115,7 +115,7 @@ def test_two_conditions_have_a_verdict_and_no_ranks(client: Client) -> None:
 
 
 def test_too_many_pairs_for_ranks_are_said(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchapp.stats.comparing.ranks.MOST_PAIRS", 2)
+    monkeypatch.setattr("benchapp.stats.comparing.answer.MOST_PAIRS", 2)
     text = client.get(f"/compare/certainty/?experiment={make_three(8).public_id}").text
     assert "No ranks: they would rest on 3 pairs of conditions." in text
 

@@ -14,8 +14,7 @@ from benchapp.stats.comparing.answer import Answer
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import MetricCell, comparison_of
 from benchapp.stats.inference.shares import wilson
-from benchapp.stats.metrics.catalogue import METRICS, RUN_METRICS
-from benchapp.stats.metrics.metric_names import name_metric, note_metric
+from benchapp.stats.metrics.catalogue import METRICS, RUN_METRICS, name_metric, note_metric
 from inspector.charts.chart_request import build_sheet
 from inspector.pages.compare.lanes import ForestBuilder
 from tests.worlds.factories import (

@@ -14,10 +14,9 @@ from django.test import Client
 
 from benchapp.imports.batch import import_paths
 from benchapp.models import Comparison, Experiment, Run, Suite, Task
-from benchapp.stats.comparing.choices import Choices, parse_choices
+from benchapp.stats.comparing.choices import Choices, merge_model_name, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.comparing.side import merge_model_name
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.outcomes import pool
 from inspector.charts import CHARTS

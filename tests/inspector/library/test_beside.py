@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from benchapp.models import Run, Trial
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
 from inspector.pages.library.beside_view import SkillFacts, align_lines, pair_skills
 from inspector.web.text.diff import DiffRow, LinePiece, LineSign
 from tests.queries import assert_queries_flat

@@ -21,7 +21,7 @@ from pytest_django import DjangoDbBlocker
 from benchapp.models import Comment, Experiment, Probe, Trial, User
 from benchapp.record.record_digest import record_digest
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.saved_comparisons import save_comparison
+from benchapp.stats.comparing.hypotheses import save_comparison
 from benchapp.stats.metrics.catalogue import METRICS
 from inspector.publishing import site as site_module
 from inspector.publishing.site import Site, choose_trials

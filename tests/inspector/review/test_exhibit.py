@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from benchapp.models import Blob, Queue, QueueItem, TaskRevision, Trial, User
 from benchapp.review.blinding import Hidden
-from benchapp.stats.metrics.metric_names import name_role
+from benchapp.stats.metrics.catalogue import name_role
 from inspector.pages.review.exhibits.exhibit import Exhibit, _read_run, exhibit_of, load_item, read_exhibit
 from inspector.pages.review.exhibits.giveaways import masks_of_trial, tell_apart
 from runner.base.types import Observation, Source, Step, ToolCall

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
 from inspector.pages.runs.run_view import build_cards
 
 RATES = {"LSR": Rate(1, 3, 3), "ESR": Rate(14, 27, 27)}

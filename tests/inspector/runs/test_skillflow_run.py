@@ -14,8 +14,7 @@ from benchapp.experiments.work import advance
 from benchapp.experiments.work.operations import skip
 from benchapp.models import Episode, Experiment, Run, Trial
 from benchapp.stats.comparing.columns import outcomes_of
-from benchapp.stats.learning.library_history import read_rounds_given
-from benchapp.stats.learning.library_sizes import read_library_numbers
+from benchapp.stats.learning.libraries import read_library_numbers, read_rounds_given
 
 pytestmark = pytest.mark.django_db
 

@@ -15,7 +15,7 @@ from django.test import Client
 from benchapp.analysis import suite_screening
 from benchapp.analysis.suite_screening import summarise_screening, take_screening
 from benchapp.record.sets.suite_files import find_suite
-from benchapp.stats.learning import kept_files
+from benchapp.stats.learning import computed_runs
 from runner.screening.suite_findings import Screening, SuiteFinding, Weight
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +28,7 @@ NASTY = "<script>alert(1)</script>\x1b[31m"
 @pytest.fixture(autouse=True)
 def _folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKILLGLASS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(kept_files, "facts_folder", lambda: tmp_path / "facts")
+    monkeypatch.setattr(computed_runs, "facts_folder", lambda: tmp_path / "facts")
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_a_bundled_suite_is_screened_when_its_page_is_opened(client: Client) -> 
 
 def test_a_suite_that_nobody_screened_is_screened_when_somebody_asks(client: Client, flow: Path) -> None:
     load(flow)
-    shutil.rmtree(kept_files.facts_folder())
+    shutil.rmtree(computed_runs.facts_folder())
     assert twin(client, "/suites/flow.json")["screening"] is None
     assert "Screen it now" in client.get("/suites/flow/").text
     assert twin(client, "/suites/flow.json?screening=now")["screening"]["leaks"] == 1
@@ -118,13 +118,13 @@ def test_it_is_computed_once_for_each_state_of_the_suite(
     assert twin(client, "/suites/flow.json")["screening"] is None
     load(flow)
     assert twin(client, "/suites/flow.json")["screening"]["leaks"] == 0
-    assert len(list(kept_files.facts_folder().iterdir())) == 1  # that of the former state is gone
+    assert len(list(computed_runs.facts_folder().iterdir())) == 1  # that of the former state is gone
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"[" * 100_000, b'{"findings": [{"kind": 1}]}', b"\xff"])
 def test_a_kept_file_that_cannot_be_read_is_none(flow: Path, content: bytes) -> None:
     load(flow)
-    (path,) = kept_files.facts_folder().iterdir()
+    (path,) = computed_runs.facts_folder().iterdir()
     path.write_bytes(content)
     assert take_screening(find_suite("flow")) is None
 

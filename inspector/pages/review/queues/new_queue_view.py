@@ -33,7 +33,7 @@ from benchapp.review.queues.queue_making import (
     make_queue,
     seconds_per_item,
 )
-from benchapp.stats.comparing.axis_facets import AXES, facets_of
+from benchapp.stats.comparing.selection import AXES, facets_of
 from benchapp.stats.metrics.amounts import MINUTE, render_rough_duration
 from inspector.pages.review.queues.queue_selection import (
     AT_ONCE,

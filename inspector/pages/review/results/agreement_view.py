@@ -24,8 +24,7 @@ from benchapp.review.coding.queue_agreement import (
     was_opened,
 )
 from benchapp.review.seeing import note_seen
-from benchapp.stats.agreement.confusion import NONE
-from benchapp.stats.agreement.kappa import COHEN, CodeAgreement
+from benchapp.stats.agreement.kappa import COHEN, NONE, CodeAgreement
 from benchapp.stats.inference.shares import half_up
 from inspector.pages.review.queues.queues import load_open_queue, may_manage, may_review, open_queue
 from inspector.web.access import needs, user_of

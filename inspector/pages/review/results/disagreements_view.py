@@ -30,7 +30,7 @@ from benchapp.review.coding.queue_agreement import (
     take_report,
     was_opened,
 )
-from benchapp.stats.agreement.confusion import NONE
+from benchapp.stats.agreement.kappa import NONE
 from inspector.pages.review.queues.queues import RELATED, name_unit, open_queue
 from inspector.pages.review.results.agreement_view import NO_CODE, in_words
 from inspector.web.access import needs, user_of

@@ -35,7 +35,7 @@ from benchapp.review.suggestions.suggestion_matches import (
     truth_of,
 )
 from benchapp.review.suggestions.suggestion_runs import ask_for_suggestions, suggest
-from benchapp.stats.metrics.rates import Rate
+from benchapp.stats.inference.shares import Rate
 from inspector.pages.review.queues.queues import load_queue
 from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page

@@ -6,19 +6,19 @@ One history per run, cached until the run's record grows. Four queries for any n
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 
 import numpy as np
-from django.db.models import Case, CharField, F, Q, QuerySet, Value, When
+from django.db.models import Case, CharField, F, Q, Value, When
 from django.db.models.functions import Length, Substr
 
 from benchapp.models import Decision, Entry, Episode, Run, SnapshotFile
-from benchapp.stats.learning.computed_runs import RunCache
-from benchapp.stats.learning.kept_files import take_or_read
-from benchapp.stats.metrics.outcomes import LEARNING, Ints, Outcomes
+from benchapp.stats.inference.interval import Ints
+from benchapp.stats.learning.computed_runs import Fact, RunCache, take_or_read
+from benchapp.stats.metrics.outcomes import LEARNING, Mask, Outcomes
 from runner.base.types import DecisionStatus
 
 FILE_KINDS = ("SKILL.md", "references", "scripts", "assets", "other")
@@ -60,8 +60,6 @@ class EpisodeHistory:
     """`tasks`: when each task of acquisition or evaluation entered the spine, in its order. `present`: the episode's
     current contents; None: it owns no library."""
 
-    episode: int
-    key: str
     title: str
     tainted: bool
     tasks: tuple[datetime, ...]
@@ -83,33 +81,29 @@ class EpisodeHistory:
             present = self.present
         else:
             present = next((change.after for change in reversed(changes) if change.after is not None), EMPTY)
-        return EpisodeHistory(self.episode, self.key, self.title, self.tainted, tasks, changes, present)
+        return replace(self, tasks=tasks, changes=changes, present=present)
 
 
-KEPT: RunCache[tuple[EpisodeHistory, ...]] = RunCache(600)  # runs; some 20 kB each
+HISTORIES: RunCache[tuple[EpisodeHistory, ...]] = RunCache(600)  # runs; some 20 kB each
 
 
 def read_histories(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, tuple[EpisodeHistory, ...]]:
     """Return run pk -> its episodes in their order, as the record knew them at `as_of`."""
-    found = KEPT.read_all(runs, _read)
+    found = HISTORIES.read_all(runs, _read_histories)
     return {pk: tuple(episode.standing_at(as_of) for episode in episodes) for pk, episodes in found.items()}
 
 
-def _episodes(runs: Sequence[int]) -> QuerySet[Episode, tuple[int, int, str, str, bool, int | None]]:
-    episodes = Episode.objects.filter(run__in=runs).order_by("run_id", "ordinal", "pk")
-    return episodes.values_list("run_id", "pk", "key", "title", "is_tainted", "library_id")
-
-
-def _read(wanted: Sequence[Run]) -> dict[int, tuple[EpisodeHistory, ...]]:
+def _read_histories(wanted: Sequence[Run]) -> dict[int, tuple[EpisodeHistory, ...]]:
     runs = [run.pk for run in wanted]
     manifests = _manifests(runs)
     spine, seeds = _spine(runs)
     changes = _changes(runs, spine, seeds, manifests)
     found: dict[int, list[EpisodeHistory]] = {run: [] for run in runs}
-    for run, pk, key, title, tainted, library in _episodes(runs):
+    episodes = Episode.objects.filter(run__in=runs).order_by("run_id", "ordinal", "pk")
+    for run, pk, title, tainted, library in episodes.values_list("run_id", "pk", "title", "is_tainted", "library_id"):
         present = None if library is None else manifests.get(library, EMPTY)
         tasks = tuple(at for _, at in spine.get(pk, ()))
-        found[run].append(EpisodeHistory(pk, key, title, tainted, tasks, tuple(changes.get(pk, ())), present))
+        found[run].append(EpisodeHistory(title, tainted, tasks, tuple(changes.get(pk, ())), present))
     return {run: tuple(of_run) for run, of_run in found.items()}
 
 
@@ -259,3 +253,169 @@ def _manifests(runs: Sequence[int]) -> dict[int, LibraryContents]:
         if kind == FILE_KINDS[0]:
             skills[snapshot].add(skill)
     return {pk: LibraryContents(frozenset(skills.get(pk, ())), files[pk], sizes[pk]) for pk in files}
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySize:
+    """The contents of an episode's library. `files`: FILE_KINDS -> count. `bytes`: of all files, uncompressed."""
+
+    title: str
+    tainted: bool
+    skills: int
+    files: Mapping[str, int]
+    bytes: int
+
+    @property
+    def files_total(self) -> int:
+        return sum(self.files.values())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Growth:
+    """Contents after `position` learning tasks, as the next task received them.
+
+    [n] each, one place per episode and position 0, 1, ... of its tasks of acquisition or evaluation. `ever`: skills it
+    held at any time up to here, seeded ones included.
+    """
+
+    tainted: Mask
+    position: Ints
+    skills: Ints
+    files: Ints
+    ever: Ints
+
+    @classmethod
+    def of(cls, tainted: Sequence[bool], *counts: Sequence[int]) -> Growth:
+        return cls(np.array(tainted, dtype=bool), *(np.array(each, dtype=np.int64) for each in counts))
+
+
+@dataclass(frozen=True, slots=True)
+class Churn:
+    """Sums over the episodes of one run, without tainted ones. `decisions`: status -> count.
+
+    `ever` skills = `seeded` (given before an author touched them) + `found` (present without a change that brought
+    them, as in imports) + `created`; `retained` are in the final library, `deleted` are not. Lines and files are those
+    of applied decisions. `recorded`: episodes with a recorded history of their library.
+    """
+
+    episodes: int = 0
+    recorded: int = 0
+    decisions: Mapping[str, int] = field(default_factory=dict)
+    files_changed: int = 0
+    lines_added: int = 0
+    lines_removed: int = 0
+    ever: int = 0
+    seeded: int = 0
+    found: int = 0
+    retained: int = 0
+
+    @property
+    def created(self) -> int:
+        return self.ever - self.seeded - self.found
+
+    @property
+    def deleted(self) -> int:
+        return self.ever - self.retained
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryNumbers:
+    """One run. `sizes`: of each of its libraries, sealed or current. `growth`: without episodes whose tasks have no
+    order (imports without a protocol). `last`: when its last task or change entered the record."""
+
+    sizes: tuple[LibrarySize, ...]
+    churn: Churn
+    growth: Growth
+    last: datetime | None
+
+    @classmethod
+    def of(cls, episodes: Sequence[EpisodeHistory]) -> LibraryNumbers:
+        last = max((each.last for each in episodes if each.last), default=None)
+        sizes = tuple(
+            LibrarySize(each.title, each.tainted, len(held.skills), held.files, held.bytes)
+            for each in episodes
+            if (held := each.present) is not None
+        )
+        return cls(sizes, _churn(episodes), _grow(episodes), last)
+
+    def pack(self) -> dict[str, object]:
+        return {
+            "sizes": [asdict(size) for size in self.sizes],
+            "churn": asdict(self.churn),
+            "growth": [getattr(self.growth, field.name).tolist() for field in fields(Growth)],
+            "last": self.last.isoformat() if self.last else None,
+        }
+
+    @classmethod
+    def restore(cls, fact: Fact) -> LibraryNumbers:
+        sizes = tuple(LibrarySize(**size) for size in fact["sizes"])
+        last = datetime.fromisoformat(fact["last"]) if fact["last"] else None
+        return cls(sizes, Churn(**fact["churn"]), Growth.of(*fact["growth"]), last)
+
+
+NUMBERS: RunCache[LibraryNumbers] = RunCache(600)  # runs; some 10 kB each
+
+
+def read_library_numbers(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, LibraryNumbers]:
+    """Return run pk -> its numbers as the record knew them at `as_of`. Numbers of ended runs are kept on disk; four
+    queries for all others, and for those whose library changed after that moment."""
+    wanted = list(runs)
+    found = NUMBERS.read_all(
+        wanted, lambda missing: take_or_read(missing, "libraries", _count, LibraryNumbers.pack, LibraryNumbers.restore)
+    )
+    changed = [run for run in wanted if as_of is not None and (last := found[run.pk].last) and last > as_of]
+    return found | _count(changed, as_of) if changed else found
+
+
+def _count(runs: Iterable[Run], as_of: datetime | None = None) -> dict[int, LibraryNumbers]:
+    return {run: LibraryNumbers.of(episodes) for run, episodes in read_histories(runs, as_of).items()}
+
+
+def _grow(episodes: Iterable[EpisodeHistory]) -> Growth:
+    rows = []
+    for episode in episodes:
+        library, ever, due = EMPTY, set[str](), list(reversed(episode.changes))
+        for position in range(len(episode.tasks) + 1) if episode.tasks else ():
+            while due and due[-1].position <= position:
+                library = due.pop().after or library
+                ever |= library.skills
+            rows.append((episode.tainted, position, len(library.skills), sum(library.files.values()), len(ever)))
+    return Growth.of(*zip(*rows, strict=True)) if rows else Growth.of(*[()] * len(fields(Growth)))
+
+
+def _churn(episodes: Iterable[EpisodeHistory]) -> Churn:
+    counts: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
+    for episode in episodes:
+        if episode.tainted:
+            continue
+        counts.update(_skills(episode))
+        for change in episode.changes:
+            if change.status != SEEDED:
+                statuses[change.status] += 1
+            if change.status == DecisionStatus.APPLIED:
+                counts.update(
+                    {name: getattr(change, name) for name in ("files_changed", "lines_added", "lines_removed")}
+                )
+    decisions = {status.value: statuses[status.value] for status in DecisionStatus}
+    return Churn(decisions=decisions, **counts)
+
+
+def _skills(episode: EpisodeHistory) -> dict[str, int]:
+    """Count the skills seeded, found, ever held and retained; by the fields of `Churn`."""
+    seeded: set[str] = set()
+    ever: set[str] = set()
+    for change in episode.changes:
+        held = change.after.skills if change.after is not None else frozenset()
+        if change.status == SEEDED:
+            seeded |= held - ever
+        ever |= held
+    present = (episode.present or EMPTY).skills
+    return {
+        "episodes": 1,
+        "recorded": int(bool(episode.tasks or episode.changes)),
+        "seeded": len(seeded),
+        "found": len(present - ever),
+        "ever": len(ever | present),
+        "retained": len(present),
+    }

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from django.http import QueryDict
 from django.utils import timezone
 
-from benchapp.models import Comparison, User
-from benchapp.stats.comparing.choices import Choices, parse_choices
+from benchapp.models import Comparison, Experiment, User
+from benchapp.stats.comparing.choices import NO_SKILL, Choices, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of, count_added_since
-from benchapp.stats.comparing.comparison_sentences import difference_in_words
 from benchapp.stats.comparing.condition_names import SEPARATOR
-from benchapp.stats.comparing.effects import NO_VERDICT_YET, Effect, describe_effect, judge_effect
+from benchapp.stats.comparing.effects import NO_VERDICT_YET, Effect, describe_effect, difference_in_words, judge_effect
 from benchapp.stats.comparing.groups import Group
-from benchapp.stats.inference.difference import Difference, correct_together
-from benchapp.stats.inference.interim import InterimEvidence
-from benchapp.stats.metrics.catalogue import METRICS
+from benchapp.stats.inference.difference import Difference, InterimEvidence, correct_together
+from benchapp.stats.metrics.catalogue import METRICS, name_metric
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.metrics.metric_names import name_metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +69,8 @@ class Hypothesis:
     @property
     def sentence(self) -> str:
         if self.difference is None:
-            return (
-                f"{name_metric(self.metric).title}: no task was scored on both sides, so there is nothing to compare."
-            )
+            title = name_metric(self.metric).title
+            return f"{title}: no task was scored on both sides, so there is nothing to compare."
         return difference_in_words(self.difference, self.group, self.baseline, self.metric, self.words)
 
 
@@ -99,15 +95,15 @@ class Corrected:
         """Correct for everything declared, also for missing differences and those with nothing to compare."""
         planned = len(declared) + missing
         differences = correct_together([comparison.between(*each) for each in declared], planned)
-        found = tuple(
-            Hypothesis(
-                *(*named, difference),
-                comparison.count_waiting(*named[:2]),
-                comparison.evidence(*named, planned),
+        found = []
+        for (group, other, metric), difference in zip(declared, differences, strict=True):
+            waiting, interim = (
+                comparison.count_waiting(group, other),
+                comparison.evidence(group, other, metric, planned),
             )
-            for named, difference in zip(declared, differences, strict=True)
-        )
-        return cls(found, missing, {_place(*named): each for named, each in zip(declared, found, strict=True)})
+            found.append(Hypothesis(group, other, metric, difference, waiting, interim))
+        places = {_place(each.group, each.baseline, each.metric): each for each in found}
+        return cls(tuple(found), missing, places)
 
     @property
     def futile(self) -> str:
@@ -216,3 +212,59 @@ class Reopened:
                 f" {self.saved.fingerprint}): results were changed or runs deleted."
             )
         return said
+
+
+PLACE = "hypotheses"  # in the file, and in a comparison's cache
+
+
+def correct_hypotheses(comparison: GroupComparison) -> Mapping[int, Corrected]:
+    """Return experiment pk -> its hypotheses, for compared experiments that declare some.
+
+    They are about all runs of the experiment at the moment shown, independent of what else a page shows or leaves out.
+    """
+    return comparison.once(PLACE, lambda: _correct_each(comparison))
+
+
+def find_declared(comparison: GroupComparison, group: Group, baseline: Group, metric: TrialMetric) -> Hypothesis | None:
+    """Return this declared difference, judged with all that were; None where its experiment did not declare it."""
+    declared = None if group.side else correct_hypotheses(comparison).get(group.first.experiment_id)
+    return declared.find(group, baseline, metric) if declared else None
+
+
+def judge_difference(comparison: GroupComparison, group: Group, metric: TrialMetric) -> Difference | None:
+    """Judge a group's difference to its baseline with the declared ones if it is declared, else with its family."""
+    baseline = comparison.groups.baseline_of(group)
+    declared = find_declared(comparison, group, baseline, metric) if baseline else None
+    return declared.difference if declared else comparison.difference(group, metric)
+
+
+def list_unknown_metrics(experiment: Experiment) -> list[str]:
+    """List metrics that were declared and are not computed by this version."""
+    return sorted({metric for metric, _, _ in _read(experiment)} - METRICS.keys())
+
+
+def _correct_each(comparison: GroupComparison) -> dict[int, Corrected]:
+    declaring = {run.experiment_id: run.experiment for run in comparison.runs if run.experiment.spec.get(PLACE)}
+    found = {}
+    for pk, experiment in declaring.items():
+        asked = Choices(experiment=(experiment.public_id,), as_of=comparison.choices.as_of)
+        whole = comparison if comparison.choices.key() == asked.key() else comparison_of(asked)
+        declared: list[Declared] = []
+        missing = 0
+        for key, condition, against in _read(experiment):
+            if key in METRICS:
+                groups = [group for group in whole.groups.all if group.condition == condition]  # each model and author
+                pairs = [(group, whole.groups.find_counterpart(group, against, group.agent_model)) for group in groups]
+                found_here = [(group, other, METRICS[key]) for group, other in pairs if other is not None]
+                declared += found_here
+                missing += not found_here
+        found[pk] = Corrected.of_declared(whole, declared, missing)
+    return found
+
+
+def _read(experiment: Experiment) -> Iterator[tuple[str, str, str]]:
+    """Yield (metric, condition, against). A file from an archive may hold anything."""
+    stated = experiment.spec.get(PLACE)
+    for each in stated if isinstance(stated, list) else []:
+        if isinstance(each, dict):
+            yield str(each.get("metric")), str(each.get("condition")), str(each.get("against") or NO_SKILL)
