@@ -1,12 +1,37 @@
-"""Pages in tests name static files as they are: nobody collected them."""
+"""Pages in tests name static files as they are: nobody collected them; no template names what an object of ours lacks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
+from django.template.base import Variable, VariableDoesNotExist
 
 PLAIN = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+LAYERS = {"runner", "benchapp", "inspector"}
+RESOLVE = Variable._resolve_lookup  # type: ignore[attr-defined]
 
 
 @pytest.fixture(autouse=True)
 def plain_static_files(settings: pytest.FixtureRequest) -> None:
     settings.STORAGES = {**settings.STORAGES, "staticfiles": PLAIN}  # type: ignore[attr-defined]
+
+
+@pytest.fixture(autouse=True)
+def no_misspelt_attributes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Django takes an attribute that no object has for nothing, and the words beside it vanish from the page."""
+    missing = set()
+
+    def resolve(variable: Variable, context: Any) -> Any:
+        try:
+            return RESOLVE(variable, context)
+        except VariableDoesNotExist as error:
+            name, owner = error.params
+            if type(owner).__module__.partition(".")[0] in LAYERS and not isinstance(owner, dict | tuple):
+                missing.add(f"{variable.var}: {type(owner).__name__} has no {name}")
+            raise
+
+    monkeypatch.setattr(Variable, "_resolve_lookup", resolve)
+    yield
+    assert missing == set()
