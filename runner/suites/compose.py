@@ -1,8 +1,8 @@
 """A task's compose file: what it adds to the Dockerfile, and the containers that run next to the agent's.
 
-Real releases bring one for a network switched off, a variable or a database. The engine never gets the file itself:
-fields that are known to be harmless are taken one by one, and the engine gets a file made of those. A field that would
-change the task or break its isolation is supported here or refused by name. One that cannot change it becomes a note.
+Released tasks ship one to switch off the network, set a variable or add a database. Docker never sees this file: harmless
+fields are copied one by one into a file of our own. A field that would change the task or break its isolation is supported
+here or refused by name. A field without effect is ignored.
 Sources: the Compose specification (fields of a service, interpolation); the names ${CONTEXT_DIR}, ${MAIN_IMAGE_NAME},
 ${HOST_...} and the service `main` are Harbor's.
 """
@@ -25,29 +25,31 @@ from runner.suites.tasks.task_toml import TaskToml
 
 FILES = ("docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml")
 MAIN = "main"
-REFERENCE = "variable"  # the place of an unreadable reference: no variable is missing there
+REFERENCE = "variable"  # where an unreadable ${...} is reported
 NOT_CLOSED = "has a brace that is not closed"
 DEFAULT = "default"  # the network of services that name none
-MAX_SERVICES, MAX_VALUES = 20, 10_000
+MAX_SERVICES = 20
+MAX_VALUES = 10_000  # with aliases unfolded
+VALUE_CHARS = 1_000  # a longer text counts as several values
 _UNKNOWN = "\0"  # around the name of a variable without a value: none of our YAML texts contains it
 _UNKNOWN_NAME = re.compile(f"{_UNKNOWN}([^{_UNKNOWN}]*){_UNKNOWN}")
-_LOGS = f"{_UNKNOWN}HOST_"  # folders of logs on Harbor's host
+_LOGS = f"{_UNKNOWN}HOST_"  # mounts of Harbor's own log folders: ignored
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _VARIABLE = re.compile(r"[A-Za-z_]\w*")
 _OPERATOR = re.compile(r":?[-?+]")
 _SHELL = r"(?:\S*/)?(?:ba)?sh"
 _SLEEP = r"(?:exec )?(?:sleep \S+|tail -[fF] /dev/null|while (?:true|:); do sleep \S+; done)"
-_WAITS = re.compile(rf"{_SHELL}(?: -l?c)?|(?:{_SHELL} -l?c )?[\"']?{_SLEEP}[\"']?")
+_KEEPALIVE = re.compile(rf"{_SHELL}(?: -l?c)?|(?:{_SHELL} -l?c )?[\"']?{_SLEEP}[\"']?")
 _RESTART = re.compile(r"no|always|unless-stopped|on-failure(?::\d+)?")
 _CONDITIONS = ("service_started", "service_healthy", "service_completed_successfully")
-# Properties of any container, or hints to the engine and to people.
-WITHOUT_EFFECT = frozenset(
+# Without effect on the task.
+IGNORED_FIELDS = frozenset(
     "container_name hostname labels annotations logging restart pull_policy ports expose stdin_open tty init profiles "
     "stop_signal stop_grace_period platform attach depends_on healthcheck".split()
 )
 RESOURCES = frozenset("cpus mem_limit mem_reservation memswap_limit deploy shm_size pids_limit ulimits".split())
-# Taken unchanged from a service next to the agent's.
-TAKEN = (
+# Copied unchanged from a service next to the agent's.
+COPIED_FIELDS = (
     *("command", "entrypoint", "healthcheck", "working_dir", "user", "hostname", "tty", "stdin_open", "init", "tmpfs"),
     *("read_only", "stop_signal", "platform"),
 )
@@ -62,12 +64,12 @@ REFUSED = {
     **dict.fromkeys(("links", "external_links", "extra_hosts", "dns", "dns_search", "dns_opt"), "network-options"),
     "volumes_from": "volume-options",
 }
-AT_THE_TOP = frozenset({"services", "version", "name", "networks", "volumes"})
+TOP_LEVEL_KEYS = frozenset({"services", "version", "name", "networks", "volumes"})
 
 
 @dataclass(frozen=True, slots=True)
 class Compose:
-    """network None: the file leaves it open. environment: values may refer to ${NAME}, as in task.toml."""
+    """network: None if the file does not say. environment: values may refer to ${NAME}, as in task.toml."""
 
     network: bool | None = None
     image: str | None = None
@@ -76,7 +78,7 @@ class Compose:
     services: Services | None = None
 
     def apply_to(self, toml: TaskToml) -> TaskToml:
-        """Return the fields of task.toml with these. If both name a variable, image or folder, task.toml's counts."""
+        """Merge into task.toml. Its own variables, image and folder win; the compose file's network and services win."""
         return replace(
             toml,
             network=toml.network if self.network is None else self.network,
@@ -88,7 +90,7 @@ class Compose:
 
 
 def read_compose(source: Path, findings: Findings, where: str, toml: TaskToml | None = None) -> Compose:
-    """Read the services of the file. SuiteError if it is unreadable; an unsupported field becomes a problem."""
+    """Read and check the file. Raise SuiteError if it is unreadable; an unsupported field becomes a problem."""
     return _Reader(source, findings, where, _list_known_variables(toml)).read()
 
 
@@ -112,7 +114,7 @@ class _Reader:
         self.source, self.findings, self.where, self.known = source, findings, where, known
         self.folder = source.parent
         self.raw = read_yaml(source)
-        answered = _answer_all(self.raw, partial(interpolate, known=known, unknown=_mark_unknown), source)
+        answered = _interpolate_all(self.raw, partial(interpolate, known=known, unknown=_mark_unknown), source)
         assert isinstance(answered, dict)
         self.whole = FieldTable(answered, source, findings)
         self.declared = {kind: self.whole.table(kind) for kind in ("networks", "volumes")}
@@ -124,20 +126,21 @@ class _Reader:
     def read(self) -> Compose:
         if not 1 <= len(self.services) <= MAX_SERVICES or not all(map(_NAME.fullmatch, self.services)):
             shown = shorten_suite_value(", ".join(sorted(self.services)[:10]) or "none")
-            self.whole.problem("services", f"1 to {MAX_SERVICES} services", f"found {len(self.services)}: {shown}")
+            wanted = f"1 to {MAX_SERVICES} services, named with letters, digits, '.', '_' and '-'"
+            self.whole.problem("services", wanted, f"found {len(self.services)}: {shown}")
             return Compose()
-        for key in self.whole.values.keys() - AT_THE_TOP:
+        for key in self.whole.values.keys() - TOP_LEVEL_KEYS:
             if not key.startswith("x-"):
                 refuse(self.whole, key, "compose", key)
         read, own = Compose(), Service(MAIN, networks={DEFAULT: ()})
         if self.main:
-            own = self._place(self.services[self.main], self.main)
+            own = self._read_attachments(self.services[self.main], self.main)
             read = self._read_main(self.services[self.main], own)
         others = tuple(self._read_service(each, name) for name, each in self.services.items() if name != self.main)
         if not others and not own.volumes:
             return read
         used = {network for each in (own, *others) for network in each.networks}
-        return replace(read, services=Services(own, others, frozenset(filter(self._is_closed, used))))
+        return replace(read, services=Services(own, others, frozenset(filter(self._is_internal, used))))
 
     def _find_main(self) -> str:
         """Find the service that is the agent's container: `main`, or the only one made of the task's Dockerfile. ""
@@ -164,7 +167,7 @@ class _Reader:
         for key in ("command", "entrypoint"):
             value = service.raw(key)
             words = " ".join((" ".join(map(str, value)) if isinstance(value, list) else str(value or "")).split())
-            if words and not _WAITS.fullmatch(words):
+            if words and not _KEEPALIVE.fullmatch(words):
                 refuse(service, key, "own-program", shorten_suite_value(words))
         image = service.raw("image")
         workdir = str(service.raw("working_dir") or "")
@@ -173,9 +176,11 @@ class _Reader:
         variables = _variables(service, self._raw_service(place.name), self.known, self._env_files(service))
         read = Compose(
             self._network(service, place),
-            None if image in (None, MAIN_IMAGE) or build is not None else self._known(service, "image", str(image)),
+            None
+            if image in (None, MAIN_IMAGE) or build is not None
+            else self._require_known(service, "image", str(image)),
             variables,
-            self._known(service, "working_dir", workdir) if workdir.startswith("/") else "",
+            self._require_known(service, "working_dir", workdir) if workdir.startswith("/") else "",
         )
         self._check_rest(service)
         return read
@@ -183,7 +188,7 @@ class _Reader:
     def _network(self, service: FieldTable, place: Service) -> bool | None:
         """False with mode "none" or if all its networks are closed to the outside; None if the file leaves it open."""
         mode = service.raw("network_mode")
-        if place.networks and all(map(self._is_closed, place.networks)):
+        if place.networks and all(map(self._is_internal, place.networks)):
             return False
         return None if mode is None else mode != "none"
 
@@ -193,15 +198,15 @@ class _Reader:
             if service.values[name] in (None, False, "", [], {}):
                 continue
             if name in RESOURCES:
-                self.findings.note("The compose file sets resources; those of task.toml count", self.where)
-            elif name not in WITHOUT_EFFECT and not name.startswith("x-"):
+                self.findings.note("The compose file sets resource limits; those of task.toml are used", self.where)
+            elif name not in IGNORED_FIELDS and not name.startswith("x-"):
                 refuse(service, name, "compose", name)
 
     def _refuse_dangers(self, service: FieldTable) -> None:
         for name, feature in REFUSED.items():
             if service.raw(name) not in (None, False, "", [], {}):
                 refuse(service, name, feature, name)
-        if "'devices'" in repr(service.values.get("deploy"))[:MAX_VALUES]:
+        if "'devices'" in repr(service.values.get("deploy")):
             refuse(service, "deploy", "gpu")
 
     # --- the others -----------------------------------------------------------------------------------------------
@@ -211,35 +216,32 @@ class _Reader:
         if image is None and build is None:
             service.problem("image", "an image, or a build")
         variables = _variables(service, self._raw_service(name), self.known, self._env_files(service))
-        settings = {key: value for key in TAKEN if (value := service.raw(key)) is not None}
+        settings = {key: value for key in COPIED_FIELDS if (value := service.raw(key)) is not None}
         settings["depends_on"] = self._depends_on(service)
         if isinstance(restart := service.raw("restart"), str) and _RESTART.fullmatch(restart):
             settings["restart"] = restart
         if service.raw("network_mode") == "none":
             settings["network_mode"] = "none"
-        place, count = self._place(service, name), [0]
+        place = self._read_attachments(service, name)
         self._check_rest(service)
         return replace(
             place,
-            image="" if build is not None else self._known(service, "image", str(image or "")),
+            image="" if build is not None else self._require_known(service, "image", str(image or "")),
             context=None if build is None else build[0],
             dockerfile="Dockerfile" if build is None else build[1],
             environment=variables,
-            settings={key: self._plain(service, key, value, count) for key, value in settings.items()},
+            settings={key: self._to_json(service, key, value) for key, value in settings.items()},
         )
 
-    def _plain(self, service: FieldTable, key: str, value: object, count: list[int]) -> JsonValue:
-        """Return a value as JSON, without variables that nothing sets. Aliases may unfold to a huge one."""
-        count[0] += 1
-        if count[0] > MAX_VALUES:
-            raise SuiteError(str(self.source), service.at(key), f"at most {MAX_VALUES:,} values", "it has more")
+    def _to_json(self, service: FieldTable, key: str, value: object) -> JsonValue:
+        """Return the value as JSON. A variable that nothing sets is a problem."""
         if isinstance(value, dict):
-            return {str(name): self._plain(service, key, each, count) for name, each in value.items()}
+            return {str(name): self._to_json(service, key, each) for name, each in value.items()}
         if isinstance(value, list):
-            return [self._plain(service, key, each, count) for each in value]
+            return [self._to_json(service, key, each) for each in value]
         if value is None or isinstance(value, bool | int | float):
             return value
-        return self._known(service, key, str(value))
+        return self._require_known(service, key, str(value))
 
     def _depends_on(self, service: FieldTable) -> dict[str, JsonValue]:
         """The services that start before it, except the agent's container, which waits for all."""
@@ -256,8 +258,8 @@ class _Reader:
                 found[str(name)] = {"condition": str(condition)}
         return found
 
-    def _place(self, service: FieldTable, name: str) -> Service:
-        """Find its networks and volumes."""
+    def _read_attachments(self, service: FieldTable, name: str) -> Service:
+        """Read its networks and volumes."""
         networks = {} if service.raw("network_mode") == "none" else self._networks(service)
         alias = service.values.get("container_name")
         if isinstance(alias, str) and _NAME.fullmatch(alias):  # others may call it by that name
@@ -272,7 +274,7 @@ class _Reader:
         service = services.get(name) if isinstance(services, dict) else None
         return service if isinstance(service, dict) else {}
 
-    def _known(self, service: FieldTable, key: str, text: str) -> str:
+    def _require_known(self, service: FieldTable, key: str, text: str) -> str:
         """Return the text. Report a problem if it depends on a variable that nothing sets."""
         if found := _UNKNOWN_NAME.search(text):
             refuse(service, key, "variable", shorten_suite_value(found[1]))
@@ -288,8 +290,10 @@ class _Reader:
             if isinstance(build, dict)
             else FieldTable({"context": build}, self.source, self.findings, service.at("build"))
         )
-        context = posixpath.normpath(self._known(table, "context", str(table.raw("context") or ".")))
-        dockerfile = posixpath.normpath(self._known(table, "dockerfile", str(table.raw("dockerfile") or "Dockerfile")))
+        context = posixpath.normpath(self._require_known(table, "context", str(table.raw("context") or ".")))
+        dockerfile = posixpath.normpath(
+            self._require_known(table, "dockerfile", str(table.raw("dockerfile") or "Dockerfile"))
+        )
         for name, path in (("context", context), ("dockerfile", dockerfile)):
             if path.startswith(("/", "..", "~")) or "://" in path:
                 table.problem(name, "a path inside environment/", f"found {shorten_suite_value(path)}")
@@ -303,7 +307,7 @@ class _Reader:
         return folder, dockerfile
 
     def _networks(self, service: FieldTable) -> dict[str, tuple[str, ...]]:
-        """Network -> further names of the service there."""
+        """Return network -> aliases."""
         mode = service.raw("network_mode")
         if mode == "host":
             refuse(service, "network_mode", "host-network")
@@ -333,7 +337,7 @@ class _Reader:
         if table.raw("external") or table.raw("driver") not in (None, "bridge") or table.raw("driver_opts"):
             refuse(table, "driver", "network-options")
 
-    def _is_closed(self, name: str) -> bool:
+    def _is_internal(self, name: str) -> bool:
         return self.declared["networks"].table(name).raw("internal") is True
 
     def _volumes(self, service: FieldTable, name: str) -> Iterator[Volume]:
@@ -342,7 +346,7 @@ class _Reader:
             at = FieldTable({}, self.source, self.findings, f"{service.at('volumes')}[{place}]")
             if source.startswith(_LOGS):
                 continue
-            target = self._known(at, "target", target)
+            target = self._require_known(at, "target", target)
             if not posixpath.normpath(target).startswith("/") or posixpath.normpath(target) == "/":
                 at.problem("target", "an absolute folder of the container", f"found {shorten_suite_value(entry)}")
             elif kind == "tmpfs" or not source:
@@ -360,7 +364,7 @@ class _Reader:
                 yield self._named_volume(at, source, target)
 
     def _task_files(self, at: FieldTable, source: str, target: str) -> Iterator[Volume]:
-        """Turn a task's folder into a volume with its content, a file into a copy. No host folder is mounted."""
+        """Copy a file of the task, or fill a volume from its folder. Nothing of the host is mounted."""
         path = posixpath.normpath(source)
         place = self.folder / path
         if path.startswith("..") or not place.resolve().is_relative_to(self.folder.resolve()):
@@ -460,34 +464,39 @@ def _mark_unknown(name: str, default: str | None) -> str:
 
 
 def _as_in_toml(name: str, default: str | None) -> str:
-    """Write a reference in the one notation of tasks: ${NAME} or ${NAME:-default}."""
+    """Write a reference in task.toml's notation: ${NAME} or ${NAME:-default}."""
     if default is None:
         return f"${{{name}}}"
     return default if "}" in default else f"${{{name}:-{default}}}"
 
 
-def _answer_all(value: object, answer: Callable[[str], str], source: Path) -> object:
-    """Resolve all texts of the document. Values shared by YAML aliases stay shared: unfolded it may be huge."""
-    done: dict[int, object] = {}
+def _interpolate_all(value: object, answer: Callable[[str], str], source: Path) -> object:
+    """Resolve all texts of the document. Values shared by YAML aliases stay shared; refuse what unfolds to too many."""
+    done: dict[
+        int, tuple[object, int]
+    ] = {}  # id of a list or mapping -> it resolved, and how many values it unfolds to
 
-    def visit(each: object, depth: int) -> object:
+    def visit(each: object, depth: int) -> tuple[object, int]:
         if isinstance(each, str):
             try:
-                return answer(each)
+                text = answer(each)
             except ValueError as error:
                 raise SuiteError(str(source), REFERENCE, "", str(error)) from error
+            return text, 1 + len(text) // VALUE_CHARS
         if not isinstance(each, dict | list):
-            return each
+            return each, 1
         if depth > MAX_NESTING:
             raise SuiteError(str(source), "file", f"at most {MAX_NESTING} levels", "nested too deeply")
         if id(each) not in done:
-            if isinstance(each, dict):
-                done[id(each)] = {key: visit(one, depth + 1) for key, one in each.items()}
-            else:
-                done[id(each)] = [visit(one, depth + 1) for one in each]
+            inside = [visit(one, depth + 1) for one in (each.values() if isinstance(each, dict) else each)]
+            count = 1 + sum(size for _, size in inside)
+            if count > MAX_VALUES:
+                raise SuiteError(str(source), "file", f"at most {MAX_VALUES:,} values", "it has more")
+            values = [one for one, _ in inside]
+            done[id(each)] = dict(zip(each, values, strict=True)) if isinstance(each, dict) else values, count
         return done[id(each)]
 
-    return visit(value, 0)
+    return visit(value, 0)[0]
 
 
 def _variables(

@@ -277,9 +277,12 @@ def test_variables_of_the_task_are_known_to_its_compose_file(tmp_path: Path) -> 
 
 def test_aliases_that_unfold_to_gigabytes_are_refused(tmp_path: Path) -> None:
     levels = "\n".join(f"x-{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12))
-    text = f"x-0: &a0 [x, x]\n{levels}\nservices:\n  main: {{}}\n  db: {{image: x, command: *a11}}\n"
+    for services in ("{main: {}, db: {image: x, command: *a11}}", "{main: {command: *a11}}", "{main: {deploy: *a11}}"):
+        with pytest.raises(SuiteError, match="at most 10,000 values"):
+            read(tmp_path, f"x-0: &a0 [x, x]\n{levels}\nservices: {services}\n")
+    once = f"x-0: &a0 {'x' * 50_000}\nx-1: &a1 [{', '.join(['*a0'] * 300)}]\nservices: {{main: {{command: *a1}}}}\n"
     with pytest.raises(SuiteError, match="at most 10,000 values"):
-        read(tmp_path, text)
+        read(tmp_path, once)
 
 
 # --- several services --------------------------------------------------------------------------------------------
