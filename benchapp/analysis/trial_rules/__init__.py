@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from benchapp.analysis.trial_rules import patch_rules, rules
 from benchapp.analysis.trial_rules.rule_finding import TrialFinding, TrialRule
 
-RULES_VERSION = "rules/2"
+RULES_VERSION = "rules/3"
 
 TRIAL_RULES: tuple[TrialRule, ...] = (
     TrialRule("silent-bypass", ("silent bypass", "missed invocation"), rules.silent_bypass),

@@ -1,6 +1,7 @@
-"""Rules about failed and ended trials: how the agent worked, what ended it, what the verifier reports.
+"""Rules that explain why a trial failed: how the agent worked, what ended the attempt, what the verifier reported.
 
-They read commands and messages, not minds.
+They see commands and messages, never intent. Pages show each docstring, split at "Cannot see:"; a rule that changes needs a
+new RULES_VERSION.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from benchapp.analysis.failures.failure_patterns import (
 )
 from benchapp.analysis.trial_rules.rule_finding import Place, TrialFinding
 from benchapp.analysis.trial_rules.trial_facts import TrialFacts, cut_edges
-from benchapp.stats.metrics.agent_ends import HARNESS_TYPES
+from benchapp.stats.metrics.agent_ends import HARNESS_TYPES, AgentEnd, end_of
 from runner.base.types import CheckStatus
 
 
@@ -61,11 +62,12 @@ def skill_missing(facts: TrialFacts) -> TrialFinding | None:
     return TrialFinding("Asked for a skill that does not exist.", "", facts.course.skill_missing)
 
 
-REPEATS = 3
+MIN_REPEATS = 3
 
 _CLAIMS = re.compile(
     r"\b(?:success(?:ful(?:ly)?)?|(?:is|are|been|now) (?:complete|done|finished|ready)|completed|finished"
-    r"|[Dd]one[.!]|[Aa]ll (?:tests|checks) pass(?:ed)?|verified|as (?:required|requested))\b"
+    r"|done(?=[.!])|all (?:tests|checks) pass(?:ed)?|verified|as (?:required|requested))\b",
+    re.IGNORECASE,
 )
 _DOUBTS = re.compile(
     r"\b(?:could ?n[o']t|was not able|unable to|did ?n[o']t (?:manage|finish|complete)|not (?:complete|finished|done)"
@@ -83,7 +85,7 @@ def repeated_error(facts: TrialFacts) -> TrialFinding | None:
     if not (facts.failed and course and course.errors):
         return None
     key, times = course.errors.most_common(1)[0]
-    if times < REPEATS:
+    if times < MIN_REPEATS:
         return None
     first, last, words = course.error_places[key]
     return TrialFinding(f"The same error {times} times, from step {first} to step {last}.", "agent", (first, words))
@@ -92,7 +94,7 @@ def repeated_error(facts: TrialFacts) -> TrialFinding | None:
 def incomplete_verification(facts: TrialFacts) -> TrialFinding | None:
     """Failed; after its last change, read no file, listed no folder and ran no test or check.
 
-    Cannot see: a program that checks and prints its own result; a look that did not help, which counts as a look.
+    Cannot see: a program that checks and prints its own result; a look that showed nothing useful; it still counts as a look.
     """
     course = facts.course
     if not (facts.failed and course and course.changed) or max(course.looked, course.tested) >= course.changed:
@@ -108,12 +110,13 @@ def premature_success(facts: TrialFacts) -> TrialFinding | None:
     course = facts.course
     if not (facts.failed and course and course.closing) or (course.tested and course.tested >= course.changed):
         return None
+    ran = "no test after the last change" if course.changed else "no test"
     words = cut_edges(course.closing[1])
     claim = _CLAIMS.search(words)
     if (claim is None and not course.declared_done) or _DOUBTS.search(words):
         return None
     quote = quote_around(claim) if claim else cut_quote(words)
-    return TrialFinding("Claimed to be done; ran no test after the last change.", "agent", (course.closing[0], quote))
+    return TrialFinding(f"Claimed to be done; ran {ran}.", "agent", (course.closing[0], quote))
 
 
 _CONTEXT = re.compile(r"context[ _]?(?:window|length)|prompt is too long|maximum context|token limit exceeded", re.I)
@@ -125,7 +128,7 @@ _VERIFIER_SETUP = re.compile(
     r"(?:Could not find a version|No matching distribution|Failed to (?:fetch|download)"
     r"|Could not resolve host|Temporary failure in name resolution)"
 )
-_PATH = re.compile(r"(?:/[^\s/:,;]+){2,}/?")  # names the machine, and often the condition
+_PATH = re.compile(r"(?:/[^\s/:,;]+){2,}/?")  # gives away the machine, and often the condition
 
 
 def agent_timeout(facts: TrialFacts) -> TrialFinding | None:
@@ -133,9 +136,7 @@ def agent_timeout(facts: TrialFacts) -> TrialFinding | None:
 
     Cannot see: whether more time would have helped; what took the time.
     """
-    if facts.success or not re.search(r"Timeout|TimedOut", facts.exception_type):
-        return None
-    if re.match(r"Verifier|Environment", facts.exception_type):
+    if facts.success or end_of(facts.exception_type) is not AgentEnd.TIME:
         return None
     return TrialFinding(_render_exception(facts), "", _find_last_step(facts))
 
@@ -167,7 +168,7 @@ def harness_failure(facts: TrialFacts) -> TrialFinding | None:
 
 def verifier_toolchain(facts: TrialFacts) -> TrialFinding | None:
     """Not passed; the verifier's own tools failed: an unknown option, tests that could not be collected, a failed
-    download, its own time limit.
+    download, or its own time limit.
 
     Cannot see: a verifier that is wrong without an error; a tool that failed because of the agent's output.
     """
@@ -180,7 +181,7 @@ def verifier_toolchain(facts: TrialFacts) -> TrialFinding | None:
             return TrialFinding("The verifier's own tool failed.", "verifier", (None, quote_around(match)))
     errors = [check for check in facts.checks if check.status == CheckStatus.ERROR]
     if errors and len(errors) == facts.checks_total:
-        return TrialFinding(f"All {len(errors)} checks ended in an error, none in an answer.", "verifier")
+        return TrialFinding(f"All {len(errors)} checks ended in an error; none gave a result.", "verifier")
     return None
 
 
@@ -213,7 +214,7 @@ def numeric_mismatch(facts: TrialFacts) -> TrialFinding | None:
         return TrialFinding(
             f"Expected {expected:g}, got {got:g}{_describe_relation(expected, got)}.", "", (None, quote_around(match))
         )
-    return _classify(facts, FailureClass.NUMERIC, "A computed value is wrong")
+    return _explain_class(facts, FailureClass.NUMERIC, "A computed value is wrong")
 
 
 def missing_recalculation(facts: TrialFacts) -> TrialFinding | None:
@@ -237,25 +238,25 @@ def missing_artifact(facts: TrialFacts) -> TrialFinding | None:
 
     Cannot see: whether it was never made, made elsewhere, or made under another name.
     """
-    return _classify(facts, FailureClass.ASSET, "A required output is missing or unusable")
+    return _explain_class(facts, FailureClass.ASSET, "A required output is missing or unusable")
 
 
 def interface_schema(facts: TrialFacts) -> TrialFinding | None:
     """Failed; a check broke on the output's format: a missing key or column, text that is not JSON, a function with
     other arguments, the right words written differently.
 
-    Cannot see: formats that the verifier reads without complaint and then finds wrong values in.
+    Cannot see: an output in the wrong format that the verifier can still read, and rejects for its values.
     """
-    return _classify(facts, FailureClass.INTERFACE, "The output has another format than the check expects")
+    return _explain_class(facts, FailureClass.INTERFACE, "The output has another format than the check expects")
 
 
 def runtime_dependency(facts: TrialFacts) -> TrialFinding | None:
-    """Failed; a check names a missing module or program or a crash, or the submitted command failed, or the trial missed
-    the same thing at least twice, the last time in the last third of its steps.
+    """Failed; a check names a missing module or program or a crash, or the submitted command failed, or the trial
+    reported the same module or program as missing at least twice, the last time in the last third of its steps.
 
     Cannot see: a bad workaround for a missing package; whether the missing thing explains the failure.
     """
-    return _classify(facts, FailureClass.RUNTIME, "The output does not run in the verifier")
+    return _explain_class(facts, FailureClass.RUNTIME, "The output does not run in the verifier")
 
 
 def state_rule(facts: TrialFacts) -> TrialFinding | None:
@@ -264,19 +265,19 @@ def state_rule(facts: TrialFacts) -> TrialFinding | None:
 
     Cannot see: which rule; a correct rule applied to wrong input; rules whose result is a number.
     """
-    return _classify(facts, FailureClass.STATE, "The answer does not follow the procedure")
+    return _explain_class(facts, FailureClass.STATE, "The answer does not follow the procedure")
 
 
-def _classify(facts: TrialFacts, failure: FailureClass, says: str) -> TrialFinding | None:
-    """Return the class from the classifier of failures as a reason."""
+def _explain_class(facts: TrialFacts, failure: FailureClass, headline: str) -> TrialFinding | None:
+    """Return a finding if the failure classifier sees signs of this class."""
     if not facts.failed:
         return None
     found = classify(facts.refusal)
     sign = found.sign_of(failure)
     if sign is None:
         return None
-    main = "; the main class of this failure" if found.primary is failure else ""
-    return TrialFinding(f"{says}: {sign.why}{main}.", "", (sign.step, sign.quote))
+    note = "; the main class of this failure" if found.primary is failure else ""
+    return TrialFinding(f"{headline}: {sign.why}{note}.", "", (sign.step, sign.quote))
 
 
 def _find_matches(facts: TrialFacts, *patterns: re.Pattern[str]) -> Iterator[re.Match[str]]:

@@ -102,6 +102,8 @@ def test_it_tells_the_agents_time_limit_from_the_verifiers() -> None:
 
 def test_a_time_limit_means_nothing_where_the_trial_passed() -> None:
     assert found(facts(LOOK, success=True, exception_type="AgentTimeoutError")) == {}
+    assert "agent-timeout" in found(facts(LOOK, success=None, exception_type="limit:time"))
+    assert set(found(facts(LOOK, success=None, exception_type="AgentSetupTimeoutError"))) == {"harness-failure"}
 
 
 def test_it_blames_the_harness_and_keeps_its_paths_out_of_the_reason() -> None:
@@ -260,6 +262,10 @@ def test_it_sees_whether_anything_was_looked_at_after_the_last_change(commands: 
         ("cat out.json", "The task is complete.", True),
         ("pytest -q", "The task is complete.", False),
         ("python check_output.py", "All done.", False),
+        ("cat out.json", "All done.", True),
+        ("cat out.json", "Done! The table is in out.json.", True),
+        ("cat out.json", "Completed: every row is there.", True),
+        ("cat out.json", "That has to be done by hand.", False),
         ("cat out.json", "I could not complete the task.", False),
         ("cat out.json", "Here is what I found.", False),
         ("cat out.json", "Successfully written, but only partially verified.", False),
@@ -268,6 +274,11 @@ def test_it_sees_whether_anything_was_looked_at_after_the_last_change(commands: 
 def test_it_sees_a_claim_of_success_without_a_test(last: str, words: str, speaks: bool) -> None:
     steps = [shell(1, WRITE), shell(2, last), says(3, words)]
     assert ("premature-success" in found(facts(steps))) is speaks
+
+
+def test_a_claim_without_any_change_is_not_said_to_follow_one() -> None:
+    finding = found(facts([shell(1, "ls"), says(2, "The task is complete.")]))["premature-success"]
+    assert finding.reason == "Claimed to be done; ran no test."
 
 
 def test_handing_in_claims_nothing_by_itself() -> None:
