@@ -39,7 +39,7 @@ from benchapp.imports.reading.found_sources import (
     TrialHeader,
     TrialSource,
 )
-from benchapp.imports.reading.trajectory_files import ACCOUNTS, NEVER_ENTERED, choose, is_candidate
+from benchapp.imports.reading.trajectory_files import AGENT_FOLDERS, NEVER_ENTERED, choose, is_candidate
 from benchapp.imports.reading.walking import MAX_HASHED_BYTES, FolderEntry, Root, name_of
 from runner.base.text import storable
 from runner.base.types import Usage, Verdict
@@ -112,8 +112,8 @@ class HarborTrial:
         for entry in files:
             yield FolderEntry(entry.path, f"{prefix}{entry.name}", entry.size)
         for sub in folders:
-            if sub.name in ACCOUNTS or sub.name == "verifier":
-                skip = NEVER_ENTERED if sub.name in ACCOUNTS else frozenset()
+            if sub.name in AGENT_FOLDERS or sub.name == "verifier":
+                skip = NEVER_ENTERED if sub.name in AGENT_FOLDERS else frozenset()
                 for entry in self.root.tree(sub, skip=skip):
                     yield FolderEntry(entry.path, f"{prefix}{sub.name}/{entry.name}", entry.size)
 
@@ -214,7 +214,7 @@ class HarborTrial:
             entry
             for name, entry in self._entries.items()
             if name.startswith(prefix)
-            and name[len(prefix) :].split("/", 1)[0] in ACCOUNTS
+            and name[len(prefix) :].split("/", 1)[0] in AGENT_FOLDERS
             and is_candidate(name[len(prefix) :])
         ]
         if not stage and not accounts:
@@ -264,7 +264,7 @@ def _is_read(name: str) -> bool:
         parts = parts[2:]
     if parts[0] == "verifier":
         return len(parts) == 2 and parts[1] in FILES
-    if parts[0] in ACCOUNTS:
+    if parts[0] in AGENT_FOLDERS:
         return is_candidate("/".join(parts))
     return len(parts) == 1 and (parts[0] in _READ or _is_loose_account(parts[0]))
 

@@ -1,14 +1,15 @@
 """Choose the trajectories among a trial's files.
 
-Agents leave several accounts of the same work (a stream, a session log, an ATIF conversion), so content decides: every
+Agents leave several logs of the same work (a stream, a session log, an ATIF conversion), so content decides: every
 candidate is sniffed, and of several structured ones the one with the most tool calls is the main trajectory.
-Continuations and summarising sub-agents of Harbor's own ATIF writer are listed next to it, and so are the logs of the
-agent's sub-agents: none of them can be the main one. The others are named, not read.
+Continuations and sub-agents are attached to it. A sub-agent's log is the main one only if there is no other. The record lists
+the other files by name.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -22,7 +23,7 @@ from runner.base.types import TrajectoryKind
 from runner.trajectories.readers import PLAIN_TEXT
 from runner.trajectories.readers.reading import read_trajectory, sniff
 
-# At equal tool calls the earlier one wins: it has more data (prompt, times, tokens).
+# With equally many tool calls, the format listed first wins: it has more data (prompt, times, tokens).
 PREFERENCE = (
     "atif",
     "claude-session",
@@ -44,18 +45,18 @@ PREFERENCE = (
 NEVER_ENTERED = frozenset(
     "setup debug todos plans skills plugins shell-snapshots file-history statsig artifacts node_modules .git __pycache__".split()
 )  # below the folder of an agent
-MAX_COMPARED_BYTES = 64 * 1024 * 1024  # a larger candidate is judged by its format alone
+MAX_COMPARED_BYTES = 64 * 1024 * 1024  # a larger log is not counted: it goes before all that are
 MAX_CANDIDATES = 200
 
 _CONTINUATION = re.compile(r"\.cont-\d+\.")
 _SUMMARISER = re.compile(r"\.summarization-\d+-")
-_SPOOL = re.compile(r"(?:^|/)(?:command|episode)-\d+/")  # what a harness piped through, a duplicate
+_SPOOL = re.compile(r"(?:^|/)(?:command|episode)-\d+/")  # output that a harness also piped to a file
 # OpenHands: each event, each model call in a file of its own
-_PIECE = re.compile(r"(?:^|/)(?:events|event_cache|completions)/[^/]+\.json$")
-_NO_TEXT = frozenset(
+_EVENT_FILE = re.compile(r"(?:^|/)(?:events|event_cache|completions)/[^/]+\.json$")
+_SKIPPED_SUFFIXES = frozenset(
     ".cast .mp4 .pane .png .jpg .jpeg .gif .webp .pdf .zip .zst .gz .xz .tar .bin .db .sqlite .py .sh .toml .yaml".split()
 )
-ACCOUNTS = frozenset({"agent", "trajectory"})  # folders of a trial that hold what its agent did
+AGENT_FOLDERS = frozenset({"agent", "trajectory"})  # folders of a trial that hold what its agent did
 _STRUCTURED = frozenset({".json", ".jsonl"})
 _NOT_A_LOG = frozenset({"exit-code.txt", "settings.json", ".claude.json", ".claude.json.backup", "auth.json"})
 
@@ -76,7 +77,7 @@ class _Candidate:
 def is_candidate(name: str) -> bool:
     """May a file with this path below an agent's folder hold a trajectory? Its content is not read."""
     path = PurePosixPath(name)
-    if path.suffix.lower() in _NO_TEXT or path.name in _NOT_A_LOG or path.name.endswith(".backup"):
+    if path.suffix.lower() in _SKIPPED_SUFFIXES or path.name in _NOT_A_LOG or path.name.endswith(".backup"):
         return False
     if _SPOOL.search(name):
         return path.name == "stdout.txt" and "command-" in name
@@ -85,29 +86,30 @@ def is_candidate(name: str) -> bool:
 
 def choose(root: Root, folder: Path, entries: Sequence[FolderEntry], *, stage: str = "") -> SourceChoice:
     """Choose the trajectories among `entries` (paths relative to `folder`); with `stage`, those of that stage."""
-    ordered = sorted((entry for entry in entries if not _PIECE.search(entry.name)), key=_likelihood)
+    ordered = sorted((entry for entry in entries if not _EVENT_FILE.search(entry.name)), key=_likelihood)
     if len(ordered) > MAX_CANDIDATES:
-        told = f"{len(ordered):,}; not looked at: {ordered[MAX_CANDIDATES].name} and those that are less likely"
-        root.report(folder, "", f"at most {MAX_CANDIDATES} files of the agent's that may be trajectories", told)
+        text = f"{len(ordered):,}; {ordered[MAX_CANDIDATES].name} and less likely ones were skipped"
+        root.report(folder, "", f"at most {MAX_CANDIDATES} files that may be trajectories", text)
     likely = sorted(ordered[:MAX_CANDIDATES], key=lambda entry: entry.name)
-    candidates = [found for entry in likely if (found := _sniff(root, entry))]
+    candidates = [sniffed for entry in likely if (sniffed := _sniff(root, entry))]
     structured = [found for found in candidates if found.source.format in PREFERENCE]
     parts = [found for found in structured if _is_part(found)]
     wholes = [found for found in structured if not _is_part(found)]
-    sides = [found for found in wholes if is_of_subagent(found.source.format, found.source.path, found.source.open)]
-    wholes = [found for found in wholes if found not in sides] or sides or _select_plain(candidates)
+    subagents = [found for found in wholes if is_of_subagent(found.source.format, found.source.path, found.source.open)]
+    wholes = [found for found in wholes if found not in subagents] or subagents or _select_plain(candidates)
     _report_strange(root, folder, candidates, any_found=bool(structured))
-    pieces = sorted(entry.name for entry in entries if not structured and _PIECE.search(entry.name))
-    if pieces:  # an account that is split into hundreds of files, and no other: one line
-        told = f"{len(pieces):,} files with one event or completion each; not read"
-        root.report(folder / PurePosixPath(pieces[0]).parent, "", "a trajectory in one file", told)
+    pieces = sorted(entry.name for entry in entries if not structured and _EVENT_FILE.search(entry.name))
+    if pieces:  # the only log is split into a file per event: report it once
+        text = f"{len(pieces):,} files with one event or completion each; not read"
+        root.report(folder / PurePosixPath(pieces[0]).parent, "", "a trajectory in one file", text)
     if not wholes:
-        return SourceChoice(tuple(_part(found.source, stage) for found in parts))
+        return SourceChoice(tuple(_attach_part(found.source, stage) for found in parts))
     if len(wholes) > 1:
         wholes = _rank(wholes)
-    main, others = wholes[0], wholes[1:]
-    joined = [found for found in sides if found.source.format == main.source.format and found is not main]
-    others += [found for found in sides if found not in (main, *joined, *others)]
+    main = wholes[0]
+    attached = [found for found in subagents if found.source.format == main.source.format and found is not main]
+    others = [found for found in wholes[1:] if found not in attached]
+    others += [found for found in subagents if found not in (main, *attached, *others)]
     extra: dict[str, object] = {}
     if others:
         extra["other_files"] = [{"path": found.source.path, "format": found.source.format} for found in others]
@@ -115,15 +117,15 @@ def choose(root: Root, folder: Path, entries: Sequence[FolderEntry], *, stage: s
         extra["stage"] = stage
     kind = TrajectoryKind.STAGE if stage else TrajectoryKind.MAIN
     chosen = [replace(main.source, name=stage or "main", kind=kind, extra=extra)]
-    chosen += [_part(found.source, stage) for found in parts]
-    for found in joined:
-        source = _as(found.source, TrajectoryKind.SUBAGENT, stage)
+    chosen += [_attach_part(found.source, stage) for found in parts]
+    for found in attached:
+        source = _with_kind(found.source, TrajectoryKind.SUBAGENT, stage)
         chosen.append(replace(source, extra=read_call(root, folder / found.source.path)))
     return SourceChoice(tuple(chosen), tuple(found.source for found in others))
 
 
 def _likelihood(entry: FolderEntry) -> tuple[bool, bool, int, str]:
-    """Return a sort key: a trajectory by name first, then logs of one value a line, then files nearest to the top."""
+    """Return a sort key: files named trajectory first, then .jsonl, then those nearest to the top."""
     path = PurePosixPath(entry.name)
     return ("trajectory" not in path.name, path.suffix != ".jsonl", len(path.parts), entry.name)
 
@@ -147,19 +149,15 @@ def _sniff(root: Root, entry: FolderEntry) -> _Candidate | None:
 
 
 def _report_strange(root: Root, folder: Path, candidates: list[_Candidate], *, any_found: bool) -> None:
-    """Report JSON that is not a known trajectory, and accounts of a kind no trial has. Only if its name says
-    trajectory, or if there is no other."""
+    """Report a structured file in an unknown format, if its name says trajectory or no trajectory was found."""
     for found in candidates:
         path = PurePosixPath(found.source.path)
         is_named = "trajectory" in path.name
         is_json = path.suffix in _STRUCTURED or found.source.format != PLAIN_TEXT
         if found.source.format not in PREFERENCE and is_json and (is_named or not any_found):
-            told = (
-                "none of these"
-                if found.source.format == PLAIN_TEXT
-                else f"{found.source.format}, which is not one of these"
-            )
-            root.report(folder / path, "whole file", f"a trajectory: {', '.join(PREFERENCE)}", told)
+            known = found.source.format != PLAIN_TEXT
+            has = f"{found.source.format}, which is not one of these" if known else "a format that is not known"
+            root.report(folder / path, "whole file", f"a trajectory: {', '.join(PREFERENCE)}", has)
 
 
 def _select_plain(candidates: list[_Candidate]) -> list[_Candidate]:
@@ -169,7 +167,7 @@ def _select_plain(candidates: list[_Candidate]) -> list[_Candidate]:
         for found in candidates
         if found.source.format == PLAIN_TEXT
         and PurePosixPath(found.source.path).suffix in {".txt", ".log"}
-        and PurePosixPath(found.source.path).parent.name in ACCOUNTS
+        and PurePosixPath(found.source.path).parent.name in AGENT_FOLDERS
     ]
     return sorted(logs, key=lambda found: (-found.source.size, found.source.path))[:1]
 
@@ -180,6 +178,7 @@ def _rank(wholes: list[_Candidate]) -> list[_Candidate]:
     for candidate in wholes:
         path = candidate.source.path
         if candidate.source.size > MAX_COMPARED_BYTES:
+            candidate.tool_calls = sys.maxsize
             continue
         trajectory = read_trajectory(candidate.source.open, source_format=candidate.source.format)
         for step in trajectory.steps:
@@ -210,12 +209,12 @@ def _is_part(candidate: _Candidate) -> bool:
     return candidate.source.format == "atif" and bool(_CONTINUATION.search(name) or _SUMMARISER.search(name))
 
 
-def _part(source: TrajectorySource, stage: str) -> TrajectorySource:
+def _attach_part(source: TrajectorySource, stage: str) -> TrajectorySource:
     is_continuation = _CONTINUATION.search(PurePosixPath(source.path).name)
-    return _as(source, TrajectoryKind.CONTINUATION if is_continuation else TrajectoryKind.SUBAGENT, stage)
+    return _with_kind(source, TrajectoryKind.CONTINUATION if is_continuation else TrajectoryKind.SUBAGENT, stage)
 
 
-def _as(source: TrajectorySource, kind: TrajectoryKind, stage: str) -> TrajectorySource:
+def _with_kind(source: TrajectorySource, kind: TrajectoryKind, stage: str) -> TrajectorySource:
     name = PurePosixPath(source.path).stem
     return replace(source, name=f"{stage}/{name}" if stage else name, kind=kind, parent=stage or "main")
 
@@ -223,7 +222,7 @@ def _as(source: TrajectorySource, kind: TrajectoryKind, stage: str) -> Trajector
 FOLDER = "subagents"  # Claude Code's, in a folder named after the session: <session>/subagents/agent-<id>.jsonl
 _ABOUT = {"tool_call_id": "toolUseId", "subagent_type": "agentType", "description": "description"}
 LOOKED_AT = 256 * 1024  # bytes; the mark is in one of the first lines
-# Claude Code marks every message. One file may mix a session's with its sub-agents', so the first decides.
+# Claude Code marks each message. A file can mix messages of a session and of its sub-agents: the first one decides.
 _SIDECHAIN = re.compile(rb'"isSidechain"\s*:\s*(true|false)')
 _STARTED_BY = re.compile(rb'"source"\s*:\s*\{\s*"sub_?agent"', re.IGNORECASE)  # in the head of a Codex rollout
 _KIND = re.compile(rb'"kind"\s*:\s*"subagent"')  # in the head of a session of Gemini CLI
@@ -231,7 +230,7 @@ _PARENT = re.compile(rb'"parent_?thread_?id"\s*:\s*"([^"]{1,200})"', re.IGNORECA
 
 
 def is_of_subagent(source_format: str, path: str, open_binary: Callable[[], BinaryIO]) -> bool:
-    """`path`: POSIX, with at least the file's folder. Raise OSError if the file cannot be read."""
+    """Is this the log of a sub-agent? `path` is POSIX and includes the file's folder. Raise OSError if it cannot be read."""
     if source_format == "kimi-wire":
         parts = PurePosixPath(path).parts
         return len(parts) > 2 and parts[-3] == "agents" and parts[-2] != "main"
@@ -249,12 +248,12 @@ def is_of_subagent(source_format: str, path: str, open_binary: Callable[[], Bina
 
 
 def read_call(root: Root, path: Path) -> dict[str, str]:
-    """Read the call that started a sub-agent from the file next to its log, with the readers' names for its fields."""
+    """Read the call that started a sub-agent from the file next to its log, under the field names that readers use."""
     about = path.with_suffix(".meta.json")
     if path.parent.name != FOLDER or not root.is_file(about):
         return {}
-    told = read_optional(root, about)
-    named = {word: told.text(key, 300) for word, key in _ABOUT.items()}
+    meta = read_optional(root, about)
+    named = {word: meta.text(key, 300) for word, key in _ABOUT.items()}
     return {word: storable(text) for word, text in named.items() if text}
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from benchapp.imports.reading.trajectory_files import ACCOUNTS, PREFERENCE
+from benchapp.imports.reading.trajectory_files import AGENT_FOLDERS, PREFERENCE
 from benchapp.imports.reading.walking import MAX_DEPTH, NAMED, NOT_ENTERED, FolderEntry, Root, list_names, name_of
 from runner.base.text import storable
 from runner.trajectories.readers import UNREAD
@@ -113,7 +113,7 @@ def _walk_besides(root: Root, trial: Path) -> Iterator[FolderEntry]:
     for sub in root.listing(trial)[0]:
         if sub.name == "steps":
             yield from (entry for step in root.listing(sub)[0] for entry in _walk_besides(root, step))
-        elif sub.name not in ACCOUNTS | NOT_ENTERED:
+        elif sub.name not in AGENT_FOLDERS | NOT_ENTERED:
             yield from _walk(root, sub, frozenset())
 
 

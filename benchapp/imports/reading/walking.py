@@ -20,11 +20,13 @@ from runner.base.text import mark_left_out, storable
 
 MAX_DEPTH = 16
 MAX_ENTRIES = 2_000_000  # of the whole folder given
-TAIL = 3  # parts of a path that separate namesakes: <split>/<submission>/trajs, <project>/<session>/wire.jsonl
+TAIL = (
+    3  # path parts that tell files of the same name apart: <split>/<submission>/trajs, <project>/<session>/wire.jsonl
+)
 NAMED = 5  # names that one line of the report lists
 NOT_ENTERED = frozenset({".git", "node_modules", "__pycache__"})
 MAX_TREE_FILES = 20_000  # of one trial, or one skill library
-MAX_HASHED_BYTES = 1024 * 1024 * 1024  # of one trial's files; a larger file is hashed by its ends
+MAX_HASHED_BYTES = 1024 * 1024 * 1024  # a larger file is hashed by its size, time and both ends
 END_BYTES = 1024 * 1024
 PIECE_BYTES = 64 * 1024
 
@@ -35,7 +37,7 @@ def name_of(path: Path) -> str:
 
 
 def tail_of(path: Path, length: int = TAIL) -> str:
-    """Return the last parts of a path as storable text: a name for things without one, wherever their folder is."""
+    """Return the last parts of a path as storable text: names a thing that has no name of its own, the same on every machine."""
     return storable("/".join([part for part in path.parts if part != path.anchor][-length:]))
 
 
@@ -144,22 +146,25 @@ class Root:
                 for entry in sorted(entries, key=attrgetter("name")):
                     self._entries += 1
                     if self._entries > MAX_ENTRIES:
-                        self.report(folder, "", f"at most {MAX_ENTRIES:,} files and folders", "the rest is left out")
+                        if self._entries == MAX_ENTRIES + 1:
+                            self.report(
+                                folder, "", f"at most {MAX_ENTRIES:,} files and folders", "the rest is left out"
+                            )
                         break
                     try:
-                        self._sort(entry, folders, files)
+                        self._add_entry(entry, folders, files)
                     except PermissionError as error:  # the folder may be listed, but not searched
                         self._report_closed(folder, error)
-                    except OSError as error:  # gone since
+                    except OSError as error:  # deleted since the listing
                         self.report_unreadable(Path(entry.path), error)
         except OSError as error:
             self._report_closed(folder, error)
         return folders, files
 
-    def _sort(self, entry: os.DirEntry[str], folders: list[Path], files: list[FolderEntry]) -> None:
+    def _add_entry(self, entry: os.DirEntry[str], folders: list[Path], files: list[FolderEntry]) -> None:
         path = Path(entry.path)
         if entry.is_symlink():
-            self._judge_link(path)
+            self._report_outside_link(path)
         elif entry.is_dir(follow_symlinks=False):
             folders.append(path)
         elif entry.is_file(follow_symlinks=False):
@@ -167,8 +172,8 @@ class Root:
         else:
             self.report(path, "", "a regular file", "a device, socket or pipe; it was not opened")
 
-    def _judge_link(self, path: Path) -> None:
-        """Report a link that leads outside, once. One that stays inside names something that is read anyway."""
+    def _report_outside_link(self, path: Path) -> None:
+        """Report a link that leads outside, once. A link to something inside needs no report: its target is read anyway."""
         if path in self._links:
             return
         self._links.add(path)
@@ -184,10 +189,10 @@ class Root:
         """Return every regular file below a folder, sorted by path; folders named in `skip` are not entered."""
         found: list[FolderEntry] = []
         for entry in self._walk(folder, "", skip, 0):
-            found.append(entry)
-            if len(found) >= MAX_TREE_FILES:
+            if len(found) == MAX_TREE_FILES:
                 self.report(folder, "", f"at most {MAX_TREE_FILES:,} files", "the rest is left out")
                 break
+            found.append(entry)
         return sorted(found, key=lambda entry: entry.name)
 
     def _walk(self, folder: Path, prefix: str, skip: frozenset[str], depth: int) -> Iterator[FolderEntry]:
@@ -211,7 +216,7 @@ class Root:
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError("not a regular file")
-            try:  # on Linux the place of the descriptor itself, elsewhere of its name; both without links
+            try:  # resolve what was really opened: the descriptor on Linux, the path elsewhere
                 place = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - a Path takes longer
             except OSError:
                 place = os.path.realpath(path)
@@ -228,7 +233,7 @@ class Root:
         descriptor = self._open(path)
         try:
             status = os.fstat(descriptor)
-            digest, left = hashlib.sha256(), status.st_size  # bytes written from now on are for the next import
+            digest, left = hashlib.sha256(), status.st_size  # bytes appended while we read are for the next import
             if left > whole:
                 digest.update(f"ends\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
                 digest.update(_read_up_to(descriptor, END_BYTES))

@@ -1,4 +1,4 @@
-"""Acts of people as sentences: "ada submitted 3 reviews in Failures of November". Names are read in one query a kind."""
+"""Acts of people as sentences: "ada submitted 3 reviews in Failures of November". One query per kind of target."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VERBS = {
     "account.linked": "linked single sign-on to",
     "account.off": "switched off",
     "account.on": "switched on",
-    "account.password": "set a new password of",
+    "account.password": "set a new password for",
     "account.password_link": "made a password link for",
     "account.uninvited": "withdrew the invitation of",
     "agreement.completed": "finished the reviews of",
@@ -41,12 +41,12 @@ VERBS = {
     "agreement.opened": "opened the disagreements of",
     "cancel": "cancelled",
     "code.added": "added a code to",
-    "code.merged": "merged codes of",
-    "code.moved": "moved a code of",
-    "code.redefined": "redefined a code of",
-    "code.renamed": "renamed a code of",
-    "code.retired": "retired a code of",
-    "code.split": "split a code of",
+    "code.merged": "merged codes in",
+    "code.moved": "moved a code in",
+    "code.redefined": "redefined a code in",
+    "code.renamed": "renamed a code in",
+    "code.retired": "retired a code in",
+    "code.split": "split a code in",
     "codebook.cloned": "copied",
     "codebook.discarded": "discarded a draft of",
     "codebook.drafted": "drafted a version of",
@@ -64,8 +64,10 @@ VERBS = {
     "edit": "edited",
     "example.added": "added an example to",
     "example.removed": "removed an example from",
+    "experiment.judged": "had a model judge",
     "fork": "forked",
     "item.resolved": "settled",
+    "join": "merged with another",
     "labels.seen": "read the labels of others on",
     "launch": "launched",
     "pause": "paused",
@@ -76,7 +78,7 @@ VERBS = {
     "queue.carried": "carried over the labels of",
     "queue.closed": "closed",
     "queue.created": "made",
-    "queue.examined": "let rules read",
+    "queue.examined": "ran the rules on",
     "queue.raised": "asked for more reviews in",
     "queue.withdrawn": "took a reviewer out of",
     "raise budget": "raised the budget of",
@@ -85,6 +87,7 @@ VERBS = {
     "review.skipped": "skipped",
     "review.submitted": "submitted",
     "skip": "skipped",
+    "split": "split",
     "suite.joined": "joined imported tasks with",
     "suite.loaded": "loaded",
     "suite.regrouped": "chose the families of",
@@ -101,7 +104,7 @@ VERBS = {
 
 @dataclass(frozen=True, slots=True)
 class ActThing:
-    """A kind of what is acted on. `of`: what joins it to the name of what it belongs to, "" where the name is its own."""
+    """How to name a target. `of`: the preposition before its parent's name ("run of X"); empty if it has a name of its own."""
 
     noun: str
     of: str = ""
@@ -133,7 +136,7 @@ THINGS = {
 
 
 def say_verb(verb: str) -> str:
-    """Return the act in words; an unknown one unchanged."""
+    """Return the act in words; an unknown verb as it is recorded, with spaces for dots."""
     return VERBS.get(verb, verb.replace(".", " "))
 
 
@@ -148,7 +151,7 @@ def name_kind(kind: str) -> str:
 
 
 def say_thing(kind: str, *, is_named: bool, count: int = 1) -> str:
-    """What was acted on, up to its name: "the queue", "3 reviews in", "a run"."""
+    """Return the target without its name: "the queue", "3 reviews in", "a run"."""
     thing = THINGS.get(kind) or ActThing(kind)
     if is_named and not thing.of:
         return f"the {thing.noun}"

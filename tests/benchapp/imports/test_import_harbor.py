@@ -241,6 +241,27 @@ def test_a_subagents_log_is_never_main_however_much_it_did(tmp_path):
     }
 
 
+def test_of_subagents_logs_alone_one_is_main_and_each_other_is_listed_once(tmp_path):
+    one = claude_session(tmp_path / "logs" / "agent-a1.jsonl", side=True).read_text()
+    folder = "agent/sessions/projects/-app/s-1/subagents"
+    trial(tmp_path / "job", trajectory=False, files={f"{folder}/agent-a{n}.jsonl": one for n in (1, 2)})
+    assert bring_in(tmp_path / "job").exit_status == 0
+    assert set(Trajectory.objects.values_list("source_path", "kind")) == {
+        (f"{folder}/agent-a1.jsonl", "main"),
+        (f"{folder}/agent-a2.jsonl", "subagent"),
+    }
+    assert "other_files" not in (Trajectory.objects.get(kind="main").extra or {})
+
+
+def test_a_log_too_large_to_count_goes_before_those_that_are_counted(tmp_path, monkeypatch):
+    session = claude_session(tmp_path / "logs" / "s-1.jsonl").read_text()
+    large = session + "\n" * 20_000
+    monkeypatch.setattr("benchapp.imports.reading.trajectory_files.MAX_COMPARED_BYTES", 20_000)
+    trial(tmp_path / "job", trajectory=False, files={"agent/a.jsonl": session, "agent/b.jsonl": large})
+    assert bring_in(tmp_path / "job").exit_status == 0
+    assert Trajectory.objects.get(kind="main").source_path == "agent/b.jsonl"
+
+
 @pytest.mark.parametrize(
     ("fixture", "path", "source_format"),
     [
@@ -284,7 +305,7 @@ def test_the_trajectory_is_found_among_more_files_than_are_looked_at(tmp_path):
     report = bring_in(tmp_path)
     assert Trajectory.objects.get().source_path == "agent/trajectory.json"
     assert [problem.expected for problem in report.problems] == [
-        "at most 200 files of the agent's that may be trajectories"
+        "at most 200 files that may be trajectories"
     ]
 
 

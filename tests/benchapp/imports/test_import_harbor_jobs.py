@@ -112,7 +112,7 @@ def test_files_that_an_agent_edited_never_hide_its_session(tmp_path):
     assert set(Trajectory.objects.values_list("source_path", flat=True)) == set(session)
     assert Trajectory.objects.count() == 2
     assert [(problem.path[-16:], problem.expected) for problem in report.problems] == [
-        ("sum-csv__0000002", "at most 200 files of the agent's that may be trajectories")
+        ("sum-csv__0000002", "at most 200 files that may be trajectories")
     ]
 
 

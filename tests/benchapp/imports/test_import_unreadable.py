@@ -12,6 +12,7 @@ import pytest
 
 from benchapp.imports import FORMATS, find
 from benchapp.imports.problems import ProblemList
+from benchapp.imports.reading import walking
 from benchapp.imports.reading.walking import Root
 from tests.benchapp.import_folders import bring_in, job, write
 
@@ -103,14 +104,14 @@ def test_a_file_that_vanishes_while_its_folder_is_listed_costs_no_other(tmp_path
     gone = write(tmp_path / "b.txt", "")
     write(tmp_path / "a.txt", "")
     write(tmp_path / "c.txt", "")
-    sort = Root._sort
+    sort = Root._add_entry
 
     def vanish_first(self, entry, folders, files):
         if entry.path == str(gone):
             gone.unlink()
         sort(self, entry, folders, files)
 
-    monkeypatch.setattr(Root, "_sort", vanish_first)
+    monkeypatch.setattr(Root, "_add_entry", vanish_first)
     problems = ProblemList()
     _, files = Root(tmp_path, problems).listing(tmp_path)
     assert [file.name for file in files] == ["a.txt", "c.txt"]
@@ -126,3 +127,24 @@ def test_a_path_in_a_closed_folder_is_reported(place, monkeypatch):
         report = bring_in(closed / "inner")
     assert [problem.expected for problem in report.problems] == ["a folder that can be read"]
     assert "Permission denied" in next(iter(report.problems)).message
+
+
+def test_limits_are_reported_once_and_only_where_something_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in "ab":
+        for name in "12":
+            write(tmp_path / folder / name, "x")
+    monkeypatch.setattr(walking, "MAX_TREE_FILES", 4)
+    problems = ProblemList()
+    assert (len(Root(tmp_path, problems).tree(tmp_path)), list(problems)) == (4, [])
+    monkeypatch.setattr(walking, "MAX_TREE_FILES", 3)
+    assert len(Root(tmp_path, problems).tree(tmp_path)) == 3
+    assert [problem.expected for problem in problems] == ["at most 3 files"]
+
+    monkeypatch.setattr(walking, "MAX_ENTRIES", 3)
+    problems = ProblemList()
+    root = Root(tmp_path, problems)
+    for folder in (tmp_path, tmp_path / "a", tmp_path / "b"):
+        root.listing(folder)
+    assert [problem.expected for problem in problems] == ["at most 3 files and folders"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -13,6 +14,7 @@ from benchapp.experiments.launch import launch
 from benchapp.models import Activity, User
 from benchapp.models.activity import Appended
 from benchapp.record.writing.human_acts import note_activity
+from inspector.pages.people.act_words import VERBS
 from inspector.web.access import local_user
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_run, make_user
@@ -188,3 +190,12 @@ def test_choices_apply_at_once_and_stand_in_the_address(client: Client) -> None:
     page = client.get("/activity/?person=nobody").text
     assert 'hx-get="/activity/" hx-trigger="change" hx-target="#acts"' in page
     assert "No act matches" in page
+
+
+def test_every_act_that_is_recorded_has_words() -> None:
+    layers = [EXAMPLES.parent / name for name in ("benchapp", "inspector")]
+    sources = "\n".join(path.read_text() for layer in layers for path in layer.rglob("*.py"))
+    recorded = set(re.findall(r'note_activity\(\s*[\w.()]+,\s*"([^"]+)"', sources))
+    recorded |= set(re.findall(r'\.note\([^\n]*verb="([^"]+)"', sources))
+    assert len(recorded) > 50
+    assert sorted(recorded - set(VERBS)) == []
