@@ -1,4 +1,4 @@
-"""Make a queue: the selection becomes its items and slots in one transaction, and is fixed from then on."""
+"""Create review queues, and change open ones: more reviews, people, closing. The drawn items never change."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from benchapp.review.queues.populations import WITHOUT_PASSES, Population
 
 MAX_ITEMS = 5_000  # of one queue: more than a team reads
 MAX_REVIEWS = 9  # of one item
-NEW = 500  # rows looked up at once
-COPIED = (
+LOOKUP_BATCH = 500  # rows looked up at once
+COPIED_QUEUE_FIELDS = (
     *("version_id", "unit", "instructions", "population", "population_total", "sampling", "strata", "seed"),
     *("reviews_per_item", "overlap_share", "reservation_seconds"),
     *("hides_labels", "hides_suggestions", "hides_conditions", "hides_models"),
 )
-COPIED_OF_ITEM = (
+COPIED_ITEM_FIELDS = (
     *("ordinal", "trial_id", "decision_id", "snapshot_id", "episode_id", "stratum", "inclusion"),
     *("is_control", "is_overlap", "reviews_needed"),
 )
-TIMED = 2_000  # of the newest reviews give the time that one takes
+TIMED_REVIEWS = 2_000  # newest reviews used to estimate the time of one
 
 
 class QueueRefused(ValueError):
@@ -54,7 +54,7 @@ class QueueSpec:
 
 
 class Sketch:
-    """What a population and a draw would give, as a preview. Raises what `make_queue` would raise."""
+    """Preview of what a population and a draw would give. Raise QueueRefused if nothing, or too much, would be drawn."""
 
     def __init__(self, population: Population, how: Draw, people: int) -> None:
         self.population, self.how, self.people = population, how, people
@@ -69,7 +69,7 @@ class Sketch:
 
     @cached_property
     def items(self) -> list[Drawn]:
-        """The drawn items. Refused where nothing can be drawn, or more than anybody could review."""
+        """Return the drawn items. Raise QueueRefused if there are none, too many, or too few reviewers."""
         if not self.total:
             raise QueueRefused(f"No {self.population.says()} match this selection, so there is nothing to review.")
         try:
@@ -116,11 +116,11 @@ class Sketch:
 
 def seconds_per_item(unit: str) -> float | None:
     """Return the median active time of the newest submitted reviews of such units; None without reviews. Carried
-    reviews are left out: they took their time elsewhere."""
+    reviews are left out: their time was spent in another queue."""
     timed = Review.objects.filter(
         state=Review.State.SUBMITTED, item__queue__unit=unit, seconds__gt=0, carried_from=None
     )
-    newest = timed.order_by("-submitted_at").values_list("seconds", flat=True)[:TIMED]
+    newest = timed.order_by("-submitted_at").values_list("seconds", flat=True)[:TIMED_REVIEWS]
     return median(newest) if newest else None
 
 
@@ -172,18 +172,18 @@ def make_queue(spec: QueueSpec, *, user: User) -> Queue:
 
 
 def copy_queue(queue: Queue, name: str, user: User | None, **changed: object) -> tuple[Queue, dict[int, QueueItem]]:
-    """Create a queue of the same draw, reviewers and items. Return it, and its items by the keys of the old ones."""
-    same = {field: getattr(queue, field) for field in COPIED}
+    """Create a queue of the same draw, reviewers and items. Return it, and a mapping from old item key to new item."""
+    same = {field: getattr(queue, field) for field in COPIED_QUEUE_FIELDS}
     made = Queue.objects.create(name=name, created_by=user, **(same | changed))
     made.reviewers.set(queue.reviewers.all())
     old = list(queue.items.order_by("pk"))
-    rows = (QueueItem(queue=made, **{field: getattr(item, field) for field in COPIED_OF_ITEM}) for item in old)
+    rows = (QueueItem(queue=made, **{field: getattr(item, field) for field in COPIED_ITEM_FIELDS}) for item in old)
     items = _create_items(rows)
     return made, {item.pk: new for item, new in zip(old, items, strict=True)}
 
 
 def close(queue: Queue, *, user: User, reason: str = "") -> bool:
-    """Close the queue: it hands out no more items and keeps its answers. False where it was closed before."""
+    """Close the queue: it hands out no more items and keeps its answers. False if it was closed before."""
     with transaction.atomic():
         if Queue.objects.filter(pk=queue.pk, closed_at=None).update(closed_at=timezone.now()) != 1:
             return False
@@ -192,28 +192,30 @@ def close(queue: Queue, *, user: User, reason: str = "") -> bool:
     return True
 
 
-def raise_reviews(queue: Queue, total: int, *, user: User) -> None:
-    """Raise the reviews of each shared item, or of every item if none is shared. Only while the queue is open.
+def increase_reviews(queue: Queue, total: int, *, user: User) -> None:
+    """Increase the reviews of each shared item, or of every item if none is shared. Only while the queue is open.
 
-    The items stay as drawn, and no review is lost. People who may answer an item again are blind to it again. If they
-    have read other people's answers since, theirs does not count for agreement (`seeing`).
+    The items stay as drawn, and no review is lost. Someone who reviews an item again must not see the other answers. If they
+    already have, their review does not count for agreement (see `seeing`).
     """
     people = queue.reviewers.count()
-    if total > min(people, MAX_REVIEWS):
+    if total > MAX_REVIEWS:
+        raise QueueRefused(f"At most {MAX_REVIEWS} reviews of one item, not {total}.")
+    if total > people:
         raise QueueRefused(f"{total} reviews of one item take {total} reviewers, and this queue has {people}.")
     with transaction.atomic():
-        # A submission writes to the queue's row as well: none comes between the new slots and the reviews that lack one.
+        # Submissions lock this row too, so no review can arrive while slots are added.
         if not Queue.objects.filter(pk=queue.pk, closed_at=None, reviews_per_item__lt=total).update(
             reviews_per_item=total
         ):
-            raise QueueRefused("The reviews per item can only be raised, while the queue is open.")
+            raise QueueRefused("Reviews per item can only go up, and only while the queue is open.")
         _add_slots(queue, total)
         note_activity(user, "queue.raised", queue, detail={"reviews_per_item": total, "before": queue.reviews_per_item})
     queue.refresh_from_db(fields=["reviews_per_item", "overlap_share"])
 
 
 def assign(queue: Queue, person: User, *, user: User) -> bool:
-    """Assign the person. False where they were assigned before."""
+    """Assign the person. False if they were assigned before."""
     _check_people([person])
     with transaction.atomic():
         if queue.reviewers.filter(pk=person.pk).exists():
@@ -224,7 +226,8 @@ def assign(queue: Queue, person: User, *, user: User) -> bool:
 
 
 def withdraw(queue: Queue, person: User, *, user: User) -> bool:
-    """Release what they hold; their reviews and drafts stay theirs. False where they were not assigned."""
+    """Remove the person from the queue and free their reserved slots. Their reviews and drafts are kept. False if they were not
+    assigned."""
     with transaction.atomic():
         if not queue.reviewers.filter(pk=person.pk).exists():
             return False
@@ -266,13 +269,13 @@ def _create_items(rows: Iterable[QueueItem]) -> list[QueueItem]:
 
 
 def _add_slots(queue: Queue, total: int) -> None:
-    """Give each shared item `total` slots. Reviews that came after all slots were taken get the first of them."""
+    """Give each shared item `total` slots. Reviews that arrived when no slot was left get the new ones first."""
     items = queue.items.filter(is_overlap=True)
     if not items.exists():
         items = queue.items.all()
         Queue.objects.filter(pk=queue.pk).update(overlap_share=1.0)
     needed = list(items.values_list("pk", "reviews_needed"))
-    Slot.objects.bulk_create(Slot(item_id=pk, place=place) for pk, had in needed for place in range(had, total))
+    Slot.objects.bulk_create(Slot(item_id=pk, place=place) for pk, current in needed for place in range(current, total))
     items.update(is_overlap=True, reviews_needed=total)
     late = Review.objects.filter(item__queue=queue, slot=None).exclude(state=Review.State.DRAFT)
     for review in late.select_related("item", "reviewer"):
@@ -280,10 +283,10 @@ def _add_slots(queue: Queue, total: int) -> None:
 
 
 def _targets(unit: str, public_ids: Sequence[UUID]) -> dict[UUID, Mapping[str, int]]:
-    """Return public id -> what an item points at, as key columns."""
+    """Return public id -> foreign-key columns of the item."""
     found: dict[UUID, Mapping[str, int]] = {}
-    for start in range(0, len(public_ids), NEW):
-        some = public_ids[start : start + NEW]
+    for start in range(0, len(public_ids), LOOKUP_BATCH):
+        some = public_ids[start : start + LOOKUP_BATCH]
         if unit == Queue.Unit.SNAPSHOT:
             episodes = Episode.objects.filter(public_id__in=some).values_list("public_id", "pk", "library")
             found |= {public_id: {"episode_id": pk, "snapshot_id": library} for public_id, pk, library in episodes}

@@ -367,8 +367,8 @@ def _find_range(places: Iterable[int | None]) -> tuple[int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class FieldPair:
-    """One field on both sides, None where a side lacks it. `lines`: the lines around what differs, with neighbouring lines
-    that both have as {"equal": ...}; empty where the texts are better read whole."""
+    """One field on both sides, None where a side lacks it. `lines`: the diff, with equal stretches folded to
+    {"equal": [...]}; empty if the texts are shown whole."""
 
     name: str
     left: CardText | None
@@ -382,9 +382,9 @@ class FieldPair:
 
 
 def pair_fields(left: StepCard, right: StepCard, stored: tuple[StoredStep, StoredStep]) -> tuple[FieldPair, ...]:
-    """The fields in the order of the left step; one that only the right step has comes after the one it follows there.
+    """Pair the fields, in the order of the left step; a field that only the right step has comes after its predecessor there.
 
-    Words around a call do not count as a difference, so they are not compared line by line."""
+    A message next to a tool call is not compared."""
     names, before = list(left.texts), ""
     for name in right.texts:
         if name not in names:
@@ -395,7 +395,7 @@ def pair_fields(left: StepCard, right: StepCard, stored: tuple[StoredStep, Store
     texts = [dict(fields(found.step)) for found in stored]
     pairs = []
     for name in names:
-        # Each text where it is at hand in full.
+        # None if the side lacks the field, or its text is loaded only on request.
         mine, theirs = (None if name in found.long else own.get(name) for own, found in zip(texts, stored, strict=True))
         is_same = mine is not None and mine == theirs
         lines: Sequence[RowPair | Mapping[str, list[str]]] = ()
@@ -409,7 +409,7 @@ def pair_fields(left: StepCard, right: StepCard, stored: tuple[StoredStep, Store
 
 
 def _draw_lines(left: str, right: str) -> list[RowPair | Mapping[str, list[str]]]:
-    """The lines around the differences. Texts that share no line at all have none."""
+    """Return the lines around the differences. Texts without a common line are compared only if they have equally many."""
     diff = diff_file("text", *(f"{text.rstrip(chr(10))}\n".encode("utf-8", "replace") for text in (left, right)))
     if not any(row.sign == "same" for block in diff.blocks for row in block.rows) and diff.added != diff.removed:
         return []

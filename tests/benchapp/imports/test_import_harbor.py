@@ -304,9 +304,7 @@ def test_the_trajectory_is_found_among_more_files_than_are_looked_at(tmp_path):
     trial(tmp_path, files=files)
     report = bring_in(tmp_path)
     assert Trajectory.objects.get().source_path == "agent/trajectory.json"
-    assert [problem.expected for problem in report.problems] == [
-        "at most 200 files that may be trajectories"
-    ]
+    assert [problem.expected for problem in report.problems] == ["at most 200 files that may be trajectories"]
 
 
 def test_it_follows_a_reference_to_a_file_of_any_name(tmp_path):

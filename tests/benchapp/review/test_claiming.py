@@ -11,7 +11,7 @@ from django.utils import timezone
 from benchapp.audit.review_check import _check_items
 from benchapp.models import Activity, Queue, QueueItem, Review, Slot, User
 from benchapp.review.queues.claims import claim, fill, free_slots, give_back, hold, renew
-from benchapp.review.queues.queue_making import QueueRefused, close, raise_reviews
+from benchapp.review.queues.queue_making import QueueRefused, close, increase_reviews
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_queue, make_review
 
@@ -282,7 +282,7 @@ def test_more_reviews_are_asked_for_and_none_is_lost() -> None:
     first = finish(claim(queue, ann), ann)
     finish(claim(queue, ben), ben)
     assert claim(queue, ben) is None
-    raise_reviews(queue, 2, user=ann)
+    increase_reviews(queue, 2, user=ann)
     item = queue.items.first()
     assert (queue.reviews_per_item, item.reviews_needed, item.is_overlap) == (2, 2, True)
     assert [slot.review for slot in item.slots.all()] == [first, None]
@@ -296,7 +296,7 @@ def test_more_reviews_are_asked_of_the_shared_items_alone() -> None:
     queue = queue_of(2, reviewer(), reviewer(), reviewer(), needed=2)
     queue.items.filter(ordinal=1).update(is_overlap=False, reviews_needed=1)
     Slot.objects.filter(item__ordinal=1, place=1).delete()
-    raise_reviews(queue, 3, user=reviewer())
+    increase_reviews(queue, 3, user=reviewer())
     assert [item.slots.count() for item in queue.items.all()] == [3, 1]
 
 
@@ -307,18 +307,18 @@ def test_a_review_that_came_late_fills_a_new_slot() -> None:
     for person in (ann, ben):
         finish(item, person)
     assert item.slots.count() == 1
-    raise_reviews(queue, 2, user=ann)
+    increase_reviews(queue, 2, user=ann)
     assert {slot.review.reviewer for slot in item.slots.all()} == {ann, ben}
 
 
 def test_reviews_are_never_lowered_nor_more_than_the_people_nor_of_a_closed_queue() -> None:
     ann, ben = reviewer(), reviewer()
     queue = queue_of(1, ann, ben, needed=2)
-    for total, why in ((1, "only be raised"), (2, "only be raised"), (3, "this queue has 2")):
+    for total, why in ((1, "can only go up"), (2, "can only go up"), (3, "this queue has 2")):
         with pytest.raises(QueueRefused, match=why):
-            raise_reviews(queue, total, user=ann)
+            increase_reviews(queue, total, user=ann)
     queue.reviewers.add(reviewer())
     close(queue, user=ann)
     with pytest.raises(QueueRefused, match="while the queue is open"):
-        raise_reviews(queue, 3, user=ann)
+        increase_reviews(queue, 3, user=ann)
     assert Slot.objects.count() == 2

@@ -44,7 +44,7 @@ def test_it_shows_finding_and_leaving_alone_apart(client: Client) -> None:
     assert data["rules_version"] == RULES_VERSION
     page = client.get(url(queue)).text
     assert "2/3" in page
-    assert "3 settled items are few" in page
+    assert "Settled items: 3. These rates need about 100" in page
 
 
 def test_it_lists_the_items_behind_a_number(client: Client) -> None:
@@ -101,7 +101,7 @@ def test_a_judge_stands_with_its_calls_and_its_cost(client: Client) -> None:
     assert "This judge is scripted" in page
     assert "Tune on one queue" in page
     assert "of 1/3 calls" in page
-    assert "2 settled items have no answer" in page
+    assert "Settled items without an answer from this source: 2" in page
 
 
 def test_it_says_that_reviewers_saw_the_suggestions(client: Client) -> None:

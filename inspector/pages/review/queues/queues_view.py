@@ -35,7 +35,7 @@ from benchapp.review.queues.queue_making import (
     QueueRefused,
     assign,
     close,
-    raise_reviews,
+    increase_reviews,
     withdraw,
 )
 from benchapp.review.queues.review_progress import ItemStatus, awaiting, people_of, progress_of, statuses_of
@@ -353,7 +353,7 @@ def queue_reviews(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found, user = _load_managed(request, public_id)
     sent = request.POST.get("reviews", "")
     try:
-        raise_reviews(found, int(sent) if sent.isascii() and sent.isdecimal() and len(sent) < 4 else 0, user=user)
+        increase_reviews(found, int(sent) if sent.isascii() and sent.isdecimal() and len(sent) < 4 else 0, user=user)
     except QueueRefused as error:
         messages.error(request, str(error))
     else:

@@ -42,13 +42,13 @@ from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
 AT_ONCE = 200  # items; a larger queue waits for a worker
-FEW = 100  # items; below, rates of finding and leaving alone are too wide to choose a judge by
-KIND_WORDS = {MatchKind.MATCHED: "both say it", MatchKind.PEOPLE: "only people", MatchKind.SOURCE: "only {source}"}
+FEW = 100  # items; with fewer, the intervals of TPR and TNR are too wide to choose a judge
+KIND_WORDS = {MatchKind.MATCHED: "both", MatchKind.PEOPLE: "only people", MatchKind.SOURCE: "only {source}"}
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestionChoices:
-    """What the address asks to list."""
+    """The filters in the address."""
 
     source: str = ""
     kind: MatchKind | None = None
@@ -61,7 +61,7 @@ class SuggestionChoices:
 
 @dataclass(frozen=True, slots=True)
 class PairRow(Shaped):
-    """One code of one item, with the suggestion of the source where it made one."""
+    """One code of one item, and the source's suggestion, if it made one."""
 
     item: QueueItem
     code: Code
@@ -164,12 +164,12 @@ def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
-    """The queue; 403 for anyone who still has items to review without knowing what it hides."""
+    """Return the queue and note that this person saw others' answers; 403 for anyone who still codes items of it blind."""
     queue = load_queue(public_id)
     if still_blind(queue, user_of(request)):
         raise PermissionDenied(
-            "This page shows suggestions next to other reviews. You still review items of this queue, here or in another"
-            " one. Finish them to open it."
+            "This page shows suggestions next to other reviews. You still have items of this queue to review, here or in"
+            " another one. Finish them first."
         )
     if asked_elsewhere([queue], user_of(request)):
         raise PermissionDenied(ELSEWHERE)
@@ -180,7 +180,7 @@ def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
 def _parse_choices(
     query: Mapping[str, str], sources: Sequence[SuggestionSource], codes: Sequence[Code]
 ) -> tuple[SuggestionChoices, SuggestionSource | None]:
-    """Nonsense is as if it were not there; without a source the first one is shown."""
+    """Ignore unknown values. Without a source, show the first."""
     source = next((each for each in sources if each.key == query.get("source")), None) or next(iter(sources), None)
     kind = query.get("kind", "")
     code = next((each for each in codes if str(each.public_id) == query.get("code")), None)
@@ -203,51 +203,48 @@ def _read_kinds(asked: SuggestionChoices, truth: Truth, source: SuggestionSource
 
 
 def _compare_in_words(truth: Truth) -> str:
-    """What suggestions are compared with."""
+    """Return a sentence that says what suggestions are compared with."""
     total = sum(truth.basis.values())
     if not total:
-        return "Nothing is settled yet: no disagreement was settled, and no item has all reviews with the same codes."
+        return "Nothing is settled yet: no disagreement was settled, and no item has the same codes in all its reviews."
     parts = [
         (truth.basis[Basis.RESOLVED], "settled by an adjudicator"),
         (truth.basis[Basis.AGREED], "where all reviews agree"),
         (truth.basis[Basis.SINGLE], "with their only planned review"),
     ]
-    said = ", ".join(f"{count} {words}" for count, words in parts if count)
-    return f"Compared with {total} settled item{'' if total == 1 else 's'}: {said}."
+    listed = ", ".join(f"{count} {words}" for count, words in parts if count)
+    return f"Compared with {total} settled item{'' if total == 1 else 's'}: {listed}."
 
 
 def _list_cautions(queue: Queue, truth: Truth, source: SuggestionSource | None) -> list[str]:
-    said = []
+    cautions = []
     if not queue.hides_suggestions:
-        said.append(
-            "Reviewers of this queue saw suggestions while they coded. So people and suggestions agree more than they"
-            " would otherwise."
-        )
+        cautions.append("Reviewers of this queue saw suggestions while they coded. This raises the agreement.")
     settled = len(source.looked & truth.codes.keys()) if source else 0
-    if source and settled < FEW:
-        said.append(f"{settled} settled items are few. These rates need about {FEW} to distinguish judges.")
+    if source and 0 < settled < FEW:
+        cautions.append(f"Settled items: {settled}. These rates need about {FEW} to tell judges apart.")
     without = sum(truth.basis.values()) - settled
     if source and without:
-        said.append(f"{without} settled items have no answer from it. They are not in these numbers.")
+        cautions.append(f"Settled items without an answer from this source: {without}. They are not counted.")
     if source and not source.is_rules:
-        said.append(
+        cautions.append(
             "Labels used for tuning a prompt, a model or a codebook cannot measure it. Tune on one queue, measure on"
             " another."
         )
     if source and source.scripted:
-        said.append("This judge is scripted: its answers say nothing about any language model.")
+        cautions.append("This judge is scripted: its answers say nothing about any language model.")
     if source and StandIn.SMALL in source.stand_ins:
-        said.append("This judge is a very small model: its answers say nothing about larger ones.")
-    return said
+        cautions.append("This judge is a very small model: its answers say nothing about larger ones.")
+    return cautions
 
 
 def _read_pairs(pairs: Iterable[tuple[int, int]], source: SuggestionSource, codes: Sequence[Code]) -> list[PairRow]:
-    """Two queries for any number of pairs."""
+    """Return the rows of these pairs, in two queries."""
     pairs = list(pairs)
     items = QueueItem.objects.in_bulk({item for item, _ in pairs})
     by_pk = {code.pk: code for code in codes}
-    said = Suggestion.objects.filter(item__in=items, source=source.name, source_version=source.version)
+    suggestions = Suggestion.objects.filter(item__in=items, source=source.name, source_version=source.version)
     first: dict[tuple[int, int], Suggestion] = {}
-    for row in said.exclude(code=None).order_by("id"):
+    for row in suggestions.exclude(code=None).order_by("id"):
         first.setdefault((row.item_id, row.code_id or 0), row)
     return [PairRow(items[item], by_pk[code], first.get((item, code))) for item, code in pairs]
