@@ -46,6 +46,7 @@ from inspector.pages.review.queues.queues import (
     QUEUE,
     RELATED,
     UNITS,
+    count_settleable,
     load_queue,
     may_manage,
     may_review,
@@ -143,6 +144,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
             for name, title in LINKS.items()
         ],
         "unresolved": unresolved,
+        "settleable": unresolved and count_settleable([found], user).get(found.pk, 0),
         "uses": {name: any(getattr(each, name) for each in people) for name in ("skipped", "drafts", "left")},
         "shows_reviews": any(row.filled is not None for row in rows),
         "manages": manages,
