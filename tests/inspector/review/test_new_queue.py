@@ -83,7 +83,7 @@ def test_what_is_wrong_is_said_once(client: Client) -> None:
 
 def test_probes_are_folded_until_one_is_chosen(client: Client) -> None:
     make_trial(success=False)
-    probe = make_run(condition="probe").experiment
+    probe = make_run(condition="library-probe").experiment
     folded = "<summary>1 probe</summary>"
     assert folded in client.get(NEW).text
     assert folded not in client.get(NEW, {"experiment": str(probe.public_id)}).text

@@ -105,7 +105,8 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     )
     passes = {"first_pass": first_pass_of(found), "second_pass": second_pass_of(found)}
     totals = Counter(statuses.values())
-    unresolved = 0 if too_early([found], user) else awaiting([found]).get(found.pk, 0)
+    is_early = bool(too_early([found], user))
+    unresolved = 0 if is_early else awaiting([found]).get(found.pk, 0)
     manages = may_manage(found, user)
     data = {
         **QUEUE.read(progress),
@@ -143,6 +144,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
             (title, reverse(name, args=[found.public_id]), unresolved if name == "disagreements" else 0)
             for name, title in LINKS.items()
         ],
+        "is_early": is_early,
         "unresolved": unresolved,
         "settleable": unresolved and count_settleable([found], user).get(found.pk, 0),
         "uses": {name: any(getattr(each, name) for each in people) for name in ("skipped", "drafts", "left")},
