@@ -2,6 +2,7 @@
 
 const live = () => document.querySelector("#live");
 let seen = live()?.dataset.alert;
+let isAsked = false; // the browser asks where it likes, or not at all
 
 function update() {
   const button = document.querySelector("[data-notify]");
@@ -9,7 +10,7 @@ function update() {
     const state = "Notification" in window ? Notification.permission : "missing";
     button.hidden = state === "missing";
     button.disabled = state !== "default";
-    button.textContent = { granted: "You are notified while this page is open", denied: "This browser blocks notifications" }[state] ?? "Notify me";
+    button.textContent = { granted: "You are notified while this page is open", denied: "This browser blocks notifications" }[state] ?? (isAsked ? "Allow it in your browser" : "Notify me");
   }
   const { alert, words } = live()?.dataset ?? {};
   if (!alert || alert === seen) return;
@@ -19,6 +20,8 @@ function update() {
 
 document.addEventListener("click", async (event) => {
   if (!event.target.closest("[data-notify]")) return;
+  isAsked = true;
+  update();
   await Notification.requestPermission();
   update();
 });

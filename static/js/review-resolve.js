@@ -12,7 +12,14 @@ let typed = ""; // the first keys of a code in a group
 const boxes = () => [...form.querySelectorAll('input[name="codes"]')];
 const boxOf = (keys) => form.querySelector(`[data-direct="${CSS.escape(keys)}"]`);
 
+// Codes come first in the form, so an empty one is pointed at before the reason.
+function check() {
+  const isGiven = nothing.checked || boxes().some((box) => box.checked);
+  nothing.setCustomValidity(isGiven ? "" : nothing.dataset.empty);
+}
+
 function keep() {
+  check();
   const chosen = new FormData(form);
   const state = { codes: chosen.getAll("codes"), category: chosen.get("category"), attribution: chosen.get("attribution"), memo: memo.value, nothing: nothing.checked };
   sessionStorage.setItem(`resolve ${form.dataset.resolve}`, JSON.stringify(state));
@@ -25,15 +32,23 @@ function restore() {
   for (const box of boxes()) box.checked = state.codes.includes(box.value);
   for (const name of ["category", "attribution"]) {
     const radio = [...form.querySelectorAll(`input[name="${name}"]`)].find((each) => each.value === state[name]);
-    if (radio) radio.checked = true;
+    if (!radio || radio.checked) continue;
+    radio.checked = true;
+    openFold(radio);
   }
   memo.value = state.memo;
   nothing.checked = Boolean(state.nothing);
 }
 
+function openFold(inside) {
+  const fold = inside?.closest("details");
+  if (fold) fold.open = true;
+}
+
 function arm(group) {
   armed?.classList.remove("armed");
   armed = group;
+  openFold(group);
   group?.classList.add("armed");
   group?.scrollIntoView({ block: "nearest" });
 }
@@ -72,7 +87,7 @@ function leaveFind() {
 function code(keys) {
   const isGroup = form.querySelector(`[data-direct^="${CSS.escape(keys)}"]:not([data-direct="${CSS.escape(keys)}"])`);
   typed = isGroup ? keys : "";
-  if (others.contains(boxOf(keys))) others.open = true;
+  openFold(boxOf(keys));
   for (const box of boxes()) box.closest("li").classList.toggle("is-next", Boolean(typed) && (box.dataset.direct ?? "").startsWith(typed));
   if (isGroup) boxOf(keys)?.scrollIntoView({ block: "nearest" });
   else boxOf(keys)?.click();
@@ -138,6 +153,7 @@ function onKey(event) {
 
 if (form) {
   restore();
+  check();
   document.addEventListener("keydown", onKey, true);
   find.addEventListener("input", narrow);
   form.addEventListener("input", keep);

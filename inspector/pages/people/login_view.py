@@ -13,15 +13,16 @@ from django.core.exceptions import ValidationError
 from django.forms import BaseForm
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import reverse_lazy
+from django.urls import reverse, reverse_lazy
 from django.views.decorators.cache import never_cache
 from django.views.generic import FormView
 
-from benchapp.models import User
+from benchapp.models import Queue, User
 from benchapp.people.accounts import InvitationRefused, accept, find_invitation
 from benchapp.people.login_attempts import LoginAttempt, client_address
 from benchapp.people.single_sign_on import provider_name
-from inspector.web.access import is_local, open_to_all
+from benchapp.review.queues.review_progress import progress_of
+from inspector.web.access import is_local, open_to_all, user_of
 
 MAX_NAME = 150
 INVITATION = "sso_invitation"  # in the session: whose code was shown, until the login at the provider begins
@@ -70,6 +71,14 @@ class Braked(FormPage):
         return super().form_invalid(form)
 
 
+def find_start(user: User, target: str = "") -> str:
+    """Return where a login leads: to its target; from home to Review where an item waits for this person."""
+    if target not in ("", reverse("index")):
+        return target
+    asked = list(Queue.objects.filter(closed_at=None, reviewers=user))
+    return reverse("review" if any(each.own_left for each in progress_of(asked, user)) else "index")
+
+
 class Login(Braked, LoginView):
     template_name = "people/login.html"
 
@@ -80,6 +89,9 @@ class Login(Braked, LoginView):
 
     def account(self) -> str:
         return self.request.POST.get("username", "").strip()  # as its form reads it
+
+    def get_success_url(self) -> str:
+        return find_start(user_of(self.request), super().get_success_url())
 
 
 class Password(Braked, PasswordChangeView):
@@ -114,7 +126,6 @@ class Join(Braked):
 
     template_name = "people/join.html"
     form_class = JoinForm
-    success_url = reverse_lazy("index")
     is_code_good = False
 
     def get_initial(self) -> dict[str, object]:
@@ -126,6 +137,11 @@ class Join(Braked):
     def known(self) -> str:
         """Who gets a new password."""
         return self.request.GET.get("account", "")[:MAX_NAME]
+
+    def level(self) -> str:
+        """Return the level that the link names; empty where it names none."""
+        level = self.request.GET.get("as", "")
+        return level if level in User.Level.values else ""
 
     def account(self) -> str:
         return "an invitation"
@@ -154,6 +170,7 @@ class Join(Braked):
         else:
             log_in(self.request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
             messages.success(self.request, f"Welcome, {user.username}. You are logged in as {user.level}.")
+            self.success_url = find_start(user)
             return super().form_valid(form)
         return self.form_invalid(form)
 

@@ -91,8 +91,9 @@ def account_invite(request: HttpRequest) -> HttpResponse:
         account = get_object_or_404(people(), username=given["account"], is_active=True)
     level = given["level"] or User.Level.REVIEWER
     invitation, code = invite(by=user_of(request), level=level, name=given["name"], account=account)
-    query = urlencode({"account" if account else "name": invitation.name}) if invitation.name else ""
-    link = f"{request.build_absolute_uri(reverse('join'))}{'?' if query else ''}{query}#{code}"
+    about = {"account": account.username} if account else {"name": invitation.name, "as": invitation.level}
+    query = urlencode({name: value for name, value in about.items() if value})
+    link = f"{request.build_absolute_uri(reverse('join'))}?{query}#{code}"
     if request.POST.get("form") == "file":
         context = {
             "invitation": invitation,

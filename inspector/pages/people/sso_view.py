@@ -31,7 +31,7 @@ from django.views.decorators.http import require_GET
 from requests import RequestException
 
 from benchapp.people.single_sign_on import Identity, LoginRefused, admit, provider_name
-from inspector.pages.people.login_view import INVITATION
+from inspector.pages.people.login_view import INVITATION, find_start
 from inspector.web.access import is_local, open_to_all
 
 log = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):
         log_in(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
         if is_new:
             messages.success(request, f"Welcome, {user.username}. You are logged in as {user.level}.")
-        raise ImmediateHttpResponse(redirect(state.get("next") or settings.LOGIN_REDIRECT_URL))
+        raise ImmediateHttpResponse(redirect(find_start(user, state.get("next") or "")))
 
     def on_authentication_error(
         self,

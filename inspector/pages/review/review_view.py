@@ -16,7 +16,7 @@ from benchapp.review.queues.review_progress import QueueProgress, awaiting, own_
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.metrics.tally import tally_by_phase
 from inspector.pages.review.queues.queue_selection import AT_ONCE, list_failing
-from inspector.pages.review.queues.queues import QUEUE, UNITS
+from inspector.pages.review.queues.queues import QUEUE, UNITS, count_settleable
 from inspector.web.access import user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
@@ -70,12 +70,9 @@ def _waiting(user: User) -> list[QueueProgress]:
 
 
 def _to_settle(user: User, rows: list[QueueProgress], unresolved: dict[int, int]) -> list[tuple[Queue, int]]:
-    """Those of these queues whose reviews are all in, with how many open disagreements this person may settle: as
-    in `explain_barred`, nobody but an admin settles what they answered themselves."""
+    """Those of these queues whose reviews are all in, with how many open disagreements this person may settle."""
     ready = [each.queue for each in rows if unresolved.get(each.queue.pk) and (each.is_done or not each.queue.is_open)]
-    if not ready or not user.may(User.Level.REVIEWER):
-        return []
-    counts = unresolved if user.may(User.Level.ADMIN) else awaiting(ready, unanswered_by=user)
+    counts = count_settleable(ready, user)
     return [(queue, counts[queue.pk]) for queue in ready if counts.get(queue.pk)]
 
 

@@ -50,8 +50,10 @@ def join(link: str, **fields: str) -> Any:
 def test_a_single_user_installation_becomes_a_team_without_a_restart(client: Client) -> None:
     """The local user invites; who joins is logged in with the invited level; whoever is at the machine stays local."""
     link = make_link(client)
-    assert link.startswith("http://testserver/join/?name=grace#sgi_")
-    assert 'value="grace"' in Client().get(link.partition("#")[0].removeprefix("http://testserver")).text
+    assert link.startswith("http://testserver/join/?name=grace&as=reviewer#sgi_")
+    door = Client().get(link.partition("#")[0].removeprefix("http://testserver")).text
+    assert 'value="grace"' in door
+    assert "You join as reviewer." in door
     page = join(link)
     assert "Welcome, grace. You are logged in as reviewer." in page.text
     assert page.context["user"].username == "grace"

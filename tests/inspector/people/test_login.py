@@ -9,7 +9,8 @@ from django.test import Client
 from benchapp.models import User
 from benchapp.people.single_user import check_single_user
 from inspector.web.access import AccessMiddleware
-from tests.worlds.factories import make_user
+from tests.worlds.factories import make_trial, make_user
+from tests.worlds.review_factories import make_item, make_queue
 
 PASSWORD = "correct horse battery"
 
@@ -33,6 +34,15 @@ def test_it_asks_who_comes_and_leads_back(client: Client) -> None:
     entered = log_in(client, next="/imports/?page=2")
     assert (entered.status_code, entered.url) == (302, "/imports/?page=2")
     assert ">ada <span" in client.get("/imports/").text
+
+
+def test_it_leads_to_review_where_an_item_waits_for_that_person(client: Client) -> None:
+    ada = make_user(username="ada", password=PASSWORD, level=User.Level.REVIEWER)
+    queue = make_queue([], reviewers=[ada])
+    assert log_in(client, next="/").url == "/"
+    make_item(queue, trial=make_trial(success=False))
+    assert log_in(Client(), next="/").url == "/review/"
+    assert log_in(Client(), next="/jobs/").url == "/jobs/"
 
 
 @pytest.mark.parametrize("target", ["https://elsewhere.example/", "//elsewhere.example/", "javascript:alert(1)"])

@@ -401,6 +401,19 @@ def test_nothing_wrong_is_said_aloud(client: Client, opened: Queue, people: list
     assert ticked in client.get(resolve_page(clean)).text, "all reviews said so"
 
 
+def test_who_failed_folds_where_all_blame_the_same(client: Client, opened: Queue, people: list[User]) -> None:
+    agreed, split = (make_item(opened, trial=make_trial(success=False)) for _ in range(2))
+    for person, other in zip(people, ("agent", "task"), strict=True):
+        make_review(agreed, person, ["misapplied"], mark={"attribution": "agent", "is_first_failure": True})
+        make_review(split, person, ["misapplied"], mark={"attribution": other})
+    said = client.get(resolve_page(agreed)).text
+    assert "Who or what failed: <b>agent</b>" in said
+    assert "First mistakes stay as each reviewer marked them." in said
+    said = client.get(resolve_page(split)).text
+    assert "Who or what failed: " not in said
+    assert "First mistakes stay" not in said
+
+
 def test_a_resolution_is_replaced_only_by_who_saw_it(client: Client, opened: Queue) -> None:
     item = opened.items.all()[1]
     client.post(resolve_page(item), answer(item, "misapplied"))
@@ -472,7 +485,9 @@ def test_review_offers_who_may_settle_what_is_open(
         client.force_login(person)
         text = client.get("/review/").text
         assert ("You have nothing to code" in text) is ("Yours to settle" not in text)
-        return f'href="{page("disagreements", queue)}?state=open">Settle 2 disagreements<' in text
+        button = f'href="{page("disagreements", queue)}?state=open">Settle 2 disagreements<'
+        assert (button in client.get(page("queue", queue)).text) is (button in text)
+        return button in text
 
     other, admin = make_user(level="reviewer"), make_user(level="admin")
     assert [offered(person) for person in (people[0], make_user(level="viewer"), other, admin)] == [

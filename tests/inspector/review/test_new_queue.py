@@ -73,6 +73,22 @@ def test_who_cannot_log_in_is_no_reviewer(people: None) -> None:
     assert not Queue.objects.exists()
 
 
+def test_what_is_wrong_is_said_once(client: Client) -> None:
+    make_trial(success=False)
+    answer = client.post(NEW, form(sampling="random", size=""))
+    assert answer.text.count("Say how many items to draw.") == 1
+    shown = client.post(NEW, form(sampling="random", size="", show="1"))
+    assert shown.text.count("Say how many items to draw.") == 1
+
+
+def test_probes_are_folded_until_one_is_chosen(client: Client) -> None:
+    make_trial(success=False)
+    probe = make_run(condition="library-probe").experiment
+    folded = "<summary>1 probe</summary>"
+    assert folded in client.get(NEW).text
+    assert folded not in client.get(NEW, {"experiment": str(probe.public_id)}).text
+
+
 def test_it_says_what_it_gives_before_anything_is_saved(client: Client) -> None:
     for success in (False, False, True, None):
         make_trial(success=success)

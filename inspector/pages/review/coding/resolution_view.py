@@ -220,12 +220,12 @@ def _read_sheet(item: QueueItem, filled: Filled | None) -> dict[str, object]:
     }
     shared = frozenset.intersection(*sets.values()) if sets else frozenset()
     every: frozenset[Code] = frozenset().union(*sets.values())
+    # the attribution where all reviews blame the same; empty where they do not, or where one is silent
+    blamed = {attribution_of(review.marks.all()) or "" for review in submitted}
     if filled is None:
-        # the attribution where all reviews blame the same; empty where they do not, or where one is silent
-        blamed = {attribution_of(review.marks.all()) or "" for review in submitted}
         filled = Filled(
             frozenset(code.public_id for code in shared),
-            attribution=blamed.pop() if len(blamed) == 1 else "",
+            attribution=next(iter(blamed)) if len(blamed) == 1 else "",
             nothing_wrong=bool(sets) and not every,
         )
     steps = (
@@ -249,6 +249,8 @@ def _read_sheet(item: QueueItem, filled: Filled | None) -> dict[str, object]:
         "skipped": [review for review in final if review.state == Review.State.SKIPPED],
         "codes": _list_codes(item, sets.values(), filled),
         "attributions": _list_attributions(submitted, filled),
+        "all_blame_it": blamed == {filled.attribution},
+        "first_mistakes": any(mark.is_first_failure for review in submitted for mark in review.marks.all()),
         "categories": _list_categories(filled, are_split=len(set(sets.values())) > 1),
         "all_codes": _join_ids(every),
         "shared_codes": _join_ids(shared),

@@ -76,13 +76,13 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     skill_codes = _read_skill_codes(given)
     hidden = [name for name in CLOSING if given.get(f"hides_{name}")]
     seconds = seconds_per_item(sketch.population.unit) if sketch else None
-    hours = sketch.per_person * seconds / HOUR if sketch and sketch.per_person and seconds else None
+    person_seconds = sketch.per_person * seconds if sketch and sketch.per_person and seconds else None
     data = {
         "problems": asked.problems,
         "refused": refused or None,
         **SKETCH.read(sketch),
         "median_seconds": seconds,
-        "hours_per_person": hours,
+        "hours_per_person": None if person_seconds is None else person_seconds / HOUR,
         "codes_that_wait": skill_codes.waiting,
         "codes": skill_codes.total,
         "closes_pages_because_it_hides": hidden,
@@ -91,11 +91,13 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     context = {
         **_offer(asked, given),
         "form": form,
+        "makes": makes,
         "errors": form.errors if makes else drawn.errors if posted else {},
         "sketch": sketch,
         "skill_codes": skill_codes,
         "closing": [(f"id_hides_{name}", CLOSING[name]) for name in hidden],
-        "person_time": "" if hours is None else render_rough_duration(MINUTE * max(1, round(HOUR * hours / MINUTE))),
+        "person_time": _say_minutes(person_seconds),
+        "item_time": _say_minutes(seconds),
     }
     status = 400 if asked.problems or makes else 200
     response = render_page(request, "review/queue_new.html", data=data, context=context, as_json=as_json, status=status)
@@ -111,6 +113,10 @@ def queue_forget(request: HttpRequest) -> HttpResponse:
     back = HttpResponseRedirect(reverse("codebooks"))
     drop_filter(back)
     return back
+
+
+def _say_minutes(seconds: float | None) -> str:
+    return "" if seconds is None else render_rough_duration(MINUTE * max(1, round(seconds / MINUTE)))
 
 
 def _make(form: QueueForm, selection: Population, user: User) -> HttpResponse:
@@ -152,6 +158,12 @@ def _offer(asked: QueueSelection, given: QueryDict) -> dict[str, object]:
     shown = {(name, str(value)) for name, value, _ in narrowed}
     pairs = [*selection.choices.pairs(), *selection.narrowing.pairs()]
     kept = [pair for pair in pairs if pair not in shown and pair[0] not in (*AXES, "baseline")]
+    probes = set(map(str, Experiment.objects.probes().values_list("public_id", flat=True)))
+    facets = []
+    for facet in facets_of(selection.choices):
+        values = sorted(facet.values, key=lambda value: not value.chosen)
+        folded = [value for value in values if value.value in probes and not value.chosen]
+        facets.append((facet, [value for value in values if value not in folded], folded))
     return {
         "ticked": given.getlist("reviewers"),
         "query": asked.query,
@@ -159,7 +171,7 @@ def _offer(asked: QueueSelection, given: QueryDict) -> dict[str, object]:
         "is_default": asked.is_default,
         "narrowed": narrowed,
         "kept": [*kept, ("unit", selection.unit), ("preset", selection.preset)],
-        "facets": facets_of(selection.choices),
+        "facets": facets,
         "whats": what_choices(),
         "strata": list(FACETS.items()),
         "versions": list(frozen_versions()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from uuid import UUID
 
 from django.conf import settings
@@ -16,6 +17,7 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import ELSEWHERE, asked_elsewhere
 from benchapp.review.coding.disagreements import closed_sentence
 from benchapp.review.coding.queue_agreement import still_to_review
+from benchapp.review.queues.review_progress import awaiting
 from benchapp.review.seeing import note_seen
 from inspector.web.access import user_of
 from inspector.web.responses import link_to
@@ -67,6 +69,14 @@ def open_queue(request: HttpRequest, public_id: UUID) -> Queue:
 def may_manage(queue: Queue, user: User) -> bool:
     """Admins, and the person who made it while they may review."""
     return user.may(User.Level.ADMIN) or (queue.created_by_id == user.pk and user.may(User.Level.REVIEWER))
+
+
+def count_settleable(queues: Collection[Queue], user: User) -> dict[int, int]:
+    """Return key of queue -> open disagreements that this person may settle: as in `explain_barred`, nobody but an admin
+    settles what they answered themselves. One query."""
+    if not user.may(User.Level.REVIEWER):
+        return {}
+    return awaiting(queues, unanswered_by=None if user.may(User.Level.ADMIN) else user)
 
 
 def may_review() -> QuerySet[User]:

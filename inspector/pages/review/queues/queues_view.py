@@ -46,6 +46,7 @@ from inspector.pages.review.queues.queues import (
     QUEUE,
     RELATED,
     UNITS,
+    count_settleable,
     load_queue,
     may_manage,
     may_review,
@@ -104,7 +105,8 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     )
     passes = {"first_pass": first_pass_of(found), "second_pass": second_pass_of(found)}
     totals = Counter(statuses.values())
-    unresolved = 0 if too_early([found], user) else awaiting([found]).get(found.pk, 0)
+    is_early = bool(too_early([found], user))
+    unresolved = 0 if is_early else awaiting([found]).get(found.pk, 0)
     manages = may_manage(found, user)
     data = {
         **QUEUE.read(progress),
@@ -142,7 +144,9 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
             (title, reverse(name, args=[found.public_id]), unresolved if name == "disagreements" else 0)
             for name, title in LINKS.items()
         ],
+        "is_early": is_early,
         "unresolved": unresolved,
+        "settleable": unresolved and count_settleable([found], user).get(found.pk, 0),
         "uses": {name: any(getattr(each, name) for each in people) for name in ("skipped", "drafts", "left")},
         "shows_reviews": any(row.filled is not None for row in rows),
         "manages": manages,
