@@ -9,7 +9,7 @@ from django.db.models import Exists, ForeignObjectRel, Model, OuterRef, QuerySet
 from django.utils import timezone
 
 from benchapp.models import Blob, Episode, Experiment, ImportBatch, Refusal, Run, Seal, Seeding, Skip, Snapshot
-from benchapp.models.pointing import describe_pointers, filter_pointed_at
+from benchapp.models.experiments import describe_pointers, filter_pointed_at
 from benchapp.stats.comparing.columns import clear_columns
 from benchapp.stats.learning.computed_runs import clear_facts
 

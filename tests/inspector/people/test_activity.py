@@ -11,7 +11,7 @@ from django.test import Client
 
 from benchapp.experiments.launch import launch
 from benchapp.models import Activity, User
-from benchapp.models.activity import Appended
+from benchapp.models.people import Appended
 from benchapp.record.writing.human_acts import note_activity
 from inspector.web.access import local_user
 from tests.queries import assert_queries_flat
