@@ -67,7 +67,7 @@ def buildkit_answers() -> bool:
 
 @cache
 def small_model_is_installed() -> bool:
-    from benchapp.deploy.small_model import NoSmallModel, find_model
+    from benchapp.deploy.installation import NoSmallModel, find_model
 
     try:
         find_model()

@@ -11,9 +11,7 @@ from pathlib import Path, PurePosixPath
 from uuid import UUID
 
 from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
-from benchapp.archive.archive_lines import ArchiveRow, Counts, read_rows
-from benchapp.archive.archive_tables import PUBLIC
-from benchapp.archive.archive_values import DIGEST
+from benchapp.archive.archive_tables import DIGEST, PUBLIC, ArchiveRow, Counts, read_rows
 from benchapp.models.blobs import MAX_BLOB_BYTES
 from runner.base.digests import LIBRARY_FORMAT, digest_bytes, digest_json
 from skillglass.envelope import MAX_LINE, Member, open_members

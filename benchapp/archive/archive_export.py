@@ -16,8 +16,7 @@ from django.conf import settings
 from django.db.models import Model, Q, QuerySet
 
 from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
-from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, ArchiveTable
-from benchapp.archive.archive_values import encode_value
+from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, ArchiveTable, encode_value
 from benchapp.models import (
     Attempt,
     Blob,

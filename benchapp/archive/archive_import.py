@@ -14,12 +14,8 @@ from django.utils import timezone
 
 from benchapp.archive import ArchiveError
 from benchapp.archive.archive_check import Checked, Manifest, check_archive, iterate_files, read_content, read_manifest
-from benchapp.archive.archive_lines import ArchiveRow
-from benchapp.archive.archive_tables import PUBLIC, TABLES
-from benchapp.archive.archive_values import Stored
-from benchapp.audit.check_finding import Flaw
-from benchapp.audit.content_check import check_trajectories, chunks
-from benchapp.audit.episode_check import check_episode, check_remaking
+from benchapp.archive.archive_tables import PUBLIC, TABLES, ArchiveRow, Stored
+from benchapp.audit.record_check import Flaw, check_episode, check_remaking, check_trajectories, chunks
 from benchapp.models import Blob, Chunk, Decision, Episode, Experiment, Probe, Run, Trajectory
 from benchapp.record.record_digest import record_digest
 from skillglass.envelope import Member, open_members

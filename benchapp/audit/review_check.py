@@ -11,7 +11,7 @@ import orjson
 import zstandard
 from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 
-from benchapp.audit.check_finding import Flaw, flaw_each
+from benchapp.audit.record_check import Flaw, flaw_each
 from benchapp.models import (
     CodebookVersion,
     CodeExample,

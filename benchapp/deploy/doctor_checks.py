@@ -6,20 +6,131 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import DatabaseError
 
-from benchapp.deploy import embedded_broker, engine_checks, environ
+from benchapp.deploy import embedded_broker, environ
 from runner import programs
-from runner.base.errors import SetupError
+from runner.base.errors import NotOnThisMachine, SetupError
 from runner.base.var_folder import DEMO, MANAGE
 from runner.generators import PROVIDER, find_generator, generator_folders
+from runner.programs import find_installed, pin_of
+from runner.sandboxes.docker.docker_buildkit import COMPOSE, NO_COMPOSE, buildx, find_plugin, what_is_missing
+from runner.sandboxes.docker.docker_disk import engine_folder
+from runner.sandboxes.docker.docker_engine import connect
+from runner.sandboxes.docker.docker_images import list_built_images
+from runner.sandboxes.docker.docker_programs import volume_name
+
+# Limits that the engine's kernel can enforce: its name in the engine's answer, and ours.
+LIMITS = {"MemoryLimit": "memory", "SwapLimit": "swap", "CpuCfsQuota": "processors", "PidsLimit": "processes"}
+
+
+class NoLimits(Exception):
+    """The engine ignores some limits of a task."""
+
+
+class NoPlugin(Exception):
+    """A Docker client plugin is missing, or the engine is too old for it."""
+
+
+@contextmanager
+def engine() -> Iterator[Any]:
+    client = connect(timeout=5)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def version() -> str:
+    """Return the engine's version, the machine that it runs on and how it is reached. Raises as `storage` does."""
+    with engine() as client:
+        way = f", by {os.environ['DOCKER_HOST']}" if os.environ.get("DOCKER_HOST") else ""
+        return f"engine {client.version()['Version']} on {client.info().get('Name')}{way}"
+
+
+def storage() -> str:
+    """Return where and how the engine keeps its images. Raise SandboxError when no engine answers."""
+    with engine() as client:
+        info = client.info()
+    under = dict(info.get("DriverStatus") or ()).get("Backing Filesystem", "an unknown file system")
+    size = f"{info.get('NCPU')} processors, {info.get('MemTotal', 0) / 1024**3:.1f} GiB of memory"
+    return f"{info.get('Driver')} on {under}, in {info.get('DockerRootDir')}; {size}"
+
+
+def limits() -> str:
+    """Return the limits that the engine enforces. NoLimits names those it does not."""
+    with engine() as client:
+        info, folder = client.info(), engine_folder(client)
+    if missing := [name for key, name in LIMITS.items() if not info.get(key)]:
+        raise NoLimits(f"the engine does not enforce: {', '.join(missing)}")
+    return f"{', '.join(LIMITS.values())} enforced by the engine; {_describe_disk(folder, info.get('DockerRootDir'))}"
+
+
+def task_images() -> str:
+    """Return how many images were built for tasks, and their size."""
+    with engine() as client:
+        images = list_built_images(client)
+    size = sum(image.size for image in images) / 1e9
+    return (
+        f"{len(images):,} built for tasks, {size:,.1f} GB with what they share; `manage.py prune_images` removes them"
+    )
+
+
+def buildkit() -> str:
+    """Return how images of tasks are built. NoPlugin explains what to do about the classic builder."""
+    with engine() as client:
+        if missing := what_is_missing(client):
+            raise NoPlugin(missing)
+    return f"the engine's own, through {buildx()}"
+
+
+def compose() -> str:
+    """Return what starts the services of a task that has several. NoPlugin explains what to do if nothing does."""
+    if (found := find_plugin(COMPOSE)) is None:
+        raise NoPlugin(NO_COMPOSE)
+    return str(found)
+
+
+def _describe_disk(folder: Path | None, root: object) -> str:
+    """Describe how well a worker like this process sees what containers write (docs/explanation/sandboxes.md)."""
+    if folder is not None:
+        return "disk watched from outside"
+    return f"of disk only the size of a container's layer is seen: {root} cannot be read from here"
+
+
+def volumes() -> set[str] | None:
+    """Return names of the engine's volumes; None when no engine answers."""
+    try:
+        with engine() as client:
+            return {row["Name"] for row in client.volumes()["Volumes"] or ()}
+    except Exception:  # any error of the client; the engine has a line of its own
+        return None
+
+
+def program(name: str, there: set[str] | None) -> str:
+    """Return version and place of a pinned program. Raise NotOnThisMachine when it is not installed."""
+    pin = pin_of(name)
+    try:
+        found = find_installed(name)
+    except NotOnThisMachine as error:
+        raise NotOnThisMachine(f"pinned {pin.version} ({pin.digest[:12]}), not installed") from error
+    if there is None:
+        loaded = "no engine to load it into"
+    elif volume_name(found) in there:
+        loaded = "its volume is on the engine"
+    else:
+        loaded = "no volume on the engine yet: the first trial loads it"
+    return f"{pin.version} ({pin.digest[:12]}), installed; {loaded}"
+
 
 KEYS = {
     "OPENAI_API_KEY": "OpenAI",
@@ -55,7 +166,7 @@ def findings() -> Iterator[DoctorFinding]:
         yield look()
     yield from _engine()
     yield _browser()
-    there = engine_checks.volumes()
+    there = volumes()
     for name in programs.names():
         yield _program(name, there)
     yield from generators()
@@ -119,7 +230,7 @@ def _embedded_broker() -> tuple[str, bool]:
 
 def _program(name: str, there: set[str] | None) -> DoctorFinding:
     cost = f"no trials with {name}; run: {MANAGE} install_program {name}"
-    return _attempt(f"Program {name}", lambda: engine_checks.program(name, there), cost)
+    return _attempt(f"Program {name}", lambda: program(name, there), cost)
 
 
 def generators() -> Iterator[DoctorFinding]:
@@ -141,7 +252,7 @@ def _generator(name: str, folder: Path) -> str:
 def _base_image_there() -> str:
     from runner.sandboxes.docker.docker_images import base_name
 
-    with engine_checks.engine() as client:
+    with engine() as client:
         return f"{base_name()}, {client.inspect_image(base_name())['Id'][:19]}"
 
 
@@ -154,13 +265,13 @@ def _attempt(name: str, look: Callable[[], str], cost: str) -> DoctorFinding:
 
 def _engine() -> Iterator[DoctorFinding]:
     cost = "suites that are not trusted cannot be run; the starter suite needs no Docker"
-    yield _attempt("Docker", engine_checks.version, cost)
-    yield _attempt("Docker storage", engine_checks.storage, "unknown where images go and how much room they have")
-    yield _attempt("Docker images", engine_checks.task_images, "unknown which images were built for tasks")
-    yield _attempt("Docker limits", engine_checks.limits, "tasks in containers run without these limits")
+    yield _attempt("Docker", version, cost)
+    yield _attempt("Docker storage", storage, "unknown where images go and how much room they have")
+    yield _attempt("Docker images", task_images, "unknown which images were built for tasks")
+    yield _attempt("Docker limits", limits, "tasks in containers run without these limits")
     cost = "the classic builder builds images: Dockerfiles with heredocs, mounts or other newer syntax cannot be built"
-    yield _attempt("BuildKit", engine_checks.buildkit, cost)
-    yield _attempt("Compose", engine_checks.compose, "tasks of several services cannot run")
+    yield _attempt("BuildKit", buildkit, cost)
+    yield _attempt("Compose", compose, "tasks of several services cannot run")
     cost = "tasks that bring no image cannot run in a container until it can be fetched; set SKILLGLASS_BASE_IMAGE"
     yield _attempt("Base image", _base_image_there, cost)
 

@@ -23,7 +23,7 @@ from benchapp.experiments.work.sandbox_sweep import sweep_sandboxes
 from benchapp.exports import publications
 from benchapp.imports import upload_import
 from benchapp.judges import judging_orders
-from benchapp.search.index_following import follow_if_waiting
+from benchapp.search.indexing import follow_if_waiting
 from runner.agents import AGENTS
 from runner.base.errors import SandboxError
 from runner.models import MODELS

@@ -17,7 +17,7 @@ from statistics import median
 
 from django.db.models import Count, F, Q, Sum
 
-from benchapp.experiments.cells import Arm
+from benchapp.experiments.plans import Arm
 from benchapp.experiments.preparation import Prepared
 from benchapp.models import Experiment, ModelCall, Trial
 from benchapp.record.json_shape import JsonShape, Shaped, encode

@@ -2,6 +2,9 @@
 
 It is made by our own run and stored as archives (`examples/`). `manage.py build_example` rebuilds it, and a rebuild
 must give the same `read_outcome`: results and libraries, without ids and times.
+
+The demo experiments: the starter suite under several memory conditions with a scripted model, and two of its tasks with
+a small language model.
 """
 
 from __future__ import annotations
@@ -22,11 +25,50 @@ from benchapp.analysis.lineage.library_states import LibraryState, read_history
 from benchapp.analysis.lineage.line_history import read_lineage
 from benchapp.analysis.lineage.suspects import MAX_LENGTH, rank_suspects
 from benchapp.experiments.launch import launch
+from benchapp.experiments.preparation import EPISODE_ORDER
 from benchapp.experiments.probe_runs import AskedProbe, ProbePreview, launch_probe, make_control, preview, read_choice
-from benchapp.experiments.schedule import EPISODE_ORDER
 from benchapp.experiments.work import advance
 from benchapp.models import Decision, Episode, Experiment, Run, Trial
 from runner.base.types import Phase
+
+DEMO: dict[str, object] = {
+    "name": "Demo: six memory conditions on the starter suite (scripted)",
+    "key": "demo",
+    "suite": "starter",
+    "conditions": [
+        "no-skill",
+        "raw-trajectory",
+        "curated-static",
+        "curated-always",
+        "selfgen-zero-shot",
+        "selfgen-always",
+    ],
+    "replicates": 1,
+    "seed": 6,
+    "answers": 2,  # a rejected or unreadable answer may be repeated once; both stay on the record
+    "agent": "shell",
+    "agent_model": "scripted/apprentice",
+    "author_model": "scripted/apprentice",
+    "sandbox": "local",
+}
+
+# Short, because the model takes seconds for a hundred tokens, and solves nothing.
+SMALL_DEMO: dict[str, object] = {
+    "name": "Demo: a small language model on two tasks",
+    "key": "demo-small",
+    "suite": "starter-corpora",
+    "protocol": "skillgenbench",
+    "environments": ["boxes", "canal-days"],
+    "conditions": ["no-skill", "naive-prompt"],
+    "replicates": 1,
+    "seed": 6,
+    "agent": "shell",
+    "agent_model": "small-smollm2-135m",
+    "author_model": "small-smollm2-135m",
+    "sandbox": "local",
+    "limits": {"max_turns": 3, "max_output_tokens": 200, "timeout_seconds": 300},
+}
+
 
 MODEL = "scripted/journeyman"
 EXAMPLE: dict[str, object] = {

@@ -1,11 +1,17 @@
 """Turn an experiment file into everything that will run, or everything that keeps it from running.
 
 Nothing is written here: a dry run, the launch form's check and a launch all begin with `prepare`.
+
+Conditions are interleaved in time, so that any drift affects all of them alike. Episodes wait in one queue, the first environment first. Within it come the cells of one replicate, then those of the
+next. A worker takes the first, does one trial and puts the episode back at the end. So conditions, agents and models
+alternate trial by trial, and an outage or a provider's silent change hits every arm at about the same place of its
+plan. With `order: one-by-one` the episode returns to the front instead and ends before the next begins.
 """
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,19 +20,23 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
-from benchapp.experiments.cells import (
+from benchapp.experiments.launch_spec import ADMITTED, LaunchSpec, SpecProblem, Unlaunchable, try_spec
+from benchapp.experiments.plans import (
     PUBLISHED_HARNESS,
     Arm,
     Cell,
     authors_of,
     cells_of,
+    find_unit,
+    keep_tasks,
     list_conditions,
+    make_plan,
     published_harness,
+    setup_of,
 )
-from benchapp.experiments.launch_spec import ADMITTED, LaunchSpec, SpecProblem, Unlaunchable, try_spec
-from benchapp.experiments.plans import find_unit, keep_tasks, make_plan, setup_of
-from benchapp.experiments.qualifying.qualification import list_admitted
+from benchapp.experiments.qualification import list_admitted
 from benchapp.judges.judging_orders import find_prompts, read_metrics
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.stats.metrics.catalogue import METRICS
 from runner import protocols
@@ -34,12 +44,13 @@ from runner.agents import IN_HARBOR, MODELLESS, make_agent
 from runner.agents.agent_program import ProgramAgent
 from runner.base.errors import NotOnThisMachine, SetupError
 from runner.base.suite import Suite
-from runner.base.types import AuthorMode, Environment
+from runner.base.types import AuthorMode, Environment, TrialSlot
 from runner.engine.setup import setup_digest
 from runner.generators.generator_model import GeneratorModel
 from runner.models import Model, is_generator, make_model
 from runner.models.recorded import Recorded
 from runner.prompts.roles import OWN
+from runner.protocols import slots
 from runner.protocols.conditions import Condition, find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.prompt_choice import choose_prompts, list_asked, name_with_prompts
@@ -434,3 +445,54 @@ class _Check:
             keep(read())
         except SetupError as error:
             yield SpecProblem(field, str(error))
+
+
+# The order of episodes in the queue, for a query. Runs are made in the order of their cells.
+EPISODE_ORDER = ("run__experiment_id", "ordinal", "run__replicate", "run_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned(Shaped):
+    """One trial at its place, in the order of a single worker when nothing fails."""
+
+    place: int  # from 1
+    cell: Cell
+    unit: str
+    slot: TrialSlot
+
+    json_shape = JsonShape(
+        *("place", "condition=cell.arm.condition", "replicate=cell.replicate", "agent=cell.arm.agent"),
+        *(
+            "agent_model=cell.arm.agent_model",
+            "author_agent=cell.arm.author_agent?",
+            "author_model=cell.arm.author_model",
+            "seed=cell.seed",
+        ),
+        *("episode=unit", "phase=slot.phase", "task=slot.task", "sample=slot.sample"),
+    )
+
+
+def episodes_in_order(prepared: Prepared) -> list[tuple[Cell, EpisodePlan]]:
+    """Return every episode in the order of its first hint."""
+    placed = [
+        ((ordinal, cell.replicate, row), cell, plan)
+        for row, (cell, plans) in enumerate(prepared.plans.items())
+        for ordinal, plan in enumerate(plans)
+    ]
+    return [(cell, plan) for _, cell, plan in sorted(placed, key=lambda item: item[0])]
+
+
+def schedule(prepared: Prepared) -> Iterator[Planned]:
+    """Yield every trial of the experiment, in order."""
+    queue = deque((cell, plan, deque(slots(plan))) for cell, plan in episodes_in_order(prepared))
+    place = 0
+    while queue:
+        cell, plan, left = queue.popleft()
+        if not left:
+            continue
+        place += 1
+        yield Planned(place, cell, plan.environment.key, left.popleft())
+        if prepared.spec.order == "one-by-one":
+            queue.appendleft((cell, plan, left))
+        else:
+            queue.append((cell, plan, left))

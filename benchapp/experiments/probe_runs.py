@@ -17,12 +17,14 @@ from django.db import transaction
 
 from benchapp.analysis.lineage.hunks import Hunk, NamedFiles, find_echoes, list_hunks, take_back
 from benchapp.analysis.lineage.library_states import LibraryState, find_round, read_history
-from benchapp.experiments.cells import Arm, Cell, cell_of
 from benchapp.experiments.estimate import ExperimentEstimate, Past, estimate, read_past
 from benchapp.experiments.launch import launch_prepared
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.plans import (
+    Arm,
+    Cell,
     author_limits_of,
+    cell_of,
     find_unit,
     keep_tasks,
     make_plan,

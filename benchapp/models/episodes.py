@@ -12,7 +12,7 @@ from benchapp.models.base import PublicModel, match_words, rank_beginning
 from benchapp.models.experiments import Experiment, Progress, Run
 from benchapp.models.libraries import Decision, Snapshot
 from benchapp.models.suites import Environment, Family
-from benchapp.record.processes import ProcessName
+from runner.sandboxes.processes import ProcessName
 
 if TYPE_CHECKING:
     from benchapp.models.trials import Attempt

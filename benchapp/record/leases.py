@@ -11,7 +11,7 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from benchapp.models import Episode
-from benchapp.record.processes import this_process
+from runner.sandboxes.processes import this_process
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,8 @@
 """Background work in slices, so that trials take turns with it.
 
 The record says what is left to do, the queue only hints at it. A worker that was killed leaves a row whose lease ends,
-and `enqueue_due` hints at it again. The epoch of the lease fences off the previous holder.
+and `enqueue_due` hints at it again. The epoch of the lease fences off the previous holder. Work that asks a model has
+a budget.
 """
 
 from __future__ import annotations
@@ -21,12 +22,54 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 
 from benchapp.models.base import Sliced, SlicedModel, SlicedQuerySet
-from benchapp.record.call_budget import Budget, SliceOver
 from benchapp.record.error_text import words_of
-from benchapp.record.processes import ProcessName, this_process
 from runner.base.errors import SetupError
+from runner.sandboxes.processes import ProcessName, this_process
 
 log = logging.getLogger(__name__)
+
+
+class Stopped(Exception):
+    """The work ends here, for the reason in the message. Answers are kept."""
+
+
+class SliceOver(Stopped):
+    """It is somebody else's turn: the work continues later, from here."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """Limits and use. None: no limit. A call is counted when it is made, its cost when it is known.
+
+    A reply without usage, such as one that a filter withheld, counts as much as the dearest one so far.
+    """
+
+    calls: int | None = None
+    usd: float | None = None
+    used_calls: int = 0
+    used_usd: float = 0.0
+    dearest_usd: float = 0.0
+    unpriced: int = 0
+
+    def check(self) -> None:
+        """Raise Stopped where the next call would exceed it. A dollar limit cannot hold where prices are unknown."""
+        if self.calls is not None and self.used_calls >= self.calls:
+            raise Stopped(f"the limit of {self.calls} calls is used up")
+        spent = self.used_usd + self.unpriced * self.dearest_usd
+        if self.usd is not None and spent >= self.usd:
+            raise Stopped(f"the limit of ${self.usd:.2f} is used up (${spent:.4f})")
+        if self.usd is not None and self.unpriced and not self.dearest_usd:
+            raise Stopped(
+                "the cost of this model is unknown, so a limit in dollars cannot hold: limit the calls instead"
+            )
+
+    def note(self, cost_usd: float | None) -> None:
+        if cost_usd is None:
+            self.unpriced += 1
+        else:
+            self.used_usd += cost_usd
+            self.dearest_usd = max(self.dearest_usd, cost_usd)
+
 
 SLICE_SECONDS = 20.0  # trials wait for a worker at most this long, and one call
 LEASE = timedelta(minutes=75)  # longer than any single call with its tries: runner.models.litellm.client.CALL_SECONDS

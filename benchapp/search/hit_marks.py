@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, starmap
 
-from benchapp.search.filters import fact_phrases, phrases_of
 from benchapp.search.query import SearchQuery
+from benchapp.search.search_hits import fact_phrases, phrases_of
 from benchapp.search.search_index import Phrase
 from benchapp.search.sections import Section
 from benchapp.search.tokens import Atom, atoms

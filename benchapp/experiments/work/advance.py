@@ -25,15 +25,13 @@ from rq.utils import as_text
 
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_unread
 from benchapp.experiments.plans import plan_of, suite_of
-from benchapp.experiments.schedule import EPISODE_ORDER
+from benchapp.experiments.preparation import EPISODE_ORDER
 from benchapp.experiments.work import budgets
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
-from benchapp.record import live, log_context, log_tail
+from benchapp.record import live, log_context
 from benchapp.record.error_text import log_of, render_error, with_end_of_log, words_of
 from benchapp.record.leases import Lease
-from benchapp.record.own_secrets import own_secrets
-from benchapp.record.processes import ProcessName, this_machine, this_process
-from benchapp.record.redaction import Redactor
+from benchapp.record.redaction import Redactor, own_secrets
 from benchapp.record.writing.recording import RowRecorder
 from runner.base.errors import (
     AccountRefused,
@@ -51,6 +49,7 @@ from runner.engine.cleaning import Cleaner
 from runner.engine.toolbox import Toolbox, toolbox_for
 from runner.protocols.plan import EpisodePlan
 from runner.sandboxes import local, sandbox_kind
+from runner.sandboxes.processes import ProcessName, this_machine, this_process
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +73,7 @@ def advance(episode_id: str) -> None:
     about = log_context.about(
         experiment=episode.run.experiment.public_id, run=episode.run.public_id, episode=episode_id
     )
-    with about, log_tail.keep_tail(episode_id):
+    with about, live.keep_tail(episode_id):
         with lease:
             more = _work(episode, lease)
         if Episode.objects.filter(pk=episode.pk).grant():

@@ -10,21 +10,21 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from benchapp.experiments.plans import plan_of, suite_of
-from benchapp.experiments.schedule import EPISODE_ORDER
+from benchapp.experiments.preparation import EPISODE_ORDER
 from benchapp.experiments.work import advance
 from benchapp.models import Attempt, Episode, Experiment, ModelCall, Run, Skip, Trial, User
 from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.record import recorded
-from benchapp.record.processes import this_process
 from benchapp.record.writing.human_acts import NotPossible, name_actor, note_activity
 from benchapp.record.writing.recording import RowRecorder
-from benchapp.record.writing.spine import enter
+from benchapp.record.writing.rows import enter
 from runner import protocols
 from runner.base.types import TrialSlot
 from runner.engine.author_step import leave_out
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, NextStep, RunTrial
+from runner.sandboxes.processes import this_process
 
 # Targets of most acts, which apply to everything unfinished below.
 Target = Experiment | Run | Episode

@@ -15,7 +15,7 @@ from benchapp.deploy import environ
 from benchapp.deploy.installation import Installation, Unable
 from benchapp.deploy.static_files import collect_if_changed
 from benchapp.deploy.supervisor import AlreadyRunning
-from benchapp.experiments.demo_experiment import DEMO, SMALL_DEMO
+from benchapp.experiments.example_experiment import DEMO, SMALL_DEMO
 from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.imports.shipped_example import take_in_example

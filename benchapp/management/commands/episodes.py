@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from benchapp.experiments.work import operations
 from benchapp.management.lookups import end_on, find_own_episode
 from benchapp.models import Episode, Experiment, Run
-from benchapp.record import log_tail
+from benchapp.record import live
 from benchapp.record.recorded import slot_of
 from runner.base.errors import RunnerError
 from runner.base.types import TrialSlot
@@ -100,7 +100,7 @@ class Command(BaseCommand):
         return f"Retried {_render_count(len(found))}."
 
     def _read_log(self, episode: Episode) -> str:
-        lines = log_tail.read(str(episode.public_id))
+        lines = live.read_log(str(episode.public_id))
         if lines is None:
             raise CommandError("cannot reach the broker, which keeps the log")
         return "\n".join(lines) or "no log lines"

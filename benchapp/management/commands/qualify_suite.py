@@ -8,12 +8,10 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from benchapp.experiments.example_experiment import Unfinished, list_episodes, work_off
-from benchapp.experiments.experiment_file import read_file
 from benchapp.experiments.launch import launch
-from benchapp.experiments.launch_spec import Unlaunchable
+from benchapp.experiments.launch_spec import Unlaunchable, read_file
 from benchapp.experiments.preparation import Prepared, prepare
-from benchapp.experiments.qualifying.qualification import write_file
-from benchapp.experiments.qualifying.task_verdicts import Admission, TaskVerdict, read_verdicts
+from benchapp.experiments.qualification import Admission, TaskVerdict, read_verdicts, write_file
 from benchapp.management.lookups import end_on
 from benchapp.models import Experiment
 from benchapp.record.json_shape import to_json

@@ -8,12 +8,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from benchapp.experiments.estimate import Amount, Estimate, estimate
-from benchapp.experiments.experiment_file import read_file
 from benchapp.experiments.foresight import Foresight, foresee
 from benchapp.experiments.launch import launch
-from benchapp.experiments.launch_spec import Unlaunchable
-from benchapp.experiments.preparation import Prepared, prepare
-from benchapp.experiments.schedule import schedule
+from benchapp.experiments.launch_spec import Unlaunchable, read_file
+from benchapp.experiments.preparation import Prepared, prepare, schedule
 from benchapp.experiments.work.progress import WorkProgress, progress_of
 from benchapp.models import Episode, Experiment
 from benchapp.record.json_shape import to_json

@@ -37,17 +37,19 @@ from benchapp.record import log_context, recorded
 from benchapp.record.error_text import log_of, with_end_of_log, words_of
 from benchapp.record.redaction import redact_text
 from benchapp.record.trajectory_store import pack_steps
-from benchapp.record.writing.attempt_rows import (
+from benchapp.record.writing.rows import (
     MAX_EXCEPTION_MESSAGE,
     PackedTrajectory,
+    enter,
     pack_compaction,
+    pack_decision,
     save_session,
     save_trajectories,
     set_exception,
     set_usage,
+    write_refusal,
+    write_seal,
 )
-from benchapp.record.writing.decision_rows import pack_decision
-from benchapp.record.writing.spine import enter, write_refusal, write_seal
 from runner.base.digests import canonical_json
 from runner.base.encoding import encode
 from runner.base.errors import LeaseLost

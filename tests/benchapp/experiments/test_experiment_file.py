@@ -13,12 +13,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from benchapp.experiments import preparation
-from benchapp.experiments.experiment_file import read_file, read_text
 from benchapp.experiments.launch import launch
-from benchapp.experiments.launch_spec import Unlaunchable, read_spec
+from benchapp.experiments.launch_spec import Unlaunchable, read_file, read_spec, read_text
 from benchapp.experiments.plans import plan_of, suite_of
-from benchapp.experiments.preparation import prepare
-from benchapp.experiments.schedule import schedule
+from benchapp.experiments.preparation import prepare, schedule
 from benchapp.experiments.work import advance
 from benchapp.management.commands import run_experiment
 from benchapp.models import Episode, Experiment, Run, Trial

@@ -24,7 +24,6 @@ from benchapp.experiments.work.budgets import REASON, raise_budget
 from benchapp.models import Attempt, Episode, Experiment, ModelCall, Run, Trial
 from benchapp.models.experiments import Progress
 from benchapp.record import live
-from benchapp.record.processes import ProcessName, read_start_of_process, this_machine
 from benchapp.record.writing.recording import RowRecorder
 from runner.base.errors import BudgetSpent, LeaseLost, ModelRefused, ModelUnavailable, SandboxError, SetupError
 from runner.base.types import ModelRequest, Phase, Source, Step, TrialSlot
@@ -32,6 +31,7 @@ from runner.engine import engine
 from runner.engine.toolbox import toolbox_for
 from runner.protocols.recorder import TrialDone
 from runner.sandboxes import sandbox_kind
+from runner.sandboxes.processes import ProcessName, read_start_of_process, this_machine
 from tests.benchapp.small_rows import hold
 
 pytestmark = pytest.mark.django_db

@@ -11,13 +11,13 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from benchapp.audit import findings
-from benchapp.audit.check_finding import Flaw
+from benchapp.audit.record_check import Flaw
 from benchapp.experiments.forks import fork
 from benchapp.experiments.launch import launch
 from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.work import advance, operations
 from benchapp.models import Activity, Attempt, Decision, Episode, Experiment, ModelCall
-from benchapp.record import log_tail, recorded
+from benchapp.record import live, recorded
 from benchapp.record.writing.human_acts import NotPossible
 from benchapp.record.writing.recording import RowRecorder
 from demo.scripted import Scripted
@@ -216,11 +216,11 @@ def test_the_command_counts_failures_in_a_row(episode: Episode) -> None:
 def test_the_command_tells_a_broker_that_is_away_from_a_log_without_lines(
     episode: Episode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_tail, "read", lambda _: [])
+    monkeypatch.setattr(live, "read", lambda _: [])
     out = StringIO()
     call_command("episodes", "--log", str(episode.public_id), stdout=out)
     assert out.getvalue() == "no log lines\n"
-    monkeypatch.setattr(log_tail, "read", lambda _: None)
+    monkeypatch.setattr(live, "read", lambda _: None)
     with pytest.raises(CommandError, match="cannot reach the broker"):
         call_command("episodes", "--log", str(episode.public_id))
 

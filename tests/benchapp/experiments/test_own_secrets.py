@@ -14,7 +14,7 @@ from benchapp.experiments.launch import launch
 from benchapp.experiments.work import advance
 from benchapp.models import Attempt, Blob, Decision, Episode, ModelCall
 from benchapp.record import live
-from benchapp.record.own_secrets import environment_secrets, own_secrets
+from benchapp.record.redaction import environment_secrets, own_secrets
 from runner.agents import AGENTS, AgentJob, AgentRun
 from runner.base.errors import ModelRefused, SandboxError
 from runner.base.types import (

@@ -18,16 +18,18 @@ from benchapp.audit import findings
 from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable, read_spec
 from benchapp.experiments.preparation import prepare
-from benchapp.experiments.qualifying.qualification import (
+from benchapp.experiments.qualification import (
+    Admission,
+    TaskVerdict,
     find_qualification,
     list_admitted,
     list_qualifications,
+    read_verdicts,
     write_file,
 )
-from benchapp.experiments.qualifying.task_verdicts import Admission, TaskVerdict, read_verdicts
 from benchapp.experiments.work import advance
-from benchapp.experiments.work.deletion_sweep import sweep
 from benchapp.imports.batch import import_paths
+from benchapp.management.commands.sweep import sweep
 from benchapp.models import Attempt, Episode, Experiment, Run, Suite, Task, Trial
 from benchapp.record.record_digest import record_digest
 from benchapp.stats.comparing.choices import Choices

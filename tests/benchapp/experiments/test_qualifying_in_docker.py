@@ -16,8 +16,7 @@ import pytest
 from django.core.management import call_command
 
 from benchapp.experiments.launch import launch
-from benchapp.experiments.qualifying.qualification import list_admitted, write_file
-from benchapp.experiments.qualifying.task_verdicts import TaskVerdict, read_verdicts
+from benchapp.experiments.qualification import TaskVerdict, list_admitted, read_verdicts, write_file
 from benchapp.experiments.work import advance
 from benchapp.models import Episode
 from benchapp.record.sets.suite_files import find_suite, read_folder

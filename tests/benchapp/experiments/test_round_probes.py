@@ -12,19 +12,20 @@ from django.test import Client
 
 from benchapp.analysis.lineage.library_states import read_history
 from benchapp.audit import findings
-from benchapp.experiments import probe_runs, round_probes
+from benchapp.experiments import library_probes, probe_runs
 from benchapp.experiments.estimate import Past, read_past
 from benchapp.experiments.launch import launch
-from benchapp.experiments.preparation import Prepared
-from benchapp.experiments.probe_runs import list_skills
-from benchapp.experiments.round_probes import (
+from benchapp.experiments.library_probes import (
     RoundsPreview,
     launch_rounds,
     list_judges,
     list_learning_runs,
     preview_rounds,
+    preview_skills,
+    read_left_out,
 )
-from benchapp.experiments.skill_probes import preview_skills, read_left_out
+from benchapp.experiments.preparation import Prepared
+from benchapp.experiments.probe_runs import list_skills
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.operations import cancel
 from benchapp.judges import judging_orders
@@ -177,7 +178,7 @@ def test_an_amount_is_shared_out_by_trials(experiment: Experiment, monkeypatch: 
     runs = list_learning_runs(experiment)
     with pytest.raises(NotPossible, match="scripted/apprentice reports no cost"):
         preview_rounds(runs, times=1, max_usd=7.0)
-    monkeypatch.setattr(round_probes, "_require_prices", lambda _: None)
+    monkeypatch.setattr(library_probes, "_require_prices", lambda _: None)
     probes = launch_rounds(preview_rounds(runs, times=1, max_usd=7.0), reason="the curve")
     limits = [(probe.run.budget_usd, probe.run.budget_tokens) for probe in probes]
     assert limits == [(pytest.approx(1.0), 50_000_000)] * 7

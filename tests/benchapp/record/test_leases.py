@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from benchapp.models import Episode
 from benchapp.record.leases import Lease
-from benchapp.record.processes import ProcessName, read_start_of_process, this_machine, this_process
+from runner.sandboxes.processes import ProcessName, read_start_of_process, this_machine, this_process
 from tests.benchapp.small_rows import hold, make_episode, small_suite
 
 
