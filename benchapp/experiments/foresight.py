@@ -21,7 +21,7 @@ from benchapp.stats.planning.power import SOUGHT, Design, count_found, find_leas
 from benchapp.stats.planning.spread import GUESS, Measured, Spread, measure_groups, state_spread
 from runner.base.errors import SandboxError, SetupError, SuiteError
 from runner.base.text import replace_unprintable
-from runner.base.types import Phase, Task, TrialSlot
+from runner.base.types import Phase, Task
 from runner.engine.foresight import absent_images, problems_of
 from runner.models import make_model
 from runner.models.preset import JSON, TOOLS, Preset
@@ -108,7 +108,9 @@ def _describe_futile(prepared: Prepared) -> Iterator[str]:
     plans = {cell.arm.condition: found for cell, found in prepared.plans.items()}
     for each in prepared.spec.hypotheses:
         metric, own = METRICS[each.metric], plans[each.condition]
-        episodes = sum(any(_is_covered(metric, plan, slot) for slot in slots(plan)) for plan in own)
+        episodes = sum(
+            any(metric.covers(slot.phase, plan.task(slot.task).role or "") for slot in slots(plan)) for plan in own
+        )
         told = f"Hypothesis {each.metric}, {each.condition} against {each.against}: no result could show a difference."
         if not episodes:
             yield f"{told} No trial of this plan counts for {each.metric}."
@@ -134,10 +136,6 @@ def _describe_models(prepared: Prepared) -> Iterator[str]:
 
 def _find_preset(model: str | None) -> Preset | None:
     return make_model(model).preset if model else None
-
-
-def _is_covered(metric: TrialMetric, plan: EpisodePlan, slot: TrialSlot) -> bool:
-    return metric.covers(slot.phase, plan.task(slot.task).role or "")
 
 
 def _describe_absent(tasks: list[Task]) -> Iterator[str]:

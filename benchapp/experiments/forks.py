@@ -11,7 +11,7 @@ changes. Copied attempts and calls are marked as copies: billing leaves them out
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal, TypeVar
 
 from django.db import transaction
@@ -19,7 +19,7 @@ from django.db.models import Model
 
 from benchapp import models
 from benchapp.experiments.launch import record_episode
-from benchapp.experiments.plans import Cell, cell_of, plan_of, spec_of, suite_of
+from benchapp.experiments.plans import cell_of, plan_of, spec_of, suite_of
 from benchapp.experiments.work import advance
 from benchapp.models import (
     Attempt,
@@ -37,7 +37,6 @@ from benchapp.models import (
     Trajectory,
     Trial,
     User,
-    Verdict,
 )
 from benchapp.models.episodes import Target
 from benchapp.record import recorded
@@ -57,12 +56,9 @@ from runner.protocols.plan import EpisodePlan
 M = TypeVar("M", bound=Model)
 
 
-def copy_prefix(origin: Episode, fork: Episode, entries: Iterable[Entry]) -> None:
-    """Copy these first entries of the origin's spine onto the fork's empty one. Call inside a transaction."""
-    _Prefix(origin, fork).copy(list(entries))
-
-
 class _Prefix:
+    """Copies the first entries of the origin's spine onto the fork's empty one, inside a transaction."""
+
     def __init__(self, origin: Episode, fork: Episode) -> None:
         self.origin, self.fork = origin, fork
         slots = {(trial.phase, trial.task_id, trial.sample): trial for trial in fork.trials.all()}
@@ -108,18 +104,15 @@ class _Prefix:
         trial.remember_retrieved([self.trials[pk] for pk in earlier.values_list("to_trial_id", flat=True)])
         copied = _copy_row(attempt, trial_id=trial.pk, is_copy=True, counts=False, sandbox={}, lease_epoch=0)
         for verdict in attempt.verdicts.all():
-            self._verdict(verdict, copied)
+            judged = _copy_row(verdict, attempt_id=copied.pk)
+            for below in (*verdict.checks.all(), *verdict.dimensions.all()):
+                _copy_row(below, verdict_id=judged.pk)
         trajectories = self._trajectories(attempt, {"attempt_id": copied.pk})
         for use in attempt.skill_uses.all():
             shown = None if use.trajectory_id is None else trajectories[use.trajectory_id]
             _copy_row(use, attempt_id=copied.pk, trajectory_id=shown)
         trial.settle(copied)
         return copied
-
-    def _verdict(self, verdict: Verdict, attempt: Attempt) -> None:
-        copied = _copy_row(verdict, attempt_id=attempt.pk)
-        for below in (*verdict.checks.all(), *verdict.dimensions.all()):
-            _copy_row(below, verdict_id=copied.pk)
 
     def _trajectories(self, owner: Attempt | ModelCall, copied: Mapping[str, int]) -> dict[int, int]:
         """Return the origin's -> the fork's. `copied`: the column that names the copy of their owner, with its key."""
@@ -143,7 +136,12 @@ class _Prefix:
         """Copy the prefix's answered calls: of its decisions, of the teacher before them, recorded ones of agents."""
         decisions = [entry.decision for entry in entries if entry.decision is not None]
         behind = {decision.call_id for decision in decisions}
-        talk = {key for decision in decisions for key in _keys_of_talk(decision)}
+        taught = [(decision, decision.after_trial) for decision in decisions if decision.after_trial is not None]
+        talk = {
+            key
+            for decision, trial in taught
+            for key in list_teaching_keys(decision.family.key, recorded.slot_of(trial))
+        }
         counting = [entry.attempt for entry in entries if entry.attempt is not None]
         of_agents = tuple(
             f"agent/{attempt.trial.phase}/{attempt.trial.task.key}/{attempt.trial.sample}/{attempt.number}/"
@@ -168,11 +166,6 @@ class _Prefix:
             compaction = None if shown.compaction_id is None else self.compactions[shown.compaction_id]
             _copy_row(shown, decision_id=copied.pk, trial_id=self._trial(shown.trial_id), compaction_id=compaction)
         return copied
-
-
-def _keys_of_talk(decision: Decision) -> tuple[str, ...]:
-    trial = decision.after_trial
-    return () if trial is None else list_teaching_keys(decision.family.key, recorded.slot_of(trial))
 
 
 def _copy_row(row: M, **changes: object) -> M:
@@ -254,35 +247,24 @@ def _record_run(episode: Episode, seed: int, by: User | None) -> Run:
         hypotheses=[],  # about conditions that a fork does not have
     )
     experiment = Experiment.objects.create(name=name, suite=origin.experiment.suite, spec=file.file, created_by=by)
-    cell = Cell(arm, origin.replicate or 1, seed)
     return Run.objects.create(
         experiment=experiment,
         forked_from=origin,
-        replicate=cell.replicate,
-        seed=cell.seed,
+        replicate=origin.replicate or 1,
+        seed=seed,
         **{name: getattr(origin, name) for name in TAKEN_OVER},
     )
 
 
 TAKEN_OVER = (
-    *(
-        "condition",
-        "harness",
-        "harness_version",
-        "agent_model",
-        "author_model",
-        "author_agent",
-        "scripted",
-        "setup",
-        "setup_digest",
-    ),
-    *("budget_usd", "budget_tokens"),
+    *("condition", "harness", "harness_version", "agent_model", "author_model", "author_agent", "scripted", "setup"),
+    *("setup_digest", "budget_usd", "budget_tokens"),
 )
 
 
 def _fork_episode(run: Run, origin: Episode, plan: EpisodePlan, suite: Suite, prefix: list[Entry]) -> Episode:
     forked = record_episode(run, plan, 1, record_suite(suite))
-    copy_prefix(origin, forked, prefix)
+    _Prefix(origin, forked).copy(prefix)
     state = fold(recorded.read_history(forked))
     forked.copied_entries = len(prefix)
     forked.library = models.Snapshot.objects.standing_for(state.snapshot) if prefix else None

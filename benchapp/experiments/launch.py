@@ -71,7 +71,10 @@ def launch_prepared(prepared: Prepared, *, by: models.User | None = None) -> mod
     """Launch what `prepare` accepted."""
     with transaction.atomic():
         experiment = _record(prepared, by)
-        transaction.on_commit(lambda: _hint(experiment))
+        episodes = models.Episode.objects.filter(run__experiment=experiment).order_by(*EPISODE_ORDER)
+        transaction.on_commit(
+            lambda: [advance.hint(str(each)) for each in episodes.values_list("public_id", flat=True)]
+        )
     return experiment
 
 
@@ -146,10 +149,3 @@ def record_episode(run: models.Run, plan: EpisodePlan, ordinal: int, rows: Suite
         for slot in slots(plan)
     )
     return episode
-
-
-def _hint(experiment: models.Experiment) -> None:
-    """Hint at the episodes, in the order of `benchapp.experiments.preparation`."""
-    episodes = models.Episode.objects.filter(run__experiment=experiment).order_by(*EPISODE_ORDER)
-    for public_id in episodes.values_list("public_id", flat=True):
-        advance.hint(str(public_id))

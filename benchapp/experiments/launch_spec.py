@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -155,10 +155,14 @@ class Unlaunchable(SetupError):
         super().__init__("the experiment cannot be launched: " + "; ".join(map(str, self.problems)))
 
 
-class LimitsSpec(BaseModel):
-    """Limits of each trial; None: no limit, or the task's own."""
+class SpecPart(BaseModel):
+    """A part of the file, without other fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LimitsSpec(SpecPart):
+    """Limits of each trial; None: no limit, or the task's own."""
 
     max_turns: int = Field(default=DEFAULTS.max_turns, ge=1, le=1_000)
     max_output_tokens: int = Field(default=DEFAULTS.max_output_tokens, ge=1)
@@ -166,11 +170,9 @@ class LimitsSpec(BaseModel):
     timeout_seconds: float | None = Field(default=DEFAULTS.timeout_seconds, gt=0, allow_inf_nan=False)
 
 
-class AuthorLimitsSpec(BaseModel):
+class AuthorLimitsSpec(SpecPart):
     """Limits of each session of an author that is an agent. None: what the protocol's paper says, and no limit on total
     tokens."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_turns: int | None = Field(default=None, ge=1, le=1_000)
     max_output_tokens: int | None = Field(default=None, ge=1)
@@ -178,28 +180,22 @@ class AuthorLimitsSpec(BaseModel):
     timeout_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
-class AuthorSamplingSpec(BaseModel):
+class AuthorSamplingSpec(SpecPart):
     """How authors are sampled. Any other model setting is in its preset."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     temperature: float | None = Field(default=AUTHOR_SAMPLING.temperature, ge=0, le=2, allow_inf_nan=False)
     max_tokens: int = Field(default=AUTHOR_SAMPLING.max_tokens, ge=100, le=1_000_000)
 
 
-class BudgetSpec(BaseModel):
+class BudgetSpec(SpecPart):
     """Budget of each run; None: no limit."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     tokens: int | None = Field(default=None, ge=1, lt=2**62)  # input and output together
 
 
-class JudgingSpec(BaseModel):
+class JudgingSpec(SpecPart):
     """A judge that passes over each run after it has ended (docs/explanation/judges.md). Limits are for each run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str = Field(min_length=1, max_length=200)
     prompts: str = OWN
@@ -208,28 +204,22 @@ class JudgingSpec(BaseModel):
     usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
-class HypothesisSpec(BaseModel):
+class HypothesisSpec(SpecPart):
     """A difference declared before the run (docs/explanation/statistics.md, Several comparisons together)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     metric: str = Field(min_length=1, max_length=100)
     condition: str = Field(min_length=1, max_length=300)
     against: str = NO_SKILL  # the baseline that pages compare a condition with
 
 
-class SolutionSpec(BaseModel):
+class SolutionSpec(SpecPart):
     """All of these runs of a task's own solution pass."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     runs: int = Field(default=3, ge=1, le=100)
 
 
-class UntouchedSpec(BaseModel):
+class UntouchedSpec(SpecPart):
     """None of these runs, which do nothing, passes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     runs: int = Field(default=2, ge=1, le=100)
 
@@ -238,19 +228,15 @@ class TrapSpec(UntouchedSpec):
     """None of these runs, which give the wrong answer that the task declares, passes."""
 
 
-class NoSkillSpec(BaseModel):
+class NoSkillSpec(SpecPart):
     """At most this share of the runs passes; as SkillLearnBench, equation 1."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     runs: int = Field(default=10, ge=1, le=100)
     at_most: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
 
 
-class NoCorpusSpec(BaseModel):
+class NoCorpusSpec(SpecPart):
     """Less than this share of the runs passes; as SkillGenBench, stage 4, which does not say how many runs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     runs: int = Field(default=10, ge=1, le=100)
     below: float = Field(default=0.2, gt=0, le=1, allow_inf_nan=False)
@@ -262,10 +248,8 @@ class WithCorpusSpec(NoCorpusSpec):
     below: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
 
 
-class ReferenceSpec(BaseModel):
+class ReferenceSpec(SpecPart):
     """At least this number of the runs passes; one success, as SkillLearnBench, section 3."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     runs: int = Field(default=3, ge=1, le=100)
     passes: int = Field(default=1, ge=1, le=100)
@@ -277,10 +261,8 @@ class ReferenceSpec(BaseModel):
         return self
 
 
-class QualificationSpec(BaseModel):
+class QualificationSpec(SpecPart):
     """What a task must show to be admitted. null leaves a check out."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     solution: SolutionSpec | None = SolutionSpec()
     untouched: UntouchedSpec | None = UntouchedSpec()
@@ -291,20 +273,16 @@ class QualificationSpec(BaseModel):
     reference: ReferenceSpec | None = ReferenceSpec()
 
 
-class ProbeSpec(BaseModel):
+class ProbeSpec(SpecPart):
     """A recorded library, frozen from the start, and the tasks tried with it (`benchapp.experiments.probe_runs`)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     library: str = Field(pattern=r"^[0-9a-f]{64}$")
     tasks: tuple[str, ...] = Field(min_length=1)
 
 
-class LaunchSpec(BaseModel):
+class LaunchSpec(SpecPart):
     """One experiment: agents x agent models x authors' agents x author models x conditions x replicates, over a suite and a
     protocol."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1, max_length=300)
     key: str = ""  # launching the same file again returns its existing experiment
@@ -449,31 +427,14 @@ def _describe_problem(found: ErrorDetails) -> SpecProblem:
 def _suggest_field(place: tuple[int | str, ...]) -> str:
     """Suggest a field with a similar name for an unknown one."""
     *outer, name = map(str, place)
-    parts: dict[str, type[BaseModel]] = {
-        "limits": LimitsSpec,
-        "author_limits": AuthorLimitsSpec,
-        "author_sampling": AuthorSamplingSpec,
-        "budget": BudgetSpec,
-        "judging": JudgingSpec,
-        "hypotheses": HypothesisSpec,
-        "qualification": QualificationSpec,
-        **{f"qualification.{check}": model for check, model in _CHECKS.items()},
-    }
-    found = parts.get(".".join(part for part in outer if not part.isdigit()))
+    found: type[BaseModel] | None = LaunchSpec if outer and outer[0] != "probe" else None
+    for part in (part for part in outer if not part.isdigit()):
+        field = found.model_fields.get(part) if found else None
+        types = (field.annotation, *get_args(field.annotation)) if field else ()
+        found = next((each for each in types if isinstance(each, type) and issubclass(each, BaseModel)), None)
     known = sorted(found.model_fields if found else _list_keys() - {"probe"})
     alike = get_close_matches(name, known, n=1)
     return "there is no such field (expected " + (f"{alike[0]}?)" if alike else f"one of {', '.join(known)})")
-
-
-_CHECKS: dict[str, type[BaseModel]] = {
-    "solution": SolutionSpec,
-    "untouched": UntouchedSpec,
-    "trap": TrapSpec,
-    "no_skill": NoSkillSpec,
-    "no_corpus": NoCorpusSpec,
-    "with_corpus": WithCorpusSpec,
-    "reference": ReferenceSpec,
-}
 
 
 def _list_keys() -> set[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -140,8 +141,9 @@ def preview_probes(
     if trials > settings.MAX_TRIALS:
         told = f"expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS: choose fewer runs"
         raise NotPossible(f"{trials:,} trials ({told})")
-    if max_usd:
-        _require_prices(episode.run.agent_model for episode, _ in wanted)
+    models = dict.fromkeys(filter(None, (episode.run.agent_model for episode, _ in wanted)))
+    if max_usd and (unpriced := next((name for name in models if not make_model(name).priced), "")):
+        raise NotPossible(f"{unpriced} reports no cost, so no amount in dollars can limit it (expected none)")
     found: list[ProbePreview] = []
     past: dict[Arm, Past] = {}
     for episode, each in wanted:
@@ -151,12 +153,6 @@ def preview_probes(
         suite = found[0].prepared.suite if found else None  # all are from one experiment, so from one suite
         found.append(preview(episode, asked, suite=suite, past=past))
     return RoundsPreview(tuple(found))
-
-
-def _require_prices(models: Iterable[str]) -> None:
-    for name in dict.fromkeys(filter(None, models)):
-        if not make_model(name).priced:
-            raise NotPossible(f"{name} reports no cost, so no amount in dollars can limit it (expected none)")
 
 
 def _list_wanted(runs: Iterable[RunRounds]) -> Iterator[tuple[Episode, LibraryState]]:
@@ -205,17 +201,13 @@ def cancel_rounds(runs: Iterable[RunRounds], *, reason: str, by: User | None = N
     there is none or the reason is missing."""
     if not reason.strip():
         raise NotPossible("cancelling needs a reason, which is kept with the act")
-    stopped = sum(_try_cancel(probe, reason, by) for each in runs for probe in each.under_way)
+    stopped = 0
+    for probe in (probe for each in runs for probe in each.under_way):
+        with suppress(NotPossible):  # it ended since then
+            stopped += cancel(probe, reason=reason, by=by) > 0
     if not stopped:
         raise NotPossible("no probe of a whole library is under way (expected one)")
     return stopped
-
-
-def _try_cancel(probe: Run, reason: str, by: User | None) -> bool:
-    try:
-        return cancel(probe, reason=reason, by=by) > 0
-    except NotPossible:  # it ended since then
-        return False
 
 
 def list_judges(runs: Iterable[Run]) -> list[str]:

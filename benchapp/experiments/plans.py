@@ -247,16 +247,11 @@ def author_limits_of(spec: LaunchSpec) -> Limits:
 
 
 def sampling_of(spec: LaunchSpec) -> AuthorSampling:
-    return AuthorSampling(spec.author_sampling.temperature, spec.author_sampling.max_tokens)
+    return AuthorSampling(**spec.author_sampling.model_dump())
 
 
 def limits_of(spec: LaunchSpec) -> Limits:
-    return Limits(
-        max_turns=spec.limits.max_turns,
-        max_output_tokens=spec.limits.max_output_tokens,
-        max_total_tokens=spec.limits.max_total_tokens,
-        timeout_seconds=spec.limits.timeout_seconds,
-    )
+    return Limits(**spec.limits.model_dump())
 
 
 def find_unit(protocol: str, suite: Suite, key: str) -> Environment:

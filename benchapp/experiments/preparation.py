@@ -151,7 +151,10 @@ class _Check:
         yield from self._model_names("agent_models", self.spec.agent_models)
         yield from self._model_names("author_models", self.spec.author_models)
         yield from self._model_names("judge_model", (self.spec.judge_model,))
-        yield from self._judging()
+        if (wanted := self.spec.judging) is not None:
+            yield from self._model_names("judging.model", (wanted.model,))
+            yield from self._try_read("judging.prompts", partial(find_prompts, wanted.prompts))
+            yield from self._try_read("judging.metrics", partial(read_metrics, wanted.metrics))
         yield from self._hypotheses()
         yield from self._agents()
         yield from self._author()
@@ -232,13 +235,6 @@ class _Check:
                 if not os.environ.get(variable):
                     yield SpecProblem(field, f"{name}: the environment variable {variable} is not set")
 
-    def _judging(self) -> Iterator[SpecProblem]:
-        if (wanted := self.spec.judging) is None:
-            return
-        yield from self._model_names("judging.model", (wanted.model,))
-        yield from self._try_read("judging.prompts", partial(find_prompts, wanted.prompts))
-        yield from self._try_read("judging.metrics", partial(read_metrics, wanted.metrics))
-
     def _hypotheses(self) -> Iterator[SpecProblem]:
         """Check for known metrics and conditions of this file, each difference once."""
         if not self.spec.hypotheses or len(self._conditions) < len(self.spec.conditions):
@@ -272,7 +268,9 @@ class _Check:
                     yield from self._try_read("agent_models", partial(self._pair, agent, None))
                 elif model in self._models:
                     yield from self._try_read("agents", partial(self._pair, agent, model))
-        yield from self._programs()
+        programs = dict.fromkeys(name for name, _ in self._pairs if isinstance(make_agent(name), ProgramAgent))
+        if programs and self.spec.sandbox == "local":
+            yield SpecProblem("sandbox", f"{', '.join(programs)}: {_CONTAINED}")
         yield from self._harbor()
 
     def _pair(self, agent: str, model: str | None) -> None:
@@ -288,13 +286,6 @@ class _Check:
         except NotOnThisMachine:
             if not self.keys_elsewhere:
                 raise
-
-    def _programs(self) -> Iterator[SpecProblem]:
-        """Require a container for a program, which is mounted and reaches its provider through a gateway."""
-        programs = dict.fromkeys(name for name, _ in self._pairs if isinstance(make_agent(name), ProgramAgent))
-        if programs and self.spec.sandbox == "local":
-            told = ", ".join(programs)
-            yield SpecProblem("sandbox", f"{told}: {_CONTAINED}")
 
     def _harbor(self) -> Iterator[SpecProblem]:
         """Require Harbor's sandbox for Harbor's agents, and the reverse."""
@@ -395,21 +386,21 @@ class _Check:
 
     def _whole(self) -> Iterator[SpecProblem]:
         """Find what only a plan shows: a missing curated skill, samples where the protocol has none."""
-        if self.suite is None or len(self._conditions) < len(self.spec.conditions):
+        spec = self.spec
+        if self.suite is None or len(self._conditions) < len(spec.conditions):
             return
         try:
-            units = units_of(self.spec, self.suite)
+            units = units_of(spec, self.suite)
         except SetupError:
             return  # reported above
         if not units:
-            yield SpecProblem("suite", f"{self.suite.key} has nothing that {self.spec.protocol} could run")
+            yield SpecProblem("suite", f"{self.suite.key} has nothing that {spec.protocol} could run")
         told: set[str] = set()
         sizes: list[int] = []
         for condition in self._conditions:
-            authors = sum(condition.suits(model) for _, model in authors_of(self.spec)) * self._count_variants(
-                condition
-            )
-            cell = Cell(Arm(self.spec.agents[0], None, None, condition.name), 1, self.spec.seed)
+            variants = {name_with_prompts(condition.name, choice, spec.protocol) for choice in spec.prompts}
+            authors = sum(condition.suits(model) for _, model in authors_of(spec)) * len(variants)
+            cell = Cell(Arm(spec.agents[0], None, None, condition.name), 1, spec.seed)
             for unit in units:
                 size = partial(self._count_trials, unit, cell, authors)
                 for problem in self._try_read("conditions", size, sizes.append):
@@ -417,26 +408,17 @@ class _Check:
                         told.add(problem.message)
                         yield problem
 
-        yield from self._check_number(sum(sizes))
-
-    def _count_variants(self, condition: Condition) -> int:
-        spec = self.spec
-        return len({name_with_prompts(condition.name, choice, spec.protocol) for choice in spec.prompts})
-
-    def _count_trials(self, unit: Environment, cell: Cell, authors: int) -> int:
-        return authors * len(protocols.slots(make_plan(self.spec, unit, cell, episode=unit.key, digest="")))
-
-    def _check_number(self, once: int) -> Iterator[SpecProblem]:
-        """Limit the trials. `once`: of all conditions with their author models, with one agent and agent model. Every
-        trial becomes a row at the launch, and is planned in memory before."""
-        spec = self.spec
-        trials = once * len(spec.agents) * len(spec.agent_models) * spec.replicates
+        # Every trial becomes a row at the launch, and is planned in memory before.
+        trials = sum(sizes) * len(spec.agents) * len(spec.agent_models) * spec.replicates
         if trials > settings.MAX_TRIALS:
             yield SpecProblem(
                 "the whole file",
                 f"{trials:,} trials (expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS): ask for fewer"
                 " replicates, samples, models or conditions, or for parts of the suite",
             )
+
+    def _count_trials(self, unit: Environment, cell: Cell, authors: int) -> int:
+        return authors * len(protocols.slots(make_plan(self.spec, unit, cell, episode=unit.key, digest="")))
 
     def _try_read(
         self, field: str, read: Callable[[], T], keep: Callable[[T], object] = lambda value: None

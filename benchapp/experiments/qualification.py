@@ -124,10 +124,7 @@ _BROKEN = {
     "with_corpus": "solved with the corpus alone",
     "reference": "fails with the reference skill",
 }
-_LACKS = {
-    "solution": "it has no solution of its own",
-    "reference": "there is no reference skill",
-}
+_LACKS = {"solution": "it has no solution of its own", "reference": "there is no reference skill"}
 _ORDER = (
     *("episode__environment__ordinal", "episode__environment__key", "task__family__ordinal", "task__family__key"),
     *("task__ordinal", "task__key"),
@@ -323,7 +320,8 @@ def read_verdicts_of(qualifications: Sequence[Experiment]) -> dict[int, list[Tas
     for experiment, condition in runs.values_list("experiment", "condition").distinct():
         tried[experiment].add(condition)
     rows: dict[int, dict[str, list[TrialCounts]]] = {each.pk: {} for each in qualifications}
-    for row in _count_trials(qualifications):
+    trials = Trial.objects.filter(episode__run__experiment__in=qualifications).order_by(*_ORDER).values(*_BY)
+    for row in map(TrialCounts._make, trials.annotate(**_COUNTS).values_list(*_BY, *_COUNTS)):
         rows[row.experiment].setdefault(row.key, []).append(row)
     verdicts = {}
     for each in qualifications:
@@ -366,11 +364,6 @@ def say_verdicts(tasks: Sequence[TaskVerdict]) -> str:
 def count_admissions(tasks: Sequence[TaskVerdict]) -> dict[str, int]:
     found = Counter(each.admission for each in tasks)
     return {each.value: found[each] for each in Admission}
-
-
-def _count_trials(qualifications: Sequence[Experiment]) -> Iterator[TrialCounts]:
-    trials = Trial.objects.filter(episode__run__experiment__in=qualifications).order_by(*_ORDER).values(*_BY)
-    return map(TrialCounts._make, trials.annotate(**_COUNTS).values_list(*_BY, *_COUNTS))
 
 
 def _judge(rows: Sequence[TrialCounts], rules: Mapping[str, Rule], tried: set[str]) -> TaskVerdict:

@@ -414,7 +414,12 @@ def own_secrets() -> tuple[str, ...]:
     found |= _preset_secrets(os.environ)
     found |= {value.strip() for value in read_given_variables().values()}  # under any name: tasks receive them
     found |= {str(database.get("PASSWORD") or "") for database in settings.DATABASES.values()}
-    return tuple(sorted(filter(_can_be_searched, found), key=lambda value: (-len(value), value)))
+    longest_first = sorted(found, key=lambda value: (-len(value), value))
+    return tuple(
+        value
+        for value in longest_first
+        if len(value) >= MIN_KNOWN_CHARS or (len(value) >= SHORTEST and not value.isalpha())
+    )
 
 
 def environment_secrets(environment: Mapping[str, str]) -> Iterator[str]:
@@ -455,7 +460,3 @@ def _passwords(url: str) -> Iterator[str]:
         return
     if password:
         yield from (password, unquote(password))
-
-
-def _can_be_searched(value: str) -> bool:
-    return len(value) >= MIN_KNOWN_CHARS or (len(value) >= SHORTEST and not value.isalpha())

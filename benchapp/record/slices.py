@@ -20,6 +20,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from redis.exceptions import RedisError
+from rq.job import Job
 
 from benchapp.models.base import Sliced, SlicedModel, SlicedQuerySet
 from benchapp.record.error_text import words_of
@@ -77,6 +78,29 @@ MAX_FAILURES = 5  # processes in a row that vanish at one row
 MAX_REASON = 2_000  # characters
 
 
+def enqueue(
+    job: Callable[..., None] | str, hint: str, *arguments: str, description: str, at_front: bool = False
+) -> Job:
+    """Queue a job. Its id says what it hints at: the kind of hint, the job's arguments, and a random part."""
+    return django_rq.get_queue().enqueue(
+        job,
+        *arguments,
+        job_id="_".join((hint, *arguments, uuid.uuid4().hex[:12])),
+        job_timeout=settings.JOB_SECONDS,
+        result_ttl=60,
+        failure_ttl=3600,
+        at_front=at_front,
+        description=description,
+    )
+
+
+def list_hinted(hint: str, *, waiting_only: bool = False) -> set[str]:
+    """Return the first argument of every job of that kind that waits or runs; the random part if it has none."""
+    queue = django_rq.get_queue()
+    running = [] if waiting_only else queue.started_job_registry.get_job_ids(cleanup=False)
+    return {job.split("_")[1] for job in (*queue.get_job_ids(), *running) if job.startswith(f"{hint}_")}
+
+
 @dataclass(frozen=True, slots=True)
 class SliceEnd:
     """How a slice ended. WAITING: its time is over but work is left. `told`: more columns of the row."""
@@ -101,9 +125,7 @@ class SlicedWork(Generic[Sliced]):
         if not due:
             return 0
         try:
-            queue = django_rq.get_queue()
-            known = [*queue.get_job_ids(), *queue.started_job_registry.get_job_ids(cleanup=False)]
-            hinted = {job.split("_")[1] for job in known if job.startswith(f"{self.hint}_")}
+            hinted = list_hinted(self.hint)
             for row_id in due:
                 if row_id not in hinted:
                     self.enqueue(row_id)
@@ -113,15 +135,7 @@ class SlicedWork(Generic[Sliced]):
         return len(due)
 
     def enqueue(self, row_id: str) -> None:
-        django_rq.get_queue().enqueue(
-            self.job,
-            row_id,
-            job_id=f"{self.hint}_{row_id}_{uuid.uuid4().hex[:12]}",
-            job_timeout=settings.JOB_SECONDS,
-            result_ttl=60,
-            failure_ttl=3600,
-            description=f"{self.hint} {row_id}",
-        )
+        enqueue(self.job, self.hint, row_id, description=f"{self.hint} {row_id}")
 
     def run(self, row_id: str, work: Callable[[Sliced], SliceEnd]) -> None:
         """Run one slice under the row's lease, unless it is held. SetupError stops the row; any other error is kept as

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import django_rq
-from django.conf import settings
 from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet
 from redis.exceptions import RedisError
@@ -36,7 +33,8 @@ from benchapp.models import (
     Trial,
     Verdict,
 )
-from benchapp.record.trajectory_store import StoredStep, read_windows
+from benchapp.record.slices import SLICE_SECONDS, enqueue, list_hinted
+from benchapp.record.trajectory_store import read_windows
 from benchapp.search import search_index
 from benchapp.search.sections import (
     Passage,
@@ -103,24 +101,17 @@ def of_trajectory(trajectory: Trajectory) -> Drafts:
     """Index the steps in passages. A passage never crosses the end of a chunk, so one chunk suffices to show it."""
     assert trajectory.attempt is not None  # of a trial
     drafts = _of_trial({"trajectory": trajectory}, trajectory.attempt.trial)
-    chunks = trajectory.chunks.select_related("blob").annotate(heavy=Exists(_pieces())).order_by("ordinal")
+    pieces = Chunk.pieces.through.objects.filter(chunk=OuterRef("pk"))
+    chunks = trajectory.chunks.select_related("blob").annotate(heavy=Exists(pieces)).order_by("ordinal")
     for chunk in chunks.iterator(chunk_size=1):
-        for steps in _steps_of(chunk):
-            drafts.cut += sum(map(is_cut, steps))
-            for passage in passages(steps):
-                drafts.add(passage.sections, _place(chunk, passage), passage.facts)
+        # All steps at once, or a few at a time where long texts would fill the memory.
+        size = HEAVY_STEPS if chunk.heavy else chunk.steps_total
+        for first in range(chunk.first_step, chunk.first_step + chunk.steps_total, size):
+            for steps in read_windows([(chunk, first, size)]):
+                drafts.cut += sum(map(is_cut, steps))
+                for passage in passages(steps):
+                    drafts.add(passage.sections, _place(chunk, passage), passage.facts)
     return drafts
-
-
-def _pieces() -> QuerySet[Model]:
-    return Chunk.pieces.through.objects.filter(chunk=OuterRef("pk"))
-
-
-def _steps_of(chunk: Chunk) -> Iterator[list[StoredStep]]:
-    """Yield all at once, or a few at a time where long texts would fill the memory."""
-    size = HEAVY_STEPS if chunk.heavy else chunk.steps_total  # type: ignore[attr-defined]
-    for first in range(chunk.first_step, chunk.first_step + chunk.steps_total, size):
-        yield from read_windows([(chunk, first, size)])
 
 
 def _place(chunk: Chunk, passage: Passage) -> Columns:
@@ -275,7 +266,8 @@ def has_waiting() -> bool:
 def index_waiting(*, seconds: float | None = None, tell: Callable[[int], None] = lambda done: None) -> int:
     """Index what waits, for at most about `seconds`. Return how many sources. `tell` gets the number so far."""
     deadline = None if seconds is None else time.monotonic() + seconds
-    search_index.clear_if_empty()
+    if not SearchDocument.objects.exists():  # after a flush, old words would count for the next documents
+        search_index.clear()
     done = 0
     for kind in KINDS:
         for batch in _batches(kind, deadline):
@@ -326,11 +318,16 @@ def _store(kind: SourceKind, batch: list[Drafts]) -> bool:
         with transaction.atomic():
             if kind.name == "episode":  # an import may have replaced its library
                 SearchSource.objects.filter(episode__in=[drafts.owner["episode"].pk for drafts in batch]).delete()
-            sources = SearchSource.objects.bulk_create(_source(drafts) for drafts in batch)
+            sources = SearchSource.objects.bulk_create(
+                SearchSource(**drafts.owner, library=drafts.library, cut=drafts.cut, problem=drafts.problem)
+                for drafts in batch
+            )
             pairs = [
                 (source, draft) for source, drafts in zip(sources, batch, strict=True) for draft in drafts.documents
             ]
-            documents = SearchDocument.objects.bulk_create(_document(*pair) for pair in pairs)
+            documents = SearchDocument.objects.bulk_create(
+                SearchDocument(source=source, **draft.columns) for source, draft in pairs
+            )
             search_index.store_tokens(
                 [(row.pk, draft.tokens) for row, (_, draft) in zip(documents, pairs, strict=True)]
             )
@@ -340,25 +337,14 @@ def _store(kind: SourceKind, batch: list[Drafts]) -> bool:
         return False
 
 
-def _source(drafts: Drafts) -> SearchSource:
-    return SearchSource(**drafts.owner, library=drafts.library, cut=drafts.cut, problem=drafts.problem)
-
-
-def _document(source: SearchSource, draft: DocumentDraft) -> SearchDocument:
-    return SearchDocument(source=source, **draft.columns)
-
-
 HINT = "search"
-SLICE_SECONDS = 20.0  # trials wait for a worker at most this long because of it
 
 
 def follow() -> bool:
     """Enqueue a job unless one is waiting or running. False also when the broker is offline: the next worker that
     checks makes up for it."""
     try:
-        queue = django_rq.get_queue()
-        known = [*queue.get_job_ids(), *queue.started_job_registry.get_job_ids(cleanup=False)]
-        if any(job.startswith(f"{HINT}_") for job in known):
+        if list_hinted(HINT):
             return False
         _enqueue()
     except (RedisError, OSError) as error:
@@ -380,11 +366,4 @@ def index_slice() -> None:
 
 
 def _enqueue() -> None:
-    django_rq.get_queue().enqueue(
-        index_slice,
-        job_id=f"{HINT}_{uuid.uuid4().hex[:12]}",
-        job_timeout=settings.JOB_SECONDS,
-        result_ttl=60,
-        failure_ttl=3600,
-        description="index what waits for search",
-    )
+    enqueue(index_slice, HINT, description="index what waits for search")

@@ -62,14 +62,8 @@ class SearchField:
         return f"{self.name}: {text!r} is unknown; {hint} takes {', '.join(self.values[:MANY])}"
 
 
-_STATUSES = [
-    Trial.Status.FAILED,
-    Trial.Status.PASSED,
-    Trial.Status.UNSCORED,
-    Trial.Status.SKIPPED,
-    Trial.Status.RUNNING,
-]
-STATUSES = tuple(status.value for status in _STATUSES)
+_Status = Trial.Status
+STATUSES = tuple(map(str, (_Status.FAILED, _Status.PASSED, _Status.UNSCORED, _Status.SKIPPED, _Status.RUNNING)))
 ROLES = tuple(role.value for role in (*ACQUISITION_ROLES, *DEPLOYMENT_ROLES))
 _ROLES_ON_PAGES = {
     "trap": Role.ADVERSARIAL.value,
@@ -101,9 +95,7 @@ _ALL = (
 FIELDS: dict[str, SearchField] = {each.name: each for each in _ALL}
 
 # Words that are filters on their own; in quotes they are words.
-SHORT: dict[str, tuple[str, str]] = {
-    **{status: ("is", status) for status in ("passed", "failed", "unscored", "skipped")}
-}
+SHORT = {status: ("is", status) for status in ("passed", "failed", "unscored", "skipped")}
 
 
 MAX_QUERY = 1_000  # characters
@@ -188,15 +180,12 @@ class _Reader:
 
     def parts(self) -> Iterator[Term | Filter]:
         while True:
-            self._skip_space()
+            while self.at < len(self.text) and self.text[self.at].isspace():
+                self.at += 1
             if self.at >= len(self.text):
                 return
             if part := self._part():
                 yield part
-
-    def _skip_space(self) -> None:
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
 
     def _part(self) -> Term | Filter | None:
         start = self.at
@@ -208,7 +197,7 @@ class _Reader:
                 self.at = match.end()
                 return self._filter(known, negated, start)
             if problem := self._explain_misnamed(name, match.end(), start):
-                self._word()
+                self._run("")
                 self.problems.append(QueryProblem(start, self.at, problem))
                 return None
         return self._term(negated, start)
@@ -253,7 +242,7 @@ class _Reader:
 
     def _term(self, negated: bool, start: int) -> Term | Filter | None:
         quoted = self.text[self.at] == '"'
-        text = self._read_quoted() if quoted else self._word()
+        text = self._read_quoted() if quoted else self._run("")
         prefix = False
         if quoted:
             prefix = self.text[self.at : self.at + 1] == "*"
@@ -269,9 +258,6 @@ class _Reader:
                 self.problems.append(QueryProblem(start, self.at, said))
             return None
         return Term(text, quoted, prefix, negated, start, self.at)
-
-    def _word(self) -> str:
-        return self._run("")
 
     def _run(self, until: str) -> str:
         start = self.at
@@ -305,28 +291,19 @@ class _Reader:
 
 def render(query: SearchQuery) -> str:
     """Return a text that means the same: `parse(render(query))` has equal parts."""
-    return " ".join([*(render_filter(part) for part in query.filters), *(_term_text(part) for part in query.terms)])
+    terms = [
+        f"{'-' * term.negated}{quote(term.text) if term.quoted else term.text}{'*' * term.prefix}"
+        for term in query.terms
+    ]
+    return " ".join([*map(render_filter, query.filters), *terms])
 
 
 def render_filter(part: Filter) -> str:
-    values = ",".join(_value_text(value) for value in part.values)
-    return f"{'-' * part.negated}{part.name}:{values}"
-
-
-def _value_text(value: Value) -> str:
-    if value.how == "glob":
-        return value.text
-    sign = "~" if value.how == "has" else ""
-    return sign + (value.text if _is_bare(value.text) else quote(value.text))
-
-
-def _is_bare(text: str) -> bool:
-    return bool(re.fullmatch(r"[^\s\",~*?]+", text))
-
-
-def _term_text(term: Term) -> str:
-    text = quote(term.text) if term.quoted else term.text
-    return f"{'-' * term.negated}{text}{'*' * term.prefix}"
+    values = []
+    for value in part.values:
+        is_plain = value.how == "glob" or re.fullmatch(r"[^\s\",~*?]+", value.text)
+        values.append("~" * (value.how == "has") + (value.text if is_plain else quote(value.text)))
+    return f"{'-' * part.negated}{part.name}:{','.join(values)}"
 
 
 def quote(text: str) -> str:

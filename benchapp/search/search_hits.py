@@ -58,7 +58,8 @@ def match_of(query: SearchQuery) -> TokenCondition:
         if facts := fact_phrases(part):
             if part.negated:
                 unwanted += facts
-            elif not _column_values(part):  # failed,error: either the trial failed or the step shows an error
+            elif part.name != "is" or all(value.text.lower() == "error" for value in part.values):
+                # Not failed,error: either the trial failed or the step shows an error.
                 wanted.append(facts)
     if wanted:
         wanted += [facts for part in query.filters if (facts := place_phrases(part))]
@@ -85,7 +86,12 @@ def phrases_of(term: Term) -> tuple[Phrase, ...]:
 
 def fact_phrases(part: Filter) -> tuple[Phrase, ...]:
     if part.name == "tool":
-        return tuple(_tool(value) for value in part.values)
+        return tuple(
+            Phrase((f"tool={fact_value(value.text.rstrip('*'))}",), prefix=True)
+            if value.how == "glob"
+            else Phrase((fact("tool", value.text),))
+            for value in part.values
+        )
     if part.name == "is" and any(value.text.lower() == "error" for value in part.values):
         return (Phrase((fact("is", "error"),)),)
     return ()
@@ -97,17 +103,6 @@ def place_phrases(part: Filter) -> tuple[Phrase, ...]:
     if part.negated or part.name not in PLACE_FACTS or any(value.how != "is" for value in part.values):
         return ()
     return tuple(Phrase((fact(part.name, value.text),)) for value in part.values)
-
-
-def _tool(value: Value) -> Phrase:
-    if value.how == "glob":
-        return Phrase((f"tool={fact_value(value.text.rstrip('*'))}",), prefix=True)
-    return Phrase((fact("tool", value.text),))
-
-
-def _column_values(part: Filter) -> list[str]:
-    """Return the values of `is:` that are a trial's status."""
-    return [value.text.lower() for value in part.values if part.name == "is" and value.text.lower() != "error"]
 
 
 def condition_of(part: Filter) -> Q | None:
@@ -142,16 +137,13 @@ def glob_pattern(text: str, *, atomic: bool = True) -> str:
     `atomic`: as in Python, each part at its first place and never tried at another, so that no pattern takes longer
     than its length times the text's. PostgreSQL has no atomic groups and needs none: it does not backtrack.
     """
-    first, *rest = (_glob_part(part) for part in re.split(r"\*+", text))
+    parts = re.split(r"\*+", text)
+    first, *rest = ("".join("." if each == "?" else re.escape(each) for each in part) for part in parts)
     if not rest:
         return f"^{first}$"
     *middle, last = rest
     between = "".join(f"(?>.*?{part})" if atomic else f".*{part}" for part in middle)
     return f"^{first}{between}.*{last}$"
-
-
-def _glob_part(text: str) -> str:
-    return "".join("." if each == "?" else re.escape(each) for each in text)
 
 
 def _trials(found: Q) -> Q:
@@ -184,20 +176,13 @@ def _is(values: Iterable[Value]) -> Q | None:
 
 
 def _experiment(values: Iterable[Value]) -> Q:
-    like = _any(values, "name", "public_id") if _ids(values) else _any(values, "name")
+    are_ids = all(value.how == "is" and _uuid(value.text) for value in values)
+    like = _any(values, "name", "public_id") if are_ids else _any(values, "name")
     return _runs(Q(experiment__in=_numbers(Experiment.objects.filter(like))))
-
-
-def _ids(values: Iterable[Value]) -> bool:
-    return all(value.how == "is" and _uuid(value.text) for value in values)
 
 
 def _uuid(text: str) -> bool:
     return bool(re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text))
-
-
-def _run(values: Iterable[Value]) -> Q:
-    return _runs(Q(public_id__in=[value.text for value in values if _uuid(value.text)]))
 
 
 def _names(values: Iterable[Value], rows: QuerySet[Model]) -> list[str]:
@@ -219,10 +204,6 @@ def _skill(values: tuple[Value, ...]) -> Q:
     named = ~Q(skill="") if _is_any(values) else Q(skill__in=_names(values, with_skill))
     decided = Q(kind=Kind.DECISION, source__in=with_skill.filter(named).order_by().values("source"))
     return Q(kind=Kind.FILE) & named | decided | _using(values, ~Q(kind=UseKind.MOUNTED))
-
-
-def _filter_mounted(values: tuple[Value, ...]) -> Q:
-    return _using(values, Q(kind=UseKind.MOUNTED))
 
 
 def _using(values: tuple[Value, ...], how: Q) -> Q:
@@ -261,11 +242,11 @@ CONDITIONS: dict[str, Callable[[tuple[Value, ...]], Q | None]] = {
     "author": lambda values: _runs(_any(values, "author_model")),
     "harness": lambda values: _runs(_any(values, "harness")),
     "experiment": _experiment,
-    "run": _run,
+    "run": lambda values: _runs(Q(public_id__in=[value.text for value in values if _uuid(value.text)])),
     "task": lambda values: _tasks(_any(values, "key", "title")),
     "family": _family,
     "skill": _skill,
-    "mounted": _filter_mounted,
+    "mounted": lambda values: _using(values, Q(kind=UseKind.MOUNTED)),
     "path": lambda values: Q(kind=Kind.FILE) & _any(values, "path"),
     "by": _by,
 }

@@ -94,12 +94,6 @@ def clear() -> None:
             cursor.execute("TRUNCATE benchapp_searchindex")
 
 
-def clear_if_empty() -> None:
-    """Remove words without documents: after a flush they would count for the next documents of these numbers."""
-    if not SearchDocument.objects.exists():
-        clear()
-
-
 def select_matching(match: TokenCondition) -> RawSQL:
     """Select the numbers of documents with all of `all_of` and none of `none_of`; `all_of` is not empty."""
     condition, asked = _condition(match)
@@ -120,17 +114,14 @@ def list_holding(
     seen = 0
     while numbers and len(found) < limit:
         slice_, numbers = numbers[:size], numbers[size:]
-        found += _list_among(slice_, documents, limit - len(found))
+        kept = documents.filter(pk__in=select_numbers(slice_)).order_by("-pk")
+        found += kept.values_list("pk", flat=True)[: limit - len(found)]
         seen += len(slice_)
-        size = _foresee(seen, len(found), limit)
+        # Next, twice as many documents as should hold what is missing.
+        size = max(FIRST_SLICE, min(GROWTH * seen, 2 * (limit - len(found)) * seen // max(len(found), 1)))
         if not numbers and not is_whole:
             numbers, is_whole = _list_matching(match, slice_[-1], None), True
     return found
-
-
-def _list_among(numbers: Sequence[int], documents: QuerySet[SearchDocument], limit: int) -> list[int]:
-    kept = documents.filter(pk__in=select_numbers(numbers)).order_by("-pk")
-    return list(kept.values_list("pk", flat=True)[:limit])
 
 
 def select_numbers(numbers: Sequence[int]) -> Sequence[int] | RawSQL:
@@ -138,12 +129,6 @@ def select_numbers(numbers: Sequence[int]) -> Sequence[int] | RawSQL:
     if connection.vendor == "sqlite":
         return numbers
     return RawSQL("SELECT unnest(%s::bigint[])", [f"{{{','.join(map(str, numbers))}}}"])
-
-
-def _foresee(seen: int, found: int, limit: int) -> int:
-    """Estimate how many documents to check next: twice as many as should hold what is missing."""
-    missing = limit - found
-    return max(FIRST_SLICE, min(GROWTH * seen, 2 * missing * seen // max(found, 1)))
 
 
 def _list_joined(

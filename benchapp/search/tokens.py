@@ -72,12 +72,9 @@ def normal(word: str) -> str:
     if word.isascii():
         return word[:MAX_TOKEN].lower()
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
-    return _NOT_IN_TOKENS.sub("", _strip_marks(folded))[:MAX_TOKEN]
-
-
-def _strip_marks(text: str) -> str:
-    """Remove the marks that do not combine with the letter before them."""
-    return "".join(character for character in text if not unicodedata.combining(character))
+    # Without the marks that do not combine with the letter before them.
+    letters = "".join(character for character in folded if not unicodedata.combining(character))
+    return _NOT_IN_TOKENS.sub("", letters)[:MAX_TOKEN]
 
 
 def _parts(word: str) -> tuple[str, ...]:
@@ -158,8 +155,4 @@ def fact(name: str, value: str) -> str:
 
 
 def fact_value(value: str) -> str:
-    return re.sub(r"[^\w.]", "_", normal_value(value))[:MAX_TOKEN]
-
-
-def normal_value(value: str) -> str:
-    return unicodedata.normalize("NFKC", value).casefold()
+    return _NOT_IN_TOKENS.sub("_", unicodedata.normalize("NFKC", value).casefold())[:MAX_TOKEN]

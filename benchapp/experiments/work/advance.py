@@ -10,7 +10,6 @@ import logging
 import random
 import time
 import traceback
-import uuid
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -28,7 +27,7 @@ from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.preparation import EPISODE_ORDER
 from benchapp.experiments.work import budgets
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
-from benchapp.record import live, log_context
+from benchapp.record import live, log_context, slices
 from benchapp.record.error_text import log_of, render_error, with_end_of_log, words_of
 from benchapp.record.leases import Lease
 from benchapp.record.redaction import Redactor, own_secrets
@@ -83,8 +82,7 @@ def advance(episode_id: str) -> None:
     enqueue_reading(select_unread(Episode.objects.filter(pk=episode.pk)))
     if more:
         _drop_hints(episode_id)
-        one_by_one = episode.run.experiment.spec.get("order") == "one-by-one"
-        (hint_first if one_by_one else hint)(episode_id)
+        hint(episode_id, first=episode.run.experiment.spec.get("order") == "one-by-one")
 
 
 def _work(episode: Episode, lease: Lease) -> bool:
@@ -117,16 +115,11 @@ def _work(episode: Episode, lease: Lease) -> bool:
         return False
     if more:
         return Episode.objects.release(**held)
-    _finish(episode, held)
-    log.info("episode %s: done", episode.public_id)
-    return False
-
-
-def _finish(episode: Episode, held: dict[str, int]) -> None:
-    """Finish the episode, and remove its trials that were planned but not needed."""
-    with transaction.atomic():
+    with transaction.atomic():  # trials that were planned but not needed go with it
         if Episode.objects.finish(**held) and episode.trials.untried().delete()[0]:
             Run.objects.filter(pk=episode.run_id).touch()
+    log.info("episode %s: done", episode.public_id)
+    return False
 
 
 def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused | AccountRefused) -> None:
@@ -339,35 +332,17 @@ def end_left_sandboxes() -> None:
 # --- hints ------------------------------------------------------------------------------------------------------
 
 
-def hint(episode_id: str) -> bool:
-    """Put a hint at the end of the queue. Return False if the broker cannot be reached: the reconciler retries."""
-    return _enqueue(episode_id, first=False)
-
-
-def hint_first(episode_id: str) -> bool:
-    """Put it at the front instead: the next free worker continues this episode."""
-    return _enqueue(episode_id, first=True)
-
-
 def _given(episode_id: str) -> str:
     """Return the broker's key of the hints that the episode was given since its last trial."""
     return f"skillglass:hints:{episode_id}"
 
 
-def _enqueue(episode_id: str, *, first: bool) -> bool:
+def hint(episode_id: str, *, first: bool = False) -> bool:
+    """Put a hint at the end of the queue, or at its front: then the next free worker continues this episode. Return
+    False if the broker cannot be reached: the reconciler retries."""
     try:
-        queue = django_rq.get_queue()
-        job = queue.enqueue(
-            advance,
-            episode_id,
-            job_id=f"{HINT}_{episode_id}_{uuid.uuid4().hex[:12]}",
-            job_timeout=settings.JOB_SECONDS,
-            result_ttl=60,
-            failure_ttl=3600,
-            at_front=first,
-            description=f"advance episode {episode_id}",
-        )
-        pipeline = queue.connection.pipeline()
+        job = slices.enqueue(advance, HINT, episode_id, at_front=first, description=f"advance episode {episode_id}")
+        pipeline = job.connection.pipeline()
         pipeline.sadd(_given(episode_id), job.id)
         pipeline.expire(_given(episode_id), HINT_SECONDS)
         pipeline.execute()
@@ -395,17 +370,11 @@ def reconcile() -> int:
     free = [str(found) for found in in_order.values_list("public_id", flat=True)]
     if not free:
         return 0
-    hinted = _read_hinted()
-    return sum(hint(episode_id) for episode_id in free if episode_id not in hinted)
-
-
-def _read_hinted() -> set[str]:
-    """Return the episodes with a hint waiting in the queue."""
     try:
-        waiting = django_rq.get_queue().get_job_ids()
+        hinted = slices.list_hinted(HINT, waiting_only=True)
     except (RedisError, OSError):
-        return set()
-    return {job.split("_")[1] for job in waiting if job.startswith(f"{HINT}_")}
+        hinted = set()
+    return sum(hint(episode_id) for episode_id in free if episode_id not in hinted)
 
 
 def _drop_hints(episode_id: str) -> None:

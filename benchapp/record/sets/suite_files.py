@@ -299,18 +299,13 @@ def record_folder(
     row.account = account_as_json(folder.suite.account, MAX_NAMED) or {}
     row.save(update_fields=["path", "format", "account"])
     note_activity(by, "suite.loaded", row, detail={"tasks": len(folder.tasks), "path": row.path})
-    _name_as_harbor(folder, rows)
-    join_by_content(row)
-    return row
-
-
-def _name_as_harbor(folder: SuiteFolder, rows: SuiteRows) -> None:
-    """Keep with each revision the digests that name it in Harbor's results."""
-    for task in folder.tasks:
+    for task in folder.tasks:  # keep with each revision the digests that name it in Harbor's results
         revision = rows.revisions[task.key]
         if not revision.foreign_digests and (task.folder / "task.toml").is_file():
             revision.foreign_digests = harbor_digests(task.folder)
             revision.save(update_fields=["foreign_digests"])
+    join_by_content(row)
+    return row
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,9 +128,7 @@ def save_session(call: ModelCall, trajectories: Sequence[PackedTrajectory]) -> N
     _save_all([(call, trajectories)])
 
 
-def _save_all(
-    owned: Sequence[tuple[Attempt | ModelCall, Sequence[PackedTrajectory]]],
-) -> list[dict[str, Trajectory]]:
+def _save_all(owned: Sequence[tuple[Attempt | ModelCall, Sequence[PackedTrajectory]]]) -> list[dict[str, Trajectory]]:
     """Return each owner's rows by name. Those without a parent first, then level by level."""
     rows: list[dict[str, Trajectory]] = [{} for _ in owned]
     made = [

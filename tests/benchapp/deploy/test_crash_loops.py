@@ -46,7 +46,7 @@ SPEC: dict[str, Any] = {
 
 @pytest.fixture
 def episode(monkeypatch: pytest.MonkeyPatch) -> Episode:
-    monkeypatch.setattr(jobs, "hint", lambda _: True)
+    monkeypatch.setattr(jobs, "hint", lambda _, **named: True)
     return Episode.objects.get(run__experiment=launch(SPEC))
 
 

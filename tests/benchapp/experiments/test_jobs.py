@@ -52,7 +52,7 @@ SPEC: dict[str, Any] = {
 def queued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Hints go into this list instead of a broker."""
     hints: list[str] = []
-    monkeypatch.setattr(jobs, "hint", lambda episode: hints.append(episode) or True)
+    monkeypatch.setattr(jobs, "hint", lambda episode, **named: hints.append(episode) or True)
     monkeypatch.setattr(jobs, "_read_hinted", lambda: set(hints))
     return hints
 

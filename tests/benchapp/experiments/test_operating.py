@@ -46,7 +46,7 @@ SPEC: dict[str, Any] = {
 
 @pytest.fixture
 def episode(monkeypatch: pytest.MonkeyPatch) -> Episode:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     return Episode.objects.get(run__experiment=launch(SPEC))
 
 
@@ -231,7 +231,7 @@ def test_the_command_tells_a_broker_that_is_away_from_a_log_without_lines(
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch) -> Episode:
     """Its author's provider refuses the first call."""
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     changes = {"conditions": ["selfgen-always"], "agent_model": "scripted/apprentice", "agent": "shell", "seed": 3}
     found = Episode.objects.get(run__experiment=launch({**SPEC, **changes, "author_model": "scripted/apprentice"}))
     with pytest.MonkeyPatch.context() as patch:
@@ -339,7 +339,7 @@ def test_the_command_skips_what_the_episode_stands_at(refused: Episode) -> None:
 @pytest.fixture
 def outage(monkeypatch: pytest.MonkeyPatch) -> Experiment:
     """Three of its four episodes are blocked."""
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     experiment = launch({**SPEC, "environments": ["E1", "E2"], "conditions": ["no-skill", "raw-trajectory"]})
     for episode in Episode.objects.order_by("pk")[:3]:
         Episode.objects.block(episode.pk, epoch=hold(episode), reason="ModelUnavailable: connection refused")

@@ -88,7 +88,7 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def episode(monkeypatch: pytest.MonkeyPatch, stream: list[str]) -> Episode:
     monkeypatch.setenv("PROVIDER_API_KEY", PLANTED)
-    monkeypatch.setattr(advance, "hint", lambda episode: True)
+    monkeypatch.setattr(advance, "hint", lambda episode, **named: True)
     monkeypatch.setitem(AGENTS, "leaky", f"{__name__}:LeakyAgent")
     monkeypatch.setitem(MODELS, "leaky", f"{__name__}:LeakyAuthor")
     monkeypatch.setattr(LeakyAgent, "dies", False)

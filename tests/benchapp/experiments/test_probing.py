@@ -51,7 +51,7 @@ SPEC: dict[str, Any] = {
 def learned(django_db_setup: None, django_db_blocker: Any) -> Iterator[int]:
     """An episode at its end. Written once; what a test adds is rolled back."""
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advance, "hint", lambda _: True)
+        patch.setattr(advance, "hint", lambda _, **named: True)
         launched = launch(SPEC)
         found = Episode.objects.get(run__experiment=launched)
         run_to_the_end(found)
@@ -62,7 +62,7 @@ def learned(django_db_setup: None, django_db_blocker: Any) -> Iterator[int]:
 
 @pytest.fixture
 def episode(learned: int, monkeypatch: pytest.MonkeyPatch) -> Episode:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     return Episode.objects.select_related("run__experiment__suite", "environment").get(pk=learned)
 
 

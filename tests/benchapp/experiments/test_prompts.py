@@ -40,7 +40,7 @@ SPEC: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SKILLGLASS_VAR", str(tmp_path / "var"))
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     return write_papers(tmp_path / "papers", "skillevolbench", "skillflow")
 
 

@@ -60,7 +60,7 @@ ALL = (SOLUTION, UNTOUCHED, NO_SKILL, WITH_CORPUS, REFERENCE)
 
 @pytest.fixture(autouse=True)
 def _unhinted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
 
 
 def qualify(**changes: Any) -> Experiment:
@@ -84,7 +84,7 @@ def run_to_the_end(experiment: Experiment) -> None:
 def qualified(django_db_setup: None, django_db_blocker: Any) -> Iterator[int]:
     """Written once; what a test adds is rolled back."""
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advance, "hint", lambda _: True)
+        patch.setattr(advance, "hint", lambda _, **named: True)
         found = qualify()
     yield found.pk
     with django_db_blocker.unblock():

@@ -114,7 +114,7 @@ def name_solution(instruction: str) -> str:
 def solver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Solver]:
     base_image()
     monkeypatch.setenv("SKILLGLASS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     (tmp_path / "presets").mkdir()
     (tmp_path / "presets" / "house.yaml").write_text(PRESET)
     provider, found = ModelProvider(KEY), Solver()
