@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -68,48 +68,32 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _CTRF = {CheckStatus.PASSED: "passed", CheckStatus.FAILED: "failed", CheckStatus.SKIPPED: "skipped"}
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenJob:
-    """`not_run`: planned trials without an attempt that counts; Harbor can only hold their number."""
-
-    name: str
-    trials: int
-    trajectories: int
-    not_run: int
-
-
-def write_harbor_job(run: Run, folder: Path) -> WrittenJob:
-    """Write the job's files below `folder`. Raise FileExistsError unless it is empty or missing."""
+def write_harbor_job(run: Run, folder: Path) -> tuple[int, int, int]:
+    """Write the job's files below `folder`. Raise FileExistsError unless it is empty or missing. Return how many trials
+    and trajectories were written, and how many planned trials have no attempt that counts: Harbor can only hold their
+    number."""
     if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder}: expected a new or an empty folder")
     folder.mkdir(parents=True, exist_ok=True)
     written = trajectories = 0
     stats = _Stats(run)
-    for attempt in _attempts(run):
+    attempts = Attempt.objects.filter(trial__episode__run=run, counts=True).select_related(
+        "trial__task__suite", "trial__task_revision", "trial__episode", "trial__snapshot", "exception"
+    )
+    attempts = attempts.prefetch_related("verdicts__checks", "trajectories", "skill_uses")
+    for attempt in attempts.order_by("trial__episode__ordinal", "trial__pk").iterator(chunk_size=200):
         result = _trial_result(run, attempt, folder.name)
         trajectories += _write_trial(folder / result["trial_name"], result, attempt)
         stats.add(result)
         written += 1
     total = Trial.objects.filter(episode__run=run).count()
-    _dump(folder / "config.json", _job_config(run, folder.name))
+    agent = {"name": run.harness, "model_name": run.agent_model}
+    _dump(folder / "config.json", {"job_name": folder.name, "jobs_dir": "jobs", "n_attempts": 1, "agents": [agent]})
     _dump(folder / "result.json", stats.job_result(total))  # last: for Harbor, a job without one is unfinished
-    return WrittenJob(folder.name, written, trajectories, total - written)
-
-
-def _attempts(run: Run) -> Iterator[Attempt]:
-    attempts = Attempt.objects.filter(trial__episode__run=run, counts=True).select_related(
-        "trial__task__suite", "trial__task_revision", "trial__episode", "trial__snapshot", "exception"
-    )
-    attempts = attempts.prefetch_related("verdicts__checks", "trajectories", "skill_uses")
-    return attempts.order_by("trial__episode__ordinal", "trial__pk").iterator(chunk_size=200)
+    return written, trajectories, total - written
 
 
 # --- documents --------------------------------------------------------------------------------------------------
-
-
-def _job_config(run: Run, name: str) -> Json:
-    agent = {"name": run.harness, "model_name": run.agent_model}
-    return {"job_name": name, "jobs_dir": "jobs", "n_attempts": 1, "agents": [agent]}
 
 
 def trial_name(task: str, ident: UUID) -> str:

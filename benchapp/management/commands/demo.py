@@ -41,13 +41,7 @@ class Command(BaseCommand):
         parser.add_argument("--no-experiment", action="store_true", help="start without launching the demo experiment")
 
     def handle(
-        self,
-        *args: object,
-        port: int | None,
-        workers: int,
-        model: str | None,
-        no_experiment: bool,
-        **options: object,
+        self, *args: object, port: int | None, workers: int, model: str | None, no_experiment: bool, **options: object
     ) -> None:
         installation = Installation(self._choose_port(port), workers, with_small_model=model == "small")
         self._stop = threading.Event()

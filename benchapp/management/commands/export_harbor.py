@@ -23,11 +23,9 @@ class Command(BaseCommand):
         if run is None:
             raise CommandError(f"there is no run {options['run']}")
         try:
-            written = write_harbor_job(run, options["folder"])
+            trials, trajectories, not_run = write_harbor_job(run, options["folder"])
         except OSError as error:
             raise CommandError(str(error)) from None
-        self.stdout.write(
-            f"{written.trials:,} trials with {written.trajectories:,} trajectories in {options['folder']}"
-        )
-        if written.not_run:
-            self.stdout.write(f"{written.not_run:,} planned trials have no counted attempt and are left out")
+        self.stdout.write(f"{trials:,} trials with {trajectories:,} trajectories in {options['folder']}")
+        if not_run:
+            self.stdout.write(f"{not_run:,} planned trials have no counted attempt and are left out")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +22,9 @@ from runner.models.recorded import SUFFIX
 from runner.models.recording import FORMAT, request_digest, shorten_request
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenRecording:
-    """How many calls a file of a recording holds."""
-
-    calls: int
-    left_out: int  # calls that failed, and those of attempts that did not count
-
-
-def export_recording(run: Run, path: Path) -> WrittenRecording:
-    """Write the run's answered calls in their order. Raise SetupError if they were not kept or the run is open.
+def export_recording(run: Run, path: Path) -> tuple[int, int]:
+    """Write the run's answered calls in their order. Return how many, and how many were left out: calls that failed,
+    and those of attempts that did not count. Raise SetupError if they were not kept or the run is open.
 
     Memory: one conversation of the run.
     """
@@ -48,7 +40,8 @@ def export_recording(run: Run, path: Path) -> WrittenRecording:
         "setup_digest": run.setup_digest,
         "models": sorted({call.model for call in calls}),
         "price_table": ", ".join(sorted({call.price_table for call in calls if call.price_table})),
-        "context_window": _read_context_window(run),
+        # The author's window, which cut its prompts: a replay must cut them alike. None without a preset's.
+        "context_window": ((run.setup.get("author") or {}).get("preset") or {}).get("context_window"),
         "calls": len(calls),
         "left_out": total - len(calls),
     }
@@ -58,30 +51,19 @@ def export_recording(run: Run, path: Path) -> WrittenRecording:
         for line in _build_lines(calls):
             file.write(canonical_json(line) + b"\n")
     part.replace(path)
-    return WrittenRecording(len(calls), total - len(calls))
-
-
-def _read_context_window(run: Run) -> int | None:
-    """Return the author's window, which cut its prompts: a replay must cut them alike. None without a preset's."""
-    preset = (run.setup.get("author") or {}).get("preset") or {}
-    return preset.get("context_window")
+    return len(calls), total - len(calls)
 
 
 def _list_counting(run: Run) -> Iterator[ModelCall]:
     """Yield answered calls, except those of attempts that do not count: a replay makes each trial once."""
-    counting = _read_conversations(run)
-    for call in ModelCall.objects.filter(episode__run=run, status=ModelCall.Status.ANSWERED).order_by("id"):
-        if call.purpose != AGENT_CALLS or (call.episode_id, call.key.rpartition("/")[0]) in counting:
-            yield call
-
-
-def _read_conversations(run: Run) -> set[tuple[int, str]]:
-    """Return (episode, key without its turn) of every attempt that counts."""
     attempts = Attempt.objects.filter(trial__episode__run=run, counts=True).select_related("trial__task")
-    return {
+    counting = {  # episode, and the key of a conversation without its turn
         (attempt.trial.episode_id, f"{AGENT_CALLS}/{recorded.slot_of(attempt.trial)}/{attempt.number}")
         for attempt in attempts
     }
+    for call in ModelCall.objects.filter(episode__run=run, status=ModelCall.Status.ANSWERED).order_by("id"):
+        if call.purpose != AGENT_CALLS or (call.episode_id, call.key.rpartition("/")[0]) in counting:
+            yield call
 
 
 def _build_lines(calls: list[ModelCall]) -> Iterator[dict[str, object]]:
@@ -117,10 +99,10 @@ class Command(BaseCommand):
             raise CommandError(f"there is no run {options['run']}")
         path = name_recording(options["file"])
         try:
-            written = export_recording(run, path)
+            calls, left_out = export_recording(run, path)
         except (RunnerError, OSError) as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"{path}: {written.calls:,} calls, {written.left_out:,} left out")
+        self.stdout.write(f"{path}: {calls:,} calls, {left_out:,} left out")
         name = f"recorded/{path.name.removesuffix(SUFFIX)}"
         self.stdout.write(
             f"To replay it, launch the experiment file again with agent_model and author_model {name},"

@@ -53,11 +53,7 @@ class Command(BaseCommand):
 
 def add_judge_options(parser: CommandParser) -> None:
     parser.add_argument("run", type=UUID, help="run id, from its page")
-    parser.add_argument(
-        "--model",
-        required=True,
-        help="a preset or a model: litellm/openai/gpt-5-mini, recorded/FILE",
-    )
+    parser.add_argument("--model", required=True, help="a preset or a model: litellm/openai/gpt-5-mini, recorded/FILE")
     parser.add_argument(
         "--metrics", nargs="+", metavar="METRIC", help=f"only these: {', '.join(SCORED)} (default: all)"
     )

@@ -38,9 +38,7 @@ class Command(BaseCommand):
             "--workers", type=int, default=1, help="workers to assume in the time estimate (default: 1)"
         )
         parser.add_argument(
-            "--keys-elsewhere",
-            action="store_true",
-            help="only the workers have the keys: do not check for them here",
+            "--keys-elsewhere", action="store_true", help="only the workers have the keys: do not check for them here"
         )
 
     def handle(
