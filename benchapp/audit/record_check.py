@@ -93,7 +93,11 @@ def check_contents() -> Iterator[Flaw]:
     yield from _check_blobs()
     yield from chunks(Chunk.objects.all())
     yield from check_trajectories(Trajectory.objects.all())
-    yield from _check_snapshots()
+    for snapshot in Snapshot.objects.order_by("id").iterator(chunk_size=500):
+        rows = snapshot.files.values_list("path", "blob_id", "mode")
+        manifest = {path: [digest, mode] for path, digest, mode in rows}
+        if digest_json([LIBRARY_FORMAT, manifest]) != snapshot.digest:
+            yield Flaw("snapshot", snapshot.digest, "its files do not add up to its digest")
 
 
 def _check_references() -> Iterator[Flaw]:
@@ -156,14 +160,6 @@ def check_trajectories(rows: QuerySet[Trajectory]) -> Iterator[Flaw]:
             yield Flaw("trajectory", ident, "its chunks do not add up to its digest")
 
 
-def _check_snapshots() -> Iterator[Flaw]:
-    for snapshot in Snapshot.objects.order_by("id").iterator(chunk_size=500):
-        rows = snapshot.files.values_list("path", "blob_id", "mode")
-        manifest = {path: [digest, mode] for path, digest, mode in rows}
-        if digest_json([LIBRARY_FORMAT, manifest]) != snapshot.digest:
-            yield Flaw("snapshot", snapshot.digest, "its files do not add up to its digest")
-
-
 MAX_REBUILT_STEPS = 5_000  # of a longer trajectory only the numbers are checked
 COMPACTION_HEADER = "# Trajectory of "
 
@@ -211,7 +207,9 @@ def check_episode(episode: Episode) -> Iterator[Flaw]:
         return
     entries = list(episode.entries.in_order())
     yield from _check_spine(episode, entries)
-    yield from _check_off_spine(episode)
+    attempts = Attempt.objects.filter(trial__episode=episode, counts=True, entry=None)
+    yield from flaw_each(attempts, "attempt", "counts, but is missing from the spine")
+    yield from flaw_each(episode.decisions.filter(entry=None), "decision", "is missing from the spine")
     yield from _check_library_line(episode, entries)
     yield from _check_sealing(episode, entries)
     yield from _check_fork(episode, entries)
@@ -236,12 +234,6 @@ def _describe_gap(numbers: list[int]) -> str:
         if after != before + 1:
             return f"{after} follows {before}"
     return "in order"
-
-
-def _check_off_spine(episode: Episode) -> Iterator[Flaw]:
-    attempts = Attempt.objects.filter(trial__episode=episode, counts=True, entry=None)
-    yield from flaw_each(attempts, "attempt", "counts, but is missing from the spine")
-    yield from flaw_each(episode.decisions.filter(entry=None), "decision", "is missing from the spine")
 
 
 def _check_library_line(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
@@ -338,22 +330,18 @@ def _describe_entry(entry: Entry) -> list[object]:
 def check_probes() -> Iterator[Flaw | Unchecked]:
     related = ("run__experiment", "origin__run", "decision", "frozen", "library")
     for probe in Probe.objects.select_related(*related).order_by("id").iterator(chunk_size=100):
-        yield from _check_probe(probe)
-
-
-def _check_probe(probe: Probe) -> Iterator[Flaw | Unchecked]:
-    ident, spec = str(probe.public_id), probe.run.experiment.spec.get("probe") or {}
-    ids = [hunk["id"] for hunk in probe.reverted]
-    if spec.get("library") != probe.library.digest:
-        yield Flaw("probe", ident, f"mounts {probe.library.digest}, but its experiment says {spec.get('library')}")
-    if probe.reverted_digest != (digest_json(ids) if ids else ""):
-        yield Flaw("probe", ident, "the digest of its hunks is not that of the hunks it names")
-    if not ids and probe.library_id != probe.frozen_id:
-        yield Flaw("probe", ident, "took nothing back, and yet mounts another library than the round it froze")
-    if probe.origin is None or (ids and probe.decision is None and not probe.skill):
-        yield Unchecked("probe", ident, "the run it comes from is not here: its library cannot be made again")
-        return
-    yield from check_remaking(probe)
+        ident, spec = str(probe.public_id), probe.run.experiment.spec.get("probe") or {}
+        ids = [hunk["id"] for hunk in probe.reverted]
+        if spec.get("library") != probe.library.digest:
+            yield Flaw("probe", ident, f"mounts {probe.library.digest}, but its experiment says {spec.get('library')}")
+        if probe.reverted_digest != (digest_json(ids) if ids else ""):
+            yield Flaw("probe", ident, "the digest of its hunks is not that of the hunks it names")
+        if not ids and probe.library_id != probe.frozen_id:
+            yield Flaw("probe", ident, "took nothing back, and yet mounts another library than the round it froze")
+        if probe.origin is None or (ids and probe.decision is None and not probe.skill):
+            yield Unchecked("probe", ident, "the run it comes from is not here: its library cannot be made again")
+        else:
+            yield from check_remaking(probe)
 
 
 def check_remaking(probe: Probe) -> Iterator[Flaw]:
@@ -427,27 +415,20 @@ NUMBERS = (
 
 
 def check_trials() -> Iterator[Flaw]:
-    yield from _check_setups()
-    yield from _check_attempts()
-    yield from _check_trials()
-    yield from _check_copied_numbers()
-    yield from _check_counted_numbers()
-    yield from _check_calls()
-
-
-def _check_setups() -> Iterator[Flaw]:
     for run in Run.objects.exclude(setup_digest="").order_by("id").iterator(chunk_size=200):
         if digest_json(run.setup) != run.setup_digest:
             yield Flaw("run", str(run.public_id), "its setup does not add up to its setup digest")
-
-
-def _check_attempts() -> Iterator[Flaw]:
     counted = Trial.objects.annotate(total=Count("attempts", filter=Q(attempts__counts=True)))
     for ident, total in counted.filter(total__gt=1).values_list("public_id", "total").iterator():
         yield Flaw("trial", str(ident), f"{total} attempts count (expected at most one)")
     voiced = Attempt.objects.annotate(total=Count("verdicts", filter=Q(verdicts__is_primary=True)))
     for ident, total in voiced.filter(total__gt=1).values_list("public_id", "total").iterator():
         yield Flaw("attempt", str(ident), f"{total} primary verdicts (expected at most one)")
+    yield from _check_trials()
+    yield from _check_copied_numbers()
+    yield from _check_counted_numbers()
+    unkept = ModelCall.objects.filter(status=ModelCall.Status.ANSWERED, reply=None)
+    yield from flaw_each(unkept, "model call", "answered, but no reply is kept")
 
 
 def _check_trials() -> Iterator[Flaw]:
@@ -509,15 +490,10 @@ def _check_counted_numbers() -> Iterator[Flaw]:
         stages_tell=Exists(standing.filter(kind="stage").exclude(source_format=PLAIN_TEXT)),
         read=Count("skill_uses__skill", filter=~Q(skill_uses__kind="mounted"), distinct=True),
     )
+    columns = ("trial__public_id", "trial__steps", "trial__skills_read", "own_steps", "read")
+    kinds = ("has_main", "main_tells", "stages_tell")
     for ident, said_steps, said_read, steps, read, has_main, main_tells, stages_tell in watched.values_list(
-        "trial__public_id",
-        "trial__steps",
-        "trial__skills_read",
-        "own_steps",
-        "read",
-        "has_main",
-        "main_tells",
-        "stages_tell",
+        *columns, *kinds
     ).iterator():
         if said_steps != steps:
             yield _flaw_difference(ident, "steps", said_steps, steps)
@@ -528,11 +504,6 @@ def _check_counted_numbers() -> Iterator[Flaw]:
 
 def _flaw_difference(ident: object, name: str, here: object, there: object) -> Flaw:
     return Flaw("trial", str(ident), f"its {name} is {here}, its counting attempt says {there}")
-
-
-def _check_calls() -> Iterator[Flaw]:
-    unkept = ModelCall.objects.filter(status=ModelCall.Status.ANSWERED, reply=None)
-    yield from flaw_each(unkept, "model call", "answered, but no reply is kept")
 
 
 def check_drafts() -> Iterator[Flaw]:

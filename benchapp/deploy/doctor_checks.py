@@ -33,12 +33,8 @@ from runner.sandboxes.docker.docker_programs import volume_name
 LIMITS = {"MemoryLimit": "memory", "SwapLimit": "swap", "CpuCfsQuota": "processors", "PidsLimit": "processes"}
 
 
-class NoLimits(Exception):
-    """The engine ignores some limits of a task."""
-
-
-class NoPlugin(Exception):
-    """A Docker client plugin is missing, or the engine is too old for it."""
+class Lacking(Exception):
+    """The engine ignores some limits of a task or is too old for a client's plugin, or the plugin is missing."""
 
 
 @contextmanager
@@ -67,12 +63,16 @@ def storage() -> str:
 
 
 def limits() -> str:
-    """Return the limits that the engine enforces. NoLimits names those it does not."""
+    """Return the limits that the engine enforces. Lacking names those it does not."""
     with engine() as client:
         info, folder = client.info(), engine_folder(client)
     if missing := [name for key, name in LIMITS.items() if not info.get(key)]:
-        raise NoLimits(f"the engine does not enforce: {', '.join(missing)}")
-    return f"{', '.join(LIMITS.values())} enforced by the engine; {_describe_disk(folder, info.get('DockerRootDir'))}"
+        raise Lacking(f"the engine does not enforce: {', '.join(missing)}")
+    unseen = (
+        f"of disk only the size of a container's layer is seen: {info.get('DockerRootDir')} cannot be read from here"
+    )
+    seen = unseen if folder is None else "disk watched from outside"  # docs/explanation/sandboxes.md
+    return f"{', '.join(LIMITS.values())} enforced by the engine; {seen}"
 
 
 def task_images() -> str:
@@ -86,25 +86,18 @@ def task_images() -> str:
 
 
 def buildkit() -> str:
-    """Return how images of tasks are built. NoPlugin explains what to do about the classic builder."""
+    """Return how images of tasks are built. Lacking explains what to do about the classic builder."""
     with engine() as client:
         if missing := what_is_missing(client):
-            raise NoPlugin(missing)
+            raise Lacking(missing)
     return f"the engine's own, through {buildx()}"
 
 
 def compose() -> str:
-    """Return what starts the services of a task that has several. NoPlugin explains what to do if nothing does."""
+    """Return what starts the services of a task that has several. Lacking explains what to do if nothing does."""
     if (found := find_plugin(COMPOSE)) is None:
-        raise NoPlugin(NO_COMPOSE)
+        raise Lacking(NO_COMPOSE)
     return str(found)
-
-
-def _describe_disk(folder: Path | None, root: object) -> str:
-    """Describe how well a worker like this process sees what containers write (docs/explanation/sandboxes.md)."""
-    if folder is not None:
-        return "disk watched from outside"
-    return f"of disk only the size of a container's layer is seen: {root} cannot be read from here"
 
 
 def volumes() -> set[str] | None:
@@ -162,36 +155,27 @@ class DoctorFinding:
 
 def findings() -> Iterator[DoctorFinding]:
     """Yield everything, the demo's needs first. Never raises for what is missing, never shows a secret's value."""
-    for look in (_python, _var, _disk, _database, _broker):
-        yield look()
-    yield from _engine()
-    yield _browser()
-    there = volumes()
-    for name in programs.names():
-        yield _program(name, there)
-    yield from generators()
-    for key, provider in KEYS.items():
-        yield _key(key, provider)
-
-
-def _python() -> DoctorFinding:
-    found = ".".join(map(str, sys.version_info[:3]))
-    return DoctorFinding("Python", sys.version_info >= (3, 11), found, "nothing runs below 3.11", needed=True)
-
-
-def _var() -> DoctorFinding:
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield DoctorFinding("Python", sys.version_info >= (3, 11), python, "nothing runs below 3.11", needed=True)
     folder: Path = settings.VAR_DIR
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    writable = os.access(existing, os.W_OK | os.X_OK)
-    return DoctorFinding("Data folder", writable, str(folder), "nothing can be stored; set SKILLGLASS_VAR", needed=True)
-
-
-def _disk() -> DoctorFinding:
-    existing = next(parent for parent in (settings.VAR_DIR, *settings.VAR_DIR.parents) if parent.exists())
-    free = shutil.disk_usage(existing).free
-    return DoctorFinding(
-        "Disk", free >= LOW_DISK_BYTES, f"{free / 1024**3:.1f} GiB free", "large imports and runs may fail half way"
-    )
+    writable, free = os.access(existing, os.W_OK | os.X_OK), shutil.disk_usage(existing).free
+    yield DoctorFinding("Data folder", writable, str(folder), "nothing can be stored; set SKILLGLASS_VAR", needed=True)
+    room = f"{free / 1024**3:.1f} GiB free"
+    yield DoctorFinding("Disk", free >= LOW_DISK_BYTES, room, "large imports and runs may fail half way")
+    yield _database()
+    yield _broker()
+    yield from _engine()
+    browser = next((path for path in map(shutil.which, BROWSERS) if path), None)
+    yield DoctorFinding("Chromium", browser is not None, browser or "not found", "only browser tests are skipped")
+    there = volumes()
+    for name in programs.names():
+        cost = f"no trials with {name}; run: {MANAGE} install_program {name}"
+        yield _attempt(f"Program {name}", partial(program, name, there), cost)
+    yield from generators()
+    for key, provider in KEYS.items():
+        is_set = bool(environ.text(key) or environ.text(f"{key}_FILE"))
+        yield DoctorFinding(key, is_set, "set" if is_set else "not set", f"no models of {provider}")
 
 
 def _database() -> DoctorFinding:
@@ -217,20 +201,11 @@ def _broker() -> DoctorFinding:
         return DoctorFinding(
             "Broker", False, "REDIS_URL does not answer", "nothing can be run; pages still open", needed=True
         )
-    detail, is_there = _embedded_broker()
-    return DoctorFinding("Broker", is_there, detail, "set REDIS_URL; without a broker nothing can be run", needed=True)
-
-
-def _embedded_broker() -> tuple[str, bool]:
     found = _attempt("Broker", embedded_broker.broker_binary, "")
-    if not found.is_there:
-        return f"no embedded Valkey for this machine: {found.detail}", False
-    return f"embedded Valkey, not running: `{DEMO}` starts it", True
-
-
-def _program(name: str, there: set[str] | None) -> DoctorFinding:
-    cost = f"no trials with {name}; run: {MANAGE} install_program {name}"
-    return _attempt(f"Program {name}", lambda: program(name, there), cost)
+    detail = f"embedded Valkey, not running: `{DEMO}` starts it"
+    detail = detail if found.is_there else f"no embedded Valkey for this machine: {found.detail}"
+    cost = "set REDIS_URL; without a broker nothing can be run"
+    return DoctorFinding("Broker", found.is_there, detail, cost, needed=True)
 
 
 def generators() -> Iterator[DoctorFinding]:
@@ -274,16 +249,6 @@ def _engine() -> Iterator[DoctorFinding]:
     yield _attempt("Compose", compose, "tasks of several services cannot run")
     cost = "tasks that bring no image cannot run in a container until it can be fetched; set SKILLGLASS_BASE_IMAGE"
     yield _attempt("Base image", _base_image_there, cost)
-
-
-def _browser() -> DoctorFinding:
-    found = next((path for path in map(shutil.which, BROWSERS) if path), None)
-    return DoctorFinding("Chromium", found is not None, found or "not found", "only browser tests are skipped")
-
-
-def _key(name: str, provider: str) -> DoctorFinding:
-    is_set = bool(environ.text(name) or environ.text(f"{name}_FILE"))
-    return DoctorFinding(name, is_set, "set" if is_set else "not set", f"no models of {provider}")
 
 
 def _first_line(error: BaseException) -> str:

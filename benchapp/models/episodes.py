@@ -139,11 +139,7 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
     def cancel(self) -> int:
         """Stop unfinished episodes for good. The new epoch fences off their workers."""
         return self.unfinished().update(
-            status=Episode.Status.CANCELLED,
-            wish="",
-            lease_owner="",
-            lease_until=None,
-            lease_epoch=F("lease_epoch") + 1,
+            status=Episode.Status.CANCELLED, wish="", lease_owner="", lease_until=None, lease_epoch=F("lease_epoch") + 1
         )
 
     def wish(self, wish: Episode.Wish) -> int:

@@ -378,9 +378,7 @@ class Alert(models.Model):
 
     class Meta:
         ordering = ["-id"]
-        constraints = [
-            models.UniqueConstraint(fields=["experiment", "kind", "key"], name="one_notice_per_occasion"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["experiment", "kind", "key"], name="one_notice_per_occasion")]
 
 
 class Comparison(PublicModel):

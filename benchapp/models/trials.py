@@ -167,9 +167,7 @@ class Trial(PublicModel):
 
     class Meta:
         ordering = ["id"]
-        constraints = [
-            models.UniqueConstraint(fields=["episode", "phase", "task", "sample"], name="trial_slot"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["episode", "phase", "task", "sample"], name="trial_slot")]
         indexes = [models.Index(fields=["episode", "status"])]
 
     def __str__(self) -> str:
