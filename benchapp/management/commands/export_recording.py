@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
 from benchapp.experiments.plans import spec_of
-from benchapp.management.lookups import name_recording
+from benchapp.management.lookups import end_on, find_run, name_recording
 from benchapp.models import Attempt, Blob, ModelCall, Run
 from benchapp.record import recorded
 from runner.base.digests import canonical_json
@@ -94,14 +94,9 @@ class Command(BaseCommand):
         parser.add_argument("file", help=f"a path, or a bare name in the recordings folder ({SUFFIX} is added)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        run = Run.objects.standing().filter(public_id=options["run"]).select_related("experiment").first()
-        if run is None:
-            raise CommandError(f"there is no run {options['run']}")
-        path = name_recording(options["file"])
-        try:
+        run, path = find_run(options["run"]), name_recording(options["file"])
+        with end_on(RunnerError, OSError):
             calls, left_out = export_recording(run, path)
-        except (RunnerError, OSError) as error:
-            raise CommandError(str(error)) from error
         self.stdout.write(f"{path}: {calls:,} calls, {left_out:,} left out")
         name = f"recorded/{path.name.removesuffix(SUFFIX)}"
         self.stdout.write(
