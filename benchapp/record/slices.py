@@ -78,10 +78,8 @@ MAX_FAILURES = 5  # processes in a row that vanish at one row
 MAX_REASON = 2_000  # characters
 
 
-def enqueue(
-    job: Callable[..., None] | str, hint: str, *arguments: str, description: str, at_front: bool = False
-) -> Job:
-    """Queue a job. Its id says what it hints at: the kind of hint, the job's arguments, and a random part."""
+def enqueue(job: str, hint: str, *arguments: str, description: str, at_front: bool = False) -> Job:
+    """Queue a job by its dotted name. Its id says what it hints at: kind of hint, arguments of the job, a random part."""
     return django_rq.get_queue().enqueue(
         job,
         *arguments,

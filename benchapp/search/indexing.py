@@ -366,4 +366,4 @@ def index_slice() -> None:
 
 
 def _enqueue() -> None:
-    enqueue(index_slice, HINT, description="index what waits for search")
+    enqueue(f"{__name__}.index_slice", HINT, description="index what waits for search")

@@ -391,7 +391,9 @@ def hint(episode_id: str, *, first: bool = False) -> bool:
     """Put a hint at the end of the queue, or at its front: then the next free worker continues this episode. Return
     False if the broker cannot be reached: the reconciler retries."""
     try:
-        job = slices.enqueue(advance, HINT, episode_id, at_front=first, description=f"advance episode {episode_id}")
+        job = slices.enqueue(
+            f"{__name__}.advance", HINT, episode_id, at_front=first, description=f"advance episode {episode_id}"
+        )
         pipeline = job.connection.pipeline()
         pipeline.sadd(_given(episode_id), job.id)
         pipeline.expire(_given(episode_id), HINT_SECONDS)

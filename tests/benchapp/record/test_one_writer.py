@@ -19,8 +19,8 @@ WRITERS = {
     "Chunk": "record/trajectory_store.py",
     "Compaction": "record/writing/rows.py",
     "SkillUse": "record/writing/rows.py",
-    "Check": "models/verdicts.py",
-    "Dimension": "models/verdicts.py",
+    "Check": "models/trials.py",
+    "Dimension": "models/trials.py",
 }
 
 
