@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, NoReturn, TypeAlias, TypeVar
 from uuid import UUID
 
-from django.db.models import NOT_PROVIDED, Field, ForeignKey, Model, fields
+from django.db.models import NOT_PROVIDED, Field, ForeignKey, JSONField, Model, fields
 
 from benchapp import models
 from benchapp.archive import ArchiveError
@@ -174,7 +174,7 @@ def decode_value(field: Column, value: JsonValue) -> Stored:
             return UUID(_check_type(str, value, "a UUID"))
         case fields.DateTimeField():
             return _read_moment(value)
-        case fields.JSONField():
+        case JSONField():
             return _check_json(field, value)
         case fields.FloatField():
             return _read_number(value)
