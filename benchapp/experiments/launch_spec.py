@@ -114,9 +114,8 @@ SINGULAR = {
     "author_model": "author_models",
     "author_agent": "author_agents",
 }
-ADMITTED = (
-    "admitted",
-)  # as `tasks`: those that the suite's qualification admits; the launch writes their keys in its place
+# as `tasks`: those that the suite's qualification admits; the launch writes their keys in its place
+ADMITTED = ("admitted",)
 # Replaces an invalid field, so that the others are still checked.
 PLACEHOLDERS: dict[str, object] = {"name": "unnamed", "suite": "starter", "conditions": ["no-skill"]}
 # Pydantic errors that mention its own types, reworded for the author of the file.

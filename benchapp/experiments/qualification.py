@@ -133,9 +133,8 @@ _BY = (
     *("episode__run__experiment", "task__key", "task__title", "task__family__name"),
     *("episode__run__condition", "episode__environment__kind"),
 )
-_GAVE_NO_ANSWER = Q(episode__run__condition=TRAP) & ~Q(
-    exception_type=""
-)  # the script that was to give a wrong one broke off
+# the script that was to give a wrong one broke off
+_GAVE_NO_ANSWER = Q(episode__run__condition=TRAP) & ~Q(exception_type="")
 _COUNTS = {
     "passed": Count("pk", filter=Q(success=True)),
     "failed": Count("pk", filter=Q(success=False) & ~_GAVE_NO_ANSWER),

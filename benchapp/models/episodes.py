@@ -348,9 +348,8 @@ class Probe(PublicModel):
     library = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
     reverted = models.JSONField(default=list)  # [{id, path, place, did}] of the reverted hunks of `decision`
     reverted_digest = models.CharField(max_length=64, blank=True)  # over their ids, in order; empty: none
-    skill = models.CharField(
-        max_length=200, blank=True
-    )  # the folder of a skill left out whole: then `reverted` are its files
+    # the folder of a skill left out whole: then `reverted` are its files
+    skill = models.CharField(max_length=200, blank=True)
     times = models.PositiveIntegerField()  # trials of each task
     reason = models.TextField()
     actor = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")

@@ -148,9 +148,8 @@ class Experiment(PublicModel):
     status = models.CharField(max_length=16, choices=Status, default=Status.WAITING)
     suite = models.ForeignKey(Suite, null=True, on_delete=models.PROTECT, related_name="experiments")
     spec = models.JSONField(default=dict)  # the experiment file it was launched from, or the redacted source config
-    estimate = models.JSONField(
-        default=dict
-    )  # what it was thought to take when it was launched (benchapp.experiments.estimate)
+    # what it was thought to take when it was launched (benchapp.experiments.estimate)
+    estimate = models.JSONField(default=dict)
     source = models.CharField(max_length=1000, blank=True)  # where an import came from, as the person named it
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
     created_by = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")
@@ -278,9 +277,8 @@ class Run(PublicModel):
     # The imported experiment it came with, where a person made one experiment of several.
     joined_from = models.ForeignKey(Experiment, null=True, on_delete=models.SET_NULL, related_name="joined_runs")
     source_key = models.CharField(max_length=1000, blank=True)  # distinguishes the runs of one import
-    revision = models.PositiveBigIntegerField(
-        default=new_revision
-    )  # another one whenever a number a comparison reads has changed
+    # another one whenever a number a comparison reads has changed
+    revision = models.PositiveBigIntegerField(default=new_revision)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = RunQuerySet.as_manager()

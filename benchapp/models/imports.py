@@ -82,9 +82,8 @@ class Upload(SlicedModel):
     whole_at = models.DateTimeField(null=True)
     title = models.CharField(max_length=300)  # the folders and files as chosen
     server_path = models.CharField(max_length=4096, blank=True)
-    digest = models.CharField(
-        max_length=64, blank=True, db_index=True
-    )  # of paths and sizes: the same files continue it
+    # of paths and sizes: the same files continue it
+    digest = models.CharField(max_length=64, blank=True, db_index=True)
     files_total = models.PositiveIntegerField(default=0)
     bytes_total = models.PositiveBigIntegerField(default=0)
     progress = models.JSONField(default=dict)  # of the import: name of the experiment, trials done and in total

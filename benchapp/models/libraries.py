@@ -224,9 +224,8 @@ class LibraryFinding(models.Model):
     line = models.PositiveIntegerField()
     quote = models.TextField(blank=True)
     says = models.TextField()
-    trial = models.ForeignKey(
-        "benchapp.Trial", null=True, on_delete=models.SET_NULL, related_name="+"
-    )  # where it was seen
+    # where it was seen
+    trial = models.ForeignKey("benchapp.Trial", null=True, on_delete=models.SET_NULL, related_name="+")
     step = models.PositiveIntegerField(null=True)
     field = models.CharField(max_length=100, blank=True)
 

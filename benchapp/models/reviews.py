@@ -562,9 +562,8 @@ class Suggestion(PublicModel):
     source = models.CharField(max_length=200)  # "rules", or "judge MODEL"
     rule = models.CharField(max_length=64, blank=True)  # key of the rule
     source_version = models.CharField(max_length=64)
-    code = models.ForeignKey(
-        Code, null=True, on_delete=models.PROTECT, related_name="suggestions"
-    )  # null: no such code
+    # null: no such code
+    code = models.ForeignKey(Code, null=True, on_delete=models.PROTECT, related_name="suggestions")
     code_name = models.CharField(max_length=120)
     attribution = models.CharField(max_length=16, choices=Attribution, blank=True)
     step = models.PositiveIntegerField(null=True)

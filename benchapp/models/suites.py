@@ -33,9 +33,8 @@ class Suite(PublicModel):
     digest = models.CharField(max_length=64, blank=True)  # empty: unknown (imports)
     path = models.CharField(max_length=1000, blank=True)  # the folder it was loaded from; empty: bundled, or imported
     format = models.CharField(max_length=32, blank=True)  # the reader of that folder
-    account = models.JSONField(
-        default=dict, blank=True
-    )  # every task of that folder: loaded, set aside, left out, and why
+    # every task of that folder: loaded, set aside, left out, and why
+    account = models.JSONField(default=dict, blank=True)
     families_by = models.JSONField(default=dict, blank=True)  # what makes its families; empty: the folder does
 
     def __str__(self) -> str:
@@ -202,9 +201,8 @@ class Draft(SlicedModel):
     head = models.ForeignKey("benchapp.Snapshot", on_delete=models.PROTECT, related_name="+")
     asked_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
     asked_at = models.DateTimeField()
-    suite = models.ForeignKey(
-        Suite, null=True, on_delete=models.SET_NULL, related_name="+"
-    )  # under trial: all its tasks
+    # under trial: all its tasks
+    suite = models.ForeignKey(Suite, null=True, on_delete=models.SET_NULL, related_name="+")
     admitted_as = models.ForeignKey(Suite, null=True, on_delete=models.SET_NULL, related_name="drafts")
 
     objects = DraftQuerySet.as_manager()

@@ -183,9 +183,8 @@ class Compaction(models.Model):
     kind = models.CharField(max_length=16, choices=[(kind.value, kind.value) for kind in CompactionKind])
     version = models.CharField(max_length=64)
     text = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
-    spans = models.ForeignKey(
-        Blob, on_delete=models.PROTECT, related_name="+"
-    )  # JSON [[step, field, start, end, length, reason]]
+    # JSON [[step, field, start, end, length, reason]]
+    spans = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
     tokens = models.PositiveIntegerField()
     steps_total = models.PositiveIntegerField()
     steps_kept = models.PositiveIntegerField()

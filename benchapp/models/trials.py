@@ -54,12 +54,8 @@ SELECTED = (
 )
 
 
-USAGE = (
-    "input_tokens",
-    "cached_tokens",
-    "output_tokens",
-    "cost_usd",
-)  # columns of attempts, calls, trajectories, trials
+# columns of attempts, calls, trajectories, trials
+USAGE = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
 AT_LEAST = ("input_at_least", "output_at_least")  # columns of attempts, calls and trials: tokens known in part
 SCORES = ("success", "reward", "outcome", "process", "overall")  # columns of verdicts and trials
 # A trial's columns that come from the attempt that counts.
@@ -309,9 +305,8 @@ class Attempt(PublicModel):
     exception_message = models.TextField(blank=True)  # capped; the blob has all of it
     exception = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
     source_key = models.CharField(max_length=1000, blank=True, db_index=True)  # identity at the source
-    source_digest = models.CharField(
-        max_length=64, blank=True
-    )  # of everything read from the source, and the version of its readers
+    # of everything read from the source, and the version of its readers
+    source_digest = models.CharField(max_length=64, blank=True)
     source_config = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # redacted
     # Of an imported session: what it shares with all sessions that may hold copies of each other, and whose copy it is
     # (kind, of, copied_lines, own_from, by) with the scorer that decides. Empty: no copy, and a single scorer.

@@ -29,9 +29,8 @@ MAX_PARTS = 8  # an identifier of more parts is noise rather than a name
 
 _CJK = "\u2e80-\u303f\u3040-\u30ff\u3130-\u318f\u31a0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 _ATOM = re.compile(rf"(?P<cjk>[{_CJK}]+)|[0-9]+(?:\.[0-9]+)+|(?:[^\W{_CJK}]|[\u0300-\u036f])+")
-_ASCII_ATOM = re.compile(
-    r"[0-9]+(?:\.[0-9]+)+|\w+", re.ASCII
-)  # the same, three times as fast, where no other character is
+# the same, three times as fast, where no other character is
+_ASCII_ATOM = re.compile(r"[0-9]+(?:\.[0-9]+)+|\w+", re.ASCII)
 _PART = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
 _NOT_IN_TOKENS = re.compile(r"[^\w.]")
 
