@@ -21,9 +21,8 @@ from runner.base.digests import digest_bytes
 from runner.base.types import Files
 
 ALIKE = 0.5  # bytes in common lines over the bytes of the longer file; git's default for renames
-MAX_CELLS = (
-    100_000_000  # old lines x new lines of one comparison: 12 MB of bits; beyond it the rest counts as rewritten
-)
+# old lines x new lines of one comparison: 12 MB of bits; beyond it the rest counts as rewritten
+MAX_CELLS = 100_000_000
 MAX_PAIRS = 2_500  # removed x added paths of one decision; beyond it only equal contents are followed
 
 

@@ -54,29 +54,22 @@ Columns = dict[str, Any]  # of a SearchDocument
 HEAVY_STEPS = 25  # read at once from a chunk with long texts
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentDraft:
-    """A future document: its columns and its tokens."""
-
-    columns: Columns
-    tokens: list[str]
-
-
 @dataclass(slots=True)
 class Drafts:
-    """The documents of one source. `place`: columns that all of them share; `facts`: those columns in their words."""
+    """The documents of one source, as (columns, tokens). `place`: columns that all of them share; `facts`: those columns
+    in their words."""
 
     owner: dict[str, Model]
     place: Columns = field(default_factory=dict)
     facts: tuple[str, ...] = ()
-    documents: list[DocumentDraft] = field(default_factory=list)
+    documents: list[tuple[Columns, list[str]]] = field(default_factory=list)
     library: str = ""
     cut: int = 0
     problem: str = ""
 
     def add(self, sections: Sequence[Section], columns: Columns, facts: tuple[str, ...] = ()) -> None:
         if tokens := stream((section.text for section in sections), facts):
-            self.documents.append(DocumentDraft({**self.place, **columns}, [*tokens, *self.facts]))
+            self.documents.append(({**self.place, **columns}, [*tokens, *self.facts]))
 
 
 def _of_trial(owner: dict[str, Model], trial: Trial) -> Drafts:
@@ -294,7 +287,7 @@ def _batches(kind: SourceKind, deadline: float | None) -> Iterator[list[Drafts]]
         for row in rows:
             last = row.pk
             batch.append(_drafts(kind, row))
-            tokens += sum(len(draft.tokens) for draft in batch[-1].documents)
+            tokens += sum(len(words) for _, words in batch[-1].documents)
             if tokens >= BATCH_TOKENS or (deadline is not None and time.monotonic() > deadline):
                 break
         yield batch
@@ -326,11 +319,9 @@ def _store(kind: SourceKind, batch: list[Drafts]) -> bool:
                 (source, draft) for source, drafts in zip(sources, batch, strict=True) for draft in drafts.documents
             ]
             documents = SearchDocument.objects.bulk_create(
-                SearchDocument(source=source, **draft.columns) for source, draft in pairs
+                SearchDocument(source=source, **columns) for source, (columns, _) in pairs
             )
-            search_index.store_tokens(
-                [(row.pk, draft.tokens) for row, (_, draft) in zip(documents, pairs, strict=True)]
-            )
+            search_index.store_tokens([(row.pk, words) for row, (_, (_, words)) in zip(documents, pairs, strict=True)])
         return True
     except IntegrityError:
         log.info("search: a batch of %s was indexed by somebody else, or deleted", kind.name)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -84,17 +83,10 @@ def _parts(word: str) -> tuple[str, ...]:
     return parts if 1 < len(parts) <= MAX_PARTS or (len(parts) == 1 and "_" in word) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A text's entries for the index: its atoms in order, and the parts of each identifier."""
-
-    atoms: list[str]
-    parts: list[tuple[str, ...]]
-
-
-def words(texts: Iterable[str]) -> Words:
-    """Collect the words of several texts that no phrase may cross."""
-    found: list[str] = []
+def stream(texts: Iterable[str], facts: Iterable[str] = ()) -> list[str]:
+    """Return the tokens to index, in order: atoms, then the parts of identifiers (each identifier once), then facts. No
+    phrase may cross the end of a text."""
+    tokens: list[str] = []
     parts: set[tuple[str, ...]] = set()
     for text in texts:
         pairs = (
@@ -103,19 +95,12 @@ def words(texts: Iterable[str]) -> Words:
         for pair in pairs:
             if pair is None:
                 continue
-            found.append(pair[0])
+            tokens.append(pair[0])
             if pair[1]:
                 parts.add(pair[1])
-        found.append(BARRIER)
-    return Words(found, sorted(parts))
-
-
-def stream(texts: Iterable[str], facts: Iterable[str] = ()) -> list[str]:
-    """Return the tokens to index, in order: atoms, then the parts of identifiers (each identifier once), then facts."""
-    found = words(texts)
-    tokens = found.atoms
-    for parts in found.parts:
-        tokens += [*parts, BARRIER]
+        tokens.append(BARRIER)
+    for identifier in sorted(parts):
+        tokens += [*identifier, BARRIER]
     return [*tokens, *facts]
 
 

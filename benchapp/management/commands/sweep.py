@@ -53,20 +53,15 @@ def sweep() -> Swept:
 
 
 def _remove_unreferenced(model: type[Model]) -> int:
-    rows = _select_unreferenced(model)
-    total = rows.count()
-    rows.delete()
-    return total
-
-
-def _select_unreferenced(model: type[Model]) -> QuerySet[Model]:
-    """Select rows that no row of another table refers to. A snapshot's own files belong to it and do not count."""
-    rows = model._default_manager.all()
+    """Remove rows that no row of another table refers to. A snapshot's own files belong to it and do not count."""
+    rows: QuerySet[Model] = model._default_manager.all()
     for relation in model._meta.get_fields(include_hidden=True):
         if isinstance(relation, ForeignObjectRel) and relation.one_to_many and relation.name != "files":
             pointing = relation.field.model._default_manager.filter(**{relation.field.name: OuterRef("pk")})
             rows = rows.filter(~Exists(pointing))
-    return rows
+    total = rows.count()
+    rows.delete()
+    return total
 
 
 class Command(BaseCommand):
