@@ -216,11 +216,11 @@ def test_the_command_counts_failures_in_a_row(episode: Episode) -> None:
 def test_the_command_tells_a_broker_that_is_away_from_a_log_without_lines(
     episode: Episode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "read", lambda _: [])
+    monkeypatch.setattr(live, "read_log", lambda _: [])
     out = StringIO()
     call_command("episodes", "--log", str(episode.public_id), stdout=out)
     assert out.getvalue() == "no log lines\n"
-    monkeypatch.setattr(live, "read", lambda _: None)
+    monkeypatch.setattr(live, "read_log", lambda _: None)
     with pytest.raises(CommandError, match="cannot reach the broker"):
         call_command("episodes", "--log", str(episode.public_id))
 
