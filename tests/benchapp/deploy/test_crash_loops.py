@@ -233,7 +233,7 @@ def test_the_tail_of_an_episodes_log_is_capped_redacted_and_its_own(
     assert lines[0].endswith("line 52")
     assert "sk-abc" not in lines[-2]
     assert lines[-1].endswith("x the end")
-    assert len(lines[-1]) < live.MAX_TEXT + 100
+    assert len(lines[-1]) < live.MAX_LINE + 100
     assert [line.rpartition(" WARNING ")[2] for line in live.read_log("b")] == ["another episode", "in two lines"]
 
 
