@@ -8,4 +8,4 @@ class BenchappConfig(AppConfig):
     verbose_name = "Skillglass record"
 
     def ready(self) -> None:
-        from benchapp.people import single_user  # noqa: F401  (registers its check)
+        from benchapp.people import accounts  # noqa: F401  (registers its check)

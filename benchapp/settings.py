@@ -10,7 +10,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
-from benchapp.deploy import environ, log_format, oidc_settings
+from benchapp.deploy import environ, log_format
 from benchapp.deploy.embedded_broker import broker_url
 from runner import __version__
 from runner.base.var_folder import var_folder
@@ -160,7 +160,7 @@ OIDC_LEVEL = environ.text("OIDC_LEVEL") or "none"  # of somebody who comes witho
 OIDC_DOMAINS = [domain.lower().removeprefix("@") for domain in environ.words("OIDC_DOMAINS")]
 SOCIALACCOUNT_STORE_TOKENS = False
 SOCIALACCOUNT_ADAPTER = "inspector.pages.people.sso_view.SocialAccountAdapter"
-oidc_settings.check(OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_LEVEL)
+environ.check(OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_LEVEL)
 
 # Where alerts go when an experiment ends, waits for an operator or has spent its budget. The first may hold a secret.
 ALERT_WEBHOOK = environ.secret("ALERT_WEBHOOK")

@@ -186,7 +186,7 @@ def _launch(options: argparse.Namespace) -> Any:
     import django
 
     django.setup()
-    from benchapp.experiments.demo_experiment import DEMO
+    from benchapp.experiments.example_experiment import DEMO
     from benchapp.experiments.launch import launch
 
     changes = {

@@ -112,9 +112,9 @@ def _launch(options: argparse.Namespace) -> Any:
     import django
 
     django.setup()
-    from benchapp.experiments.demo_experiment import DEMO
-    from benchapp.experiments.experiment_file import read_file
+    from benchapp.experiments.example_experiment import DEMO
     from benchapp.experiments.launch import launch
+    from benchapp.experiments.launch_spec import read_file
 
     changes = {"environments": options.environment, "seed": options.seed}
     if options.condition:
@@ -155,7 +155,7 @@ def _workers(supervisor: int) -> list[int]:
 def work_horses_at_work(experiment: Any) -> list[int]:
     """The work-horses that are in the middle of an attempt: killing one must leave an interrupted attempt."""
     from benchapp.models import Attempt
-    from benchapp.record.processes import ProcessName
+    from runner.sandboxes.processes import ProcessName
 
     running = Attempt.objects.filter(trial__episode__run__experiment=experiment, status=Attempt.Status.RUNNING)
     names = map(ProcessName.parse, running.values_list("worker", flat=True))

@@ -70,11 +70,11 @@ def buildkit_answers() -> bool:
 
 @cache
 def small_model_is_installed() -> bool:
-    from benchapp.deploy.small_model import NoSmallModel, find_model
+    from benchapp.deploy.installation import Unable, find_model
 
     try:
         find_model()
-    except NoSmallModel:
+    except Unable:
         return False
     return True
 

@@ -22,7 +22,7 @@ from benchapp.models import (
     Suite,
     Trial,
 )
-from benchapp.record.call_budget import Budget
+from benchapp.record.slices import Budget
 from benchapp.review.codebooks.codebook_versions import draft_of, freeze
 from benchapp.review.codebooks.codes import Wording, add, rename, split_code
 from benchapp.review.codebooks.examples import add_example

@@ -11,9 +11,7 @@ from pathlib import Path, PurePosixPath
 from uuid import UUID
 
 from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
-from benchapp.archive.archive_lines import ArchiveRow, Counts, read_rows
-from benchapp.archive.archive_tables import PUBLIC
-from benchapp.archive.archive_values import DIGEST
+from benchapp.archive.archive_tables import DIGEST, PUBLIC, ArchiveRow, Counts, read_rows
 from benchapp.models.blobs import MAX_BLOB_BYTES
 from runner.base.digests import LIBRARY_FORMAT, digest_bytes, digest_json
 from skillglass.envelope import MAX_LINE, Member, open_members
@@ -72,7 +70,10 @@ def read_manifest(member: Member | None) -> Manifest:
             files=tuple(_read_file(item, place) for place, item in enumerate(raw["files"])),
             contents=_at_most(raw["contents"], MAX_CONTENTS),
             forked_from={UUID(run): UUID(origin) for run, origin in raw["forked_from"].items()},
-            probe_of={UUID(probe): _read_probe(told) for probe, told in raw.get("probe_of", {}).items()},
+            probe_of={
+                UUID(probe): (UUID(told["episode"]), None if told["decision"] is None else UUID(told["decision"]))
+                for probe, told in raw.get("probe_of", {}).items()
+            },
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArchiveError(MANIFEST, "a valid archive manifest", f"{type(error).__name__}: {error}") from error
@@ -83,10 +84,6 @@ def _read_file(raw: dict[str, object], place: int) -> tuple[str, int, str]:
     if raw["name"] != expected:
         raise ValueError(f"file {place + 1} is {raw['name']!r:.80} (expected {expected})")
     return expected, _at_most(raw["bytes"], MAX_TOTAL), _digest(raw["sha256"])
-
-
-def _read_probe(raw: dict[str, str]) -> tuple[UUID, UUID | None]:
-    return UUID(raw["episode"]), UUID(raw["decision"]) if raw["decision"] is not None else None
 
 
 def _are_hunks(raw: object) -> bool:
@@ -170,7 +167,9 @@ class _Reading:
             self._file(rows, of_run=name != SHARED)
         if extra := next(members, None):
             raise ArchiveError(ascii(extra.name)[:80], "nothing after the last run", "another file")
-        self._check_snapshots()
+        for digest, paths in self._snapshots:
+            if digest_json([LIBRARY_FORMAT, paths]) != digest:
+                raise ArchiveError(SHARED, "files that add up to their snapshot's digest", f"snapshot {digest}")
         if len(self._used) != len(self._held):
             raise ArchiveError("", "contents that a row names", f"{len(self._held) - len(self._used):,} that none does")
         if self.checked.ids.get("experiment") != [manifest.experiment]:
@@ -187,7 +186,10 @@ class _Reading:
     def _row(self, row: ArchiveRow) -> None:
         for name in row.table.contents:
             if row.values.get(name) is not None:
-                self._use(bytes.fromhex(row.value_of(name, str)), row)
+                digest = bytes.fromhex(row.value_of(name, str))
+                if digest not in self._held:
+                    raise ArchiveError(row.place, "contents that the archive holds", f"{digest.hex()} is missing")
+                self._used.add(digest)
         if row.table in PUBLIC:
             self.checked.ids.setdefault(row.table.name, []).append(row.value_of("public_id", UUID))
         match row.table.name:
@@ -203,11 +205,6 @@ class _Reading:
             case "probe" if not _are_hunks(row.values.get("reverted", [])):
                 raise ArchiveError(row.place, "hunks as id, path, place and what was done", "something else")
 
-    def _use(self, digest: bytes, row: ArchiveRow) -> None:
-        if digest not in self._held:
-            raise ArchiveError(row.place, "contents that the archive holds", f"{digest.hex()} is missing")
-        self._used.add(digest)
-
     def _snapshot_file(self, row: ArchiveRow) -> None:
         path = row.value_of("path", str)
         parts = PurePosixPath(path).parts
@@ -216,8 +213,3 @@ class _Reading:
         if (skill := row.value_of("skill", str)) != parts[0][:200]:
             raise ArchiveError(row.place, "the skill its path begins with", f"{skill!r:.80}")
         self._snapshots[row.value_of("snapshot", int)][1][path] = [row.value_of("blob", str), row.value_of("mode", int)]
-
-    def _check_snapshots(self) -> None:
-        for digest, files in self._snapshots:
-            if digest_json([LIBRARY_FORMAT, files]) != digest:
-                raise ArchiveError(SHARED, "files that add up to their snapshot's digest", f"snapshot {digest}")

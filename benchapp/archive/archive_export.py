@@ -16,8 +16,7 @@ from django.conf import settings
 from django.db.models import Model, Q, QuerySet
 
 from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
-from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, ArchiveTable
-from benchapp.archive.archive_values import encode_value
+from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, ArchiveTable, encode_value
 from benchapp.models import (
     Attempt,
     Blob,
@@ -69,7 +68,10 @@ def write_archive(experiment: Experiment, target: Path) -> WrittenArchive:
 
     Raise ArchiveError while something of it is running, or if its record changed during the export.
     """
-    _refuse_open(experiment)
+    running = Attempt.objects.filter(trial__episode__run__experiment=experiment, status=Attempt.Status.RUNNING)
+    if experiment.is_open or running.exists():
+        found = f"{experiment.name} is running: cancel or pause it first"
+        raise ArchiveError("", "an experiment that is not running", found)
     digest = record_digest(experiment)
     with TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
         rows = _WrittenRows(experiment, Path(folder))
@@ -94,14 +96,6 @@ def write_archive(experiment: Experiment, target: Path) -> WrittenArchive:
         size = unfinished.stat().st_size
         unfinished.replace(target)
     return WrittenArchive(digest, len(files) - 1, len(contents), size, sha256)
-
-
-def _refuse_open(experiment: Experiment) -> None:
-    running = Attempt.objects.filter(trial__episode__run__experiment=experiment, status=Attempt.Status.RUNNING)
-    if experiment.is_open or running.exists():
-        raise ArchiveError(
-            "", "an experiment that is not running", f"{experiment.name} is running: cancel or pause it first"
-        )
 
 
 def _manifest(experiment: Experiment, digest: str, files: list[_File], contents: list[bytes]) -> dict[str, object]:

@@ -14,12 +14,8 @@ from django.utils import timezone
 
 from benchapp.archive import ArchiveError
 from benchapp.archive.archive_check import Checked, Manifest, check_archive, iterate_files, read_content, read_manifest
-from benchapp.archive.archive_lines import ArchiveRow
-from benchapp.archive.archive_tables import PUBLIC, TABLES
-from benchapp.archive.archive_values import Stored
-from benchapp.audit.check_finding import Flaw
-from benchapp.audit.content_check import check_trajectories, chunks
-from benchapp.audit.episode_check import check_episode, check_remaking
+from benchapp.archive.archive_tables import PUBLIC, TABLES, ArchiveRow, Stored
+from benchapp.audit.record_check import Flaw, check_episode, check_remaking, check_trajectories, chunks
 from benchapp.models import Blob, Chunk, Decision, Episode, Experiment, Probe, Run, Trajectory
 from benchapp.record.record_digest import record_digest
 from skillglass.envelope import Member, open_members
@@ -57,7 +53,12 @@ def take_in(path: Path, *, source: str) -> TakenIn:
     checked = check_archive(path)
     standing = Experiment.objects.filter(public_id=checked.manifest.experiment).first()
     if standing is not None:
-        taken = _standing(standing, checked)
+        if standing.deleted_at is not None:
+            raise ArchiveError("", "an experiment that is not here", f"{standing.name} was deleted here: sweep first")
+        if (found := record_digest(standing)) != checked.manifest.record_digest:
+            here = f"{standing.name} exists here with digest {found}"
+            raise ArchiveError("", "the same record as here, or none", here)
+        taken = TakenIn(standing, False, checked.counts, checked.manifest)
         taken.link_origins()
         return taken
     _refuse_taken(checked)
@@ -71,18 +72,13 @@ def take_in(path: Path, *, source: str) -> TakenIn:
                 experiment = _ReadRows(manifest, source).write(members)
                 taken = TakenIn(experiment, True, checked.counts, manifest)
                 taken.link_origins()
-                _check_written(experiment, manifest)
+                if (digest := record_digest(experiment)) != manifest.record_digest:
+                    raise ArchiveError("", f"a record with digest {manifest.record_digest}", f"its rows have {digest}")
+                if flaw := next(_flaws(experiment), None):
+                    raise ArchiveError("", "a record that holds together", str(flaw))
         except IntegrityError as error:
             raise ArchiveError("", "rows that fit together and are nobody's here", str(error)[:300]) from error
     return taken
-
-
-def _standing(experiment: Experiment, checked: Checked) -> TakenIn:
-    if experiment.deleted_at is not None:
-        raise ArchiveError("", "an experiment that is not here", f"{experiment.name} was deleted here: sweep first")
-    if (found := record_digest(experiment)) != checked.manifest.record_digest:
-        raise ArchiveError("", "the same record as here, or none", f"{experiment.name} exists here with digest {found}")
-    return TakenIn(experiment, False, checked.counts, checked.manifest)
 
 
 def _refuse_taken(checked: Checked) -> None:
@@ -145,7 +141,10 @@ class _ReadRows:
             self._add_shared(row, values)
             return
         if name == "experiment":
-            values |= {"source": self.source[:1000], "origin": _origin(values.get("origin"))}
+            # What ran elsewhere is imported: nobody here continues it. Synthetic stays synthetic.
+            is_synthetic = values.get("origin") == Experiment.Origin.SYNTHETIC
+            origin = Experiment.Origin.SYNTHETIC if is_synthetic else Experiment.Origin.IMPORTED
+            values |= {"source": self.source[:1000], "origin": origin}
         if name == "trial" and values.get("is_done"):
             values["settled_at"] = timezone.now()
         self._waiting.append(row.table.model(**values))
@@ -179,11 +178,6 @@ class _ReadRows:
             self._waiting = []
 
 
-def _origin(told: Stored) -> str:
-    """Return imported for what ran elsewhere: nobody here continues it. Synthetic stays synthetic."""
-    return Experiment.Origin.SYNTHETIC if told == Experiment.Origin.SYNTHETIC else Experiment.Origin.IMPORTED
-
-
 def _link_forks(experiment: Experiment, manifest: Manifest) -> None:
     """Link forks to the runs they come from, if those are here; repeating the import links what was added since."""
     origins: dict[UUID, int] = dict(
@@ -205,18 +199,9 @@ def _link_probes(experiment: Experiment, manifest: Manifest) -> None:
             probe.save(update_fields=["origin", "decision"])
 
 
-def _check_written(experiment: Experiment, manifest: Manifest) -> None:
-    if (found := record_digest(experiment)) != manifest.record_digest:
-        raise ArchiveError("", f"a record with digest {manifest.record_digest}", f"its rows have {found}")
-    if flaw := next(_flaws(experiment), None):
-        raise ArchiveError("", "a record that holds together", str(flaw))
-
-
 def _flaws(experiment: Experiment) -> Iterator[Flaw]:
-    of_trials, of_authors = (
-        Q(attempt__trial__episode__run__experiment=experiment),
-        Q(call__episode__run__experiment=experiment),
-    )
+    of_trials = Q(attempt__trial__episode__run__experiment=experiment)
+    of_authors = Q(call__episode__run__experiment=experiment)
     trajectories = Trajectory.objects.filter(of_trials | of_authors)
     yield from check_trajectories(trajectories)
     yield from chunks(Chunk.objects.filter(trajectory__in=trajectories))

@@ -6,11 +6,18 @@ from collections.abc import Iterator
 
 from django.core.exceptions import ObjectDoesNotExist
 
-from benchapp.audit.check_finding import Flaw, Unchecked
-from benchapp.audit.content_check import check_compactions, check_contents
-from benchapp.audit.episode_check import check_episode, check_probes, check_protocol
+from benchapp.audit.record_check import (
+    Flaw,
+    Unchecked,
+    check_compactions,
+    check_contents,
+    check_drafts,
+    check_episode,
+    check_probes,
+    check_protocol,
+    check_trials,
+)
 from benchapp.audit.review_check import check_codebooks, check_reviews
-from benchapp.audit.trial_check import check_drafts, check_trials
 from benchapp.models import Episode
 from runner.base.suite import Suite
 

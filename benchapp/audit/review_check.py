@@ -11,7 +11,7 @@ import orjson
 import zstandard
 from django.db.models import Count, Exists, F, OuterRef, Q, Sum
 
-from benchapp.audit.check_finding import Flaw, flaw_each
+from benchapp.audit.record_check import Flaw, flaw_each
 from benchapp.models import (
     CodebookVersion,
     CodeExample,
@@ -200,7 +200,11 @@ def check_codebooks() -> Iterator[Flaw]:
     for version in CodebookVersion.objects.select_related("codebook", "previous").order_by("pk").iterator(100):
         for message in _check_version(version):
             yield Flaw("codebook version", str(version.public_id), message)
-    yield from _check_origins()
+    strangers = CodeOrigin.objects.exclude(before__version=F("code__version__previous"))
+    orphans = CodeOrigin.objects.filter(code__version__previous=None)
+    for origin in (strangers | orphans).distinct().select_related("code", "before__version__codebook").order_by("pk"):
+        came = f"{origin.before} of {origin.before.version}"
+        yield Flaw("code", str(origin.code.public_id), f"is said to come from {came}, which is not the version before")
     yield from _check_examples()
 
 
@@ -229,14 +233,6 @@ def _is_circling(code: int, parents: dict[int, int | None]) -> bool:
         if (at := parents[at]) is None:
             return False
     return True
-
-
-def _check_origins() -> Iterator[Flaw]:
-    strangers = CodeOrigin.objects.exclude(before__version=F("code__version__previous"))
-    orphans = CodeOrigin.objects.filter(code__version__previous=None)
-    for origin in (strangers | orphans).distinct().select_related("code", "before__version__codebook").order_by("pk"):
-        came = f"{origin.before} of {origin.before.version}"
-        yield Flaw("code", str(origin.code.public_id), f"is said to come from {came}, which is not the version before")
 
 
 def _check_examples() -> Iterator[Flaw]:

@@ -10,7 +10,7 @@ from django.core.management import ManagementUtility
 from django.core.management.base import ALL_CHECKS, BaseCommand, OutputWrapper
 from django.db import DatabaseError
 
-from benchapp.record.machine_failures import describe_failure
+from benchapp.record.error_text import describe_failure
 from benchapp.record.visible import visible
 
 

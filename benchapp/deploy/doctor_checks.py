@@ -6,20 +6,124 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import DatabaseError
 
-from benchapp.deploy import embedded_broker, engine_checks, environ
+from benchapp.deploy import embedded_broker, environ
 from runner import programs
-from runner.base.errors import SetupError
+from runner.base.errors import NotOnThisMachine, SetupError
 from runner.base.var_folder import DEMO, MANAGE
 from runner.generators import PROVIDER, find_generator, generator_folders
+from runner.programs import find_installed, pin_of
+from runner.sandboxes.docker.docker_buildkit import COMPOSE, NO_COMPOSE, buildx, find_plugin, what_is_missing
+from runner.sandboxes.docker.docker_disk import engine_folder
+from runner.sandboxes.docker.docker_engine import connect
+from runner.sandboxes.docker.docker_images import list_built_images
+from runner.sandboxes.docker.docker_programs import volume_name
+
+# Limits that the engine's kernel can enforce: its name in the engine's answer, and ours.
+LIMITS = {"MemoryLimit": "memory", "SwapLimit": "swap", "CpuCfsQuota": "processors", "PidsLimit": "processes"}
+
+
+class Lacking(Exception):
+    """The engine ignores some limits of a task or is too old for a client's plugin, or the plugin is missing."""
+
+
+@contextmanager
+def engine() -> Iterator[Any]:
+    client = connect(timeout=5)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def version() -> str:
+    """Return the engine's version, the machine that it runs on and how it is reached. Raises as `storage` does."""
+    with engine() as client:
+        way = f", by {os.environ['DOCKER_HOST']}" if os.environ.get("DOCKER_HOST") else ""
+        return f"engine {client.version()['Version']} on {client.info().get('Name')}{way}"
+
+
+def storage() -> str:
+    """Return where and how the engine keeps its images. Raise SandboxError when no engine answers."""
+    with engine() as client:
+        info = client.info()
+    under = dict(info.get("DriverStatus") or ()).get("Backing Filesystem", "an unknown file system")
+    size = f"{info.get('NCPU')} processors, {info.get('MemTotal', 0) / 1024**3:.1f} GiB of memory"
+    return f"{info.get('Driver')} on {under}, in {info.get('DockerRootDir')}; {size}"
+
+
+def limits() -> str:
+    """Return the limits that the engine enforces. Lacking names those it does not."""
+    with engine() as client:
+        info, folder = client.info(), engine_folder(client)
+    if missing := [name for key, name in LIMITS.items() if not info.get(key)]:
+        raise Lacking(f"the engine does not enforce: {', '.join(missing)}")
+    unseen = (
+        f"of disk only the size of a container's layer is seen: {info.get('DockerRootDir')} cannot be read from here"
+    )
+    seen = unseen if folder is None else "disk watched from outside"  # docs/explanation/sandboxes.md
+    return f"{', '.join(LIMITS.values())} enforced by the engine; {seen}"
+
+
+def task_images() -> str:
+    """Return how many images were built for tasks, and their size."""
+    with engine() as client:
+        images = list_built_images(client)
+    size = sum(image.size for image in images) / 1e9
+    return (
+        f"{len(images):,} built for tasks, {size:,.1f} GB with what they share; `manage.py prune_images` removes them"
+    )
+
+
+def buildkit() -> str:
+    """Return how images of tasks are built. Lacking explains what to do about the classic builder."""
+    with engine() as client:
+        if missing := what_is_missing(client):
+            raise Lacking(missing)
+    return f"the engine's own, through {buildx()}"
+
+
+def compose() -> str:
+    """Return what starts the services of a task that has several. Lacking explains what to do if nothing does."""
+    if (found := find_plugin(COMPOSE)) is None:
+        raise Lacking(NO_COMPOSE)
+    return str(found)
+
+
+def volumes() -> set[str] | None:
+    """Return names of the engine's volumes; None when no engine answers."""
+    try:
+        with engine() as client:
+            return {row["Name"] for row in client.volumes()["Volumes"] or ()}
+    except Exception:  # any error of the client; the engine has a line of its own
+        return None
+
+
+def program(name: str, there: set[str] | None) -> str:
+    """Return version and place of a pinned program. Raise NotOnThisMachine when it is not installed."""
+    pin = pin_of(name)
+    try:
+        found = find_installed(name)
+    except NotOnThisMachine as error:
+        raise NotOnThisMachine(f"pinned {pin.version} ({pin.digest[:12]}), not installed") from error
+    if there is None:
+        loaded = "no engine to load it into"
+    elif volume_name(found) in there:
+        loaded = "its volume is on the engine"
+    else:
+        loaded = "no volume on the engine yet: the first trial loads it"
+    return f"{pin.version} ({pin.digest[:12]}), installed; {loaded}"
+
 
 KEYS = {
     "OPENAI_API_KEY": "OpenAI",
@@ -51,36 +155,27 @@ class DoctorFinding:
 
 def findings() -> Iterator[DoctorFinding]:
     """Yield everything, the demo's needs first. Never raises for what is missing, never shows a secret's value."""
-    for look in (_python, _var, _disk, _database, _broker):
-        yield look()
-    yield from _engine()
-    yield _browser()
-    there = engine_checks.volumes()
-    for name in programs.names():
-        yield _program(name, there)
-    yield from generators()
-    for key, provider in KEYS.items():
-        yield _key(key, provider)
-
-
-def _python() -> DoctorFinding:
-    found = ".".join(map(str, sys.version_info[:3]))
-    return DoctorFinding("Python", sys.version_info >= (3, 11), found, "nothing runs below 3.11", needed=True)
-
-
-def _var() -> DoctorFinding:
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield DoctorFinding("Python", sys.version_info >= (3, 11), python, "nothing runs below 3.11", needed=True)
     folder: Path = settings.VAR_DIR
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    writable = os.access(existing, os.W_OK | os.X_OK)
-    return DoctorFinding("Data folder", writable, str(folder), "nothing can be stored; set SKILLGLASS_VAR", needed=True)
-
-
-def _disk() -> DoctorFinding:
-    existing = next(parent for parent in (settings.VAR_DIR, *settings.VAR_DIR.parents) if parent.exists())
-    free = shutil.disk_usage(existing).free
-    return DoctorFinding(
-        "Disk", free >= LOW_DISK_BYTES, f"{free / 1024**3:.1f} GiB free", "large imports and runs may fail half way"
-    )
+    writable, free = os.access(existing, os.W_OK | os.X_OK), shutil.disk_usage(existing).free
+    yield DoctorFinding("Data folder", writable, str(folder), "nothing can be stored; set SKILLGLASS_VAR", needed=True)
+    room = f"{free / 1024**3:.1f} GiB free"
+    yield DoctorFinding("Disk", free >= LOW_DISK_BYTES, room, "large imports and runs may fail half way")
+    yield _database()
+    yield _broker()
+    yield from _engine()
+    browser = next((path for path in map(shutil.which, BROWSERS) if path), None)
+    yield DoctorFinding("Chromium", browser is not None, browser or "not found", "only browser tests are skipped")
+    there = volumes()
+    for name in programs.names():
+        cost = f"no trials with {name}; run: {MANAGE} install_program {name}"
+        yield _attempt(f"Program {name}", partial(program, name, there), cost)
+    yield from generators()
+    for key, provider in KEYS.items():
+        is_set = bool(environ.text(key) or environ.text(f"{key}_FILE"))
+        yield DoctorFinding(key, is_set, "set" if is_set else "not set", f"no models of {provider}")
 
 
 def _database() -> DoctorFinding:
@@ -106,20 +201,11 @@ def _broker() -> DoctorFinding:
         return DoctorFinding(
             "Broker", False, "REDIS_URL does not answer", "nothing can be run; pages still open", needed=True
         )
-    detail, is_there = _embedded_broker()
-    return DoctorFinding("Broker", is_there, detail, "set REDIS_URL; without a broker nothing can be run", needed=True)
-
-
-def _embedded_broker() -> tuple[str, bool]:
     found = _attempt("Broker", embedded_broker.broker_binary, "")
-    if not found.is_there:
-        return f"no embedded Valkey for this machine: {found.detail}", False
-    return f"embedded Valkey, not running: `{DEMO}` starts it", True
-
-
-def _program(name: str, there: set[str] | None) -> DoctorFinding:
-    cost = f"no trials with {name}; run: {MANAGE} install_program {name}"
-    return _attempt(f"Program {name}", lambda: engine_checks.program(name, there), cost)
+    detail = f"embedded Valkey, not running: `{DEMO}` starts it"
+    detail = detail if found.is_there else f"no embedded Valkey for this machine: {found.detail}"
+    cost = "set REDIS_URL; without a broker nothing can be run"
+    return DoctorFinding("Broker", found.is_there, detail, cost, needed=True)
 
 
 def generators() -> Iterator[DoctorFinding]:
@@ -141,7 +227,7 @@ def _generator(name: str, folder: Path) -> str:
 def _base_image_there() -> str:
     from runner.sandboxes.docker.docker_images import base_name
 
-    with engine_checks.engine() as client:
+    with engine() as client:
         return f"{base_name()}, {client.inspect_image(base_name())['Id'][:19]}"
 
 
@@ -154,25 +240,15 @@ def _attempt(name: str, look: Callable[[], str], cost: str) -> DoctorFinding:
 
 def _engine() -> Iterator[DoctorFinding]:
     cost = "suites that are not trusted cannot be run; the starter suite needs no Docker"
-    yield _attempt("Docker", engine_checks.version, cost)
-    yield _attempt("Docker storage", engine_checks.storage, "unknown where images go and how much room they have")
-    yield _attempt("Docker images", engine_checks.task_images, "unknown which images were built for tasks")
-    yield _attempt("Docker limits", engine_checks.limits, "tasks in containers run without these limits")
+    yield _attempt("Docker", version, cost)
+    yield _attempt("Docker storage", storage, "unknown where images go and how much room they have")
+    yield _attempt("Docker images", task_images, "unknown which images were built for tasks")
+    yield _attempt("Docker limits", limits, "tasks in containers run without these limits")
     cost = "the classic builder builds images: Dockerfiles with heredocs, mounts or other newer syntax cannot be built"
-    yield _attempt("BuildKit", engine_checks.buildkit, cost)
-    yield _attempt("Compose", engine_checks.compose, "tasks of several services cannot run")
+    yield _attempt("BuildKit", buildkit, cost)
+    yield _attempt("Compose", compose, "tasks of several services cannot run")
     cost = "tasks that bring no image cannot run in a container until it can be fetched; set SKILLGLASS_BASE_IMAGE"
     yield _attempt("Base image", _base_image_there, cost)
-
-
-def _browser() -> DoctorFinding:
-    found = next((path for path in map(shutil.which, BROWSERS) if path), None)
-    return DoctorFinding("Chromium", found is not None, found or "not found", "only browser tests are skipped")
-
-
-def _key(name: str, provider: str) -> DoctorFinding:
-    is_set = bool(environ.text(name) or environ.text(f"{name}_FILE"))
-    return DoctorFinding(name, is_set, "set" if is_set else "not set", f"no models of {provider}")
 
 
 def _first_line(error: BaseException) -> str:

@@ -41,15 +41,10 @@ class JsonLine(logging.Formatter):
         }
         if record.exc_info:
             told["traceback"] = self.formatException(record.exc_info)
-        return orjson.dumps(_make_encodable(told), default=str).decode()
-
-
-def _make_encodable(told: dict[str, object]) -> dict[str, object]:
-    """Replace halves of surrogate pairs, which JSON cannot hold, by question marks."""
-    return {
-        name: value.encode(errors="replace").decode() if isinstance(value, str) else value
-        for name, value in told.items()
-    }
+        for name, value in told.items():
+            if isinstance(value, str):  # halves of surrogate pairs, which JSON cannot hold, become question marks
+                told[name] = value.encode(errors="replace").decode()
+        return orjson.dumps(told, default=str).decode()
 
 
 def logging_for(form: str, level: str) -> dict[str, object]:

@@ -32,7 +32,8 @@ class ReadinessCheck:
 
 def checks() -> list[ReadinessCheck]:
     """Check database, migrations and broker. Never raises for what cannot be reached."""
-    return [*_database(), _broker()]
+    is_met = embedded_broker.answers(settings.REDIS_URL)
+    return [*_database(), ReadinessCheck("broker", "" if is_met else "does not answer")]
 
 
 def _database() -> list[ReadinessCheck]:
@@ -83,8 +84,3 @@ def _read_applied() -> set[tuple[str, str]]:
 def _list_shipped() -> frozenset[tuple[str, str]]:
     """Return (app, name) of every migration of this version; files do not change while a process lives."""
     return frozenset(MigrationLoader(None, ignore_no_migrations=True).graph.nodes)
-
-
-def _broker() -> ReadinessCheck:
-    answers = embedded_broker.answers(settings.REDIS_URL)
-    return ReadinessCheck("broker", "" if answers else "does not answer")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchapp.record.processes import ProcessName, read_start_of_process, this_machine
+from runner.sandboxes.processes import ProcessName, read_start_of_process, this_machine
 
 log = logging.getLogger(__name__)
 

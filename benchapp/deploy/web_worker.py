@@ -63,7 +63,9 @@ class WebWorker(ThreadWorker):
         self.nr_conns += 1
         if self.nr_conns >= self.worker_connections and self.waiting:
             self._drop(next(iter(self.waiting)))
-        _limit_blocking(client)
+        # Limit a thread's own reads and writes, so that a stalled client cannot hold it forever.
+        for limit in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+            client.setsockopt(socket.SOL_SOCKET, limit, struct.pack("ll", SEND_SECONDS, 0))
         self._wait(Connection(self.cfg, client, address, listener.getsockname()), REQUEST_SECONDS)
 
     def finish_request(  # type: ignore[override]  # `accept` makes no other connections
@@ -192,13 +194,6 @@ class WebWorker(ThreadWorker):
         self._stop_waiting(conn)
         self.nr_conns -= 1
         conn.close()
-
-
-def _limit_blocking(client: socket.socket) -> None:
-    """Limit a thread's own reads and writes, so that a stalled client cannot hold it forever."""
-    limit = struct.pack("ll", SEND_SECONDS, 0)
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
 def _send(client: socket.socket, answer: bytes) -> None:

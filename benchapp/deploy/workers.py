@@ -23,7 +23,7 @@ from benchapp.experiments.work.sandbox_sweep import sweep_sandboxes
 from benchapp.exports import publications
 from benchapp.imports import upload_import
 from benchapp.judges import judging_orders
-from benchapp.search.index_following import follow_if_waiting
+from benchapp.search.indexing import follow_if_waiting
 from runner.agents import AGENTS
 from runner.base.errors import SandboxError
 from runner.models import MODELS
@@ -98,7 +98,12 @@ class EpisodeWorker(Worker):
     def handle_work_horse_killed(self, job: Job, retpid: int, ret_val: int, rusage: struct_rusage) -> None:
         super().handle_work_horse_killed(job, retpid, ret_val, rusage)  # type: ignore[no-untyped-call]  # in rq
         self._note_end(job, ret_val)
-        self._end_what_it_left()
+        # End what it left, before the episode is free for others: they may be elsewhere, and this worker may run for
+        # months before the next one sweeps at its start.
+        try:
+            advance.end_left_sandboxes()
+        except DatabaseError:
+            log.warning("work-horse's leftovers not cleaned up: cannot reach the database")
         self._reconcile()
 
     def _note_end(self, job: Job, status: int) -> None:
@@ -109,14 +114,6 @@ class EpisodeWorker(Worker):
             advance.note_killed(str(job.args[0]), _render_exit(status))
         except DatabaseError:
             log.warning("not noted how the work-horse of %s ended: cannot reach the database", job.id)
-
-    def _end_what_it_left(self) -> None:
-        """End what it left, before the episode is free for others: they may be elsewhere, and this worker may run for
-        months before the next one sweeps at its start."""
-        try:
-            advance.end_left_sandboxes()
-        except DatabaseError:
-            log.warning("work-horse's leftovers not cleaned up: cannot reach the database")
 
     def _reconcile(self) -> None:
         """Reconcile. The connection is closed afterwards: a work-horse is a fork and must not share it."""

@@ -23,11 +23,9 @@ from benchapp.drafting.draft_steps import (
     word_edits_since,
 )
 from benchapp.models import Blob, Draft, DraftStep, Snapshot, User
-from benchapp.record.call_budget import SliceOver, Stopped
 from benchapp.record.error_text import render_error, words_of
-from benchapp.record.own_secrets import own_secrets
-from benchapp.record.redaction import Redactor
-from benchapp.record.slices import LEASE, SliceBudget, SlicedWork, SliceEnd
+from benchapp.record.redaction import Redactor, own_secrets
+from benchapp.record.slices import LEASE, SliceBudget, SlicedWork, SliceEnd, SliceOver, Stopped
 from benchapp.record.writing.human_acts import name_actor, note_activity
 from runner.base.digests import canonical_json
 from runner.base.encoding import decode, encode

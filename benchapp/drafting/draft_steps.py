@@ -10,8 +10,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from benchapp.models import Blob, Draft, DraftStep, Snapshot, User
-from benchapp.record.own_secrets import own_secrets
-from benchapp.record.redaction import Redactor
+from benchapp.record.redaction import Redactor, own_secrets
 from benchapp.record.writing.human_acts import name_actor
 from runner.base.digests import canonical_json
 from runner.base.encoding import encode

@@ -15,8 +15,7 @@ from django.urls import reverse
 
 from benchapp.analysis.suite_screening import screen_once, take_screening
 from benchapp.drafting.draft_steps import record_step
-from benchapp.experiments.qualifying.qualification import find_qualification, has_tried_traps
-from benchapp.experiments.qualifying.task_verdicts import Admission, read_verdicts
+from benchapp.experiments.qualification import Admission, find_qualification, has_tried_traps, read_verdicts
 from benchapp.models import Draft, DraftStep, Experiment, Suite, TaskWorkflow, User
 from benchapp.record.sets import suite_files
 from benchapp.record.writing.human_acts import note_activity

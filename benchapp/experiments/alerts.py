@@ -52,7 +52,10 @@ def _find_news() -> Iterator[Alert]:
     ended = own.filter(status__in=(Experiment.Status.DONE, Experiment.Status.CANCELLED), finished_at__gt=now - FRESH)
     told = Alert.objects.filter(experiment=OuterRef("pk"), kind=Alert.Kind.ENDED, at__gte=OuterRef("finished_at"))
     for experiment in ended.exclude(Exists(told)).defer("spec", "estimate"):
-        words = f"{_name(experiment)} {_say_end(experiment)}"
+        tallies = tally_by_phase(list(experiment.runs.all()))
+        tally = sum((part for run in tallies.values() for part in run.values()), TrialTally())
+        how = "was cancelled" if experiment.status == Experiment.Status.CANCELLED else "has ended"
+        words = f"{_name(experiment)} {how}: {tally.passed} of {tally.scored} trials passed."
         yield Alert(experiment=experiment, kind=Alert.Kind.ENDED, key=str(experiment.finished_at), words=words)
     blocked = Episode.objects.own().filter(status=Episode.Status.BLOCKED)
     spent = Q(blocked_reason__startswith=REASON)
@@ -71,13 +74,6 @@ def _find_news() -> Iterator[Alert]:
 
 def _name(experiment: Experiment) -> str:
     return one_line(experiment.name, MAX_NAME)
-
-
-def _say_end(experiment: Experiment) -> str:
-    tallies = tally_by_phase(list(experiment.runs.all()))
-    tally = sum((part for run in tallies.values() for part in run.values()), TrialTally())
-    how = "was cancelled" if experiment.status == Experiment.Status.CANCELLED else "has ended"
-    return f"{how}: {tally.passed} of {tally.scored} trials passed."
 
 
 # --- sending ------------------------------------------------------------------------------------------------------------

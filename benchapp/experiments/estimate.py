@@ -17,7 +17,7 @@ from statistics import median
 
 from django.db.models import Count, F, Q, Sum
 
-from benchapp.experiments.cells import Arm
+from benchapp.experiments.plans import Arm
 from benchapp.experiments.preparation import Prepared
 from benchapp.models import Experiment, ModelCall, Trial
 from benchapp.record.json_shape import JsonShape, Shaped, encode
@@ -151,7 +151,8 @@ def estimate(prepared: Prepared, past: Past | None = None) -> ExperimentEstimate
             arms[arm] += replace(first[arm], basis=0)
         else:
             first[arm] = arms[arm] = sum((_estimate_episode(arm, plan, past) for plan in plans), Estimate())
-            if any(_lacks_session(arm, plan, past) for plan in plans):
+            written = [plan for plan in plans if arm.author_agent and plan.condition.has_author]
+            if any(_author_key(arm, plan) not in past.authors for plan in written):
                 unknown.add(arm)
     return ExperimentEstimate(arms, frozenset(unknown))
 
@@ -170,10 +171,6 @@ def _estimate_episode(arm: Arm, plan: EpisodePlan, past: Past) -> Estimate:
         priced=sum(1 for part in parts if part["priced"] and not part["cost_usd"]),
     )
     return Estimate(len(planned), 1, basis, **amounts, longest_seconds=amounts["seconds"].value)
-
-
-def _lacks_session(arm: Arm, plan: EpisodePlan, past: Past) -> bool:
-    return bool(arm.author_agent) and plan.condition.has_author and _author_key(arm, plan) not in past.authors
 
 
 def _author_key(arm: Arm, plan: EpisodePlan) -> tuple[object, ...]:

@@ -2,13 +2,15 @@
 
 It is made by our own run and stored as archives (`examples/`). `manage.py build_example` rebuilds it, and a rebuild
 must give the same `read_outcome`: results and libraries, without ids and times.
+
+The demo experiments: the starter suite under several memory conditions with a scripted model, and two of its tasks with
+a small language model.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import cast
@@ -22,11 +24,50 @@ from benchapp.analysis.lineage.library_states import LibraryState, read_history
 from benchapp.analysis.lineage.line_history import read_lineage
 from benchapp.analysis.lineage.suspects import MAX_LENGTH, rank_suspects
 from benchapp.experiments.launch import launch
+from benchapp.experiments.preparation import EPISODE_ORDER
 from benchapp.experiments.probe_runs import AskedProbe, ProbePreview, launch_probe, make_control, preview, read_choice
-from benchapp.experiments.schedule import EPISODE_ORDER
 from benchapp.experiments.work import advance
-from benchapp.models import Decision, Episode, Experiment, Run, Trial
+from benchapp.models import Decision, Episode, Experiment, Trial
 from runner.base.types import Phase
+
+DEMO: dict[str, object] = {
+    "name": "Demo: six memory conditions on the starter suite (scripted)",
+    "key": "demo",
+    "suite": "starter",
+    "conditions": [
+        "no-skill",
+        "raw-trajectory",
+        "curated-static",
+        "curated-always",
+        "selfgen-zero-shot",
+        "selfgen-always",
+    ],
+    "replicates": 1,
+    "seed": 6,
+    "answers": 2,  # a rejected or unreadable answer may be repeated once; both stay on the record
+    "agent": "shell",
+    "agent_model": "scripted/apprentice",
+    "author_model": "scripted/apprentice",
+    "sandbox": "local",
+}
+
+# Short, because the model takes seconds for a hundred tokens, and solves nothing.
+SMALL_DEMO: dict[str, object] = {
+    "name": "Demo: a small language model on two tasks",
+    "key": "demo-small",
+    "suite": "starter-corpora",
+    "protocol": "skillgenbench",
+    "environments": ["boxes", "canal-days"],
+    "conditions": ["no-skill", "naive-prompt"],
+    "replicates": 1,
+    "seed": 6,
+    "agent": "shell",
+    "agent_model": "small-smollm2-135m",
+    "author_model": "small-smollm2-135m",
+    "sandbox": "local",
+    "limits": {"max_turns": 3, "max_output_tokens": 200, "timeout_seconds": 300},
+}
+
 
 MODEL = "scripted/journeyman"
 EXAMPLE: dict[str, object] = {
@@ -127,8 +168,12 @@ def choose_probe(experiment: Experiment) -> ProbePreview:
     """
     run = experiment.runs.filter(condition=PROBED).earliest("replicate")
     episode = run.episodes.filter(decisions__isnull=False).distinct().earliest("ordinal")
-    for made, last in _list_candidates(run, episode):
-        for state in (last, made):
+    history = read_history(episode)
+    lineage = read_lineage(run, episode, history.states)
+    baseline = read_no_skill(run, {trial.task for trial in lineage.trials})
+    for change in rank_telling_changes(history, lineage, baseline):
+        made = history.states[change.state]
+        for state in (history.states[-1], made):
             if found := _try_without(episode, made, state):
                 return found
     raise Unfinished("no change is left to be probed")
@@ -152,29 +197,17 @@ def choose_line_probe(experiment: Experiment) -> ProbePreview:
     raise Unfinished("no line is left to be probed")
 
 
-def _list_candidates(run: Run, episode: Episode) -> Iterable[tuple[LibraryState, LibraryState]]:
-    """Return (the state that a change made, the last state), in the order of `rank_telling_changes`."""
-    history = read_history(episode)
-    lineage = read_lineage(run, episode, history.states)
-    baseline = read_no_skill(run, {trial.task for trial in lineage.trials})
-    for change in rank_telling_changes(history, lineage, baseline):
-        yield history.states[change.state], history.states[-1]
-
-
 def _try_without(episode: Episode, made: LibraryState, state: LibraryState) -> ProbePreview | None:
     """Return None if `state` no longer holds what the change wrote."""
     decision = cast(Decision, made.decision)
-    asked = AskedProbe(state.key, decision.number, (), _list_tasks(episode, decision), PROBE_TIMES)
+    deployed = episode.trials.filter(phase=Phase.DEPLOYMENT, sample=0, task__family=decision.family)
+    tasks = tuple(deployed.order_by("task__ordinal", "task__key").values_list("task__key", flat=True))
+    asked = AskedProbe(state.key, decision.number, (), tasks, PROBE_TIMES)
     hunks = tuple(hunk.id for hunk in read_choice(episode, asked).hunks)
     try:
         return preview(episode, replace(asked, revert=hunks), seed=PROBE_SEED)
     except HunkGone:
         return None
-
-
-def _list_tasks(episode: Episode, decision: Decision) -> tuple[str, ...]:
-    deployed = episode.trials.filter(phase=Phase.DEPLOYMENT, sample=0, task__family=decision.family)
-    return tuple(deployed.order_by("task__ordinal", "task__key").values_list("task__key", flat=True))
 
 
 # --- what a rebuild gives again ---------------------------------------------------------------------------------

@@ -9,16 +9,14 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from benchapp import models
-from benchapp.experiments.cells import Cell
 from benchapp.experiments.estimate import estimate
 from benchapp.experiments.launch_spec import ADMITTED, LaunchSpec, SpecProblem, Unlaunchable, read_spec, try_spec
-from benchapp.experiments.plans import differences
-from benchapp.experiments.preparation import Prepared, prepare
-from benchapp.experiments.schedule import EPISODE_ORDER
+from benchapp.experiments.plans import Cell, differences
+from benchapp.experiments.preparation import EPISODE_ORDER, Prepared, prepare
 from benchapp.experiments.work import advance
 from benchapp.judges.judging_orders import JudgingWish, order_judging
 from benchapp.models.base import derived_id
-from benchapp.record.sets.suite_rows import SuiteRows, record_suite
+from benchapp.record.sets.suite_files import SuiteRows, record_suite
 from benchapp.record.writing.human_acts import note_activity
 from runner.models import is_scripted
 from runner.protocols import slots
@@ -73,7 +71,10 @@ def launch_prepared(prepared: Prepared, *, by: models.User | None = None) -> mod
     """Launch what `prepare` accepted."""
     with transaction.atomic():
         experiment = _record(prepared, by)
-        transaction.on_commit(lambda: _hint(experiment))
+        episodes = models.Episode.objects.filter(run__experiment=experiment).order_by(*EPISODE_ORDER)
+        transaction.on_commit(
+            lambda: [advance.hint(str(each)) for each in episodes.values_list("public_id", flat=True)]
+        )
     return experiment
 
 
@@ -148,10 +149,3 @@ def record_episode(run: models.Run, plan: EpisodePlan, ordinal: int, rows: Suite
         for slot in slots(plan)
     )
     return episode
-
-
-def _hint(experiment: models.Experiment) -> None:
-    """Hint at the episodes, in the order of `benchapp.experiments.schedule`."""
-    episodes = models.Episode.objects.filter(run__experiment=experiment).order_by(*EPISODE_ORDER)
-    for public_id in episodes.values_list("public_id", flat=True):
-        advance.hint(str(public_id))

@@ -1,15 +1,22 @@
-"""The experiment file: its fields and their validation. Every error names the field and what was expected."""
+"""The experiment file, YAML or JSON: its fields and their validation. Every error names the field and what was expected."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal, Self
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
+from yaml.composer import ComposerError
+from yaml.constructor import ConstructorError
 
 from benchapp.stats.comparing.choices import NO_SKILL
 from runner.agents import Limits
@@ -18,6 +25,81 @@ from runner.base.errors import SetupError
 from runner.prompts.roles import OWN, read_choice, write_choice
 from runner.protocols.instruction import Notice
 from runner.protocols.steps import AUTHOR_SAMPLING
+
+MAX_BYTES = 200_000
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+# The order for readers; the rest follows as the spec lists it.
+FIRST = ("name", "suite", "protocol", "conditions", "agents", "agent_models", "author_models", "replicates")
+
+
+class PlainYaml(yaml.SafeLoader):
+    """Reject aliases, because a few lines can unfold beyond memory, and duplicate names, because one would be lost."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise ComposerError(None, None, "aliases are not taken here", self.peek_event().start_mark)  # type: ignore[no-untyped-call]  # of the stubs
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        if twice := _find_repeated(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            raise ConstructorError(None, None, f"{', '.join(twice)}: named twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+def _find_repeated(names: Iterable[str]) -> list[str]:
+    return sorted(name for name, times in Counter(names).items() if times > 1)
+
+
+def _build_mapping(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if twice := _find_repeated(name for name, _ in pairs):
+        raise ValueError(f"{', '.join(twice)}: named twice")
+    return dict(pairs)
+
+
+def read_file(path: Path) -> dict[str, object]:
+    """Read a file. SetupError names the file and what was expected."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise SetupError(f"{path}: too long (expected at most {MAX_BYTES:,} bytes)")
+        return read_text(path.read_text("utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"{path}: {error} (expected YAML or JSON)") from error
+    except SetupError as error:
+        raise SetupError(f"{path}: {error}") from error
+
+
+def read_text(text: str) -> dict[str, object]:
+    """Read a mapping of fields, before validation (`benchapp.experiments.preparation`), or raise SetupError."""
+    if len(text) > MAX_BYTES:
+        raise SetupError(f"{len(text):,} characters (expected at most {MAX_BYTES:,})")
+    try:
+        value = _parse(text)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise SetupError(f"{error} (expected YAML or JSON)") from error
+    if not isinstance(value, dict):
+        raise SetupError("expected a mapping of fields such as name, suite, conditions")
+    _require_storable(value)
+    return {str(name): item for name, item in value.items()}
+
+
+def _parse(text: str) -> object:
+    """Parse JSON as JSON: YAML refuses its tabs and takes an escaped pair of surrogates for two half characters."""
+    if text.lstrip().startswith("{"):
+        with suppress(json.JSONDecodeError):
+            return json.loads(text, object_pairs_hook=_build_mapping)
+    return yaml.load(text, PlainYaml)  # noqa: S506 - a SafeLoader
+
+
+def _require_storable(value: object) -> None:
+    """Raise SetupError for YAML values that no database or page can hold: NUL, half characters, huge numbers."""
+    if isinstance(value, str) and UNSTORABLE.search(value):
+        raise SetupError(f"{value!r:.100}: expected text without NUL and without halves of characters")
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise SetupError(f"a number of {value.bit_length():,} bits (expected at most 63)")
+    items = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list | set) else ()
+    for item in items:
+        _require_storable(item)
+
 
 DEFAULTS = Limits()
 Order = Literal["interleaved", "one-by-one"]
@@ -32,9 +114,8 @@ SINGULAR = {
     "author_model": "author_models",
     "author_agent": "author_agents",
 }
-ADMITTED = (
-    "admitted",
-)  # as `tasks`: those that the suite's qualification admits; the launch writes their keys in its place
+# as `tasks`: those that the suite's qualification admits; the launch writes their keys in its place
+ADMITTED = ("admitted",)
 # Replaces an invalid field, so that the others are still checked.
 PLACEHOLDERS: dict[str, object] = {"name": "unnamed", "suite": "starter", "conditions": ["no-skill"]}
 # Pydantic errors that mention its own types, reworded for the author of the file.
@@ -73,10 +154,14 @@ class Unlaunchable(SetupError):
         super().__init__("the experiment cannot be launched: " + "; ".join(map(str, self.problems)))
 
 
-class LimitsSpec(BaseModel):
-    """Limits of each trial; None: no limit, or the task's own."""
+class SpecPart(BaseModel):
+    """A part of the file, without other fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LimitsSpec(SpecPart):
+    """Limits of each trial; None: no limit, or the task's own."""
 
     max_turns: int = Field(default=DEFAULTS.max_turns, ge=1, le=1_000)
     max_output_tokens: int = Field(default=DEFAULTS.max_output_tokens, ge=1)
@@ -84,11 +169,9 @@ class LimitsSpec(BaseModel):
     timeout_seconds: float | None = Field(default=DEFAULTS.timeout_seconds, gt=0, allow_inf_nan=False)
 
 
-class AuthorLimitsSpec(BaseModel):
+class AuthorLimitsSpec(SpecPart):
     """Limits of each session of an author that is an agent. None: what the protocol's paper says, and no limit on total
     tokens."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_turns: int | None = Field(default=None, ge=1, le=1_000)
     max_output_tokens: int | None = Field(default=None, ge=1)
@@ -96,28 +179,22 @@ class AuthorLimitsSpec(BaseModel):
     timeout_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
-class AuthorSamplingSpec(BaseModel):
+class AuthorSamplingSpec(SpecPart):
     """How authors are sampled. Any other model setting is in its preset."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     temperature: float | None = Field(default=AUTHOR_SAMPLING.temperature, ge=0, le=2, allow_inf_nan=False)
     max_tokens: int = Field(default=AUTHOR_SAMPLING.max_tokens, ge=100, le=1_000_000)
 
 
-class BudgetSpec(BaseModel):
+class BudgetSpec(SpecPart):
     """Budget of each run; None: no limit."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     tokens: int | None = Field(default=None, ge=1, lt=2**62)  # input and output together
 
 
-class JudgingSpec(BaseModel):
+class JudgingSpec(SpecPart):
     """A judge that passes over each run after it has ended (docs/explanation/judges.md). Limits are for each run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str = Field(min_length=1, max_length=200)
     prompts: str = OWN
@@ -126,28 +203,22 @@ class JudgingSpec(BaseModel):
     usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
 
-class HypothesisSpec(BaseModel):
+class HypothesisSpec(SpecPart):
     """A difference declared before the run (docs/explanation/statistics.md, Several comparisons together)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     metric: str = Field(min_length=1, max_length=100)
     condition: str = Field(min_length=1, max_length=300)
     against: str = NO_SKILL  # the baseline that pages compare a condition with
 
 
-class SolutionSpec(BaseModel):
+class SolutionSpec(SpecPart):
     """All of these runs of a task's own solution pass."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     runs: int = Field(default=3, ge=1, le=100)
 
 
-class UntouchedSpec(BaseModel):
+class UntouchedSpec(SpecPart):
     """None of these runs, which do nothing, passes."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     runs: int = Field(default=2, ge=1, le=100)
 
@@ -156,19 +227,15 @@ class TrapSpec(UntouchedSpec):
     """None of these runs, which give the wrong answer that the task declares, passes."""
 
 
-class NoSkillSpec(BaseModel):
+class NoSkillSpec(SpecPart):
     """At most this share of the runs passes; as SkillLearnBench, equation 1."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     runs: int = Field(default=10, ge=1, le=100)
     at_most: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
 
 
-class NoCorpusSpec(BaseModel):
+class NoCorpusSpec(SpecPart):
     """Less than this share of the runs passes; as SkillGenBench, stage 4, which does not say how many runs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     runs: int = Field(default=10, ge=1, le=100)
     below: float = Field(default=0.2, gt=0, le=1, allow_inf_nan=False)
@@ -180,10 +247,8 @@ class WithCorpusSpec(NoCorpusSpec):
     below: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
 
 
-class ReferenceSpec(BaseModel):
+class ReferenceSpec(SpecPart):
     """At least this number of the runs passes; one success, as SkillLearnBench, section 3."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     runs: int = Field(default=3, ge=1, le=100)
     passes: int = Field(default=1, ge=1, le=100)
@@ -195,10 +260,8 @@ class ReferenceSpec(BaseModel):
         return self
 
 
-class QualificationSpec(BaseModel):
+class QualificationSpec(SpecPart):
     """What a task must show to be admitted. null leaves a check out."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     solution: SolutionSpec | None = SolutionSpec()
     untouched: UntouchedSpec | None = UntouchedSpec()
@@ -209,20 +272,16 @@ class QualificationSpec(BaseModel):
     reference: ReferenceSpec | None = ReferenceSpec()
 
 
-class ProbeSpec(BaseModel):
+class ProbeSpec(SpecPart):
     """A recorded library, frozen from the start, and the tasks tried with it (`benchapp.experiments.probe_runs`)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     library: str = Field(pattern=r"^[0-9a-f]{64}$")
     tasks: tuple[str, ...] = Field(min_length=1)
 
 
-class LaunchSpec(BaseModel):
+class LaunchSpec(SpecPart):
     """One experiment: agents x agent models x authors' agents x author models x conditions x replicates, over a suite and a
     protocol."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1, max_length=300)
     key: str = ""  # launching the same file again returns its existing experiment
@@ -367,31 +426,14 @@ def _describe_problem(found: ErrorDetails) -> SpecProblem:
 def _suggest_field(place: tuple[int | str, ...]) -> str:
     """Suggest a field with a similar name for an unknown one."""
     *outer, name = map(str, place)
-    parts: dict[str, type[BaseModel]] = {
-        "limits": LimitsSpec,
-        "author_limits": AuthorLimitsSpec,
-        "author_sampling": AuthorSamplingSpec,
-        "budget": BudgetSpec,
-        "judging": JudgingSpec,
-        "hypotheses": HypothesisSpec,
-        "qualification": QualificationSpec,
-        **{f"qualification.{check}": model for check, model in _CHECKS.items()},
-    }
-    found = parts.get(".".join(part for part in outer if not part.isdigit()))
+    found: type[BaseModel] | None = LaunchSpec if outer and outer[0] != "probe" else None
+    for part in (part for part in outer if not part.isdigit()):
+        field = found.model_fields.get(part) if found else None
+        types = (field.annotation, *get_args(field.annotation)) if field else ()
+        found = next((each for each in types if isinstance(each, type) and issubclass(each, BaseModel)), None)
     known = sorted(found.model_fields if found else _list_keys() - {"probe"})
     alike = get_close_matches(name, known, n=1)
     return "there is no such field (expected " + (f"{alike[0]}?)" if alike else f"one of {', '.join(known)})")
-
-
-_CHECKS: dict[str, type[BaseModel]] = {
-    "solution": SolutionSpec,
-    "untouched": UntouchedSpec,
-    "trap": TrapSpec,
-    "no_skill": NoSkillSpec,
-    "no_corpus": NoCorpusSpec,
-    "with_corpus": WithCorpusSpec,
-    "reference": ReferenceSpec,
-}
 
 
 def _list_keys() -> set[str]:

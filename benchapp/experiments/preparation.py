@@ -1,11 +1,17 @@
 """Turn an experiment file into everything that will run, or everything that keeps it from running.
 
 Nothing is written here: a dry run, the launch form's check and a launch all begin with `prepare`.
+
+Conditions are interleaved in time, so that any drift affects all of them alike. Episodes wait in one queue, the first environment first. Within it come the cells of one replicate, then those of the
+next. A worker takes the first, does one trial and puts the episode back at the end. So conditions, agents and models
+alternate trial by trial, and an outage or a provider's silent change hits every arm at about the same place of its
+plan. With `order: one-by-one` the episode returns to the front instead and ends before the next begins.
 """
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,19 +20,23 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
-from benchapp.experiments.cells import (
+from benchapp.experiments.launch_spec import ADMITTED, LaunchSpec, SpecProblem, Unlaunchable, try_spec
+from benchapp.experiments.plans import (
     PUBLISHED_HARNESS,
     Arm,
     Cell,
     authors_of,
     cells_of,
+    find_unit,
+    keep_tasks,
     list_conditions,
+    make_plan,
     published_harness,
+    setup_of,
 )
-from benchapp.experiments.launch_spec import ADMITTED, LaunchSpec, SpecProblem, Unlaunchable, try_spec
-from benchapp.experiments.plans import find_unit, keep_tasks, make_plan, setup_of
-from benchapp.experiments.qualifying.qualification import list_admitted
+from benchapp.experiments.qualification import list_admitted
 from benchapp.judges.judging_orders import find_prompts, read_metrics
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.stats.metrics.catalogue import METRICS
 from runner import protocols
@@ -34,12 +44,13 @@ from runner.agents import IN_HARBOR, MODELLESS, make_agent
 from runner.agents.agent_program import ProgramAgent
 from runner.base.errors import NotOnThisMachine, SetupError
 from runner.base.suite import Suite
-from runner.base.types import AuthorMode, Environment
+from runner.base.types import AuthorMode, Environment, TrialSlot
 from runner.engine.setup import setup_digest
 from runner.generators.generator_model import GeneratorModel
 from runner.models import Model, is_generator, make_model
 from runner.models.recorded import Recorded
 from runner.prompts.roles import OWN
+from runner.protocols import slots
 from runner.protocols.conditions import Condition, find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.prompt_choice import choose_prompts, list_asked, name_with_prompts
@@ -140,7 +151,10 @@ class _Check:
         yield from self._model_names("agent_models", self.spec.agent_models)
         yield from self._model_names("author_models", self.spec.author_models)
         yield from self._model_names("judge_model", (self.spec.judge_model,))
-        yield from self._judging()
+        if (wanted := self.spec.judging) is not None:
+            yield from self._model_names("judging.model", (wanted.model,))
+            yield from self._try_read("judging.prompts", partial(find_prompts, wanted.prompts))
+            yield from self._try_read("judging.metrics", partial(read_metrics, wanted.metrics))
         yield from self._hypotheses()
         yield from self._agents()
         yield from self._author()
@@ -221,13 +235,6 @@ class _Check:
                 if not os.environ.get(variable):
                     yield SpecProblem(field, f"{name}: the environment variable {variable} is not set")
 
-    def _judging(self) -> Iterator[SpecProblem]:
-        if (wanted := self.spec.judging) is None:
-            return
-        yield from self._model_names("judging.model", (wanted.model,))
-        yield from self._try_read("judging.prompts", partial(find_prompts, wanted.prompts))
-        yield from self._try_read("judging.metrics", partial(read_metrics, wanted.metrics))
-
     def _hypotheses(self) -> Iterator[SpecProblem]:
         """Check for known metrics and conditions of this file, each difference once."""
         if not self.spec.hypotheses or len(self._conditions) < len(self.spec.conditions):
@@ -261,7 +268,9 @@ class _Check:
                     yield from self._try_read("agent_models", partial(self._pair, agent, None))
                 elif model in self._models:
                     yield from self._try_read("agents", partial(self._pair, agent, model))
-        yield from self._programs()
+        programs = dict.fromkeys(name for name, _ in self._pairs if isinstance(make_agent(name), ProgramAgent))
+        if programs and self.spec.sandbox == "local":
+            yield SpecProblem("sandbox", f"{', '.join(programs)}: {_CONTAINED}")
         yield from self._harbor()
 
     def _pair(self, agent: str, model: str | None) -> None:
@@ -277,13 +286,6 @@ class _Check:
         except NotOnThisMachine:
             if not self.keys_elsewhere:
                 raise
-
-    def _programs(self) -> Iterator[SpecProblem]:
-        """Require a container for a program, which is mounted and reaches its provider through a gateway."""
-        programs = dict.fromkeys(name for name, _ in self._pairs if isinstance(make_agent(name), ProgramAgent))
-        if programs and self.spec.sandbox == "local":
-            told = ", ".join(programs)
-            yield SpecProblem("sandbox", f"{told}: {_CONTAINED}")
 
     def _harbor(self) -> Iterator[SpecProblem]:
         """Require Harbor's sandbox for Harbor's agents, and the reverse."""
@@ -384,21 +386,21 @@ class _Check:
 
     def _whole(self) -> Iterator[SpecProblem]:
         """Find what only a plan shows: a missing curated skill, samples where the protocol has none."""
-        if self.suite is None or len(self._conditions) < len(self.spec.conditions):
+        spec = self.spec
+        if self.suite is None or len(self._conditions) < len(spec.conditions):
             return
         try:
-            units = units_of(self.spec, self.suite)
+            units = units_of(spec, self.suite)
         except SetupError:
             return  # reported above
         if not units:
-            yield SpecProblem("suite", f"{self.suite.key} has nothing that {self.spec.protocol} could run")
+            yield SpecProblem("suite", f"{self.suite.key} has nothing that {spec.protocol} could run")
         told: set[str] = set()
         sizes: list[int] = []
         for condition in self._conditions:
-            authors = sum(condition.suits(model) for _, model in authors_of(self.spec)) * self._count_variants(
-                condition
-            )
-            cell = Cell(Arm(self.spec.agents[0], None, None, condition.name), 1, self.spec.seed)
+            variants = {name_with_prompts(condition.name, choice, spec.protocol) for choice in spec.prompts}
+            authors = sum(condition.suits(model) for _, model in authors_of(spec)) * len(variants)
+            cell = Cell(Arm(spec.agents[0], None, None, condition.name), 1, spec.seed)
             for unit in units:
                 size = partial(self._count_trials, unit, cell, authors)
                 for problem in self._try_read("conditions", size, sizes.append):
@@ -406,26 +408,17 @@ class _Check:
                         told.add(problem.message)
                         yield problem
 
-        yield from self._check_number(sum(sizes))
-
-    def _count_variants(self, condition: Condition) -> int:
-        spec = self.spec
-        return len({name_with_prompts(condition.name, choice, spec.protocol) for choice in spec.prompts})
-
-    def _count_trials(self, unit: Environment, cell: Cell, authors: int) -> int:
-        return authors * len(protocols.slots(make_plan(self.spec, unit, cell, episode=unit.key, digest="")))
-
-    def _check_number(self, once: int) -> Iterator[SpecProblem]:
-        """Limit the trials. `once`: of all conditions with their author models, with one agent and agent model. Every
-        trial becomes a row at the launch, and is planned in memory before."""
-        spec = self.spec
-        trials = once * len(spec.agents) * len(spec.agent_models) * spec.replicates
+        # Every trial becomes a row at the launch, and is planned in memory before.
+        trials = sum(sizes) * len(spec.agents) * len(spec.agent_models) * spec.replicates
         if trials > settings.MAX_TRIALS:
             yield SpecProblem(
                 "the whole file",
                 f"{trials:,} trials (expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS): ask for fewer"
                 " replicates, samples, models or conditions, or for parts of the suite",
             )
+
+    def _count_trials(self, unit: Environment, cell: Cell, authors: int) -> int:
+        return authors * len(protocols.slots(make_plan(self.spec, unit, cell, episode=unit.key, digest="")))
 
     def _try_read(
         self, field: str, read: Callable[[], T], keep: Callable[[T], object] = lambda value: None
@@ -434,3 +427,54 @@ class _Check:
             keep(read())
         except SetupError as error:
             yield SpecProblem(field, str(error))
+
+
+# The order of episodes in the queue, for a query. Runs are made in the order of their cells.
+EPISODE_ORDER = ("run__experiment_id", "ordinal", "run__replicate", "run_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned(Shaped):
+    """One trial at its place, in the order of a single worker when nothing fails."""
+
+    place: int  # from 1
+    cell: Cell
+    unit: str
+    slot: TrialSlot
+
+    json_shape = JsonShape(
+        *("place", "condition=cell.arm.condition", "replicate=cell.replicate", "agent=cell.arm.agent"),
+        *(
+            "agent_model=cell.arm.agent_model",
+            "author_agent=cell.arm.author_agent?",
+            "author_model=cell.arm.author_model",
+            "seed=cell.seed",
+        ),
+        *("episode=unit", "phase=slot.phase", "task=slot.task", "sample=slot.sample"),
+    )
+
+
+def episodes_in_order(prepared: Prepared) -> list[tuple[Cell, EpisodePlan]]:
+    """Return every episode in the order of its first hint."""
+    placed = [
+        ((ordinal, cell.replicate, row), cell, plan)
+        for row, (cell, plans) in enumerate(prepared.plans.items())
+        for ordinal, plan in enumerate(plans)
+    ]
+    return [(cell, plan) for _, cell, plan in sorted(placed, key=lambda item: item[0])]
+
+
+def schedule(prepared: Prepared) -> Iterator[Planned]:
+    """Yield every trial of the experiment, in order."""
+    queue = deque((cell, plan, deque(slots(plan))) for cell, plan in episodes_in_order(prepared))
+    place = 0
+    while queue:
+        cell, plan, left = queue.popleft()
+        if not left:
+            continue
+        place += 1
+        yield Planned(place, cell, plan.environment.key, left.popleft())
+        if prepared.spec.order == "one-by-one":
+            queue.appendleft((cell, plan, left))
+        else:
+            queue.append((cell, plan, left))

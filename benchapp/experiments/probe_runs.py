@@ -17,12 +17,14 @@ from django.db import transaction
 
 from benchapp.analysis.lineage.hunks import Hunk, NamedFiles, find_echoes, list_hunks, take_back
 from benchapp.analysis.lineage.library_states import LibraryState, find_round, read_history
-from benchapp.experiments.cells import Arm, Cell, cell_of
 from benchapp.experiments.estimate import ExperimentEstimate, Past, estimate, read_past
 from benchapp.experiments.launch import launch_prepared
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.plans import (
+    Arm,
+    Cell,
     author_limits_of,
+    cell_of,
     find_unit,
     keep_tasks,
     make_plan,
@@ -208,17 +210,15 @@ def preview(
         raise NotPossible(f"{trials:,} trials (expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS)")
     asked = replace(asked, tasks=tasks)
     prepared = _prepare(episode, chosen.state, hunks, library, asked, seed, suite or suite_of(episode))
-    known = _estimate(_as_origin(prepared, episode.run.condition), {} if past is None else past)
+    past = {} if past is None else past
+    as_origin = _as_origin(prepared, episode.run.condition)
+    (arm,) = as_origin.setups
+    if arm not in past:
+        past[arm] = read_past(as_origin)
+    known = estimate(as_origin, past[arm])
     return ProbePreview(
         episode, chosen.state, chosen.decision, hunks, library, tasks, asked.times, prepared, known, asked.skill
     )
-
-
-def _estimate(prepared: Prepared, past: dict[Arm, Past]) -> ExperimentEstimate:
-    (arm,) = prepared.setups
-    if arm not in past:
-        past[arm] = read_past(prepared)
-    return estimate(prepared, past[arm])
 
 
 def require_times(times: int) -> None:
@@ -354,20 +354,11 @@ def launch_probe(found: ProbePreview, *, reason: str, by: User | None = None) ->
             actor=by,
             actor_name=name_actor(by),
         )
-        _record_activity(found, probe, experiment, by)
-    return probe
-
-
-def _record_activity(found: ProbePreview, probe: Probe, experiment: Experiment, by: User | None) -> None:
-    note_activity(
-        by,
-        "probe",
-        found.episode,
-        detail={
+        detail = {
             "state": probe.state,
             "reverted": [hunk.id for hunk in found.hunks],
             "trials": found.trials,
             "experiment": str(experiment.public_id),
-        },
-        reason=probe.reason,
-    )
+        }
+        note_activity(by, "probe", found.episode, detail=detail, reason=probe.reason)
+    return probe

@@ -1,8 +1,12 @@
-"""The three formats. CSV and JSON are streamed in pieces; Parquet is written to a file in groups of rows."""
+"""The three formats. CSV and JSON are streamed in pieces; Parquet is written to a file in groups of rows.
+
+CSV cells can hold text typed by strangers, and a spreadsheet runs a text that begins like a formula.
+"""
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -11,13 +15,26 @@ from typing import Any, BinaryIO
 import orjson
 
 from benchapp.exports.dictionary import Column, ValueKind
-from benchapp.exports.spreadsheet import escape_formula
 
 Row = Sequence[object]
 
 PIECE = 500  # rows in one piece of text
 UTC_Z = orjson.OPT_UTC_Z
 ROW_GROUP = 10_000  # rows of Parquet in memory at once
+# Spreadsheets of East Asian locales read the wide forms as the narrow ones.
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+# A number, or the single dash for "none" in tables: neither can be run.
+_HARMLESS = re.compile(r"-|[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+
+
+def escape_formula(text: str) -> str:
+    """Return `text`, with an apostrophe before it if a spreadsheet would run it; not for a number or a lone dash.
+
+    Every CSV that leaves the installation passes its texts through here (OWASP, CSV injection).
+    """
+    if text.startswith(FORMULA) and not _HARMLESS.fullmatch(text):
+        return f"'{text}"
+    return text
 
 
 class _Echo:

@@ -2,73 +2,98 @@
 
 Harbor has one attempt per trial and no library, so the counting attempt of every trial is written. Anything without a
 place in Harbor (phase, sample, library, decisions) is put under `metadata` or left out. Memory: one chunk of steps.
+
+An attempt is one ATIF document (Harbor's trajectory.json): the main trajectory, with its sub-agents inside. Steps are
+stored as ATIF writes them, so most are copied unchanged.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from benchapp.exports.atif_file import atif_pieces, select_trajectories
-from benchapp.models import Attempt, Blob, Run, Trial, Verdict
-from runner.base.types import CheckStatus
+from benchapp.models import Attempt, Blob, Run, Trajectory, Trial, Verdict
+from benchapp.record.recorded import read_head, usage_of
+from benchapp.record.trajectory_store import iterate_lines
+from runner.base.types import CheckStatus, TrajectoryKind, Usage
+from runner.trajectories.atif_document import document_frame
+
+Json = dict[str, Any]  # written here, member by member
+
+
+def select_trajectories(attempt: Attempt) -> list[Trajectory]:
+    """Return trajectories with steps that nothing superseded, the main one first."""
+    return sorted(
+        (each for each in attempt.trajectories.all() if not each.is_superseded and each.steps_total),
+        key=lambda each: (each.kind != TrajectoryKind.MAIN, each.ordinal, each.pk),
+    )
+
+
+def atif_pieces(attempt: Attempt, trajectories: Sequence[Trajectory]) -> Iterator[bytes]:
+    """Yield the document in pieces. `trajectories`: at least one, as from `select_trajectories`."""
+    main, *others = trajectories
+    yield from _write_opening(_frame(main, usage_of(attempt)), main)
+    if others:
+        yield b', "subagent_trajectories": ['
+        for place, other in enumerate(others):
+            yield b", " if place else b""
+            yield from _write_opening({"trajectory_id": other.name, **_frame(other, usage_of(other))}, other)
+            yield b"}"
+        yield b"]"
+    yield b"}\n"
+
+
+def _write_opening(frame: Json, trajectory: Trajectory) -> Iterator[bytes]:
+    """Write everything except the closing brace."""
+    yield json.dumps(frame, ensure_ascii=False, allow_nan=False).encode()[:-1] + b', "steps": ['
+    for place, lines in enumerate(iterate_lines(trajectory)):
+        yield (b",\n" if place else b"\n") + b",\n".join(lines)
+    yield b"\n]"
+
+
+def _frame(trajectory: Trajectory, usage: Usage) -> Json:
+    told = {**trajectory.extra, "kind": trajectory.kind, "digest": trajectory.digest}
+    return document_frame(replace(read_head(trajectory), extra=told), usage, trajectory.steps_total)
+
 
 TASK_CHARS = 32  # of a task's name in its trial's, as Harbor cuts it
 IDENT_CHARS = 7
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _CTRF = {CheckStatus.PASSED: "passed", CheckStatus.FAILED: "failed", CheckStatus.SKIPPED: "skipped"}
 
-Json = dict[str, Any]  # written here, member by member
 
-
-@dataclass(frozen=True, slots=True)
-class WrittenJob:
-    """`not_run`: planned trials without an attempt that counts; Harbor can only hold their number."""
-
-    name: str
-    trials: int
-    trajectories: int
-    not_run: int
-
-
-def write_harbor_job(run: Run, folder: Path) -> WrittenJob:
-    """Write the job's files below `folder`. Raise FileExistsError unless it is empty or missing."""
+def write_harbor_job(run: Run, folder: Path) -> tuple[int, int, int]:
+    """Write the job's files below `folder`. Raise FileExistsError unless it is empty or missing. Return how many trials
+    and trajectories were written, and how many planned trials have no attempt that counts: Harbor can only hold their
+    number."""
     if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder}: expected a new or an empty folder")
     folder.mkdir(parents=True, exist_ok=True)
     written = trajectories = 0
     stats = _Stats(run)
-    for attempt in _attempts(run):
+    attempts = Attempt.objects.filter(trial__episode__run=run, counts=True).select_related(
+        "trial__task__suite", "trial__task_revision", "trial__episode", "trial__snapshot", "exception"
+    )
+    attempts = attempts.prefetch_related("verdicts__checks", "trajectories", "skill_uses")
+    for attempt in attempts.order_by("trial__episode__ordinal", "trial__pk").iterator(chunk_size=200):
         result = _trial_result(run, attempt, folder.name)
         trajectories += _write_trial(folder / result["trial_name"], result, attempt)
         stats.add(result)
         written += 1
     total = Trial.objects.filter(episode__run=run).count()
-    _dump(folder / "config.json", _job_config(run, folder.name))
+    agent = {"name": run.harness, "model_name": run.agent_model}
+    _dump(folder / "config.json", {"job_name": folder.name, "jobs_dir": "jobs", "n_attempts": 1, "agents": [agent]})
     _dump(folder / "result.json", stats.job_result(total))  # last: for Harbor, a job without one is unfinished
-    return WrittenJob(folder.name, written, trajectories, total - written)
-
-
-def _attempts(run: Run) -> Iterator[Attempt]:
-    attempts = Attempt.objects.filter(trial__episode__run=run, counts=True).select_related(
-        "trial__task__suite", "trial__task_revision", "trial__episode", "trial__snapshot", "exception"
-    )
-    attempts = attempts.prefetch_related("verdicts__checks", "trajectories", "skill_uses")
-    return attempts.order_by("trial__episode__ordinal", "trial__pk").iterator(chunk_size=200)
+    return written, trajectories, total - written
 
 
 # --- documents --------------------------------------------------------------------------------------------------
-
-
-def _job_config(run: Run, name: str) -> Json:
-    agent = {"name": run.harness, "model_name": run.agent_model}
-    return {"job_name": name, "jobs_dir": "jobs", "n_attempts": 1, "agents": [agent]}
 
 
 def trial_name(task: str, ident: UUID) -> str:

@@ -64,7 +64,11 @@ def condition_table(comparison: GroupComparison, metrics: Sequence[TrialMetric])
         " & ".join(["", *(rf"{{\scriptsize {escape(metric.key)}}}" for metric in metrics)]) + END,
         r"\midrule",
     ]
-    shown = [group for group in comparison.groups.all if _has_trials(comparison, group, metrics)]
+    shown = [
+        group
+        for group in comparison.groups.all
+        if any(comparison.cell(group, metric).rate.planned for metric in metrics)
+    ]
     clear = {
         (judged.group.identity, metric.key)
         for metric in metrics
@@ -79,17 +83,15 @@ def condition_table(comparison: GroupComparison, metrics: Sequence[TrialMetric])
     return "\n".join([*lines, r"\end{table}", ""])
 
 
-def _has_trials(comparison: GroupComparison, group: Group, metrics: Sequence[TrialMetric]) -> bool:
-    return any(comparison.cell(group, metric).rate.planned for metric in metrics)
-
-
 def _group(
     comparison: GroupComparison,
     group: Group,
     metrics: Sequence[TrialMetric],
     clear: Collection[tuple[tuple[object, ...], str]],
 ) -> list[str]:
-    name = escape(say_label(group.label)) + _marks(comparison, group)
+    marks = [_STAND_IN_MARKS[each] for each in StandIn if each in group.stand_ins]
+    marks += [r"\ddagger"] if _incomparable(comparison, group) else []
+    name = escape(say_label(group.label)) + (f"$^{{{''.join(marks)}}}$" if marks else "")
     values = " & ".join([name, *(_value(comparison.cell(group, metric)) for metric in metrics)])
     if comparison.groups.baseline_of(group) is None:
         return [values + END]
@@ -132,12 +134,6 @@ def _amount(value: float, metric: TrialMetric) -> str:
         return str(half_up(100 * value, 1))
     digits = {MetricUnit.USD: 4, MetricUnit.SCORE: 2}.get(metric.unit, 0 if abs(value) >= 100 else 1)
     return f"{value:.{digits}f}"
-
-
-def _marks(comparison: GroupComparison, group: Group) -> str:
-    marks = [_STAND_IN_MARKS[each] for each in StandIn if each in group.stand_ins]
-    marks += [r"\ddagger"] if _incomparable(comparison, group) else []
-    return f"$^{{{''.join(marks)}}}$" if marks else ""
 
 
 def _incomparable(comparison: GroupComparison, group: Group) -> bool:

@@ -9,7 +9,7 @@ import time
 from django.db import transaction
 
 from benchapp.models import Publication, User
-from benchapp.models.publications import publications_folder
+from benchapp.models.experiments import publications_folder
 from benchapp.record.slices import SlicedWork
 from benchapp.record.writing.human_acts import note_activity
 

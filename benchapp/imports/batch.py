@@ -27,7 +27,7 @@ from benchapp.imports.reading.found_sources import FoundExperiment
 from benchapp.imports.reading.walking import Root
 from benchapp.models import Episode, ImportBatch, ImportedExperiment, ImportProblem, Run, SkillUse, User
 from benchapp.record.collecting import collect_seldom
-from benchapp.search.index_following import follow
+from benchapp.search.indexing import follow
 from runner.base.text import storable
 from runner.base.types import UseKind
 

@@ -31,8 +31,7 @@ from benchapp.models import Attempt, Decision, Entry, Episode, Family, Run, Seed
 from benchapp.models.base import derived_id
 from benchapp.models.episodes import Target
 from benchapp.record.redaction import redact_text
-from benchapp.record.writing.decision_rows import MAX_OPERATION, pack_decision
-from benchapp.record.writing.spine import enter, write_refusal, write_seal
+from benchapp.record.writing.rows import MAX_OPERATION, enter, pack_decision, write_refusal, write_seal
 from runner.base.digests import EMPTY_LIBRARY, digest_json, library_digest
 from runner.base.encoding import encode
 from runner.base.text import storable

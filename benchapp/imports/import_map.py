@@ -18,7 +18,7 @@ from typing import Annotated, Literal, cast
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from benchapp.experiments.experiment_file import PlainYaml
+from benchapp.experiments.launch_spec import PlainYaml
 from benchapp.imports.audited_edits import Author, RunEdit, TrialEdit, edit_scorer, edit_task, next_sample, note_change
 from benchapp.imports.logs.lineage import BY_MAP, RESUME, SNAPSHOT, Lineage
 from benchapp.imports.problems import ProblemList

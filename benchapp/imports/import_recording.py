@@ -46,7 +46,7 @@ from benchapp.models import Attempt, Episode, Run, Snapshot, Task, Trajectory, T
 from benchapp.models.base import derived_id
 from benchapp.models.blobs import GatheredBlobs
 from benchapp.models.trials import NUMBERS
-from benchapp.record.machine_failures import SPENT
+from benchapp.record.error_text import SPENT
 from benchapp.record.record_digest import reading_of
 from benchapp.record.redaction import Redactor
 from benchapp.stats.learning.computed_runs import digest_code, keep_fact, take_fact

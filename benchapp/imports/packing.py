@@ -20,7 +20,7 @@ from benchapp.models.blobs import BlobStore, GatheredBlobs
 from benchapp.models.trials import USAGE
 from benchapp.record.redaction import Hints, Redactor, list_hints, list_hints_inside, redact_text
 from benchapp.record.trajectory_store import Packed, pack_steps
-from benchapp.record.writing.attempt_rows import PackedTrajectory, pack_compaction
+from benchapp.record.writing.rows import PackedTrajectory, pack_compaction
 from runner.base.text import storable, storable_value
 from runner.base.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage
 from runner.base.types import SkillUse as UseValue

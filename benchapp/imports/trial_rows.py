@@ -18,7 +18,7 @@ from benchapp.models.blobs import GatheredBlobs
 from benchapp.models.trials import USAGE
 from benchapp.record.recorded import BOUND_OF
 from benchapp.record.redaction import Redactor
-from benchapp.record.writing.attempt_rows import BelowAttempt, save_below, set_exception, set_usage
+from benchapp.record.writing.rows import BelowAttempt, save_below, set_exception, set_usage
 from runner.base.types import JsonValue, SkillUse, TrajectoryKind, Usage, UseKind
 from runner.base.types import Verdict as VerdictValue
 from runner.models.call_prices import estimate_cost, name_price_list

@@ -31,8 +31,7 @@ from benchapp.imports.uploads import (
     sweep_uploads,
 )
 from benchapp.models import Upload
-from benchapp.record.call_budget import SliceOver
-from benchapp.record.slices import SlicedWork, SliceEnd
+from benchapp.record.slices import SlicedWork, SliceEnd, SliceOver
 from runner.base.errors import SetupError
 from skillglass.envelope import MANIFEST
 

@@ -14,7 +14,7 @@ from benchapp.judges.judged_texts import Texts, find_earlier_points, material_of
 from benchapp.judges.judged_units import JudgeAsk, Work, about_points, work_of
 from benchapp.models import Attempt, JudgedUnit, Judgement, Judging, Run, Snapshot, SnapshotFile, Task
 from benchapp.models.judgements import SETTLED
-from benchapp.record.call_budget import Budget, SliceOver, Stopped
+from benchapp.record.slices import Budget, SliceOver, Stopped
 from runner.base.encoding import decode
 from runner.base.errors import SetupError
 from runner.base.types import UseKind

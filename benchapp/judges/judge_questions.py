@@ -17,9 +17,9 @@ from django.utils import timezone
 from benchapp.judges.judged_units import JudgeAsk
 from benchapp.models import Blob, JudgedUnit, Judgement, Judging, JudgingTry
 from benchapp.models.judgements import SETTLED
-from benchapp.record.call_budget import Budget, Stopped
 from benchapp.record.error_text import render_error
 from benchapp.record.redaction import Redactor
+from benchapp.record.slices import Budget, Stopped
 from runner.base.digests import canonical_json, digest_bytes
 from runner.base.encoding import decode, encode
 from runner.base.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError

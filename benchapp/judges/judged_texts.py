@@ -12,8 +12,7 @@ from functools import lru_cache
 from django.db.models import Case, IntegerField, Q, QuerySet, Value, When
 
 from benchapp.models import Attempt, JudgedUnit, Judging, KeyPoint, Snapshot, Task, TaskRevision
-from benchapp.record.own_secrets import own_secrets
-from benchapp.record.redaction import Redactor
+from benchapp.record.redaction import Redactor, own_secrets
 from benchapp.record.trajectory_store import iterate_steps
 from runner.base.text import cut, storable
 from runner.judging.judge_prompts import MAX_INSTRUCTION_CHARS

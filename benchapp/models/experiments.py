@@ -3,23 +3,51 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
+from django.apps import apps
+from django.conf import settings
 from django.db import models, transaction
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, When
 from django.urls import reverse
 from django.utils import timezone
 
-from benchapp.models.activity import Activity
-from benchapp.models.base import PublicModel, match_words, rank_beginning
+from benchapp.models.base import PublicModel, SlicedModel, SlicedQuerySet, match_words, rank_beginning
 from benchapp.models.imports import ImportBatch, ImportedExperiment
-from benchapp.models.people import User
-from benchapp.models.pointing import describe_pointers
+from benchapp.models.people import Activity, User
 from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.models.suites import Suite
 from runner.agents import agent_title
 from runner.protocols.conditions import unpooled_conditions
 from runner.protocols.probe import CONDITION as PROBE
 from runner.protocols.qualification import CONDITIONS as QUALIFYING
+
+TRIAL, DECISION = "trial__episode__run__experiment", "decision__episode__run__experiment"
+# What people wrote about an experiment, which keeps it from being deleted.
+# (model, paths to the experiment, one in words, several in words). Models by name: they import experiments themselves.
+POINTING: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
+    ("QueueItem", (TRIAL, DECISION, "episode__run__experiment"), "item of a review queue", "items of review queues"),
+    ("CodeExample", (TRIAL, DECISION), "example in a codebook", "examples in codebooks"),
+    ("Mark", ("trajectory__attempt__" + TRIAL,), "mark of a review", "marks of reviews"),
+    ("Comment", (TRIAL, "run__experiment"), "comment", "comments"),
+)
+
+
+def describe_pointers(experiment: Experiment) -> str:
+    """Return what points at it in words, like "40 items of review queues, 1 comment". Empty where nothing does."""
+    found = []
+    for model, paths, one, several in POINTING:
+        wanted = Q()
+        for path in paths:
+            wanted |= Q(**{path: experiment.pk})
+        if total := apps.get_model("benchapp", model)._default_manager.filter(wanted).count():
+            found.append(f"{total} {one if total == 1 else several}")
+    return ", ".join(found)
+
+
+def filter_pointed_at(experiments: QuerySet[Experiment]) -> list[Experiment]:
+    """Return the experiments that something points at."""
+    return [experiment for experiment in experiments if describe_pointers(experiment)]
 
 
 class Progress(models.TextChoices):
@@ -120,9 +148,8 @@ class Experiment(PublicModel):
     status = models.CharField(max_length=16, choices=Status, default=Status.WAITING)
     suite = models.ForeignKey(Suite, null=True, on_delete=models.PROTECT, related_name="experiments")
     spec = models.JSONField(default=dict)  # the experiment file it was launched from, or the redacted source config
-    estimate = models.JSONField(
-        default=dict
-    )  # what it was thought to take when it was launched (benchapp.experiments.estimate)
+    # what it was thought to take when it was launched (benchapp.experiments.estimate)
+    estimate = models.JSONField(default=dict)
     source = models.CharField(max_length=1000, blank=True)  # where an import came from, as the person named it
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
     created_by = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")
@@ -250,9 +277,8 @@ class Run(PublicModel):
     # The imported experiment it came with, where a person made one experiment of several.
     joined_from = models.ForeignKey(Experiment, null=True, on_delete=models.SET_NULL, related_name="joined_runs")
     source_key = models.CharField(max_length=1000, blank=True)  # distinguishes the runs of one import
-    revision = models.PositiveBigIntegerField(
-        default=new_revision
-    )  # another one whenever a number a comparison reads has changed
+    # another one whenever a number a comparison reads has changed
+    revision = models.PositiveBigIntegerField(default=new_revision)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = RunQuerySet.as_manager()
@@ -329,3 +355,86 @@ class Run(PublicModel):
 
     def get_absolute_url(self) -> str:
         return reverse("run", args=[self.public_id])
+
+
+class Alert(models.Model):
+    """An event of an experiment to notify people of. `key` distinguishes one occasion from the next."""
+
+    class Kind(models.TextChoices):
+        ENDED = "ended"
+        BLOCKED = "blocked"  # episodes wait for an operator
+        BUDGET = "budget"  # a run has spent its limit
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="alerts")
+    kind = models.CharField(max_length=16, choices=Kind)
+    key = models.CharField(max_length=64)
+    words = models.CharField(max_length=500)
+    at = models.DateTimeField(auto_now_add=True)
+    # When it was sent, or sending started; null: not yet, or nothing is configured.
+    posted_at = models.DateTimeField(null=True)
+    mailed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [models.UniqueConstraint(fields=["experiment", "kind", "key"], name="one_notice_per_occasion")]
+
+
+class Comparison(PublicModel):
+    """A saved comparison: its subject, its moment, and which differences are corrected together.
+
+    Appended, never edited: another question is another comparison, so nobody can shrink the set of hypotheses after
+    seeing the results.
+    """
+
+    name = models.CharField(max_length=200)
+    query = models.TextField()  # the choices, as a query string with `as_of`
+    metrics = models.JSONField(default=list)  # keys of the metrics that are corrected together, every group of each
+    fingerprint = models.CharField(max_length=64)  # of the numbers it was saved with
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    created_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("comparison", args=[self.public_id])
+
+
+class Publication(SlicedModel):
+    """One zip file for readers without an account, made in the background. `facts`: what is in it and what is not."""
+
+    class Form(models.TextChoices):
+        SITE = "site"  # the pages of an experiment
+        REPORT = "report"  # of a comparison
+        DATA = "data"  # of a comparison: rows, values, differences, and what each column means
+        TAXONOMY = "taxonomy"  # the results of a queue
+
+    form = models.CharField(max_length=16, choices=Form)
+    title = models.CharField(max_length=300)
+    experiment = models.ForeignKey("benchapp.Experiment", null=True, on_delete=models.CASCADE, related_name="+")
+    queue = models.ForeignKey("benchapp.Queue", null=True, on_delete=models.CASCADE, related_name="+")
+    query = models.TextField(blank=True)  # the choices of the comparison, pinned
+    trials = models.CharField(max_length=8, default="failed")  # which get a page in a site: all, failed, none
+    origin = models.CharField(max_length=300, blank=True)  # scheme and host of the installation, for the way back
+    made_by = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    made_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+    pages_drawn = models.PositiveIntegerField(default=0)
+    pages_known = models.PositiveIntegerField(default=0)
+    facts = models.JSONField(default=dict)
+
+    objects = SlicedQuerySet["Publication"].as_manager()
+
+    class Meta:
+        ordering = ["-made_at", "-id"]
+
+    @property
+    def path(self) -> Path:
+        return publications_folder() / f"{self.public_id}.zip"
+
+
+def publications_folder() -> Path:
+    return Path(settings.VAR_DIR) / "publications"

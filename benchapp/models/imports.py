@@ -1,8 +1,11 @@
 from __future__ import annotations
 
-from django.db import models
+from datetime import datetime
 
-from benchapp.models.base import PublicModel
+from django.db import models
+from django.db.models import Count, F, Q, Sum
+
+from benchapp.models.base import PublicModel, SlicedModel, SlicedQuerySet
 
 
 class ImportBatch(PublicModel):
@@ -50,3 +53,73 @@ class ImportProblem(models.Model):
 
     class Meta:
         ordering = ["id"]
+
+
+class UploadQuerySet(SlicedQuerySet["Upload"]):
+    def whole(self) -> UploadQuerySet:
+        """Uploads that an import may take."""
+        return self.exclude(whole_at=None)
+
+    def unfinished(self) -> UploadQuerySet:
+        """Uploads that still hold files on the disk, or a path to be read."""
+        return self.exclude(status=SlicedModel.Status.DONE)
+
+    def idle_since(self, moment: datetime) -> UploadQuerySet:
+        """Uploads that have waited for their sender since then. One that waits for a worker may wait."""
+        is_with_sender = Q(whole_at=None) | Q(status=SlicedModel.Status.STOPPED)
+        return self.unfinished().filter(is_with_sender, changed_at__lt=moment, worker="")
+
+
+class Upload(SlicedModel):
+    """What one person sends to be imported. When it is complete (`whole_at`), it waits for a worker.
+
+    `server_path` names a file or folder of the server instead; then nothing is sent.
+    """
+
+    by = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    changed_at = models.DateTimeField(auto_now=True, db_index=True)
+    whole_at = models.DateTimeField(null=True)
+    title = models.CharField(max_length=300)  # the folders and files as chosen
+    server_path = models.CharField(max_length=4096, blank=True)
+    # of paths and sizes: the same files continue it
+    digest = models.CharField(max_length=64, blank=True, db_index=True)
+    files_total = models.PositiveIntegerField(default=0)
+    bytes_total = models.PositiveBigIntegerField(default=0)
+    progress = models.JSONField(default=dict)  # of the import: name of the experiment, trials done and in total
+    batch = models.ForeignKey(ImportBatch, null=True, on_delete=models.SET_NULL, related_name="uploads")
+
+    objects = UploadQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    @property
+    def state(self) -> str:
+        """receiving, waiting or importing; done; or stopped, for the reason that `reason` gives."""
+        if self.status != SlicedModel.Status.WAITING:
+            return self.status
+        if self.whole_at is None:
+            return "receiving"
+        return "importing" if self.worker else "waiting"
+
+    def count_received(self) -> tuple[int, int]:
+        """Return how many files have arrived completely, and how many bytes of all."""
+        whole = Count("pk", filter=Q(received=F("size")))
+        found = self.files.aggregate(files=whole, bytes=Sum("received"))
+        return found["files"], found["bytes"] or 0
+
+
+class UploadFile(models.Model):
+    """One file of an upload: its name, its size, and how many bytes have arrived."""
+
+    upload = models.ForeignKey(Upload, on_delete=models.CASCADE, related_name="files")
+    number = models.PositiveIntegerField()  # pieces name it by this
+    path = models.TextField()  # relative, with slashes
+    size = models.PositiveBigIntegerField()
+    received = models.PositiveBigIntegerField(default=0)
+    modified = models.BigIntegerField(null=True)  # milliseconds since 1970, where the sender knows
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [models.UniqueConstraint(fields=["upload", "number"], name="upload_file_number")]

@@ -95,9 +95,7 @@ class JudgingOrder(SlicedModel):
 
     class Meta:
         ordering = ["id"]
-        constraints = [
-            models.UniqueConstraint(fields=["run", "model", "prompts"], name="one_judging_order"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["run", "model", "prompts"], name="one_judging_order")]
 
     def __str__(self) -> str:
         return f"{self.model} on {self.run}"

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from django.db import models
 from django.db.models import Q
 
-from benchapp.models.comments import Comment
 from benchapp.models.episodes import Episode, Seeding
 from benchapp.models.experiments import Run
 from benchapp.models.libraries import Decision
+from benchapp.models.reviews import Comment
 from benchapp.models.trajectories import Chunk, Trajectory
-from benchapp.models.trials import Trial
-from benchapp.models.verdicts import Verdict
+from benchapp.models.trials import Trial, Verdict
 
 OWNERS = ("trajectory", "verdict", "decision", "seeding", "episode", "comment")
 

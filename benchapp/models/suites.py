@@ -3,10 +3,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from django.db import models
+from django.db.models import Q
+from django.utils import timezone
 
-from benchapp.models.base import PublicModel, match_words, rank_beginning
+from benchapp.models.base import (
+    GuardedModel,
+    GuardedQuerySet,
+    PublicModel,
+    SlicedModel,
+    SlicedQuerySet,
+    match_words,
+    rank_beginning,
+)
 from benchapp.models.blobs import Blob
+from benchapp.models.people import User
+from benchapp.models.stand_ins import StandIn, find_stand_ins
+from runner.drafting.draft import Loop
+from runner.models import is_scripted
 from runner.suites.tasks.task_groups import KNOWN
+from runner.suites.workflows.workflow import Workflow, from_plain, to_plain
 
 
 class Suite(PublicModel):
@@ -18,9 +33,8 @@ class Suite(PublicModel):
     digest = models.CharField(max_length=64, blank=True)  # empty: unknown (imports)
     path = models.CharField(max_length=1000, blank=True)  # the folder it was loaded from; empty: bundled, or imported
     format = models.CharField(max_length=32, blank=True)  # the reader of that folder
-    account = models.JSONField(
-        default=dict, blank=True
-    )  # every task of that folder: loaded, set aside, left out, and why
+    # every task of that folder: loaded, set aside, left out, and why
+    account = models.JSONField(default=dict, blank=True)
     families_by = models.JSONField(default=dict, blank=True)  # what makes its families; empty: the folder does
 
     def __str__(self) -> str:
@@ -165,3 +179,177 @@ class TaskGroup(models.Model):
         ordering = ["task", "attribute", "pk"]
         constraints = [models.UniqueConstraint(fields=["task", "attribute", "value"], name="task_group_value")]
         indexes = [models.Index(fields=["attribute", "value"], name="task_group_by_value")]
+
+
+class DraftQuerySet(SlicedQuerySet["Draft"]):
+    """Drafts by who works on them. A person who edited a draft that is done can make it continue."""
+
+    def of_suite(self, suite: Suite) -> DraftQuerySet:
+        """Drafts that try out their tasks there, or had them admitted into it."""
+        return self.filter(Q(admitted_as=suite) | Q(suite=suite))
+
+
+class Draft(SlicedModel):
+    """A family of tasks in progress. `head` is its current state; the steps are its history."""
+
+    name = models.CharField(max_length=200)
+    loop = models.CharField(max_length=16, choices=[(each.value, each.value) for each in Loop])
+    brief = models.JSONField()  # the DraftBrief, plain
+    model = models.CharField(max_length=200)  # as asked for
+    max_calls = models.PositiveIntegerField(null=True)  # null: no limit
+    max_usd = models.FloatField(null=True)
+    head = models.ForeignKey("benchapp.Snapshot", on_delete=models.PROTECT, related_name="+")
+    asked_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    asked_at = models.DateTimeField()
+    # under trial: all its tasks
+    suite = models.ForeignKey(Suite, null=True, on_delete=models.SET_NULL, related_name="+")
+    admitted_as = models.ForeignKey(Suite, null=True, on_delete=models.SET_NULL, related_name="drafts")
+
+    objects = DraftQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        """Return each `StandIn` by the model that was asked for. Pages know more, from the answers."""
+        return find_stand_ins(is_scripted(self.model), self.model)
+
+
+class DraftStep(PublicModel):
+    """One step of a draft, numbered in order. The request is committed before the model is asked, and the reply before
+    it is used; `after` is the resulting files."""
+
+    class Kind(models.TextChoices):
+        GIVEN = "given"  # the files it began with
+        ANSWER = "answer"  # of a model
+        EDIT = "edit"  # by a person
+        TRIAL = "trial"  # written as a suite, to be screened and qualified
+        ADMISSION = "admission"  # into a suite
+
+    class Status(models.TextChoices):
+        STARTED = "started"
+        TAKEN = "taken"
+        UNUSABLE = "unusable"  # the reply is kept; `error` says what was expected
+        FAILED = "failed"  # no reply
+
+    draft = models.ForeignKey(Draft, on_delete=models.CASCADE, related_name="steps")
+    number = models.PositiveIntegerField()
+    kind = models.CharField(max_length=16, choices=Kind)
+    status = models.CharField(max_length=16, choices=Status)
+    key = models.CharField(max_length=300, blank=True)  # of an answer: which ask it answers
+    role = models.CharField(max_length=32, blank=True)
+    by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    before = models.ForeignKey("benchapp.Snapshot", on_delete=models.PROTECT, related_name="+")
+    after = models.ForeignKey("benchapp.Snapshot", on_delete=models.PROTECT, related_name="+")
+    summary = models.TextField(blank=True)
+    accepts = models.BooleanField(null=True)  # the critic's verdict
+    words = models.TextField(blank=True)
+    findings = models.JSONField(default=list)  # a line each
+    error = models.TextField(blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    scripted = models.BooleanField(default=False)
+    request = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # JSON of the ModelRequest
+    reply = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")  # JSON of the ModelReply
+    input_tokens = models.PositiveBigIntegerField(null=True)
+    output_tokens = models.PositiveBigIntegerField(null=True)
+    cost_usd = models.FloatField(null=True)
+    started_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [
+            models.UniqueConstraint(fields=["draft", "number"], name="draft_step_number"),
+            models.UniqueConstraint(
+                fields=["draft", "key"], condition=Q(status="taken") & ~Q(key=""), name="one_draft_answer_per_key"
+            ),
+        ]
+
+    @property
+    def stand_ins(self) -> frozenset[StandIn]:
+        return find_stand_ins(self.scripted, self.model)
+
+
+class FinalWorkflow(Exception):
+    """A workflow that was handed in cannot be changed."""
+
+
+class WorkflowQuerySet(GuardedQuerySet["TaskWorkflow"]):
+    """Changes drafts only. A workflow that was handed in can only be judged or superseded."""
+
+    def screen(self, *, is_consistent: bool) -> int:
+        return models.QuerySet.update(self, finds_consistent=is_consistent)
+
+    def supersede(self) -> int:
+        return models.QuerySet.update(self, superseded_at=timezone.now())
+
+    def refuse_fixed(self) -> None:
+        if self.exclude(handed_in_at=None).exists():
+            raise FinalWorkflow("A workflow that was handed in never changes.")
+
+    def standing(self) -> WorkflowQuerySet:
+        """Handed in, and not replaced by a later one."""
+        return self.exclude(handed_in_at=None).filter(superseded_at=None)
+
+
+class TaskWorkflow(GuardedModel, PublicModel):
+    """A task's workflow as one person drew it: draft, then final (FinalWorkflow). `is_settled`: drawn as adjudicator.
+
+    `by`: pseudonym of the person, or the author that the imported file names; `annotator` is then empty. `graph`: as
+    `to_plain` writes it. `finds_consistent`: the annotator's opinion of the other one, after both handed in.
+    """
+
+    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="workflows")
+    by = models.CharField(max_length=100)
+    annotator = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
+    imported_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
+    is_settled = models.BooleanField(default=False)
+    graph = models.JSONField()
+    revision = models.PositiveIntegerField(default=0)  # counts saves; a save names the one it started from
+    finds_consistent = models.BooleanField(null=True)
+    started_at = models.DateTimeField(auto_now_add=True)
+    handed_in_at = models.DateTimeField(null=True)  # empty: a draft
+    superseded_at = models.DateTimeField(null=True)  # an adjudicator replaced it
+
+    objects = WorkflowQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["task", "is_settled", "handed_in_at", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["task", "by"], condition=Q(is_settled=False), name="one_workflow_per_person"
+            ),
+            models.UniqueConstraint(
+                fields=["task", "by"], condition=Q(is_settled=True, handed_in_at=None), name="one_settling_draft"
+            ),
+            models.UniqueConstraint(
+                fields=["task"],
+                condition=Q(is_settled=True, handed_in_at__isnull=False, superseded_at=None),
+                name="one_settled_workflow",
+            ),
+        ]
+
+    @property
+    def workflow(self) -> Workflow:
+        return from_plain(self.graph)
+
+    @workflow.setter
+    def workflow(self, value: Workflow) -> None:
+        self.graph = to_plain(value)
+
+    @property
+    def is_handed_in(self) -> bool:
+        return self.handed_in_at is not None
+
+    @property
+    def name(self) -> str:
+        """Return the person's name for pages. Exports use `by`."""
+        return self.annotator.get_username() if self.annotator else self.by
+
+    def refuse_fixed(self) -> None:
+        if self.pk:
+            TaskWorkflow.objects.filter(pk=self.pk).refuse_fixed()

@@ -1,13 +1,16 @@
-"""Steps as they happen, for anyone watching: a capped stream in the broker, gone an hour after its last step.
+"""Work as it happens, for anyone watching, capped in the broker: an attempt's steps, gone an hour after the last one,
+and the last log lines about an episode, gone after a day.
 
-Nothing depends on it. When the broker is offline, only the live view is missing.
+Nothing depends on it. When the broker is offline, only the live view is missing. Log lines pass through the redactor,
+like everything that leaves the process; steps are redacted before they come here.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
@@ -16,7 +19,8 @@ import django_rq
 import orjson
 from redis.exceptions import RedisError
 
-from runner.base.text import storable
+from benchapp.record.redaction import Redactor, own_secrets
+from runner.base.text import cut, storable
 from runner.base.types import JsonObject, JsonValue, Step
 from runner.trajectories.atif_values import step_to_json
 
@@ -25,7 +29,7 @@ log = logging.getLogger(__name__)
 MAX_STEPS = 500  # about; the broker trims in blocks
 KEEP_SECONDS = 3600
 MAX_TEXT = 4_000  # characters of any one text
-PAUSE_SECONDS = 30.0  # after a failure: an attempt must not wait for the broker at every step
+PAUSE_SECONDS = 30.0  # after a failure: an attempt must not wait for the broker at every step or line
 
 _silent_until = 0.0
 
@@ -109,3 +113,63 @@ def _shorten(value: JsonValue) -> JsonValue:
     if isinstance(value, dict):
         return {storable(key): _shorten(item) for key, item in value.items()}
     return [_shorten(item) for item in value] if isinstance(value, list) else value
+
+
+MAX_LINES = 200
+MAX_LINE = 2_000  # characters of a line, of its beginning and its end; a traceback is several
+KEEP_LOG_SECONDS = 24 * 3600
+
+LOG_FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+LOG_FORMAT.converter = time.gmtime
+
+
+class Tail(logging.Handler):
+    """Publish this process's lines under one episode. A work-horse works on one at a time."""
+
+    def __init__(self, episode: str) -> None:
+        super().__init__(logging.INFO)
+        self.setFormatter(LOG_FORMAT)
+        self._key = _log_key(episode)
+        self._silent_until = 0.0
+        self._redactor = Redactor(own_secrets())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if time.monotonic() < self._silent_until:
+            return
+        try:
+            lines = [
+                cut(line, MAX_LINE) for line in self._redactor.text(storable(self.format(record))).splitlines() if line
+            ]
+            pipeline = django_rq.get_connection().pipeline(transaction=False)
+            pipeline.rpush(self._key, *lines[-MAX_LINES:])
+            pipeline.ltrim(self._key, -MAX_LINES, -1)
+            pipeline.expire(self._key, KEEP_LOG_SECONDS)
+            pipeline.execute()
+        except (RedisError, OSError):  # not logged: a handler that logs would call itself
+            self._silent_until = time.monotonic() + PAUSE_SECONDS
+        except Exception:  # a line that cannot be formatted, from any logger: no reason to stop the work
+            self.handleError(record)
+
+
+@contextmanager
+def keep_tail(episode: str) -> Iterator[None]:
+    """Keep what is logged inside the block as the episode's tail."""
+    tail, root = Tail(episode), logging.getLogger()
+    root.addHandler(tail)
+    try:
+        yield
+    finally:
+        root.removeHandler(tail)
+
+
+def read_log(episode: str, count: int = MAX_LINES) -> list[str] | None:
+    """Return the last lines, oldest first. None when the broker is offline."""
+    try:
+        found = django_rq.get_connection().lrange(_log_key(episode), -count, -1)
+    except (RedisError, OSError):
+        return None
+    return [line.decode("utf-8", "replace") if isinstance(line, bytes) else line for line in found]
+
+
+def _log_key(episode: str) -> str:
+    return f"log:{episode}"

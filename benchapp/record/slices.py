@@ -1,7 +1,8 @@
 """Background work in slices, so that trials take turns with it.
 
 The record says what is left to do, the queue only hints at it. A worker that was killed leaves a row whose lease ends,
-and `enqueue_due` hints at it again. The epoch of the lease fences off the previous holder.
+and `enqueue_due` hints at it again. The epoch of the lease fences off the previous holder. Work that asks a model has
+a budget.
 """
 
 from __future__ import annotations
@@ -19,19 +20,83 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from redis.exceptions import RedisError
+from rq.job import Job
 
 from benchapp.models.base import Sliced, SlicedModel, SlicedQuerySet
-from benchapp.record.call_budget import Budget, SliceOver
 from benchapp.record.error_text import words_of
-from benchapp.record.processes import ProcessName, this_process
 from runner.base.errors import SetupError
+from runner.sandboxes.processes import ProcessName, this_process
 
 log = logging.getLogger(__name__)
+
+
+class Stopped(Exception):
+    """The work ends here, for the reason in the message. Answers are kept."""
+
+
+class SliceOver(Stopped):
+    """It is somebody else's turn: the work continues later, from here."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """Limits and use. None: no limit. A call is counted when it is made, its cost when it is known.
+
+    A reply without usage, such as one that a filter withheld, counts as much as the dearest one so far.
+    """
+
+    calls: int | None = None
+    usd: float | None = None
+    used_calls: int = 0
+    used_usd: float = 0.0
+    dearest_usd: float = 0.0
+    unpriced: int = 0
+
+    def check(self) -> None:
+        """Raise Stopped where the next call would exceed it. A dollar limit cannot hold where prices are unknown."""
+        if self.calls is not None and self.used_calls >= self.calls:
+            raise Stopped(f"the limit of {self.calls} calls is used up")
+        spent = self.used_usd + self.unpriced * self.dearest_usd
+        if self.usd is not None and spent >= self.usd:
+            raise Stopped(f"the limit of ${self.usd:.2f} is used up (${spent:.4f})")
+        if self.usd is not None and self.unpriced and not self.dearest_usd:
+            raise Stopped(
+                "the cost of this model is unknown, so a limit in dollars cannot hold: limit the calls instead"
+            )
+
+    def note(self, cost_usd: float | None) -> None:
+        if cost_usd is None:
+            self.unpriced += 1
+        else:
+            self.used_usd += cost_usd
+            self.dearest_usd = max(self.dearest_usd, cost_usd)
+
 
 SLICE_SECONDS = 20.0  # trials wait for a worker at most this long, and one call
 LEASE = timedelta(minutes=75)  # longer than any single call with its tries: runner.models.litellm.client.CALL_SECONDS
 MAX_FAILURES = 5  # processes in a row that vanish at one row
 MAX_REASON = 2_000  # characters
+
+
+def enqueue(job: str, hint: str, *arguments: str, description: str, at_front: bool = False) -> Job:
+    """Queue a job by its dotted name. Its id says what it hints at: kind of hint, arguments of the job, a random part."""
+    return django_rq.get_queue().enqueue(
+        job,
+        *arguments,
+        job_id="_".join((hint, *arguments, uuid.uuid4().hex[:12])),
+        job_timeout=settings.JOB_SECONDS,
+        result_ttl=60,
+        failure_ttl=3600,
+        at_front=at_front,
+        description=description,
+    )
+
+
+def list_hinted(hint: str, *, waiting_only: bool = False) -> set[str]:
+    """Return the first argument of every job of that kind that waits or runs; the random part if it has none."""
+    queue = django_rq.get_queue()
+    running = [] if waiting_only else queue.started_job_registry.get_job_ids(cleanup=False)
+    return {job.split("_")[1] for job in (*queue.get_job_ids(), *running) if job.startswith(f"{hint}_")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +123,7 @@ class SlicedWork(Generic[Sliced]):
         if not due:
             return 0
         try:
-            queue = django_rq.get_queue()
-            known = [*queue.get_job_ids(), *queue.started_job_registry.get_job_ids(cleanup=False)]
-            hinted = {job.split("_")[1] for job in known if job.startswith(f"{self.hint}_")}
+            hinted = list_hinted(self.hint)
             for row_id in due:
                 if row_id not in hinted:
                     self.enqueue(row_id)
@@ -70,15 +133,7 @@ class SlicedWork(Generic[Sliced]):
         return len(due)
 
     def enqueue(self, row_id: str) -> None:
-        django_rq.get_queue().enqueue(
-            self.job,
-            row_id,
-            job_id=f"{self.hint}_{row_id}_{uuid.uuid4().hex[:12]}",
-            job_timeout=settings.JOB_SECONDS,
-            result_ttl=60,
-            failure_ttl=3600,
-            description=f"{self.hint} {row_id}",
-        )
+        enqueue(self.job, self.hint, row_id, description=f"{self.hint} {row_id}")
 
     def run(self, row_id: str, work: Callable[[Sliced], SliceEnd]) -> None:
         """Run one slice under the row's lease, unless it is held. SetupError stops the row; any other error is kept as

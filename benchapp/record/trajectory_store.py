@@ -205,7 +205,8 @@ class _Draft:
         """Replace the long texts of the value by references to pieces."""
         if isinstance(value, str):
             value = storable(value)
-            return self._reference(value) if _is_long(value) else value
+            is_long = len(value) > LONG_TEXT_BYTES // 4 and len(value.encode()) > LONG_TEXT_BYTES
+            return self._reference(value) if is_long else value
         if isinstance(value, dict):
             return {_escape(storable(key)): self._shorten(item) for key, item in value.items()}
         if isinstance(value, list):
@@ -260,10 +261,6 @@ def _escape(key: str) -> str:
 
 def _unescape(key: str) -> str:
     return key[1:] if key.startswith("$$") else key
-
-
-def _is_long(text: str) -> bool:
-    return len(text) > LONG_TEXT_BYTES // 4 and len(text.encode("utf-8", "surrogatepass")) > LONG_TEXT_BYTES
 
 
 # --- reading ----------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from benchapp.models import Suite, Task, TaskWorkflow, User
-from benchapp.models.workflows import WorkflowQuerySet
+from benchapp.models.suites import WorkflowQuerySet
 from benchapp.record.writing.human_acts import note_activity
 from runner.base.errors import SuiteError, SuiteProblems
 from runner.suites.workflows.workflow import Workflow, list_problems, to_plain

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, starmap
 
-from benchapp.search.filters import fact_phrases, phrases_of
 from benchapp.search.query import SearchQuery
+from benchapp.search.search_hits import fact_phrases, phrases_of
 from benchapp.search.search_index import Phrase
 from benchapp.search.sections import Section
 from benchapp.search.tokens import Atom, atoms
@@ -50,7 +50,10 @@ def show(sections: Sequence[Section], query: SearchQuery) -> Shown:
     """Choose the step with most of the query's terms, the first of several, with excerpts around them."""
     groups = [phrases_of(term) for term in query.terms if not term.negated]
     wanted = [phrase for part in query.filters if not part.negated for phrase in fact_phrases(part)]
-    marked = [_Marked(section, tuple(marks(section.text, groups)), _tells(section, wanted)) for section in sections]
+    marked = []
+    for section in sections:
+        facts = {phrase.tokens[0] for phrase in wanted if section.fact and _begins(section.fact, phrase)}
+        marked.append(_Marked(section, tuple(marks(section.text, groups)), frozenset(facts)))
     if not marked:
         return Shown(None, 0, (), "")
     steps: dict[int | None, set[object]] = {}
@@ -125,10 +128,6 @@ def _longest_run(text: str, found: Sequence[HitMark]) -> str:
             runs.append([mark])
     best = max(runs, key=lambda run: len({mark.term for mark in run}), default=None)
     return text[best[0].start : best[-1].end] if best else ""
-
-
-def _tells(section: Section, wanted: Sequence[Phrase]) -> frozenset[str]:
-    return frozenset(phrase.tokens[0] for phrase in wanted if section.fact and _begins(section.fact, phrase))
 
 
 def marks(text: str, groups: Sequence[Sequence[Phrase]]) -> Iterator[HitMark]:

@@ -12,11 +12,91 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from benchapp.search.search_fields import FIELDS, SHORT, SearchField
+from benchapp.models.searching import SearchDocument
+from benchapp.models.trials import Trial
 from benchapp.search.tokens import split_query
+from runner.base.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, Phase, Role
+
+MANY = 12  # values of a closed list that a message names
+
+
+@dataclass(frozen=True, slots=True)
+class SearchField:
+    """`values`: the closed list of its values, empty where any text is allowed. `how`: the comparisons it knows."""
+
+    name: str
+    means: str
+    values: tuple[str, ...] = ()
+    how: tuple[str, ...] = ("is", "has", "glob")
+    example: str = ""
+    also: Mapping[str, str] = field(default_factory=dict)  # the words of pages for a value -> the value
+
+    def wants(self) -> str:
+        """Return a hint for somebody who wrote the name and no value."""
+        if self.values:
+            return f"{self.name}: needs a value, one of {', '.join(self.values)}"
+        return f"{self.name}: needs a value, as in {self.name}:{self.example} ({self.means})"
+
+    def refuses(self, how: str, text: str) -> str:
+        """Return why it does not take this value; empty where it does."""
+        if how not in self.how:
+            if self.values:
+                return self._not_one(text)
+            return (
+                f"{self.name}: knows {self.name}:{self.example} and {self.name}:{self.example[:3]}*, no other patterns"
+            )
+        if how == "glob" and self.name == "tool" and (text.count("*") != 1 or not text.endswith("*") or "?" in text):
+            return f"tool: takes one * and at the end, as in tool:{self.example[:3]}*"
+        return self._not_one(text) if self.values and text.lower() not in self.values else ""
+
+    def settle(self, text: str) -> str:
+        """Return the value that was meant: pages have words of their own for some."""
+        return self.also.get(text.lower(), text)
+
+    def _not_one(self, text: str) -> str:
+        near = difflib.get_close_matches(text.lower(), self.values, n=1)
+        hint = f"did you mean {near[0]}? It" if near else "it"
+        return f"{self.name}: {text!r} is unknown; {hint} takes {', '.join(self.values[:MANY])}"
+
+
+_Status = Trial.Status
+STATUSES = tuple(map(str, (_Status.FAILED, _Status.PASSED, _Status.UNSCORED, _Status.SKIPPED, _Status.RUNNING)))
+ROLES = tuple(role.value for role in (*ACQUISITION_ROLES, *DEPLOYMENT_ROLES))
+_ROLES_ON_PAGES = {
+    "trap": Role.ADVERSARIAL.value,
+    **dict.fromkeys(("new context", "new-context"), Role.CONTEXT_SHIFT.value),
+}
+_CLOSED = ("is",)
+
+_ALL = (
+    SearchField("kind", "where it was found", tuple(SearchDocument.Kind.values), _CLOSED),
+    SearchField("is", "how its trial ended, or error: a tool's result that is an error", (*STATUSES, "error"), _CLOSED),
+    SearchField("phase", "the phase of its trial", tuple(phase.value for phase in Phase), _CLOSED),
+    SearchField("role", "the role of its task in the family", ROLES, _CLOSED, also=_ROLES_ON_PAGES),
+    SearchField("condition", "the memory condition of its run", example="selfgen-*"),
+    SearchField("model", "the agent's model", example="~opus"),
+    SearchField("author", "the author's model", example="~opus"),
+    SearchField("harness", "the agent program", example="codex"),
+    SearchField("experiment", "the name or id of its experiment", example="~demo"),
+    SearchField("run", "the id of its run", how=_CLOSED, example="0f3c..."),
+    SearchField("task", "the key or title of its task", example="E1-F1-*"),
+    SearchField("family", "the key or name of its family", example="E1-F1"),
+    SearchField(
+        "skill", "skill files and decisions of that skill; steps and checks of trials that read it", example="csv-*"
+    ),
+    SearchField("mounted", "trials that had this skill", example="csv-*"),
+    SearchField("tool", "steps that call that tool", how=("is", "glob"), example="bash"),
+    SearchField("path", "the path of a skill file", example="*/SKILL.md"),
+    SearchField("by", "who wrote a note", example="ann"),
+)
+FIELDS: dict[str, SearchField] = {each.name: each for each in _ALL}
+
+# Words that are filters on their own; in quotes they are words.
+SHORT = {status: ("is", status) for status in ("passed", "failed", "unscored", "skipped")}
+
 
 MAX_QUERY = 1_000  # characters
 MAX_PARTS = 30
@@ -100,15 +180,12 @@ class _Reader:
 
     def parts(self) -> Iterator[Term | Filter]:
         while True:
-            self._skip_space()
+            while self.at < len(self.text) and self.text[self.at].isspace():
+                self.at += 1
             if self.at >= len(self.text):
                 return
             if part := self._part():
                 yield part
-
-    def _skip_space(self) -> None:
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
 
     def _part(self) -> Term | Filter | None:
         start = self.at
@@ -120,7 +197,7 @@ class _Reader:
                 self.at = match.end()
                 return self._filter(known, negated, start)
             if problem := self._explain_misnamed(name, match.end(), start):
-                self._word()
+                self._run("")
                 self.problems.append(QueryProblem(start, self.at, problem))
                 return None
         return self._term(negated, start)
@@ -165,7 +242,7 @@ class _Reader:
 
     def _term(self, negated: bool, start: int) -> Term | Filter | None:
         quoted = self.text[self.at] == '"'
-        text = self._read_quoted() if quoted else self._word()
+        text = self._read_quoted() if quoted else self._run("")
         prefix = False
         if quoted:
             prefix = self.text[self.at : self.at + 1] == "*"
@@ -181,9 +258,6 @@ class _Reader:
                 self.problems.append(QueryProblem(start, self.at, said))
             return None
         return Term(text, quoted, prefix, negated, start, self.at)
-
-    def _word(self) -> str:
-        return self._run("")
 
     def _run(self, until: str) -> str:
         start = self.at
@@ -217,28 +291,19 @@ class _Reader:
 
 def render(query: SearchQuery) -> str:
     """Return a text that means the same: `parse(render(query))` has equal parts."""
-    return " ".join([*(render_filter(part) for part in query.filters), *(_term_text(part) for part in query.terms)])
+    terms = [
+        f"{'-' * term.negated}{quote(term.text) if term.quoted else term.text}{'*' * term.prefix}"
+        for term in query.terms
+    ]
+    return " ".join([*map(render_filter, query.filters), *terms])
 
 
 def render_filter(part: Filter) -> str:
-    values = ",".join(_value_text(value) for value in part.values)
-    return f"{'-' * part.negated}{part.name}:{values}"
-
-
-def _value_text(value: Value) -> str:
-    if value.how == "glob":
-        return value.text
-    sign = "~" if value.how == "has" else ""
-    return sign + (value.text if _is_bare(value.text) else quote(value.text))
-
-
-def _is_bare(text: str) -> bool:
-    return bool(re.fullmatch(r"[^\s\",~*?]+", text))
-
-
-def _term_text(term: Term) -> str:
-    text = quote(term.text) if term.quoted else term.text
-    return f"{'-' * term.negated}{text}{'*' * term.prefix}"
+    values = []
+    for value in part.values:
+        is_plain = value.how == "glob" or re.fullmatch(r"[^\s\",~*?]+", value.text)
+        values.append("~" * (value.how == "has") + (value.text if is_plain else quote(value.text)))
+    return f"{'-' * part.negated}{part.name}:{','.join(values)}"
 
 
 def quote(text: str) -> str:

@@ -94,12 +94,6 @@ def clear() -> None:
             cursor.execute("TRUNCATE benchapp_searchindex")
 
 
-def clear_if_empty() -> None:
-    """Remove words without documents: after a flush they would count for the next documents of these numbers."""
-    if not SearchDocument.objects.exists():
-        clear()
-
-
 def select_matching(match: TokenCondition) -> RawSQL:
     """Select the numbers of documents with all of `all_of` and none of `none_of`; `all_of` is not empty."""
     condition, asked = _condition(match)
@@ -120,17 +114,14 @@ def list_holding(
     seen = 0
     while numbers and len(found) < limit:
         slice_, numbers = numbers[:size], numbers[size:]
-        found += _list_among(slice_, documents, limit - len(found))
+        kept = documents.filter(pk__in=select_numbers(slice_)).order_by("-pk")
+        found += kept.values_list("pk", flat=True)[: limit - len(found)]
         seen += len(slice_)
-        size = _foresee(seen, len(found), limit)
+        # Next, twice as many documents as should hold what is missing.
+        size = max(FIRST_SLICE, min(GROWTH * seen, 2 * (limit - len(found)) * seen // max(len(found), 1)))
         if not numbers and not is_whole:
             numbers, is_whole = _list_matching(match, slice_[-1], None), True
     return found
-
-
-def _list_among(numbers: Sequence[int], documents: QuerySet[SearchDocument], limit: int) -> list[int]:
-    kept = documents.filter(pk__in=select_numbers(numbers)).order_by("-pk")
-    return list(kept.values_list("pk", flat=True)[:limit])
 
 
 def select_numbers(numbers: Sequence[int]) -> Sequence[int] | RawSQL:
@@ -138,12 +129,6 @@ def select_numbers(numbers: Sequence[int]) -> Sequence[int] | RawSQL:
     if connection.vendor == "sqlite":
         return numbers
     return RawSQL("SELECT unnest(%s::bigint[])", [f"{{{','.join(map(str, numbers))}}}"])
-
-
-def _foresee(seen: int, found: int, limit: int) -> int:
-    """Estimate how many documents to check next: twice as many as should hold what is missing."""
-    missing = limit - found
-    return max(FIRST_SLICE, min(GROWTH * seen, 2 * missing * seen // max(found, 1)))
 
 
 def _list_joined(
@@ -175,31 +160,28 @@ def _list_matching(match: TokenCondition, before: int | None, limit: int | None)
 
 def _condition(match: TokenCondition) -> tuple[str, str]:
     """Return (SQL with one placeholder, its value)."""
-    if connection.vendor == "sqlite":
-        return f"{TABLE} MATCH %s", _fts5(match)
-    return f"{TABLE}.words @@ %s::tsquery", _tsquery(match)
+    on_sqlite = connection.vendor == "sqlite"
+    either, both, but_not, write = (" OR ", " AND ", " NOT ", _fts5) if on_sqlite else (" | ", " & ", " & !", _tsquery)
 
+    def join(groups: Iterable[Sequence[Phrase]]) -> str:
+        return both.join(f"({either.join(map(write, group))})" for group in groups)
 
-# --- SQLite ---------------------------------------------------------------------------------------------------------
-
-
-def _fts5(match: TokenCondition) -> str:
-    wanted = _fts5_groups([*match.all_of, *(match.weighing(match.weight) if match.weight else ())])
-    unwanted = [_fts5_phrase(phrase) for phrase in match.none_of]
+    wanted = join([*match.all_of, *(match.weighing(match.weight) if match.weight else ())])
+    unwanted = list(map(write, match.none_of))
     if match.weight is not None and match.weight < HEAVIEST:
-        unwanted.append(f"({_fts5_groups(match.weighing(match.weight + 1))})")
-    return wanted + "".join(f" NOT {each}" for each in unwanted)
+        unwanted.append(f"({join(match.weighing(match.weight + 1))})")
+    value = wanted + "".join(f"{but_not}{each}" for each in unwanted)
+    return (f"{TABLE} MATCH %s" if on_sqlite else f"{TABLE}.words @@ %s::tsquery"), value
 
 
-def _fts5_groups(groups: Iterable[Sequence[Phrase]]) -> str:
-    return " AND ".join(f"({' OR '.join(map(_fts5_phrase, group))})" for group in groups)
-
-
-def _fts5_phrase(phrase: Phrase) -> str:
+def _fts5(phrase: Phrase) -> str:
     return f'"{" ".join(phrase.tokens)}"{" *" * phrase.prefix}'
 
 
-# --- PostgreSQL -----------------------------------------------------------------------------------------------------
+def _tsquery(phrase: Phrase) -> str:
+    last = len(phrase.tokens) - 1
+    words = [f"'{token}'{':*' * (phrase.prefix and place == last)}" for place, token in enumerate(phrase.tokens)]
+    return f"({' <-> '.join(words)})"
 
 
 def _tsvector(tokens: Iterable[str]) -> str:
@@ -210,21 +192,3 @@ def _tsvector(tokens: Iterable[str]) -> str:
         if len(found) < MAX_PLACES:
             found.append(min(place, LAST_PLACE))
     return " ".join(f"'{token}':{','.join(map(str, found))}" for token, found in places.items())
-
-
-def _tsquery(match: TokenCondition) -> str:
-    wanted = _ts_groups([*match.all_of, *(match.weighing(match.weight) if match.weight else ())])
-    unwanted = [_ts_phrase(phrase) for phrase in match.none_of]
-    if match.weight is not None and match.weight < HEAVIEST:
-        unwanted.append(f"({_ts_groups(match.weighing(match.weight + 1))})")
-    return " & ".join([wanted, *(f"!{each}" for each in unwanted)])
-
-
-def _ts_groups(groups: Iterable[Sequence[Phrase]]) -> str:
-    return " & ".join(f"({' | '.join(map(_ts_phrase, group))})" for group in groups)
-
-
-def _ts_phrase(phrase: Phrase) -> str:
-    last = len(phrase.tokens) - 1
-    words = [f"'{token}'{':*' * (phrase.prefix and place == last)}" for place, token in enumerate(phrase.tokens)]
-    return f"({' <-> '.join(words)})"

@@ -97,14 +97,15 @@ def _end_of_piece(text: str, start: int) -> int:
 
 
 def step_sections(stored: StoredStep) -> list[Section]:
-    return [Section(name, text, stored.step.number, _fact(stored, name)) for name, text in fields(stored.step)]
-
-
-def _fact(stored: StoredStep, name: str) -> str:
-    group, _, place = name.partition("/")
-    if group == "tool_calls":
-        return fact("tool", stored.step.tool_calls[int(place)].name)
-    return fact("is", "error") if group == "observations" and stored.step.observations[int(place)].is_error else ""
+    found, step = [], stored.step
+    for name, text in fields(step):
+        told, (group, _, place) = "", name.partition("/")
+        if group == "tool_calls":
+            told = fact("tool", step.tool_calls[int(place)].name)
+        elif group == "observations" and step.observations[int(place)].is_error:
+            told = fact("is", "error")
+        found.append(Section(name, text, step.number, told))
+    return found
 
 
 def step_piece(stored: StoredStep, start: int, end: int) -> Iterator[Section]:

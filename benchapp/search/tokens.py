@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -29,9 +28,8 @@ MAX_PARTS = 8  # an identifier of more parts is noise rather than a name
 
 _CJK = "\u2e80-\u303f\u3040-\u30ff\u3130-\u318f\u31a0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 _ATOM = re.compile(rf"(?P<cjk>[{_CJK}]+)|[0-9]+(?:\.[0-9]+)+|(?:[^\W{_CJK}]|[\u0300-\u036f])+")
-_ASCII_ATOM = re.compile(
-    r"[0-9]+(?:\.[0-9]+)+|\w+", re.ASCII
-)  # the same, three times as fast, where no other character is
+# the same, three times as fast, where no other character is
+_ASCII_ATOM = re.compile(r"[0-9]+(?:\.[0-9]+)+|\w+", re.ASCII)
 _PART = re.compile(r"[A-Z]+(?![a-z])[0-9]*|[A-Z]?[a-z]+[0-9]*|[0-9]+")
 _NOT_IN_TOKENS = re.compile(r"[^\w.]")
 
@@ -72,12 +70,9 @@ def normal(word: str) -> str:
     if word.isascii():
         return word[:MAX_TOKEN].lower()
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
-    return _NOT_IN_TOKENS.sub("", _strip_marks(folded))[:MAX_TOKEN]
-
-
-def _strip_marks(text: str) -> str:
-    """Remove the marks that do not combine with the letter before them."""
-    return "".join(character for character in text if not unicodedata.combining(character))
+    # Without the marks that do not combine with the letter before them.
+    letters = "".join(character for character in folded if not unicodedata.combining(character))
+    return _NOT_IN_TOKENS.sub("", letters)[:MAX_TOKEN]
 
 
 def _parts(word: str) -> tuple[str, ...]:
@@ -88,17 +83,10 @@ def _parts(word: str) -> tuple[str, ...]:
     return parts if 1 < len(parts) <= MAX_PARTS or (len(parts) == 1 and "_" in word) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A text's entries for the index: its atoms in order, and the parts of each identifier."""
-
-    atoms: list[str]
-    parts: list[tuple[str, ...]]
-
-
-def words(texts: Iterable[str]) -> Words:
-    """Collect the words of several texts that no phrase may cross."""
-    found: list[str] = []
+def stream(texts: Iterable[str], facts: Iterable[str] = ()) -> list[str]:
+    """Return the tokens to index, in order: atoms, then the parts of identifiers (each identifier once), then facts. No
+    phrase may cross the end of a text."""
+    tokens: list[str] = []
     parts: set[tuple[str, ...]] = set()
     for text in texts:
         pairs = (
@@ -107,19 +95,12 @@ def words(texts: Iterable[str]) -> Words:
         for pair in pairs:
             if pair is None:
                 continue
-            found.append(pair[0])
+            tokens.append(pair[0])
             if pair[1]:
                 parts.add(pair[1])
-        found.append(BARRIER)
-    return Words(found, sorted(parts))
-
-
-def stream(texts: Iterable[str], facts: Iterable[str] = ()) -> list[str]:
-    """Return the tokens to index, in order: atoms, then the parts of identifiers (each identifier once), then facts."""
-    found = words(texts)
-    tokens = found.atoms
-    for parts in found.parts:
-        tokens += [*parts, BARRIER]
+        tokens.append(BARRIER)
+    for identifier in sorted(parts):
+        tokens += [*identifier, BARRIER]
     return [*tokens, *facts]
 
 
@@ -158,8 +139,4 @@ def fact(name: str, value: str) -> str:
 
 
 def fact_value(value: str) -> str:
-    return re.sub(r"[^\w.]", "_", normal_value(value))[:MAX_TOKEN]
-
-
-def normal_value(value: str) -> str:
-    return unicodedata.normalize("NFKC", value).casefold()
+    return _NOT_IN_TOKENS.sub("_", unicodedata.normalize("NFKC", value).casefold())[:MAX_TOKEN]

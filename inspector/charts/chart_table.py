@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import TypeGuard
 
-from benchapp.exports.spreadsheet import escape_formula
+from benchapp.exports.formats import escape_formula
 from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_signed

@@ -23,8 +23,8 @@ from benchapp.exports.export_run import FORMATS, Export
 from benchapp.exports.formats import csv_pieces
 from benchapp.exports.publications import WORK, sweep_files
 from benchapp.models import Publication
-from benchapp.models.publications import publications_folder
-from benchapp.people.single_user import is_loopback
+from benchapp.models.experiments import publications_folder
+from benchapp.people.accounts import is_loopback
 from benchapp.record.slices import SliceEnd
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import comparison_of

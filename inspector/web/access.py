@@ -20,8 +20,7 @@ from django.shortcuts import render
 from django.utils.functional import SimpleLazyObject
 
 from benchapp.models import ApiToken, User
-from benchapp.people.accounts import LOCAL_USER, find_token, people
-from benchapp.people.single_user import strange_hosts
+from benchapp.people.accounts import LOCAL_USER, find_token, people, strange_hosts
 from benchapp.record import log_context
 
 Answer = TypeVar("Answer", bound=HttpResponseBase)

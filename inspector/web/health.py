@@ -13,7 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from benchapp.deploy.readiness import checks
-from benchapp.record.machine_failures import describe_failure
+from benchapp.record.error_text import describe_failure
 from inspector.web.access import open_to_all
 
 

@@ -12,9 +12,7 @@ from benchapp.models import Verdict as VerdictRow
 from benchapp.models.episodes import Target
 from benchapp.record.textual_change import ChangeCounts
 from benchapp.record.trajectory_store import pack_steps
-from benchapp.record.writing.attempt_rows import PackedTrajectory, save_trajectories
-from benchapp.record.writing.decision_rows import PackedDecision
-from benchapp.record.writing.spine import build_entry, write_seal
+from benchapp.record.writing.rows import PackedDecision, PackedTrajectory, build_entry, save_trajectories, write_seal
 from lab.synthesis.texts import WORDS, draw_sentence, draw_steps, revise_library
 from runner.base.types import (
     AuthorMode,

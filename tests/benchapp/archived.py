@@ -8,8 +8,8 @@ from typing import Any
 from benchapp.archive.archive_export import write_archive
 from benchapp.experiments.launch import launch
 from benchapp.experiments.work import advance, operations
-from benchapp.experiments.work.deletion_sweep import sweep
 from benchapp.imports.batch import ImportReport, import_paths
+from benchapp.management.commands.sweep import sweep
 from benchapp.models import Blob, Episode, Experiment, ImportBatch, Snapshot, Suite
 
 SPEC: dict[str, Any] = {

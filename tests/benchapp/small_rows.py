@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from benchapp.experiments.launch import record_episode
 from benchapp.models import Episode, Experiment, Run
-from benchapp.record.sets.suite_rows import record_suite
+from benchapp.record.sets.suite_files import record_suite
 from benchapp.record.writing.recording import RowRecorder
 from runner.base.suite import Suite
 from runner.protocols.plan import EpisodePlan

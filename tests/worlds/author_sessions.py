@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchapp.models import Decision, ModelCall
 from benchapp.record.trajectory_store import pack_steps
-from benchapp.record.writing.attempt_rows import PackedTrajectory, save_session
+from benchapp.record.writing.rows import PackedTrajectory, save_session
 from runner.base.types import Observation, Source, Step, ToolCall, TrajectoryHead, TrajectoryKind, Usage
 
 STEPS = (

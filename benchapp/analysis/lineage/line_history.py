@@ -15,7 +15,7 @@ from uuid import UUID
 
 from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.models import Blob, Entry, Episode, Run, SkillUse, SnapshotFile, Trial
-from benchapp.record.line_matching import Move, match_files, match_lines, split_bare_lines
+from benchapp.record.textual_change import Move, match_files, match_lines, split_bare_lines
 from benchapp.stats.learning.computed_runs import RunCache
 from runner.base.types import UseKind
 

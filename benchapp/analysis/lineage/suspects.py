@@ -17,7 +17,7 @@ from benchapp.analysis.lineage.library_states import LibraryState, read_historie
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial, read_lineage
 from benchapp.models import Blob, Decision, Episode, Run, SnapshotFile
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.record.line_matching import split_bare_lines
+from benchapp.record.textual_change import split_bare_lines
 
 MIN_READERS = 3  # scored; fewer say nothing about a line
 MAX_LENGTH = 400  # characters of a line

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 import traceback
-import uuid
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import TracebackType
 
 import django_rq
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
 from redis.exceptions import RedisError
@@ -25,15 +26,12 @@ from rq.utils import as_text
 
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_unread
 from benchapp.experiments.plans import plan_of, suite_of
-from benchapp.experiments.schedule import EPISODE_ORDER
+from benchapp.experiments.preparation import EPISODE_ORDER
 from benchapp.experiments.work import budgets
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
-from benchapp.record import live, log_context, log_tail
+from benchapp.record import live, log_context, slices
 from benchapp.record.error_text import log_of, render_error, with_end_of_log, words_of
-from benchapp.record.leases import Lease
-from benchapp.record.own_secrets import own_secrets
-from benchapp.record.processes import ProcessName, this_machine, this_process
-from benchapp.record.redaction import Redactor
+from benchapp.record.redaction import Redactor, own_secrets
 from benchapp.record.writing.recording import RowRecorder
 from runner.base.errors import (
     AccountRefused,
@@ -51,8 +49,58 @@ from runner.engine.cleaning import Cleaner
 from runner.engine.toolbox import Toolbox, toolbox_for
 from runner.protocols.plan import EpisodePlan
 from runner.sandboxes import local, sandbox_kind
+from runner.sandboxes.processes import ProcessName, this_machine, this_process
 
 log = logging.getLogger(__name__)
+
+
+class Lease:
+    """An episode's lease, renewed by a thread of its own as long as the `with` block runs.
+
+    `lost` is set after a renewal found that somebody else holds the episode. The fence does not depend on it: every
+    recording transaction checks the epoch itself. It only lets long work stop early.
+    """
+
+    def __init__(self, episode: int, epoch: int, seconds: float) -> None:
+        self.episode, self.epoch, self.seconds = episode, epoch, seconds
+        self.lost = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name=f"lease-{episode}", daemon=True)
+
+    @classmethod
+    def take(cls, episode: int, *, seconds: float | None = None) -> Lease | None:
+        """Take the lease of a free, open episode; None when it is not available."""
+        seconds = settings.LEASE_SECONDS if seconds is None else seconds
+        epoch = Episode.objects.take(episode, owner=str(this_process())[:200], now=timezone.now(), seconds=seconds)
+        return None if epoch is None else cls(episode, epoch, seconds)
+
+    def __enter__(self) -> Lease:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _renew(self) -> None:
+        """Renew three times per lease, so that two may fail. The thread has its own connection and closes it."""
+        try:
+            while not self._stop.wait(self.seconds / 3):
+                if not self._try_renewal():
+                    self.lost.set()
+                    return
+        finally:
+            connection.close()
+
+    def _try_renewal(self) -> bool:
+        try:
+            return Episode.objects.renew(self.episode, epoch=self.epoch, now=timezone.now(), seconds=self.seconds)
+        except DatabaseError:
+            log.warning("episode %s: lease not renewed, trying again", self.episode, exc_info=True)
+            return True
+
 
 HINT = "advance"
 HINT_SECONDS = 7 * 86_400  # how long the hints given to an episode are remembered
@@ -74,7 +122,7 @@ def advance(episode_id: str) -> None:
     about = log_context.about(
         experiment=episode.run.experiment.public_id, run=episode.run.public_id, episode=episode_id
     )
-    with about, log_tail.keep_tail(episode_id):
+    with about, live.keep_tail(episode_id):
         with lease:
             more = _work(episode, lease)
         if Episode.objects.filter(pk=episode.pk).grant():
@@ -84,8 +132,7 @@ def advance(episode_id: str) -> None:
     enqueue_reading(select_unread(Episode.objects.filter(pk=episode.pk)))
     if more:
         _drop_hints(episode_id)
-        one_by_one = episode.run.experiment.spec.get("order") == "one-by-one"
-        (hint_first if one_by_one else hint)(episode_id)
+        hint(episode_id, first=episode.run.experiment.spec.get("order") == "one-by-one")
 
 
 def _work(episode: Episode, lease: Lease) -> bool:
@@ -118,16 +165,11 @@ def _work(episode: Episode, lease: Lease) -> bool:
         return False
     if more:
         return Episode.objects.release(**held)
-    _finish(episode, held)
-    log.info("episode %s: done", episode.public_id)
-    return False
-
-
-def _finish(episode: Episode, held: dict[str, int]) -> None:
-    """Finish the episode, and remove its trials that were planned but not needed."""
-    with transaction.atomic():
+    with transaction.atomic():  # trials that were planned but not needed go with it
         if Episode.objects.finish(**held) and episode.trials.untried().delete()[0]:
             Run.objects.filter(pk=episode.run_id).touch()
+    log.info("episode %s: done", episode.public_id)
+    return False
 
 
 def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused | AccountRefused) -> None:
@@ -340,35 +382,19 @@ def end_left_sandboxes() -> None:
 # --- hints ------------------------------------------------------------------------------------------------------
 
 
-def hint(episode_id: str) -> bool:
-    """Put a hint at the end of the queue. Return False if the broker cannot be reached: the reconciler retries."""
-    return _enqueue(episode_id, first=False)
-
-
-def hint_first(episode_id: str) -> bool:
-    """Put it at the front instead: the next free worker continues this episode."""
-    return _enqueue(episode_id, first=True)
-
-
 def _given(episode_id: str) -> str:
     """Return the broker's key of the hints that the episode was given since its last trial."""
     return f"skillglass:hints:{episode_id}"
 
 
-def _enqueue(episode_id: str, *, first: bool) -> bool:
+def hint(episode_id: str, *, first: bool = False) -> bool:
+    """Put a hint at the end of the queue, or at its front: then the next free worker continues this episode. Return
+    False if the broker cannot be reached: the reconciler retries."""
     try:
-        queue = django_rq.get_queue()
-        job = queue.enqueue(
-            advance,
-            episode_id,
-            job_id=f"{HINT}_{episode_id}_{uuid.uuid4().hex[:12]}",
-            job_timeout=settings.JOB_SECONDS,
-            result_ttl=60,
-            failure_ttl=3600,
-            at_front=first,
-            description=f"advance episode {episode_id}",
+        job = slices.enqueue(
+            f"{__name__}.advance", HINT, episode_id, at_front=first, description=f"advance episode {episode_id}"
         )
-        pipeline = queue.connection.pipeline()
+        pipeline = job.connection.pipeline()
         pipeline.sadd(_given(episode_id), job.id)
         pipeline.expire(_given(episode_id), HINT_SECONDS)
         pipeline.execute()
@@ -396,17 +422,11 @@ def reconcile() -> int:
     free = [str(found) for found in in_order.values_list("public_id", flat=True)]
     if not free:
         return 0
-    hinted = _read_hinted()
-    return sum(hint(episode_id) for episode_id in free if episode_id not in hinted)
-
-
-def _read_hinted() -> set[str]:
-    """Return the episodes with a hint waiting in the queue."""
     try:
-        waiting = django_rq.get_queue().get_job_ids()
+        hinted = slices.list_hinted(HINT, waiting_only=True)
     except (RedisError, OSError):
-        return set()
-    return {job.split("_")[1] for job in waiting if job.startswith(f"{HINT}_")}
+        hinted = set()
+    return sum(hint(episode_id) for episode_id in free if episode_id not in hinted)
 
 
 def _drop_hints(episode_id: str) -> None:

@@ -72,11 +72,7 @@ def guard(episode: Episode) -> Callable[[Usage], None]:
         run = Run.objects.only("public_id", "budget_usd", "budget_tokens").get(pk=episode.run_id)
         if not is_set(run):
             return
-        used = Spent(
-            usd=under_way.known_usd or 0.0,
-            tokens=under_way.known_tokens,
-            unpriced=int(under_way.is_unpriced),
-        )
+        used = Spent(usd=under_way.known_usd or 0.0, tokens=under_way.known_tokens, unpriced=int(under_way.is_unpriced))
         require(run, count_spent(run, without_session_of=episode) + used)
 
     return allow

@@ -18,8 +18,7 @@ from redis.exceptions import RedisError
 from benchapp.models import Episode
 from benchapp.record import log_context
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.record.own_secrets import own_secrets
-from benchapp.record.redaction import Redactor
+from benchapp.record.redaction import Redactor, own_secrets
 from runner.base.digests import digest_json
 from runner.base.text import storable
 from runner.models.wire.call_slots import Endpoint

@@ -10,21 +10,21 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from benchapp.experiments.plans import plan_of, suite_of
-from benchapp.experiments.schedule import EPISODE_ORDER
+from benchapp.experiments.preparation import EPISODE_ORDER
 from benchapp.experiments.work import advance
 from benchapp.models import Attempt, Episode, Experiment, ModelCall, Run, Skip, Trial, User
 from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.record import recorded
-from benchapp.record.processes import this_process
 from benchapp.record.writing.human_acts import NotPossible, name_actor, note_activity
 from benchapp.record.writing.recording import RowRecorder
-from benchapp.record.writing.spine import enter
+from benchapp.record.writing.rows import enter
 from runner import protocols
 from runner.base.types import TrialSlot
 from runner.engine.author_step import leave_out
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.steps import Ask, NextStep, RunTrial
+from runner.sandboxes.processes import this_process
 
 # Targets of most acts, which apply to everything unfinished below.
 Target = Experiment | Run | Episode
@@ -49,15 +49,13 @@ def retry_blocked(target: Target, *, reason: str, by: User | None = None) -> lis
     found = list(blocked.select_related("run__experiment"))
     if not found:
         raise NotPossible(f"{_name_target(target)} is {target.status}, not blocked")
-    return [(episode, _try_retry(episode, reason, by)) for episode in found]
-
-
-def _try_retry(episode: Episode, reason: str, by: User | None) -> str:
-    try:
-        retry(episode, reason=reason, by=by)
-    except NotPossible as error:
-        return str(error)
-    return ""
+    answers = dict.fromkeys(found, "")
+    for episode in found:
+        try:
+            retry(episode, reason=reason, by=by)
+        except NotPossible as error:
+            answers[episode] = str(error)
+    return list(answers.items())
 
 
 def stands_at(episode: Episode) -> NextStep | None:
@@ -86,7 +84,8 @@ def skip(episode: Episode, *, reason: str, trial: TrialSlot | None = None, by: U
         if not now.lease_owner or row.attempts.filter(status=Attempt.Status.RUNNING).exists():
             now.let_go_on()
         now.save(update_fields=["is_tainted", *Episode.GOING_ON])
-        _enter_skip(episode, row, reason, by)
+        Trial.objects.filter(pk=row.pk).update(status=Trial.Status.SKIPPED)
+        enter(episode, Skip.objects.create(trial=row, reason=reason, actor=by), timezone.now())
         Run.objects.filter(pk=episode.run_id).touch()
         detail = {"slot": str(slot), "was": episode.blocked_reason[:500]}
         note_activity(by, "skip", row, detail=detail, reason=reason)
@@ -204,16 +203,12 @@ def _record_act(verb: str, target: Target, episodes: int, reason: str, by: User 
     if not episodes:
         raise NotPossible(f"{verb}: {_name_target(target)} has no such episode")
     note_activity(by, verb, target, detail={"episodes": episodes, **detail}, reason=reason)
-    for run in _lock_runs(target):
+    # Lock all runs before the first one follows, and with it the experiment: ending a trial locks its run and then the
+    # experiment, and would wait for us while we wait for its run.
+    parts = Run.objects.filter(pk__in=_select_episodes(target).values("run"))
+    for run in list(parts.order_by("pk").select_for_update()):
         run.follow()
     return episodes
-
-
-def _lock_runs(target: Target) -> list[Run]:
-    """Lock all runs before the first one follows, and with it the experiment: ending a trial locks its run and then the
-    experiment, and would wait for us while we wait for its run."""
-    parts = Run.objects.filter(pk__in=_select_episodes(target).values("run"))
-    return list(parts.order_by("pk").select_for_update())
 
 
 def _name_target(target: Target) -> str:
@@ -232,8 +227,3 @@ def _find_slot(episode: Episode, plan: EpisodePlan) -> TrialSlot:
 def _find_due(episode: Episode, plan: EpisodePlan) -> NextStep | None:
     aside = {recorded.slot_of(trial) for trial in episode.trials.blocked().select_related("task")}
     return protocols.next_step(plan, recorded.read_history(episode), aside)
-
-
-def _enter_skip(episode: Episode, trial: Trial, reason: str, by: User | None) -> None:
-    Trial.objects.filter(pk=trial.pk).update(status=Trial.Status.SKIPPED)
-    enter(episode, Skip.objects.create(trial=trial, reason=reason, actor=by), timezone.now())

@@ -19,7 +19,6 @@ from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 from redis.exceptions import RedisError
 from rq import Worker
-from rq.worker import BaseWorker
 
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.record import live
@@ -42,18 +41,8 @@ class WorkProgress(Shaped):
     eta_seconds: float | None = None  # None: no earlier trials, no workers, or nothing left
 
     json_shape = JsonShape(
-        *(
-            "total",
-            "done",
-            "passed",
-            "scored",
-            "running",
-            "spent_usd",
-            "spent_tokens",
-            "unknown_cost",
-            "unknown_tokens",
-            "eta_seconds",
-        )
+        *("total", "done", "passed", "scored", "running", "spent_usd", "spent_tokens"),
+        *("unknown_cost", "unknown_tokens", "eta_seconds"),
     )
 
     @cached_property
@@ -234,14 +223,11 @@ def workforce() -> Workforce:
     """Return who listens to the queue, on any machine, and how many hints wait in it."""
     try:
         connection = django_rq.get_connection()
-        workers = tuple(_describe_worker(worker) for worker in Worker.all(connection=connection))
-        return Workforce(workers, django_rq.get_queue().count)
+        workers = []
+        for worker in Worker.all(connection=connection):
+            parts = (worker.get_current_job_id() or "").split("_")
+            episode = parts[1] if len(parts) == 3 else None
+            workers.append(WorkerAtHand(worker.name, str(worker.get_state()), episode, worker.birth_date))
+        return Workforce(tuple(workers), django_rq.get_queue().count)
     except (RedisError, OSError):
         return Workforce(None, None)
-
-
-def _describe_worker(worker: BaseWorker) -> WorkerAtHand:
-    job = worker.get_current_job_id() or ""
-    parts = job.split("_")
-    episode = parts[1] if len(parts) == 3 else None
-    return WorkerAtHand(worker.name, str(worker.get_state()), episode, worker.birth_date)

@@ -20,7 +20,10 @@ def is_dead(found: Leftover) -> bool:
     to this record belongs to another installation, or to a test: it is dead after its process on this machine ended,
     and is left alone otherwise.
     """
-    attempt = _find_attempt(found.attempt)
+    try:
+        attempt = Attempt.objects.filter(public_id=uuid.UUID(found.attempt)).select_related("trial__episode").first()
+    except ValueError:  # of another installation
+        attempt = None
     if attempt is None:
         return found.owner_is_gone
     if attempt.status != Attempt.Status.RUNNING:
@@ -28,14 +31,6 @@ def is_dead(found: Leftover) -> bool:
     episode = attempt.trial.episode
     held = episode.lease_until is not None and episode.lease_until > timezone.now()
     return not (held and attempt.lease_epoch == episode.lease_epoch)
-
-
-def _find_attempt(public_id: str) -> Attempt | None:
-    try:
-        wanted = uuid.UUID(public_id)
-    except ValueError:
-        return None
-    return Attempt.objects.filter(public_id=wanted).select_related("trial__episode").first()
 
 
 def sweep_sandboxes(*, dry_run: bool = False) -> SweptContainers:

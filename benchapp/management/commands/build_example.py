@@ -10,6 +10,7 @@ from benchapp.archive.archive_export import write_archive
 from benchapp.experiments.example_experiment import EXAMPLE, Unfinished, run_example
 from benchapp.experiments.launch import experiment_id
 from benchapp.imports.shipped_example import FOLDER, NAMES
+from benchapp.management.lookups import end_on
 from benchapp.models import Experiment
 from benchapp.record.log_context import errors_only
 from runner.base.var_folder import MANAGE
@@ -30,11 +31,8 @@ class Command(BaseCommand):
         if found is not None and not found.is_open:
             raise CommandError("the example is here already; use a record of its own: SKILLGLASS_VAR=/tmp/example")
         folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with errors_only("benchapp"):  # no broker is needed here, so hints would fail
-                made = run_example(workers=workers)
-        except Unfinished as error:
-            raise CommandError(str(error)) from error
+        with end_on(Unfinished), errors_only("benchapp"):  # no broker is needed here, so hints would fail
+            made = run_example(workers=workers)
         for experiment, name in zip(made, NAMES, strict=True):
             experiment.refresh_from_db()
             written = write_archive(experiment, folder / name)

@@ -15,10 +15,11 @@ from benchapp.deploy import environ
 from benchapp.deploy.installation import Installation, Unable
 from benchapp.deploy.static_files import collect_if_changed
 from benchapp.deploy.supervisor import AlreadyRunning
-from benchapp.experiments.demo_experiment import DEMO, SMALL_DEMO
+from benchapp.experiments.example_experiment import DEMO, SMALL_DEMO
 from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.imports.shipped_example import take_in_example
+from benchapp.management.lookups import end_on
 from benchapp.models import Experiment
 
 log = logging.getLogger(__name__)
@@ -41,13 +42,7 @@ class Command(BaseCommand):
         parser.add_argument("--no-experiment", action="store_true", help="start without launching the demo experiment")
 
     def handle(
-        self,
-        *args: object,
-        port: int | None,
-        workers: int,
-        model: str | None,
-        no_experiment: bool,
-        **options: object,
+        self, *args: object, port: int | None, workers: int, model: str | None, no_experiment: bool, **options: object
     ) -> None:
         installation = Installation(self._choose_port(port), workers, with_small_model=model == "small")
         self._stop = threading.Event()
@@ -58,22 +53,19 @@ class Command(BaseCommand):
         except AlreadyRunning:
             raise CommandError(f"already running with {settings.VAR_DIR}; end that one first") from None
         try:
-            call_command("migrate", interactive=False, verbosity=0)
-            collect_if_changed()
-            installation.start()
-            if model and not no_experiment:
-                self.launch_demo(SMALL_DEMO)  # first, as it takes longer
-            self._run(installation, with_experiment=not no_experiment)
-        except Unable as error:
-            raise CommandError(str(error)) from error
+            with end_on(Unable):
+                call_command("migrate", interactive=False, verbosity=0)
+                collect_if_changed()
+                installation.start()
+                if model and not no_experiment:
+                    self.launch_demo(SMALL_DEMO)  # first, as it takes longer
+                self._run(installation, with_experiment=not no_experiment)
         finally:
             installation.end()
 
     def _choose_port(self, told: int | None) -> int:
-        try:
+        with end_on(ImproperlyConfigured):
             port = environ.number("PORT", 8000) if told is None else told
-        except ImproperlyConfigured as error:
-            raise CommandError(str(error)) from error
         if not 0 < port < 65536:
             raise CommandError(f"port {port}: expected 1 to 65535")
         return port

@@ -4,7 +4,7 @@ import sys
 
 from django.core.management.base import BaseCommand
 
-from benchapp.deploy.doctor_checks import DoctorFinding, findings
+from benchapp.deploy.doctor_checks import findings
 
 
 class Command(BaseCommand):
@@ -15,15 +15,12 @@ class Command(BaseCommand):
         found = []
         for finding in findings():
             found.append(finding)
-            self.stdout.write(self._render_finding(finding))
+            word, style = ("missing", self.style.ERROR) if finding.needed else ("absent ", self.style.WARNING)
+            line = f"{style(word)}  {finding.name}: {finding.detail} - {finding.cost}"
+            there = f"{self.style.SUCCESS('ok     ')}  {finding.name}: {finding.detail}"
+            self.stdout.write(there if finding.is_there else line)
         fatal = [finding.name for finding in found if finding.is_fatal]
         if fatal:
             self.stdout.write(self.style.ERROR(f"The demo cannot run: {', '.join(fatal)}."))
             sys.exit(1)
         self.stdout.write(self.style.SUCCESS("The demo has everything it needs."))
-
-    def _render_finding(self, finding: DoctorFinding) -> str:
-        if finding.is_there:
-            return f"{self.style.SUCCESS('ok     ')}  {finding.name}: {finding.detail}"
-        word, style = ("missing", self.style.ERROR) if finding.needed else ("absent ", self.style.WARNING)
-        return f"{style(word)}  {finding.name}: {finding.detail} - {finding.cost}"

@@ -5,7 +5,7 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from benchapp.drafting.draft_orders import start_draft, work_off
-from benchapp.experiments.experiment_file import read_file
+from benchapp.experiments.launch_spec import read_file
 from benchapp.management.lookups import end_on, parse_positive, parse_positive_int
 from benchapp.models import Draft
 from benchapp.record.log_context import errors_only

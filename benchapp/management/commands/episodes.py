@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from contextlib import suppress
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -8,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from benchapp.experiments.work import operations
 from benchapp.management.lookups import end_on, find_own_episode
 from benchapp.models import Episode, Experiment, Run
-from benchapp.record import log_tail
+from benchapp.record import live
 from benchapp.record.recorded import slot_of
 from runner.base.errors import RunnerError
 from runner.base.types import TrialSlot
@@ -36,10 +37,6 @@ def _parse_slot(text: str) -> TrialSlot:
 
 def _render_count(episodes: int) -> str:
     return f"{episodes} episode{'' if episodes == 1 else 's'}"
-
-
-def _render_failures(failures: int) -> str:
-    return "failed once: " if failures == 1 else f"failed {failures} times in a row: "
 
 
 def _skip(episode: Episode, trial: TrialSlot | None, reason: str) -> str:
@@ -75,7 +72,10 @@ class Command(BaseCommand):
     def _act(self, verb: str, named: str, reason: str, *, after_trial: bool, trial: TrialSlot | None) -> str:
         match verb:
             case "log":
-                return self._read_log(find_own_episode(UUID(named)))
+                lines = live.read_log(str(find_own_episode(UUID(named)).public_id))
+                if lines is None:
+                    raise CommandError("cannot reach the broker, which keeps the log")
+                return "\n".join(lines) or "no log lines"
             case "retry":
                 return self._retry(_find_named(named), reason)
             case "skip":
@@ -99,12 +99,6 @@ class Command(BaseCommand):
             )
         return f"Retried {_render_count(len(found))}."
 
-    def _read_log(self, episode: Episode) -> str:
-        lines = log_tail.read(str(episode.public_id))
-        if lines is None:
-            raise CommandError("cannot reach the broker, which keeps the log")
-        return "\n".join(lines) or "no log lines"
-
     def _list(self) -> None:
         for episode in Episode.objects.own().unfinished().select_related("run__experiment"):
             held = f", held by {episode.lease_owner}" if episode.lease_owner else ""
@@ -112,7 +106,8 @@ class Command(BaseCommand):
             place = f"{episode.run.experiment.name} / {episode.run.label} / {episode.key}"
             self.stdout.write(f"{episode.public_id}  {episode.status}{held}{wish}  {place}")
             if told := episode.blocked_reason or episode.last_failure:
-                times = "" if episode.blocked_reason or not episode.failures else _render_failures(episode.failures)
+                times = "failed once: " if episode.failures == 1 else f"failed {episode.failures} times in a row: "
+                times = "" if episode.blocked_reason or not episode.failures else times
                 self.stdout.write(f"    {times}{told.splitlines()[0]}")
             if episode.status != Episode.Status.BLOCKED:
                 for trial in episode.trials.blocked().select_related("task"):
@@ -122,10 +117,15 @@ class Command(BaseCommand):
 
 def _find_named(text: str) -> operations.Target:
     """Find it by its id, or an experiment by its name if that is unique."""
-    try:
-        return _find_target(UUID(text))
-    except ValueError:
-        pass
+    public_id = None
+    with suppress(ValueError):
+        public_id = UUID(text)
+    for model in (Experiment, Run, Episode) if public_id else ():
+        found: operations.Target | None = model.objects.filter(public_id=public_id).first()
+        if found is not None:
+            return found
+    if public_id:
+        raise CommandError(f"there is no experiment, run or episode {public_id}")
     named = list(Experiment.objects.standing().filter(name=text)[:10])
     if len(named) == 1:
         return named[0]
@@ -133,11 +133,3 @@ def _find_named(text: str) -> operations.Target:
         raise CommandError(f"{text[:200]!r} is neither the name nor the id of an experiment")
     ids = ", ".join(str(experiment.public_id) for experiment in named)
     raise CommandError(f"{len(named)} experiments are named {text[:200]!r}: use an id: {ids}")
-
-
-def _find_target(public_id: UUID) -> operations.Target:
-    for model in (Experiment, Run, Episode):
-        found: operations.Target | None = model.objects.filter(public_id=public_id).first()
-        if found is not None:
-            return found
-    raise CommandError(f"there is no experiment, run or episode {public_id}")

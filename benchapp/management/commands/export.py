@@ -10,8 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.http import QueryDict
 
 from benchapp.exports.dictionary import EXPORTS
-from benchapp.exports.export_request import parse_export_request
-from benchapp.exports.export_run import FORMATS, Export
+from benchapp.exports.export_run import FORMATS, Export, parse_export_request
 
 
 class Command(BaseCommand):

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.archive import ENDINGS, ArchiveError
 from benchapp.archive.archive_export import write_archive
-from benchapp.models import Experiment
+from benchapp.management.lookups import end_on, find_experiment
 from runner.base.var_folder import MANAGE
 
 
@@ -24,18 +24,14 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path, help="a name ending in .tar.zst or .tar.gz; written when it is complete")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        experiment = Experiment.objects.standing().filter(public_id=options["experiment"]).first()
-        if experiment is None:
-            raise CommandError(f"there is no experiment {options['experiment']}")
+        experiment = find_experiment(options["experiment"])
         target: Path = options["file"]
         if not target.name.endswith(ENDINGS):
             raise CommandError(f"{target}: expected a name ending in {', '.join(ENDINGS)}")
         if not target.parent.is_dir():
             raise CommandError(f"{target}: there is no folder {target.parent}")
-        try:
+        with end_on(ArchiveError):
             written = write_archive(experiment, target)
-        except ArchiveError as error:
-            raise CommandError(str(error)) from None
         self.stdout.write(f"record digest  {written.record_digest}")
         self.stdout.write(f"file SHA-256   {written.sha256}")
         self.stdout.write(f"{target}: {written.runs:,} runs, {written.contents:,} contents, {written.bytes:,} bytes")

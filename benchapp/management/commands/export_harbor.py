@@ -5,10 +5,10 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from benchapp.exports.harbor_export import write_harbor_job
-from benchapp.models import Run
+from benchapp.management.lookups import end_on, find_run
 
 
 class Command(BaseCommand):
@@ -19,15 +19,8 @@ class Command(BaseCommand):
         parser.add_argument("folder", type=Path, help="new or empty folder; the job takes its name")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        run = Run.objects.standing().filter(public_id=options["run"]).select_related("experiment").first()
-        if run is None:
-            raise CommandError(f"there is no run {options['run']}")
-        try:
-            written = write_harbor_job(run, options["folder"])
-        except OSError as error:
-            raise CommandError(str(error)) from None
-        self.stdout.write(
-            f"{written.trials:,} trials with {written.trajectories:,} trajectories in {options['folder']}"
-        )
-        if written.not_run:
-            self.stdout.write(f"{written.not_run:,} planned trials have no counted attempt and are left out")
+        with end_on(OSError):
+            trials, trajectories, not_run = write_harbor_job(find_run(options["run"]), options["folder"])
+        self.stdout.write(f"{trials:,} trials with {trajectories:,} trajectories in {options['folder']}")
+        if not_run:
+            self.stdout.write(f"{not_run:,} planned trials have no counted attempt and are left out")

@@ -64,7 +64,8 @@ class Command(BaseCommand):
         with end_on(SetupError, OSError):
             release = find_release(name)
             self._describe(release)
-            if copy is None and not yes and not place.exists() and sys.stdin.isatty() and not _agrees():
+            asks = copy is None and not yes and not place.exists() and sys.stdin.isatty()
+            if asks and input("Download it? [y/N] ").strip().lower() not in ("y", "yes"):
                 raise CommandError("nothing was fetched")
             self._write_fetched(fetch_release(release, place, copy, self._tell), place)
         self.stdout.write("")
@@ -123,10 +124,6 @@ class Command(BaseCommand):
         if interrupted:
             self.stderr.write("\nInterrupted. The same command continues.")
             sys.exit(INTERRUPTED)
-
-
-def _agrees() -> bool:
-    return input("Download it? [y/N] ").strip().lower() in ("y", "yes")
 
 
 def _lines(suite: Suite, tried: list[TriedTask]) -> Iterator[str]:

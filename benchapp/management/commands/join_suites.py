@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
+from benchapp.management.lookups import end_on
 from benchapp.models import Suite
 from benchapp.record.sets.joined_suites import join_by_name, propose_by_name, separate
 from runner.base.errors import SetupError
@@ -30,13 +31,11 @@ class Command(BaseCommand):
     ) -> None:
         if separate == bool(loaded):
             raise CommandError("expected LOADED, or --separate")
-        try:
+        with end_on(SetupError):
             if loaded:
                 self._join(_find(imported), _find(loaded), asks=not yes)
             else:
                 self._separate(_find(imported))
-        except SetupError as error:
-            raise CommandError(str(error)) from error
 
     def _separate(self, imported: Suite) -> None:
         tasks = separate(imported)

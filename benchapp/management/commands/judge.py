@@ -6,7 +6,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.management.lookups import end_on, find_queue, parse_positive, parse_positive_int
-from benchapp.record.call_budget import Budget
+from benchapp.record.slices import Budget
 from benchapp.review.suggestions.judging_queue import JudgingOutcome, judge_queue
 from runner.base.errors import SetupError
 from runner.models import MODELS, Model, make_model

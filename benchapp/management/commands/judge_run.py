@@ -9,7 +9,7 @@ from benchapp.judges.judge_passes import PassOutcome, judge_run
 from benchapp.judges.judge_recordings import write_recording
 from benchapp.management.lookups import end_on, find_run, name_recording, parse_positive, parse_positive_int
 from benchapp.models import Run
-from benchapp.record.call_budget import Budget
+from benchapp.record.slices import Budget
 from runner.base.errors import SetupError
 from runner.base.var_folder import MANAGE
 from runner.judging.metrics import SCORED, Metric
@@ -53,11 +53,7 @@ class Command(BaseCommand):
 
 def add_judge_options(parser: CommandParser) -> None:
     parser.add_argument("run", type=UUID, help="run id, from its page")
-    parser.add_argument(
-        "--model",
-        required=True,
-        help="a preset or a model: litellm/openai/gpt-5-mini, recorded/FILE",
-    )
+    parser.add_argument("--model", required=True, help="a preset or a model: litellm/openai/gpt-5-mini, recorded/FILE")
     parser.add_argument(
         "--metrics", nargs="+", metavar="METRIC", help=f"only these: {', '.join(SCORED)} (default: all)"
     )

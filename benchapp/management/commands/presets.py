@@ -9,7 +9,7 @@ from runner.base.errors import SetupError
 from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset
 from runner.models.presets import preset_files, read_preset_named
-from runner.models.tryout import TriedQuestion, Tryout, model_at
+from runner.models.tryout import Tryout, model_at
 
 
 class Command(BaseCommand):
@@ -41,15 +41,12 @@ class Command(BaseCommand):
         tryout = Tryout(model)
         with errors_only("runner"):  # each answer says what failed
             for answer in tryout.ask():
-                self.stdout.write(self._render_answer(answer))
+                word, style = ("yes", self.style.SUCCESS) if answer.passed else ("NO ", self.style.ERROR)
+                advice = f"\n       {answer.advice}" if answer.advice else ""
+                self.stdout.write(f"{style(word)}  {answer.question} {answer.said}.{advice}")
                 self.stdout.flush()
         if not tryout.answers:
             raise CommandError(f"{model.name} cannot be used as it is")
-
-    def _render_answer(self, answer: TriedQuestion) -> str:
-        word, style = ("yes", self.style.SUCCESS) if answer.passed else ("NO ", self.style.ERROR)
-        advice = f"\n       {answer.advice}" if answer.advice else ""
-        return f"{style(word)}  {answer.question} {answer.said}.{advice}"
 
     def _list(self) -> None:
         faulty = 0

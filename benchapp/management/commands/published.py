@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 
 from django.core.management.base import BaseCommand, CommandError
 
-from benchapp.exports.spreadsheet import escape_formula
+from benchapp.exports.formats import escape_formula
 from benchapp.management.lookups import end_on
 from benchapp.papers.loading import Erratum, PublishedDataError, read_errata, read_published_rows
 from benchapp.papers.printing import MARK, flatten_rows, render_tables

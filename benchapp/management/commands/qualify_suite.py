@@ -2,18 +2,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from benchapp.experiments.example_experiment import Unfinished, list_episodes, work_off
-from benchapp.experiments.experiment_file import read_file
 from benchapp.experiments.launch import launch
-from benchapp.experiments.launch_spec import Unlaunchable
-from benchapp.experiments.preparation import Prepared, prepare
-from benchapp.experiments.qualifying.qualification import write_file
-from benchapp.experiments.qualifying.task_verdicts import Admission, TaskVerdict, read_verdicts
+from benchapp.experiments.launch_spec import Unlaunchable, read_file
+from benchapp.experiments.preparation import prepare
+from benchapp.experiments.qualification import Admission, TaskVerdict, read_verdicts, write_file
 from benchapp.management.lookups import end_on
 from benchapp.models import Experiment
 from benchapp.record.json_shape import to_json
@@ -73,9 +71,11 @@ class Command(BaseCommand):
             try:
                 prepared = prepare(file, keys_elsewhere=keys_elsewhere)
                 if dry_run:
-                    self._write_plan(prepared)
+                    for cell, plans in prepared.plans.items():
+                        most = sum(len(slots(plan)) for plan in plans)
+                        self.stdout.write(f"  {cell.arm}: at most {most:,} trial{'' if most == 1 else 's'}")
                     return
-                with _without_hints() if work else nullcontext():
+                with errors_only("benchapp") if work else nullcontext():  # no broker is needed for work done here
                     found = launch(file, keys_elsewhere=keys_elsewhere)
             except Unlaunchable as error:
                 places = [(_place(each.field, thresholds), each.message) for each in error.problems]
@@ -86,14 +86,9 @@ class Command(BaseCommand):
         if work:
             self._work(found, as_json=as_json)
 
-    def _write_plan(self, prepared: Prepared) -> None:
-        for cell, plans in prepared.plans.items():
-            most = sum(len(slots(plan)) for plan in plans)
-            self.stdout.write(f"  {cell.arm}: at most {most:,} trial{'' if most == 1 else 's'}")
-
     def _work(self, found: Experiment, *, as_json: bool) -> None:
         hide_environment()
-        with _without_hints(), suppress(Unfinished):  # the verdicts say which tasks stay open
+        with errors_only("benchapp"), suppress(Unfinished):  # the verdicts say which tasks stay open
             work_off(list_episodes(found))
         found.refresh_from_db()
         verdicts = read_verdicts(found)
@@ -105,11 +100,6 @@ class Command(BaseCommand):
         if found.status != Experiment.Status.DONE:
             self.stderr.write(f"The qualification is {found.status}.")
             raise SystemExit(INCOMPLETE)
-
-
-def _without_hints() -> AbstractContextManager[None]:
-    """Suppress hints for work done here: no broker is needed, and each hint to workers would fail with a warning."""
-    return errors_only("benchapp")
 
 
 def _place(field: str, thresholds: Path | None) -> str:

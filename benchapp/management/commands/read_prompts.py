@@ -30,7 +30,10 @@ class Command(BaseCommand):
     def handle(self, *args: object, path: Path, replace: bool, **options: object) -> None:
         with end_on(SetupError):
             if (path / PACK_FILE).is_file():
-                self._write_own(take_in(path, replace=replace))
+                own = take_in(path, replace=replace)
+                for each in own.prompts:
+                    self._write_row(f"{each.occasion} {each.condition}".strip(), each.role, "yes", "")
+                self.stdout.write(f"{_count(own)}. An experiment asks for it as prompts: {own.name}")
                 return
             taken = take_prompts(path)
             self._write_table(taken)
@@ -39,11 +42,6 @@ class Command(BaseCommand):
                 self.stdout.write(f"{_count(pack)} in {keep_pack(pack, replace=replace)}")
         if not kept:
             raise CommandError(f"{path}: none of the papers' prompts was found")
-
-    def _write_own(self, pack: PromptPack) -> None:
-        for each in pack.prompts:
-            self._write_row(f"{each.occasion} {each.condition}".strip(), each.role, "yes", "")
-        self.stdout.write(f"{_count(pack)}. An experiment asks for it as prompts: {pack.name}")
 
     def _write_table(self, taken: Taken) -> None:
         self._write_row("prompt", "role", "found", "digest")

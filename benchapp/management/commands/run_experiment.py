@@ -8,13 +8,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from benchapp.experiments.estimate import Amount, Estimate, estimate
-from benchapp.experiments.experiment_file import read_file
 from benchapp.experiments.foresight import Foresight, foresee
 from benchapp.experiments.launch import launch
-from benchapp.experiments.launch_spec import Unlaunchable
-from benchapp.experiments.preparation import Prepared, prepare
-from benchapp.experiments.schedule import schedule
-from benchapp.experiments.work.progress import WorkProgress, progress_of
+from benchapp.experiments.launch_spec import Unlaunchable, read_file
+from benchapp.experiments.preparation import Prepared, prepare, schedule
+from benchapp.experiments.work.progress import progress_of
 from benchapp.models import Episode, Experiment
 from benchapp.record.json_shape import to_json
 from benchapp.stats.metrics.amounts import render_rough_duration
@@ -40,9 +38,7 @@ class Command(BaseCommand):
             "--workers", type=int, default=1, help="workers to assume in the time estimate (default: 1)"
         )
         parser.add_argument(
-            "--keys-elsewhere",
-            action="store_true",
-            help="only the workers have the keys: do not check for them here",
+            "--keys-elsewhere", action="store_true", help="only the workers have the keys: do not check for them here"
         )
 
     def handle(
@@ -67,7 +63,9 @@ class Command(BaseCommand):
         self._write_estimate(prepared, workers)
         self._warn(file, foresee(prepared, runs_here=not keys_elsewhere))
         if dry_run:
-            self._write_schedule(prepared)
+            for planned in schedule(prepared):
+                line = f"{planned.place:>6}  {planned.unit}  {planned.slot}  {planned.cell}"
+                self._say({"planned": planned.as_json()}, line)
             return
         try:
             experiment = launch(value, keys_elsewhere=keys_elsewhere)
@@ -118,11 +116,6 @@ class Command(BaseCommand):
         if found.hopeless and not self.json:
             self.stdout.write(f"  {found.hopeless} of {_render_count(found.trials, 'trial')} cannot run.")
 
-    def _write_schedule(self, prepared: Prepared) -> None:
-        for planned in schedule(prepared):
-            line = f"{planned.place:>6}  {planned.unit}  {planned.slot}  {planned.cell}"
-            self._say({"planned": planned.as_json()}, line)
-
     # --- while it runs --------------------------------------------------------------------------------------------
 
     def _follow(self, experiment: Experiment) -> int:
@@ -134,7 +127,10 @@ class Command(BaseCommand):
             except DatabaseError:  # unreachable for a moment
                 time.sleep(LOOK_SECONDS)
                 continue
-            if (line := _render_progress(experiment, found)) != before:
+            eta = found.eta_seconds
+            left = "" if eta is None else f", about {render_rough_duration(eta)} left"
+            line = f"{experiment.status}: {found.done}/{found.total} trials, {found.passed} passed{left}"
+            if line != before:
                 before = line
                 self._say({"status": experiment.status, "progress": found.as_json()}, line)
             if not experiment.is_open:
@@ -173,8 +169,3 @@ def _render_amount(amount: Amount, shape: str) -> str:
     if not amount.is_whole:
         told += f" for {amount.known} of {amount.parts} parts; the rest is unknown"
     return told + (f" ({amount.priced} parts estimated from tokens at today's prices)" if amount.priced else "")
-
-
-def _render_progress(experiment: Experiment, found: WorkProgress) -> str:
-    left = "" if found.eta_seconds is None else f", about {render_rough_duration(found.eta_seconds)} left"
-    return f"{experiment.status}: {found.done}/{found.total} trials, {found.passed} passed{left}"

@@ -19,12 +19,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("queue", type=UUID, metavar="QUEUE_ID")
-        parser.add_argument(
-            "--names",
-            type=Path,
-            metavar="FILE.yaml",
-            help="maps rules to this codebook's code names",
-        )
+        parser.add_argument("--names", type=Path, metavar="FILE.yaml", help="maps rules to this codebook's code names")
 
     def handle(self, *args: object, queue: UUID, names: Path | None, **options: object) -> None:
         examined = find_queue(queue)

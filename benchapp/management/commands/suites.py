@@ -20,18 +20,16 @@ class Command(BaseCommand):
         parser.add_argument("--json", dest="as_json", action="store_true", help="print a JSON array instead of lines")
 
     def handle(self, *args: object, as_json: bool, **options: object) -> None:
-        rows = [_describe_suite(key, "bundled", "", "") for key in SUITES]
-        loaded = Suite.objects.exclude(path="").order_by("key")
-        rows += [_describe_suite(suite.key, suite.format, suite.path, suite.digest) for suite in loaded]
+        loaded = Suite.objects.exclude(path="").order_by("key").values_list("key", "format", "path", "digest")
+        rows = [
+            {"key": key, "format": format, "path": path, "state": _describe_state(key, digest)}
+            for key, format, path, digest in [*((key, "bundled", "", "") for key in SUITES), *loaded]
+        ]
         if as_json:
             self.stdout.write(json.dumps(rows, ensure_ascii=False))
             return
         for row in rows:
             self.stdout.write(f"{row['key']:<24}  {row['format']:<16}  {row['state']}  {row['path']}".rstrip())
-
-
-def _describe_suite(key: str, format: str, path: str, digest: str) -> dict[str, str]:
-    return {"key": key, "format": format, "path": path, "state": _describe_state(key, digest)}
 
 
 def _describe_state(key: str, digest: str) -> str:

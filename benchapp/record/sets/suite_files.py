@@ -1,29 +1,176 @@
-"""The available suites: those that come with the package, and those loaded from a folder of this machine."""
+"""The available suites, bundled or loaded from a folder of this machine, and their rows: environments, families, tasks
+with their current revisions, and task groups. Groups of a mapping file win over those that a suite declares."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypedDict
+from typing import TypeAlias, TypedDict
 
 from django.db import transaction
 
 from benchapp import models
-from benchapp.record.sets.group_rows import record_mapping
+from benchapp.models.suites import TaskGroupQuerySet
 from benchapp.record.sets.joined_suites import join_by_content
-from benchapp.record.sets.suite_rows import SuiteRows, record_suite
 from benchapp.record.writing.human_acts import note_activity
 from runner.base.account import Account
 from runner.base.errors import SetupError, SuiteError
 from runner.base.suite import Suite
 from runner.base.text import escape_unprintable, replace_unprintable
-from runner.base.types import Task
+from runner.base.types import Environment, Family, Task, TaskGroups
 from runner.base.var_folder import MANAGE
 from runner.suites import SUITES, format_of, load_suite, read_suite_folder
 from runner.suites.families import FamilyChoice, regroup
 from runner.suites.group_mapping import GroupMapping
 from runner.suites.harbor_digests import harbor_digests
 from runner.suites.tasks.task_groups import FAMILY
+
+GroupCell: TypeAlias = "tuple[int, str, str]"  # key of the task's row, attribute, value
+
+
+def record_stated(suite: models.Suite, groups: Mapping[int, TaskGroups]) -> None:
+    """Record a suite's current groups, by its tasks' row keys. A mapping file's values for a task's attribute are
+    kept."""
+    of_suite = models.TaskGroup.objects.filter(task__suite=suite)
+    mapped = set(of_suite.filter(is_mapped=True).values_list("task_id", "attribute"))
+    wanted = [cell for cell in _cells(groups) if cell[:2] not in mapped]
+    if _replace(of_suite.filter(is_mapped=False, task__in=list(groups)), wanted, is_mapped=False):
+        renew_numbers(suite)
+
+
+@transaction.atomic
+def record_mapping(suite: models.Suite, mapping: GroupMapping) -> dict[str, int]:
+    """Replace all groups of the suite from earlier mapping files. Return attribute -> how many tasks have it from this
+    one."""
+    tasks = suite.tasks.values_list("pk", "key", "family__key")
+    wanted = _cells({pk: mapping.of(family or "", key) for pk, key, family in tasks})
+    pairs = {(task, attribute) for task, attribute, _ in wanted}
+    of_suite = models.TaskGroup.objects.filter(task__suite=suite)
+    stated = of_suite.filter(is_mapped=False).values_list("pk", "task_id", "attribute")
+    beaten = [pk for pk, *pair in stated if tuple(pair) in pairs]
+    models.TaskGroup.objects.filter(pk__in=beaten).delete()
+    if _replace(of_suite.filter(is_mapped=True), wanted, is_mapped=True):
+        renew_numbers(suite)
+    return dict(sorted(Counter(attribute for _, attribute in pairs).items()))
+
+
+def _cells(groups: Mapping[int, TaskGroups]) -> list[GroupCell]:
+    return [
+        (pk, name, value)
+        for pk, said in groups.items()
+        for name, values in said.items()
+        for value in values
+        if name != FAMILY  # a task's family is not a group
+    ]
+
+
+def _replace(rows: TaskGroupQuerySet, wanted: list[GroupCell], *, is_mapped: bool) -> bool:
+    """Turn the rows into the wanted ones. Did anything change?"""
+    known = {
+        (task, name, value): pk for pk, task, name, value in rows.values_list("pk", "task_id", "attribute", "value")
+    }
+    gone = [known[cell] for cell in known.keys() - set(wanted)]
+    new = [
+        models.TaskGroup(task_id=task, attribute=name, value=value, is_mapped=is_mapped)
+        for task, name, value in wanted
+        if (task, name, value) not in known
+    ]
+    models.TaskGroup.objects.filter(pk__in=gone).delete()
+    models.TaskGroup.objects.bulk_create(new)
+    return bool(gone or new)
+
+
+def renew_numbers(suite: models.Suite) -> None:
+    """Invalidate charts and timelines: they are cached by the revisions of their runs."""
+    models.Run.objects.filter(episodes__trials__task__suite=suite).touch()
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRows:
+    """The rows of a recorded suite, by the keys of its environments and tasks."""
+
+    suite: models.Suite
+    environments: dict[str, models.Environment] = field(default_factory=dict)
+    tasks: dict[str, models.Task] = field(default_factory=dict)
+    revisions: dict[str, models.TaskRevision] = field(default_factory=dict)
+
+
+def record_suite(suite: Suite) -> SuiteRows:
+    """Record the current state of the suite. A changed task gets a new revision; the old one stays with its trials."""
+    row, _ = models.Suite.objects.update_or_create(
+        key=suite.key, defaults={"name": suite.name, "version": suite.version, "digest": suite.digest}
+    )
+    rows, before = SuiteRows(row), _read_names(row)
+    for ordinal, environment in enumerate(suite.environments, start=1):
+        rows.environments[environment.key] = _environment(rows, environment, ordinal)
+    families = [family for environment in suite.environments for family in environment.families]
+    record_stated(row, {rows.tasks[task.key].pk: task.groups for family in families for task in family.tasks})
+    if before.items() - _read_names(row).items():
+        renew_numbers(row)  # timelines of ended runs are cached with the names in them
+    return rows
+
+
+def _read_names(suite: models.Suite) -> dict[str, tuple[object, ...]]:
+    """Return what pages show of each task, by its key."""
+    shown = suite.tasks.values_list("key", "title", "role", "family__name", "family__slug", "family__environment__name")
+    return {key: tuple(names) for key, *names in shown}
+
+
+def _environment(rows: SuiteRows, environment: Environment, ordinal: int) -> models.Environment:
+    kind = environment.corpus.kind if environment.corpus else ""
+    row, _ = models.Environment.objects.update_or_create(
+        suite=rows.suite, key=environment.key, defaults={"name": environment.name, "ordinal": ordinal, "kind": kind}
+    )
+    for place, family in enumerate(environment.families, start=1):
+        _family(rows, row, family, place)
+    return row
+
+
+def _family(rows: SuiteRows, environment: models.Environment, family: Family, ordinal: int) -> None:
+    row, _ = models.Family.objects.update_or_create(
+        suite=rows.suite,
+        key=family.key,
+        defaults={
+            "environment": environment,
+            "slug": family.slug,
+            "name": family.name,
+            "description": family.description,
+            "ordinal": ordinal,
+        },
+    )
+    for task in family.tasks:
+        _task(rows, row, task)
+
+
+def _task(rows: SuiteRows, family: models.Family, task: Task) -> None:
+    row, _ = models.Task.objects.update_or_create(
+        suite=rows.suite,
+        key=task.key,
+        defaults={"family": family, "title": task.title, "role": task.role or "", "ordinal": task.ordinal},
+    )
+    instruction = models.Blob.objects.put(task.instruction.encode())
+    revision, _ = models.TaskRevision.objects.get_or_create(
+        task=row, digest=task.digest, defaults={"instruction_id": instruction}
+    )
+    rows.tasks[task.key], rows.revisions[task.key] = row, revision
+    _key_points(row, task)
+
+
+def _key_points(row: models.Task, task: Task) -> None:
+    """Replace them by the suite's current ones. A suite without any leaves those of an import."""
+    if not task.key_points:
+        return
+    points = [(each.kind, each.ordinal, each.text, each.reason, each.reference) for each in task.key_points]
+    columns = ("kind", "ordinal", "text", "reason", "reference")
+    if sorted(points) == sorted(row.key_points.values_list(*columns)):
+        return
+    row.key_points.all().delete()
+    models.KeyPoint.objects.bulk_create(
+        models.KeyPoint(task=row, **dict(zip(columns, values, strict=True))) for values in points
+    )
+
 
 LONGEST_PATH = 1_000
 LONGEST_KEY = 200
@@ -152,18 +299,13 @@ def record_folder(
     row.account = account_as_json(folder.suite.account, MAX_NAMED) or {}
     row.save(update_fields=["path", "format", "account"])
     note_activity(by, "suite.loaded", row, detail={"tasks": len(folder.tasks), "path": row.path})
-    _name_as_harbor(folder, rows)
-    join_by_content(row)
-    return row
-
-
-def _name_as_harbor(folder: SuiteFolder, rows: SuiteRows) -> None:
-    """Keep with each revision the digests that name it in Harbor's results."""
-    for task in folder.tasks:
+    for task in folder.tasks:  # keep with each revision the digests that name it in Harbor's results
         revision = rows.revisions[task.key]
         if not revision.foreign_digests and (task.folder / "task.toml").is_file():
             revision.foreign_digests = harbor_digests(task.folder)
             revision.save(update_fields=["foreign_digests"])
+    join_by_content(row)
+    return row
 
 
 @dataclass(frozen=True, slots=True)

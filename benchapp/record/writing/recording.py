@@ -37,17 +37,19 @@ from benchapp.record import log_context, recorded
 from benchapp.record.error_text import log_of, with_end_of_log, words_of
 from benchapp.record.redaction import redact_text
 from benchapp.record.trajectory_store import pack_steps
-from benchapp.record.writing.attempt_rows import (
+from benchapp.record.writing.rows import (
     MAX_EXCEPTION_MESSAGE,
     PackedTrajectory,
+    enter,
     pack_compaction,
+    pack_decision,
     save_session,
     save_trajectories,
     set_exception,
     set_usage,
+    write_refusal,
+    write_seal,
 )
-from benchapp.record.writing.decision_rows import pack_decision
-from benchapp.record.writing.spine import enter, write_refusal, write_seal
 from runner.base.digests import canonical_json
 from runner.base.encoding import encode
 from runner.base.errors import LeaseLost
@@ -56,7 +58,6 @@ from runner.base.types import (
     AttemptResult,
     CompactionKind,
     DecisionStatus,
-    Evidence,
     Files,
     ModelReply,
     ModelRequest,
@@ -290,12 +291,17 @@ class RowRecorder:
                 status=decision.status,
                 operation_type=decision.operation_type,
                 summary=decision.summary,
-                findings=[_without_type(encode(finding)) for finding in decision.findings],
+                findings=[
+                    {name: item for name, item in encode(finding).items() if name != "type"}
+                    for finding in decision.findings
+                ],
                 error=decision.error,
                 call=self._find_answered(decision.call),
                 decided_at=now,
             )
-            self._enter(packed.save(row, [self._cite(shown) for shown in decision.evidence]), now)
+            cited = [(self._trial(shown.slot), shown.compaction) for shown in decision.evidence]
+            found = [(trial, recorded.find_compaction(trial, kind)) for trial, kind in cited]
+            self._enter(packed.save(row, found), now)
             if decision.status is DecisionStatus.APPLIED:
                 self._hold(after)
 
@@ -331,10 +337,6 @@ class RowRecorder:
 
     def _hold(self, snapshot: Snapshot) -> None:
         Episode.objects.filter(pk=self.episode.pk).update(library=snapshot)
-
-    def _cite(self, shown: Evidence) -> tuple[Trial, Compaction | None]:
-        trial = self._trial(shown.slot)
-        return trial, recorded.find_compaction(trial, shown.compaction)
 
     def _find_answered(self, key: str | None) -> ModelCall | None:
         if key is None:
@@ -396,7 +398,3 @@ def _finish(row: Attempt, result: AttemptResult, traceback: str | None) -> None:
 
 def _put_json(value: object) -> str:
     return Blob.objects.put(canonical_json(encode(value)))
-
-
-def _without_type(value: Mapping[str, object]) -> dict[str, object]:
-    return {name: item for name, item in value.items() if name != "type"}

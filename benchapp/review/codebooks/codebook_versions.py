@@ -1,6 +1,6 @@
 """Codebooks and their versions: started, drafted, frozen. Changes to single codes of a draft are in `codes`.
 
-A draft may change; a frozen version never does (`benchapp.models.codebooks` refuses it). The next draft copies every
+A draft may change; a frozen version never does (`benchapp.models.reviews` refuses it). The next draft copies every
 code of the newest frozen version together with its origin, so that labels can be carried over later.
 """
 

@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db.models import Count, Q, QuerySet
 from django.http import QueryDict
 
-from benchapp.exports.export_request import parse_trials_request
+from benchapp.exports.export_run import parse_trials_request
 from benchapp.models import Decision, Episode, Experiment, Queue, Run, Trial
 from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.stats.comparing.choices import Choices

@@ -15,8 +15,7 @@ from difflib import unified_diff
 
 from benchapp.models import Decision, Episode, QueueItem, Run, Snapshot, Trial
 from benchapp.models import Verdict as VerdictRow
-from benchapp.record.own_secrets import own_secrets
-from benchapp.record.redaction import Redactor
+from benchapp.record.redaction import Redactor, own_secrets
 from benchapp.record.trajectory_store import iterate_steps
 from runner.base.text import cut
 from runner.base.types import (

@@ -19,10 +19,9 @@ from django.db.models import Count, Q
 from django.utils import timezone
 
 from benchapp.models import Blob, JudgeCall, Queue, QueueItem, Suggestion
-from benchapp.record.call_budget import Budget, Stopped
 from benchapp.record.error_text import words_of
-from benchapp.record.own_secrets import own_secrets
-from benchapp.record.redaction import Redactor
+from benchapp.record.redaction import Redactor, own_secrets
+from benchapp.record.slices import Budget, Stopped
 from benchapp.review.suggestions.judge_evidence import JudgeEvidence, evidence_of
 from benchapp.review.suggestions.judge_exchange import (
     PROMPT_VERSION,

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from benchapp.exports.export_request import parse_trials_request
+from benchapp.exports.export_run import parse_trials_request
 from benchapp.models import Attempt, Check, Experiment, Trial, User
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape

@@ -25,8 +25,7 @@ from django.utils.text import slugify
 from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, group_column
-from benchapp.exports.export_request import parse_export_request
-from benchapp.exports.export_run import FORMATS, Export, metrics_of
+from benchapp.exports.export_run import FORMATS, Export, metrics_of, parse_export_request
 from benchapp.exports.latex import condition_table
 from benchapp.models import Comparison, User
 from benchapp.record.json_shape import JsonShape

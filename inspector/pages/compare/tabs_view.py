@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.experiments.estimate import Amount
-from benchapp.experiments.skill_probes import read_left_out
+from benchapp.experiments.library_probes import read_left_out
 from benchapp.experiments.work.progress import WorkProgress
 from benchapp.models import Experiment, Run
 from benchapp.record.json_shape import JsonShape, Shaped

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.experiments.launch_spec import describe_launched
 from benchapp.experiments.probe_results import read_results
-from benchapp.experiments.qualifying.task_verdicts import read_verdicts, say_verdicts
+from benchapp.experiments.qualification import read_verdicts, say_verdicts
 from benchapp.experiments.work.progress import progress_of
 from benchapp.models import Episode, Experiment, Probe, Run
 from benchapp.models.episodes import FAILING, REASON

@@ -12,8 +12,9 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_http_methods
 
-from benchapp.experiments.round_probes import (
-    REASON,
+from benchapp.experiments.library_probes import (
+    ROUNDS_REASON,
+    SKILLS_REASON,
     RoundsPreview,
     RunRounds,
     cancel_rounds,
@@ -21,9 +22,8 @@ from benchapp.experiments.round_probes import (
     list_judges,
     list_learning_runs,
     preview_rounds,
+    preview_skills,
 )
-from benchapp.experiments.skill_probes import REASON as SKILL_REASON
-from benchapp.experiments.skill_probes import preview_skills
 from benchapp.models import Experiment, User
 from benchapp.record.json_shape import JsonShape
 from inspector.web.access import needs, user_of
@@ -90,7 +90,7 @@ def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = 
         "under_way": sum(len(each.under_way) for each in runs),
         "has_open": any(each.open for each in runs),
         "has_ended": any(not each.run.is_open for each in runs),
-        "reason": query.get("reason", SKILL_REASON if asked.design == SKILLS else REASON),
+        "reason": query.get("reason", SKILLS_REASON if asked.design == SKILLS else ROUNDS_REASON),
         "wants_judged": request.method == "GET" or "judged" in query,
     }
     status = 422 if is_post else 200

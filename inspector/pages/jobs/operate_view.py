@@ -15,7 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from benchapp.experiments.work.progress import CLOSED, at_work, progress_of
 from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
 from benchapp.models.stand_ins import join_stand_ins
-from benchapp.record import log_tail
+from benchapp.record import live
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.recorded import slot_of
 from benchapp.review.blinding import Words, hidden_until
@@ -225,6 +225,6 @@ ONE_EPISODE = JsonShape(
     *("blocked_reason?", "last_failure?", "failures", "wish?"),
     ("lease", lambda episode: LEASE.read(episode) if episode.lease_owner else None),
     ("next_try", lambda episode: episode.lease_until if not episode.lease_owner else None),
-    ("log", lambda episode: log_tail.read(str(episode.public_id))),
+    ("log", lambda episode: live.read_log(str(episode.public_id))),
     ("attempts", _build_attempts),
 )

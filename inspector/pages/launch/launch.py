@@ -13,8 +13,7 @@ from typing import Literal
 import yaml
 from django.http import QueryDict
 
-from benchapp.experiments.experiment_file import FIRST, read_text
-from benchapp.experiments.launch_spec import SINGULAR, LaunchSpec, list_prompts
+from benchapp.experiments.launch_spec import FIRST, SINGULAR, LaunchSpec, list_prompts, read_text
 from benchapp.record.sets.suite_files import find_suite
 from runner import protocols
 from runner.base.errors import RunnerError, SetupError

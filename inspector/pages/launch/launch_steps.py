@@ -14,9 +14,9 @@ from typing import get_args
 
 from django.db.models import Count
 
-from benchapp.experiments.cells import PUBLISHED_HARNESS
-from benchapp.experiments.launch_design import LaunchDesign
+from benchapp.experiments.foresight import LaunchDesign
 from benchapp.experiments.launch_spec import Order
+from benchapp.experiments.plans import PUBLISHED_HARNESS
 from benchapp.models import Suite
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.stats.comparing.condition_names import SHAPE_WORDS, Origin, name_condition

@@ -15,18 +15,14 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_http_methods
 
-from benchapp.experiments.cells import list_conditions
-from benchapp.experiments.demo_experiment import DEMO
 from benchapp.experiments.estimate import ExperimentEstimate, estimate
-from benchapp.experiments.experiment_file import FIRST
-from benchapp.experiments.foresight import Foresight, foresee
+from benchapp.experiments.example_experiment import DEMO
+from benchapp.experiments.foresight import Foresight, LaunchDesign, describe_design, foresee
 from benchapp.experiments.launch import launch as launch_experiment
-from benchapp.experiments.launch_design import LaunchDesign, describe_design
-from benchapp.experiments.launch_spec import LaunchSpec, SpecProblem, Unlaunchable, describe_launched
-from benchapp.experiments.plans import author_limits_of
-from benchapp.experiments.preparation import Prepared, prepare
-from benchapp.experiments.qualifying.qualification import write_file as write_qualification
-from benchapp.experiments.schedule import Planned, schedule
+from benchapp.experiments.launch_spec import FIRST, LaunchSpec, SpecProblem, Unlaunchable, describe_launched
+from benchapp.experiments.plans import author_limits_of, list_conditions
+from benchapp.experiments.preparation import Planned, Prepared, prepare, schedule
+from benchapp.experiments.qualification import write_file as write_qualification
 from benchapp.experiments.work.progress import Workforce, workforce
 from benchapp.models import Experiment, User
 from benchapp.record.json_shape import JsonShape, Shaped

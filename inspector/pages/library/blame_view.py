@@ -21,8 +21,7 @@ from benchapp.analysis.lineage.word_overlap import WordOverlap, find_overlaps
 from benchapp.experiments.probe_results import ProbeResult
 from benchapp.models import Decision, Episode, Run, Trial
 from benchapp.record.json_shape import JsonShape
-from benchapp.record.line_matching import Move
-from benchapp.record.textual_change import is_binary
+from benchapp.record.textual_change import Move, is_binary
 from inspector.pages.library.changes import FileChange, build_tree, compare_versions, read_contents, read_versions
 from inspector.pages.library.probe import RESULT, read_probes_about, read_probes_by_decision
 from inspector.pages.library.rail import LibraryCourse, RailStop, ShownTrial, choose_episode, open_course, read_evidence

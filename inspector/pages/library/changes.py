@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from benchapp.models import Blob, Decision, Snapshot, SnapshotFile
-from benchapp.record.line_matching import find_undecided, match_files
+from benchapp.record.textual_change import find_undecided, match_files
 from inspector.web.text.diff import DiffBlock, FileDiff, diff_file
 from runner.base.digests import digest_bytes
 from runner.base.types import Patch

@@ -12,8 +12,7 @@ from django.urls import reverse
 
 from benchapp.models import Run, SearchDocument, Trial
 from benchapp.search.hit_marks import Excerpt, Shown, show
-from benchapp.search.query import Filter, QueryProblem, SearchQuery, Value, render_filter, without
-from benchapp.search.search_fields import FIELDS
+from benchapp.search.query import FIELDS, Filter, QueryProblem, SearchQuery, Value, render_filter, without
 from benchapp.search.search_hits import FACETS, Found, read_hits
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.catalogue import name_role

@@ -16,7 +16,7 @@ from django.http import Http404
 from django.urls import reverse
 
 from benchapp import models
-from benchapp.experiments.qualifying.task_fit import Fit, TaskFit
+from benchapp.experiments.qualification import Fit, TaskFit
 from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.joined_suites import is_joined

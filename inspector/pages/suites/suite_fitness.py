@@ -15,15 +15,17 @@ from django.db.models import Max, Min
 from django.urls import reverse
 
 from benchapp.analysis.suite_screening import screen_once, summarise_screening, take_screening
-from benchapp.experiments.qualifying.qualification import list_qualifications
-from benchapp.experiments.qualifying.task_fit import TaskFit, judge_by_trials, judge_by_verdict
-from benchapp.experiments.qualifying.task_verdicts import (
+from benchapp.experiments.qualification import (
     CHECK_WORDS,
     RATES,
     Admission,
     TaskCheck,
+    TaskFit,
     TaskVerdict,
     count_admissions,
+    judge_by_trials,
+    judge_by_verdict,
+    list_qualifications,
     read_verdicts,
     say_verdicts,
 )

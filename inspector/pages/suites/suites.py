@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from django.db.models import Count, F, Q, QuerySet
 
-from benchapp.experiments.qualifying.qualification import list_qualifications
-from benchapp.experiments.qualifying.task_verdicts import count_admissions, read_verdicts_of
+from benchapp.experiments.qualification import count_admissions, list_qualifications, read_verdicts_of
 from benchapp.models import Experiment, Suite, Trial
 from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped

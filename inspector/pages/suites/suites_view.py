@@ -9,8 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.experiments.qualifying.task_fit import summarise_fit
-from benchapp.experiments.qualifying.task_verdicts import RATES
+from benchapp.experiments.qualification import RATES, summarise_fit
 from benchapp.models import Draft, Suite, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.sets.joined_suites import join_by_name, joined_with, propose_by_name, separate

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.models import Suite, Task, User
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.record.sets.suite_rows import record_suite
+from benchapp.record.sets.suite_files import record_suite
 from benchapp.review.workflows import (
     PLACES,
     SeenWorkflows,

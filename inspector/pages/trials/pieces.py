@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpRespons
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from benchapp.exports.atif_file import atif_pieces, select_trajectories
+from benchapp.exports.harbor_export import atif_pieces, select_trajectories
 from benchapp.models import Blob, Chunk, Trajectory, Trial
 from benchapp.record.trajectory_store import MAX_CHUNK_STEPS, open_field
 from inspector.pages.trials.trial import read_kept_query, write_query

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchapp.analysis.lineage.line_history import Blame, trace_lines
-from benchapp.record.line_matching import match_lines
+from benchapp.record.textual_change import match_lines
 
 Library = dict[str, bytes]
 

@@ -15,7 +15,7 @@ from benchapp.analysis.diagnoses.diagnosis_queue import (
     select_with_library,
 )
 from benchapp.analysis.lineage.library_states import read_named_libraries
-from benchapp.experiments.work.deletion_sweep import sweep
+from benchapp.management.commands.sweep import sweep
 from benchapp.models import Episode, LibraryDiagnosis, LibraryFinding, Seeding, SkillUse, Trial
 from runner.base.types import Check, CheckGroup, CheckStatus, Observation, Source, Step
 from tests.worlds.factories import (

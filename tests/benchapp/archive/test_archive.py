@@ -16,12 +16,12 @@ from benchapp.archive.archive_tables import TABLES
 from benchapp.audit import flaws
 from benchapp.experiments.forks import fork
 from benchapp.experiments.work import advance, operations
-from benchapp.experiments.work.deletion_sweep import sweep
 from benchapp.imports.batch import import_paths
 from benchapp.judges.judge_passes import judge_run
+from benchapp.management.commands.sweep import sweep
 from benchapp.models import Blob, Entry, Episode, Experiment, Judgement, Judging, Run, TaskGroup, Trajectory, Trial
-from benchapp.record.call_budget import Budget
 from benchapp.record.record_digest import record_digest
+from benchapp.record.slices import Budget
 from benchapp.record.trajectory_store import iterate_steps
 from lab.synthesis.campaign import Size, write_campaign
 from tests.benchapp.archived import archived, bring, forget_everything, played
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _no_hints(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
 
 
 def told(experiment: Experiment) -> dict[str, Any]:

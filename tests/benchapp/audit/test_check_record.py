@@ -341,7 +341,7 @@ class LongAgent(FixedAgent):
 def run_our_own() -> None:
     """Two planned episodes, one of which runs to its end."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advance, "hint", lambda episode: True)
+        patch.setattr(advance, "hint", lambda episode, **named: True)
         launch(OWN)
     episode = own("selfgen-always")
     plan = plan_of(episode, suite_of(episode))

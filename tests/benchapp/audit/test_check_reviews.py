@@ -10,7 +10,7 @@ from django.db.models import Model, QuerySet
 from django.utils import timezone
 
 from benchapp.audit import findings
-from benchapp.audit.check_finding import Flaw
+from benchapp.audit.record_check import Flaw
 from benchapp.audit.review_check import check_codebooks, check_reviews
 from benchapp.models import (
     Code,

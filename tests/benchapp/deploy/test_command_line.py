@@ -15,7 +15,7 @@ import pytest
 from django.conf import settings
 from django.db import DatabaseError, IntegrityError, OperationalError
 
-from benchapp.record.machine_failures import describe_failure
+from benchapp.record.error_text import describe_failure
 from tests.benchapp.import_folders import job, write
 
 ODD = "\u202egnp\u200b\x1b[31m"

@@ -21,7 +21,7 @@ from benchapp.experiments.launch import launch
 from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.work import advance as jobs
 from benchapp.models import Attempt, Episode, Experiment, Suite
-from benchapp.record import log_tail
+from benchapp.record import live
 from benchapp.record.writing.recording import RowRecorder
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import ImageError, SandboxError
@@ -46,7 +46,7 @@ SPEC: dict[str, Any] = {
 
 @pytest.fixture
 def episode(monkeypatch: pytest.MonkeyPatch) -> Episode:
-    monkeypatch.setattr(jobs, "hint", lambda _: True)
+    monkeypatch.setattr(jobs, "hint", lambda _, **named: True)
     return Episode.objects.get(run__experiment=launch(SPEC))
 
 
@@ -209,7 +209,7 @@ def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_line_that_cannot_be_formatted_stops_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging, "raiseExceptions", False)
     told = logging.LogRecord("a.library", logging.INFO, __file__, 1, "%d files", ("many",), None)
-    tail = log_tail.Tail("a")
+    tail = live.Tail("a")
     monkeypatch.setattr(tail, "handleError", (kept := []).append)
     tail.emit(told)
     assert kept == [told]
@@ -220,21 +220,21 @@ def test_the_tail_of_an_episodes_log_is_capped_redacted_and_its_own(
 ) -> None:
     monkeypatch.setenv("PROVIDER_API_KEY", "sk-abcdef0123456789abcdef")
     log = logging.getLogger("benchapp.test")
-    with log_tail.keep_tail("a"):
-        for number in range(log_tail.MAX_LINES + 50):
+    with live.keep_tail("a"):
+        for number in range(live.MAX_LINES + 50):
             log.warning("line %d", number)
         log.warning("refused: %s", "sk-abcdef0123456789abcdef")
         log.warning("long %s the end", "x" * 5_000)
-    with log_tail.keep_tail("b"):
+    with live.keep_tail("b"):
         log.warning("another episode\nin two lines")
     log.warning("nobody's")
-    lines = log_tail.read("a")
-    assert len(lines) == log_tail.MAX_LINES
+    lines = live.read_log("a")
+    assert len(lines) == live.MAX_LINES
     assert lines[0].endswith("line 52")
     assert "sk-abc" not in lines[-2]
     assert lines[-1].endswith("x the end")
-    assert len(lines[-1]) < log_tail.MAX_TEXT + 100
-    assert [line.rpartition(" WARNING ")[2] for line in log_tail.read("b")] == ["another episode", "in two lines"]
+    assert len(lines[-1]) < live.MAX_LINE + 100
+    assert [line.rpartition(" WARNING ")[2] for line in live.read_log("b")] == ["another episode", "in two lines"]
 
 
 @pytest.mark.parametrize("error", [SandboxError, ImageError])
@@ -245,7 +245,7 @@ def test_the_log_of_a_failed_build_is_kept_from_its_end(
     said = "".join(f"#7 {line} downloading\n" for line in range(5_000)) + "#8 ERROR: no rule to make target 'all'"
     fail_with(monkeypatch, error("E1/Dockerfile: cannot be built " + "x" * 9_000, said))
     advance(episode)
-    log = "\n".join(log_tail.read(str(episode.public_id)))
+    log = "\n".join(live.read_log(str(episode.public_id)))
     assert "#8 ERROR: no rule to make target 'all'" in log
     assert "#7 0 downloading" not in log
     fail_with(monkeypatch, error("E1/Dockerfile: cannot be built " + "x" * 90_000, said))
@@ -266,6 +266,6 @@ def test_without_a_broker_work_goes_on_and_the_tail_is_unknown(
     def away() -> Any:
         raise ConnectionError("no broker")
 
-    monkeypatch.setattr(log_tail.django_rq, "get_connection", away)
+    monkeypatch.setattr(live.django_rq, "get_connection", away)
     assert advance(episode).trials.filter(is_done=True).count() == 1
-    assert log_tail.read(str(episode.public_id)) is None
+    assert live.read_log(str(episode.public_id)) is None

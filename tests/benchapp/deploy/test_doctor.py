@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from benchapp.deploy import doctor_checks, engine_checks
+from benchapp.deploy import doctor_checks
 from benchapp.deploy import embedded_broker as embedded
 from benchapp.deploy.doctor_checks import KEYS, DoctorFinding, findings
 from runner.programs import find_installed, pin_of
@@ -40,7 +40,7 @@ def _no_docker(monkeypatch: pytest.MonkeyPatch) -> None:
         raise ConnectionError("no engine at the socket")
 
     monkeypatch.setattr(doctor_checks, "_base_image_there", away)
-    monkeypatch.setattr(engine_checks, "connect", lambda **_: away())
+    monkeypatch.setattr(doctor_checks, "connect", lambda **_: away())
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ class Engine:
 
 
 def test_it_tells_where_the_engine_is_and_how_it_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_checks, "connect", lambda **_: Engine())
+    monkeypatch.setattr(doctor_checks, "connect", lambda **_: Engine())
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     assert found("Docker").detail == "engine 28.0.0 on elsewhere"
     monkeypatch.setenv("DOCKER_HOST", "tcp://10.0.0.7:2376")
@@ -128,14 +128,14 @@ def test_it_tells_where_the_engine_is_and_how_it_is_reached(monkeypatch: pytest.
 
 
 def test_it_tells_the_engines_storage_and_the_limits_it_does_not_enforce(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_checks, "connect", lambda **_: Engine())
+    monkeypatch.setattr(doctor_checks, "connect", lambda **_: Engine())
     assert found("Docker storage").detail == "overlay2 on extfs, in /var/lib/docker; 2 processors, 8.0 GiB of memory"
     limits = found("Docker limits")
     assert (limits.is_there, limits.detail) == (False, "the engine does not enforce: swap")
 
 
 def test_it_tells_how_well_the_disk_is_watched_from_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(engine_checks, "connect", lambda **_: Engine())
+    monkeypatch.setattr(doctor_checks, "connect", lambda **_: Engine())
     ours, anothers = tmp_path / "ours", tmp_path / "anothers"
     for folder, name in ((ours, "1f"), (anothers, "2e")):
         folder.mkdir()
@@ -158,7 +158,7 @@ def test_it_tells_whether_buildkit_is_there_and_what_its_absence_costs(
     plugin.parent.mkdir()
     plugin.write_text("")
     plugin.chmod(0o755)
-    monkeypatch.setattr(engine_checks, "connect", lambda **_: Engine())
+    monkeypatch.setattr(doctor_checks, "connect", lambda **_: Engine())
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     assert found("BuildKit").detail == f"the engine's own, through {plugin}"
     monkeypatch.setattr(Engine, "version", lambda self: {"Version": "20.10.24", "ApiVersion": "1.41"})
@@ -197,9 +197,9 @@ def test_it_tells_which_programs_are_installed_and_loaded(monkeypatch: pytest.Mo
     start.parent.mkdir(parents=True)
     start.write_text("#!/bin/sh\n")
     assert found("Program codex").detail == f"{told}, installed; no engine to load it into"
-    monkeypatch.setattr(engine_checks, "connect", lambda **_: Engine())
+    monkeypatch.setattr(doctor_checks, "connect", lambda **_: Engine())
     assert found("Program codex").detail.endswith("no volume on the engine yet: the first trial loads it")
-    monkeypatch.setattr(engine_checks, "connect", lambda **_: Engine([volume_name(find_installed("codex"))]))
+    monkeypatch.setattr(doctor_checks, "connect", lambda **_: Engine([volume_name(find_installed("codex"))]))
     assert found("Program codex").detail == f"{told}, installed; its volume is on the engine"
 
 

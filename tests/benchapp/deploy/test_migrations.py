@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from django.db.migrations.loader import MigrationLoader
 
-from benchapp.deploy.empty_record import BETWEEN, TABLES
+from benchapp.management.commands.migrate import BETWEEN, TABLES
 from tests.conftest import ROOT
 
 IN_TESTS = ("DATABASE_URL", "DJANGO_SETTINGS_MODULE")

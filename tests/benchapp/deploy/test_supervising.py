@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from benchapp.deploy import small_model
+from benchapp.deploy import installation
 from benchapp.deploy.installation import Installation
 from benchapp.deploy.supervisor import AlreadyRunning, Child, Supervisor
-from benchapp.record.processes import ProcessName, read_start_of_process, this_machine
+from runner.sandboxes.processes import ProcessName, read_start_of_process, this_machine
 
 SLEEP = (sys.executable, "-c", "import time; time.sleep(300)")
 STUBBORN = (
@@ -176,12 +176,12 @@ def test_the_server_of_the_small_model_keeps_to_its_own_port(
     """`PORT=8001 make demo MODEL=small` sets the pages' port."""
     settings.VAR_DIR = tmp_path
     monkeypatch.setenv("PORT", "8001")
-    monkeypatch.setenv(small_model.ADDRESS_VARIABLE, "")
-    monkeypatch.setattr(small_model, "find_model", lambda: tmp_path / "model.gguf")
-    installation, added = Installation(8001, with_small_model=True), list[Child]()
+    monkeypatch.setenv(installation.ADDRESS_VARIABLE, "")
+    monkeypatch.setattr(installation, "find_model", lambda: tmp_path / "model.gguf")
+    machine, added = Installation(8001, with_small_model=True), list[Child]()
     monkeypatch.setattr(Supervisor, "add", lambda _, child: added.append(child))
-    installation._add_small_model()
+    machine._add_small_model()
     (server,) = added
-    port = server.command[server.command.index(small_model.SERVED_AS) + 1]
+    port = server.command[server.command.index(installation.SERVED_AS) + 1]
     assert port != "8001"
-    assert os.environ[small_model.ADDRESS_VARIABLE] == f"http://127.0.0.1:{port}/v1"
+    assert os.environ[installation.ADDRESS_VARIABLE] == f"http://127.0.0.1:{port}/v1"

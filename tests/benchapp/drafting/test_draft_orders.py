@@ -25,12 +25,12 @@ from benchapp.drafting.draft_orders import (
 )
 from benchapp.models import Activity, Blob, Draft, DraftStep, Snapshot, User
 from benchapp.record import slices
-from benchapp.record.processes import ProcessName, this_machine
 from benchapp.record.slices import MAX_FAILURES, SlicedWork
 from runner.base.errors import KeyRefused, ModelUnavailable, SetupError
 from runner.base.types import File, Files, ModelReply, ModelRequest
 from runner.drafting import loops
 from runner.drafting.draft import DraftBrief, Taken
+from runner.sandboxes.processes import ProcessName, this_machine
 from tests.worlds.drafting_loop import BRIEF, CORPUS, RETURNED, UNUSABLE, Drafter, install_loop, take_answer
 
 pytestmark = pytest.mark.django_db

@@ -16,8 +16,7 @@ from benchapp.audit import findings
 from benchapp.drafting import draft_orders, draft_suites
 from benchapp.drafting.draft_orders import edit_file, start_draft, work_off
 from benchapp.drafting.draft_suites import NotReady, Readiness, admit, read_readiness, try_as_suite
-from benchapp.experiments.qualifying.qualification import write_file
-from benchapp.experiments.qualifying.task_verdicts import TaskCheck, TaskVerdict
+from benchapp.experiments.qualification import TaskCheck, TaskVerdict, write_file
 from benchapp.models import Activity, Draft, Experiment, Run, Suite, Task, TaskWorkflow, User
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.record.slices import SlicedWork

@@ -11,14 +11,14 @@ import pytest
 from benchapp.archive.archive_export import write_archive
 from benchapp.archive.archive_import import take_in
 from benchapp.audit import flaws
-from benchapp.experiments.cells import cells_of
 from benchapp.experiments.forks import fork
 from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable, read_spec
+from benchapp.experiments.plans import cells_of
 from benchapp.experiments.preparation import prepare
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.budgets import count_spent
-from benchapp.experiments.work.deletion_sweep import sweep
+from benchapp.management.commands.sweep import sweep
 from benchapp.models import Blob, Chunk, Decision, ModelCall, Run, Trajectory
 from benchapp.record.record_digest import record_digest
 from benchapp.record.trajectory_store import iterate_steps

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from benchapp import audit
-from benchapp.experiments.work.deletion_sweep import StillWorking, sweep
+from benchapp.management.commands.sweep import StillWorking, sweep
 from benchapp.models import (
     Activity,
     Blob,

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from benchapp.experiments.demo_experiment import DEMO
+from benchapp.experiments.example_experiment import DEMO
 from benchapp.experiments.launch_spec import read_spec
 from benchapp.management.commands.demo import Command
 from benchapp.models import Experiment
-from benchapp.record.processes import ProcessName
+from runner.sandboxes.processes import ProcessName
 
 ROOT = Path(__file__).resolve().parents[3]
 

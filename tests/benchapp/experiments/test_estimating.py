@@ -35,7 +35,7 @@ SPEC: dict[str, Any] = {
 @pytest.fixture
 def earlier(monkeypatch: pytest.MonkeyPatch) -> Experiment:
     """As if everything had run: 100, 200 ... tokens by replicate, 10 seconds a trial."""
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     experiment = launch(SPEC)
     for replicate in (1, 2):
         Trial.objects.filter(episode__run__replicate=replicate).update(
@@ -130,7 +130,7 @@ PRICED: dict[str, Any] = {
 def test_tokens_without_a_cost_are_priced_by_the_list_and_it_is_said_of_how_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     prices = prices_of(make_model("claude-opus-4.6"))
     assert prices is not None
     launch(PRICED, keys_elsewhere=True)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from django.core.management import call_command
 
-from benchapp.experiments.experiment_file import read_file
+from benchapp.experiments.launch_spec import read_file
 from benchapp.experiments.preparation import prepare
 from benchapp.models import Experiment, Trial
 from runner.protocols.conditions import base_name

@@ -13,12 +13,10 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from benchapp.experiments import preparation
-from benchapp.experiments.experiment_file import read_file, read_text
 from benchapp.experiments.launch import launch
-from benchapp.experiments.launch_spec import Unlaunchable, read_spec
+from benchapp.experiments.launch_spec import Unlaunchable, read_file, read_spec, read_text
 from benchapp.experiments.plans import plan_of, suite_of
-from benchapp.experiments.preparation import prepare
-from benchapp.experiments.schedule import schedule
+from benchapp.experiments.preparation import prepare, schedule
 from benchapp.experiments.work import advance
 from benchapp.management.commands import run_experiment
 from benchapp.models import Episode, Experiment, Run, Trial
@@ -251,7 +249,7 @@ def test_one_and_many_are_the_same_field_and_replicates_are_three() -> None:
 
 
 def test_every_cell_is_a_run_with_the_setup_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     value = {name: given for name, given in SPEC.items() if name != "author_model"}
     experiment = launch(
         {
@@ -272,7 +270,7 @@ def test_every_cell_is_a_run_with_the_setup_of_its_own(monkeypatch: pytest.Monke
 
 
 def test_each_run_is_advanced_with_its_own_agent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     launch({**SPEC, "agents": ["oracle", "nop"], "conditions": ["no-skill"], "replicates": 1})
     for episode in Episode.objects.all():
         advance.advance(str(episode.public_id))
@@ -282,7 +280,7 @@ def test_each_run_is_advanced_with_its_own_agent(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_episode_of_skillflow_is_a_family(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     launch({**SPEC, "protocol": "skillflow", "environments": [], "conditions": ["no-skill"], "replicates": 1})
     episodes = Episode.objects.select_related("family", "environment")
     assert episodes.count() == 4
@@ -346,8 +344,12 @@ def test_one_by_one_ends_an_episode_before_the_next_begins() -> None:
 def test_one_worker_works_in_the_order_of_the_schedule(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hints are taken first in, first out, as the queue gives them."""
     queue: list[str] = []
-    monkeypatch.setattr(advance, "hint", lambda episode: queue.append(episode) or True)
-    monkeypatch.setattr(advance, "hint_first", lambda episode: queue.insert(0, episode) or True)
+
+    def hint(episode: str, *, first: bool = False) -> bool:
+        queue.insert(0 if first else len(queue), episode)
+        return True
+
+    monkeypatch.setattr(advance, "hint", hint)
     value = {**SPEC, "agent": "nop", "conditions": ["no-skill", "curated-static"], "order": order}
     launch({**value, "replicates": 2})
     advance.reconcile()
@@ -514,7 +516,7 @@ def test_a_hypothesis_that_cannot_be_names_its_place_and_what_was_expected(state
 
 
 def test_hypotheses_are_kept_with_the_file_and_change_no_setup(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advance, "hint", lambda episode: None)
+    monkeypatch.setattr(advance, "hint", lambda episode, **named: None)
     plain, declaring = launch(SPEC), launch({**SPEC, "hypotheses": [DECLARED]})
     assert "hypotheses" not in plain.spec
     assert declaring.spec["hypotheses"] == [{**DECLARED, "against": "no-skill"}]

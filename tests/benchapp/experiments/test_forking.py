@@ -42,7 +42,7 @@ THIRD = TrialSlot(Phase.ACQUISITION, "E1-LS1-T3")
 def advanced(django_db_setup: None, django_db_blocker: Any) -> Iterator[int]:
     """An episode after its first three trials with their authoring. Written once; what a test adds is rolled back."""
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advance, "hint", lambda _: True)
+        patch.setattr(advance, "hint", lambda _, **named: True)
         launched = launch(SPEC)
         found = Episode.objects.get(run__experiment=launched)
         for _ in range(3):
@@ -54,7 +54,7 @@ def advanced(django_db_setup: None, django_db_blocker: Any) -> Iterator[int]:
 
 @pytest.fixture
 def episode(advanced: int, monkeypatch: pytest.MonkeyPatch) -> Episode:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     return Episode.objects.select_related("run__experiment__suite", "environment").get(pk=advanced)
 
 
@@ -237,7 +237,7 @@ def test_the_command_lists_the_places_and_forks(episode: Episode) -> None:
 
 
 def test_a_fork_after_the_freeze_plans_nothing_that_learning_did_not_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     learning = {"suite": "starter-learning", "protocol": "skilllearnbench", "conditions": ["teacher-feedback@6"]}
     launched = launch({**SPEC, **learning, "environments": ["merged-timeline"], "answers": 2})
     found = Episode.objects.select_related("run__experiment__suite", "environment").get(run__experiment=launched)

@@ -24,7 +24,6 @@ from benchapp.experiments.work.budgets import REASON, raise_budget
 from benchapp.models import Attempt, Episode, Experiment, ModelCall, Run, Trial
 from benchapp.models.experiments import Progress
 from benchapp.record import live
-from benchapp.record.processes import ProcessName, read_start_of_process, this_machine
 from benchapp.record.writing.recording import RowRecorder
 from runner.base.errors import BudgetSpent, LeaseLost, ModelRefused, ModelUnavailable, SandboxError, SetupError
 from runner.base.types import ModelRequest, Phase, Source, Step, TrialSlot
@@ -32,6 +31,7 @@ from runner.engine import engine
 from runner.engine.toolbox import toolbox_for
 from runner.protocols.recorder import TrialDone
 from runner.sandboxes import sandbox_kind
+from runner.sandboxes.processes import ProcessName, read_start_of_process, this_machine
 from tests.benchapp.small_rows import hold
 
 pytestmark = pytest.mark.django_db
@@ -52,8 +52,8 @@ SPEC: dict[str, Any] = {
 def queued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Hints go into this list instead of a broker."""
     hints: list[str] = []
-    monkeypatch.setattr(jobs, "hint", lambda episode: hints.append(episode) or True)
-    monkeypatch.setattr(jobs, "_read_hinted", lambda: set(hints))
+    monkeypatch.setattr(jobs, "hint", lambda episode, **named: hints.append(episode) or True)
+    monkeypatch.setattr(jobs.slices, "list_hinted", lambda _, **named: set(hints))
     return hints
 
 
@@ -500,7 +500,7 @@ def test_hints_go_through_the_broker_and_are_seen_there(broker: str) -> None:
     episode = Episode.objects.get(run__experiment=launch(SPEC))
     assert jobs.reconcile() == 1
     assert jobs.reconcile() == 0
-    assert jobs._read_hinted() == {str(episode.public_id)}
+    assert jobs.slices.list_hinted(jobs.HINT) == {str(episode.public_id)}
     django_rq.get_queue().empty()
     assert jobs.reconcile() == 1
 
@@ -529,7 +529,7 @@ def test_a_trial_does_not_read_the_whole_queue(broker: str, monkeypatch: pytest.
     with monkeypatch.context() as patched:
         patched.setattr(django_rq.queues.DjangoRQ, "get_job_ids", refuse)
         jobs.advance(episode)
-    assert jobs._read_hinted() == {episode}
+    assert jobs.slices.list_hinted(jobs.HINT) == {episode}
     assert django_rq.get_queue().count == 1
     assert len(django_rq.get_connection().keys("skillglass:hints:*")) == 1
 

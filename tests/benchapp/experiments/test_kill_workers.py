@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from benchapp.experiments.qualifying.qualification import write_file
+from benchapp.experiments.qualification import write_file
 from lab.kill_workers import compare
 from runner.suites import load_suite
 

@@ -21,7 +21,7 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "suites"
 @pytest.fixture(autouse=True)
 def _prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKILLGLASS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     base_image()
 
 

@@ -11,13 +11,13 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from benchapp.audit import findings
-from benchapp.audit.check_finding import Flaw
+from benchapp.audit.record_check import Flaw
 from benchapp.experiments.forks import fork
 from benchapp.experiments.launch import launch
 from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.work import advance, operations
 from benchapp.models import Activity, Attempt, Decision, Episode, Experiment, ModelCall
-from benchapp.record import log_tail, recorded
+from benchapp.record import live, recorded
 from benchapp.record.writing.human_acts import NotPossible
 from benchapp.record.writing.recording import RowRecorder
 from demo.scripted import Scripted
@@ -46,7 +46,7 @@ SPEC: dict[str, Any] = {
 
 @pytest.fixture
 def episode(monkeypatch: pytest.MonkeyPatch) -> Episode:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     return Episode.objects.get(run__experiment=launch(SPEC))
 
 
@@ -216,11 +216,11 @@ def test_the_command_counts_failures_in_a_row(episode: Episode) -> None:
 def test_the_command_tells_a_broker_that_is_away_from_a_log_without_lines(
     episode: Episode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_tail, "read", lambda _: [])
+    monkeypatch.setattr(live, "read_log", lambda _: [])
     out = StringIO()
     call_command("episodes", "--log", str(episode.public_id), stdout=out)
     assert out.getvalue() == "no log lines\n"
-    monkeypatch.setattr(log_tail, "read", lambda _: None)
+    monkeypatch.setattr(live, "read_log", lambda _: None)
     with pytest.raises(CommandError, match="cannot reach the broker"):
         call_command("episodes", "--log", str(episode.public_id))
 
@@ -231,7 +231,7 @@ def test_the_command_tells_a_broker_that_is_away_from_a_log_without_lines(
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch) -> Episode:
     """Its author's provider refuses the first call."""
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     changes = {"conditions": ["selfgen-always"], "agent_model": "scripted/apprentice", "agent": "shell", "seed": 3}
     found = Episode.objects.get(run__experiment=launch({**SPEC, **changes, "author_model": "scripted/apprentice"}))
     with pytest.MonkeyPatch.context() as patch:
@@ -339,7 +339,7 @@ def test_the_command_skips_what_the_episode_stands_at(refused: Episode) -> None:
 @pytest.fixture
 def outage(monkeypatch: pytest.MonkeyPatch) -> Experiment:
     """Three of its four episodes are blocked."""
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     experiment = launch({**SPEC, "environments": ["E1", "E2"], "conditions": ["no-skill", "raw-trajectory"]})
     for episode in Episode.objects.order_by("pk")[:3]:
         Episode.objects.block(episode.pk, epoch=hold(episode), reason="ModelUnavailable: connection refused")

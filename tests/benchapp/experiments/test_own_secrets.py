@@ -14,7 +14,7 @@ from benchapp.experiments.launch import launch
 from benchapp.experiments.work import advance
 from benchapp.models import Attempt, Blob, Decision, Episode, ModelCall
 from benchapp.record import live
-from benchapp.record.own_secrets import environment_secrets, own_secrets
+from benchapp.record.redaction import environment_secrets, own_secrets
 from runner.agents import AGENTS, AgentJob, AgentRun
 from runner.base.errors import ModelRefused, SandboxError
 from runner.base.types import (
@@ -88,7 +88,7 @@ def stream(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def episode(monkeypatch: pytest.MonkeyPatch, stream: list[str]) -> Episode:
     monkeypatch.setenv("PROVIDER_API_KEY", PLANTED)
-    monkeypatch.setattr(advance, "hint", lambda episode: True)
+    monkeypatch.setattr(advance, "hint", lambda episode, **named: True)
     monkeypatch.setitem(AGENTS, "leaky", f"{__name__}:LeakyAgent")
     monkeypatch.setitem(MODELS, "leaky", f"{__name__}:LeakyAuthor")
     monkeypatch.setattr(LeakyAgent, "dies", False)

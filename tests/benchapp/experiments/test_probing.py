@@ -15,13 +15,13 @@ from benchapp.analysis.lineage.hunks import HunkGone
 from benchapp.analysis.lineage.library_states import read_history
 from benchapp.archive.archive_export import write_archive
 from benchapp.audit import findings
-from benchapp.audit.check_finding import Flaw
+from benchapp.audit.record_check import Flaw
 from benchapp.experiments.forks import fork
 from benchapp.experiments.launch import launch
 from benchapp.experiments.probe_runs import AskedProbe, launch_probe, preview, read_choice
 from benchapp.experiments.work import advance
-from benchapp.experiments.work.deletion_sweep import sweep
 from benchapp.imports.batch import import_paths
+from benchapp.management.commands.sweep import sweep
 from benchapp.models import Activity, Attempt, Episode, Experiment, ModelCall, Probe, Run, Trial
 from benchapp.record import recorded
 from benchapp.record.record_digest import record_digest
@@ -51,7 +51,7 @@ SPEC: dict[str, Any] = {
 def learned(django_db_setup: None, django_db_blocker: Any) -> Iterator[int]:
     """An episode at its end. Written once; what a test adds is rolled back."""
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advance, "hint", lambda _: True)
+        patch.setattr(advance, "hint", lambda _, **named: True)
         launched = launch(SPEC)
         found = Episode.objects.get(run__experiment=launched)
         run_to_the_end(found)
@@ -62,7 +62,7 @@ def learned(django_db_setup: None, django_db_blocker: Any) -> Iterator[int]:
 
 @pytest.fixture
 def episode(learned: int, monkeypatch: pytest.MonkeyPatch) -> Episode:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     return Episode.objects.select_related("run__experiment__suite", "environment").get(pk=learned)
 
 

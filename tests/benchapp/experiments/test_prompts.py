@@ -9,14 +9,11 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from benchapp.experiments.cells import cell_of, cells_of
-from benchapp.experiments.experiment_file import read_text
 from benchapp.experiments.forks import fork
 from benchapp.experiments.launch import launch
-from benchapp.experiments.launch_spec import Unlaunchable, read_spec
-from benchapp.experiments.plans import plan_of, spec_of, suite_of
-from benchapp.experiments.preparation import prepare
-from benchapp.experiments.schedule import schedule
+from benchapp.experiments.launch_spec import Unlaunchable, read_spec, read_text
+from benchapp.experiments.plans import cell_of, cells_of, plan_of, spec_of, suite_of
+from benchapp.experiments.preparation import prepare, schedule
 from benchapp.experiments.work import advance
 from benchapp.models import Decision, Episode, Run
 from benchapp.stats.comparing.author_budgets import budget_of
@@ -43,7 +40,7 @@ SPEC: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SKILLGLASS_VAR", str(tmp_path / "var"))
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     return write_papers(tmp_path / "papers", "skillevolbench", "skillflow")
 
 

@@ -18,16 +18,18 @@ from benchapp.audit import findings
 from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable, read_spec
 from benchapp.experiments.preparation import prepare
-from benchapp.experiments.qualifying.qualification import (
+from benchapp.experiments.qualification import (
+    Admission,
+    TaskVerdict,
     find_qualification,
     list_admitted,
     list_qualifications,
+    read_verdicts,
     write_file,
 )
-from benchapp.experiments.qualifying.task_verdicts import Admission, TaskVerdict, read_verdicts
 from benchapp.experiments.work import advance
-from benchapp.experiments.work.deletion_sweep import sweep
 from benchapp.imports.batch import import_paths
+from benchapp.management.commands.sweep import sweep
 from benchapp.models import Attempt, Episode, Experiment, Run, Suite, Task, Trial
 from benchapp.record.record_digest import record_digest
 from benchapp.stats.comparing.choices import Choices
@@ -58,7 +60,7 @@ ALL = (SOLUTION, UNTOUCHED, NO_SKILL, WITH_CORPUS, REFERENCE)
 
 @pytest.fixture(autouse=True)
 def _unhinted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
 
 
 def qualify(**changes: Any) -> Experiment:
@@ -82,7 +84,7 @@ def run_to_the_end(experiment: Experiment) -> None:
 def qualified(django_db_setup: None, django_db_blocker: Any) -> Iterator[int]:
     """Written once; what a test adds is rolled back."""
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advance, "hint", lambda _: True)
+        patch.setattr(advance, "hint", lambda _, **named: True)
         found = qualify()
     yield found.pk
     with django_db_blocker.unblock():

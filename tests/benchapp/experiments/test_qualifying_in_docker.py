@@ -16,8 +16,7 @@ import pytest
 from django.core.management import call_command
 
 from benchapp.experiments.launch import launch
-from benchapp.experiments.qualifying.qualification import list_admitted, write_file
-from benchapp.experiments.qualifying.task_verdicts import TaskVerdict, read_verdicts
+from benchapp.experiments.qualification import TaskVerdict, list_admitted, read_verdicts, write_file
 from benchapp.experiments.work import advance
 from benchapp.models import Episode
 from benchapp.record.sets.suite_files import find_suite, read_folder
@@ -115,7 +114,7 @@ def name_solution(instruction: str) -> str:
 def solver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Solver]:
     base_image()
     monkeypatch.setenv("SKILLGLASS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     (tmp_path / "presets").mkdir()
     (tmp_path / "presets" / "house.yaml").write_text(PRESET)
     provider, found = ModelProvider(KEY), Solver()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from statistics import fmean
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,19 +13,20 @@ from django.test import Client
 
 from benchapp.analysis.lineage.library_states import read_history
 from benchapp.audit import findings
-from benchapp.experiments import probe_runs, round_probes
+from benchapp.experiments import library_probes, probe_runs
 from benchapp.experiments.estimate import Past, read_past
 from benchapp.experiments.launch import launch
-from benchapp.experiments.preparation import Prepared
-from benchapp.experiments.probe_runs import list_skills
-from benchapp.experiments.round_probes import (
+from benchapp.experiments.library_probes import (
     RoundsPreview,
     launch_rounds,
     list_judges,
     list_learning_runs,
     preview_rounds,
+    preview_skills,
+    read_left_out,
 )
-from benchapp.experiments.skill_probes import preview_skills, read_left_out
+from benchapp.experiments.preparation import Prepared
+from benchapp.experiments.probe_runs import list_skills
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.operations import cancel
 from benchapp.judges import judging_orders
@@ -65,7 +67,7 @@ def work_off() -> None:
 def learned(django_db_setup: None, django_db_blocker: Any) -> Iterator[int]:
     """An experiment at its end. Written once; what a test adds is rolled back."""
     with django_db_blocker.unblock(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(advance, "hint", lambda _: True)
+        patch.setattr(advance, "hint", lambda _, **named: True)
         found = launch(SPEC)
         work_off()
     yield found.pk
@@ -75,7 +77,7 @@ def learned(django_db_setup: None, django_db_blocker: Any) -> Iterator[int]:
 
 @pytest.fixture
 def experiment(learned: int, monkeypatch: pytest.MonkeyPatch) -> Experiment:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     monkeypatch.setattr(judging_orders, "enqueue_due", lambda: 0)
     return Experiment.objects.get(pk=learned)
 
@@ -177,7 +179,7 @@ def test_an_amount_is_shared_out_by_trials(experiment: Experiment, monkeypatch: 
     runs = list_learning_runs(experiment)
     with pytest.raises(NotPossible, match="scripted/apprentice reports no cost"):
         preview_rounds(runs, times=1, max_usd=7.0)
-    monkeypatch.setattr(round_probes, "_require_prices", lambda _: None)
+    monkeypatch.setattr(library_probes, "make_model", lambda _: SimpleNamespace(priced=True))
     probes = launch_rounds(preview_rounds(runs, times=1, max_usd=7.0), reason="the curve")
     limits = [(probe.run.budget_usd, probe.run.budget_tokens) for probe in probes]
     assert limits == [(pytest.approx(1.0), 50_000_000)] * 7

@@ -13,11 +13,11 @@ from django.db import connection
 from django.db.models import Sum
 from django.test import Client
 
-from benchapp.experiments.call_recordings import export_recording
 from benchapp.experiments.launch import launch
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.budgets import count_spent, raise_budget
 from benchapp.experiments.work.operations import cancel
+from benchapp.management.commands.export_recording import export_recording
 from benchapp.models import Activity, Attempt, Blob, ModelCall, Run
 from benchapp.record.record_digest import record_lines
 from benchapp.record.recorded import read_request

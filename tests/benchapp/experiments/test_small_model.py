@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from benchapp.deploy.small_model import ADDRESS_VARIABLE, build_server_command, find_free_port, find_model
-from benchapp.experiments.demo_experiment import SMALL_DEMO
+from benchapp.deploy.installation import ADDRESS_VARIABLE, build_server_command, find_free_port, find_model
+from benchapp.experiments.example_experiment import SMALL_DEMO
 from benchapp.experiments.launch import launch
 from benchapp.experiments.work import advance
 from benchapp.models import Attempt, Experiment, Trial

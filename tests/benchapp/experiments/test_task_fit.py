@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.experiments.qualifying.task_fit import Fit, TaskFit, judge_by_trials, judge_by_verdict, summarise_fit
+from benchapp.experiments.qualification import Fit, TaskFit, judge_by_trials, judge_by_verdict, summarise_fit
 from benchapp.stats.inference.shares import Rate
 
 

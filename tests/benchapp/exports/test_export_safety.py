@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from benchapp.exports.export_run import FORMATS, Export
-from benchapp.exports.spreadsheet import FORMULA, escape_formula
+from benchapp.exports.formats import FORMULA, escape_formula
 from benchapp.models import Trial
 from benchapp.review.comments import CommentPlace, write_comment
 from benchapp.stats.comparing.choices import Choices

@@ -19,9 +19,7 @@ from django.test import Client
 from django.utils import timezone
 
 from benchapp.exports.dictionary import EXPORTS, Column, ValueKind
-from benchapp.exports.export_request import parse_export_request
-from benchapp.exports.export_rows import FIRST_SETTLED_COLUMN, TRIAL_LOOKUPS
-from benchapp.exports.export_run import FORMATS, Export
+from benchapp.exports.export_run import FIRST_SETTLED_COLUMN, FORMATS, TRIAL_LOOKUPS, Export, parse_export_request
 from benchapp.exports.formats import csv_pieces, json_pieces, write_parquet
 from benchapp.models import Attempt, Episode, TaskGroup, Trial
 from benchapp.stats.comparing.choices import Choices

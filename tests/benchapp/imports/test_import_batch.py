@@ -27,7 +27,7 @@ from benchapp.imports.trial_rows import AttemptParts
 from benchapp.models import Attempt, Episode, Experiment, ImportBatch, ImportProblem, Run, Trajectory, Trial
 from benchapp.record.record_digest import record_digest
 from benchapp.record.trajectory_store import iterate_steps
-from benchapp.record.writing.attempt_rows import save_below
+from benchapp.record.writing.rows import save_below
 from benchapp.stats.learning.computed_runs import clear_facts
 from runner.base.types import SkillUse as UseValue
 from runner.base.types import UseKind

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchapp.archive.archive_export import write_archive
-from benchapp.experiments.work.deletion_sweep import sweep
 from benchapp.imports.audited_edits import Author, EditRefused, join_experiments, rename_experiment, split_experiment
+from benchapp.management.commands.sweep import sweep
 from benchapp.models import Activity, Attempt, Experiment, Run, Trial
 from tests.benchapp.import_folders import JOB_ID, bring_in, job, trial
 from tests.worlds.factories import make_experiment, make_run

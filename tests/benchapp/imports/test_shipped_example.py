@@ -67,7 +67,7 @@ def is_rebuilt(outcome: tuple[object, ...]) -> bool:
 @pytest.mark.full
 def test_a_rebuild_gives_the_same_results(monkeypatch: pytest.MonkeyPatch) -> None:
     """The archive is no frozen fake: run anew, it ends the same way, and so do the probes of the change it leads to."""
-    monkeypatch.setattr("benchapp.experiments.work.advance.hint", lambda _: True)
+    monkeypatch.setattr("benchapp.experiments.work.advance.hint", lambda _, **named: True)
     monkeypatch.setattr("benchapp.experiments.work.advance._drop_hints", lambda _: None)
     take_in_example()
     shipped, probes = find_example(), [read_outcome(each) for each in Experiment.objects.probes()]

@@ -16,11 +16,11 @@ from benchapp.judges.judge_passes import judge_run
 from benchapp.judges.judging_orders import WORK, JudgingWish, enqueue_due, judge_slice, order_judging
 from benchapp.models import JudgedUnit, Judging, JudgingOrder, JudgingTry, Run
 from benchapp.record import slices
-from benchapp.record.processes import ProcessName, this_machine
 from benchapp.record.slices import MAX_FAILURES, SliceBudget, SlicedWork, SliceEnd
 from benchapp.stats.metrics.spending import spending_of
 from runner.base.errors import SetupError
 from runner.base.types import ModelReply, ModelRequest
+from runner.sandboxes.processes import ProcessName, this_machine
 from tests.worlds.judging_worlds import Judge, World, make_world
 
 pytestmark = pytest.mark.django_db

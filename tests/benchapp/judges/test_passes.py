@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from benchapp.judges.judge_passes import judge_run
 from benchapp.models import Blob, JudgedUnit, Judgement, Judging, JudgingTry, KeyPoint
-from benchapp.record.call_budget import Budget
+from benchapp.record.slices import Budget
 from demo.scripted import Scripted
 from runner.base.errors import ModelUnavailable, SetupError
 from runner.base.types import ModelReply, ModelRequest

@@ -7,7 +7,7 @@ import pytest
 from benchapp.judges.judge_passes import judge_run
 from benchapp.judges.judge_scores import contradictions
 from benchapp.judges.robustness import over_replicates, over_samples, replicates_of, retest
-from benchapp.record.call_budget import Budget
+from benchapp.record.slices import Budget
 from benchapp.stats.judged.judged_rows import ALIGNMENT, Told, mean_over_tasks, read_judged_rows, rows_of
 from runner.base.types import ModelRequest
 from runner.judging.metrics import Metric, normalise_score

@@ -13,8 +13,7 @@ from django.core.management import CommandError, call_command
 from benchapp.experiments.work import advance
 from benchapp.models import Blob, ModelCall, Suite, Task, TaskGroup
 from benchapp.record.record_digest import record_digest
-from benchapp.record.sets.group_rows import record_mapping
-from benchapp.record.sets.suite_rows import record_suite
+from benchapp.record.sets.suite_files import record_mapping, record_suite
 from runner.suites import load_suite
 from runner.suites.group_mapping import FORMAT, read_mapping
 from tests.benchapp.archived import played

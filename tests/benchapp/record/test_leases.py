@@ -14,9 +14,9 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from benchapp.experiments.work.advance import Lease
 from benchapp.models import Episode
-from benchapp.record.leases import Lease
-from benchapp.record.processes import ProcessName, read_start_of_process, this_machine, this_process
+from runner.sandboxes.processes import ProcessName, read_start_of_process, this_machine, this_process
 from tests.benchapp.small_rows import hold, make_episode, small_suite
 
 

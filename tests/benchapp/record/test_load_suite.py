@@ -200,7 +200,7 @@ def test_an_unknown_suite_names_the_known_ones(folder: Path) -> None:
 def test_a_loaded_suite_is_launched_by_its_name_and_never_locally(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     run(str(folder), "--key", "ours")
     spec: dict[str, Any] = {
         "name": "Ours",
@@ -218,7 +218,7 @@ def test_a_loaded_suite_is_launched_by_its_name_and_never_locally(
 
 
 def test_a_task_that_changed_since_the_launch_stops_the_episode(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     run(str(folder), "--key", "ours")
     launch(
         {

@@ -11,16 +11,16 @@ import pytest
 BENCHAPP = Path(__file__).parents[3] / "benchapp"
 # Rows that only these files make one by one. An archive and a fork copy any row as it is, column by column.
 WRITERS = {
-    "Entry": "record/writing/spine.py",
-    "Seal": "record/writing/spine.py",
-    "Refusal": "record/writing/spine.py",
-    "DecisionEvidence": "record/writing/decision_rows.py",
+    "Entry": "record/writing/rows.py",
+    "Seal": "record/writing/rows.py",
+    "Refusal": "record/writing/rows.py",
+    "DecisionEvidence": "record/writing/rows.py",
     "Trajectory": "record/trajectory_store.py",
     "Chunk": "record/trajectory_store.py",
-    "Compaction": "record/writing/attempt_rows.py",
-    "SkillUse": "record/writing/attempt_rows.py",
-    "Check": "models/verdicts.py",
-    "Dimension": "models/verdicts.py",
+    "Compaction": "record/writing/rows.py",
+    "SkillUse": "record/writing/rows.py",
+    "Check": "models/trials.py",
+    "Dimension": "models/trials.py",
 }
 
 

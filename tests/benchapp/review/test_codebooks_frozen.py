@@ -8,7 +8,7 @@ import pytest
 from django.db import transaction
 
 from benchapp.models import Code, CodebookVersion, CodeExample, CodeOrigin
-from benchapp.models.codebooks import FrozenVersion
+from benchapp.models.reviews import FrozenVersion
 from tests.worlds.review_factories import make_code, make_example, make_version
 
 pytestmark = pytest.mark.django_db

@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import PermissionDenied
 
 from benchapp.models import Activity, Task, TaskWorkflow, User
-from benchapp.models.workflows import FinalWorkflow
+from benchapp.models.suites import FinalWorkflow
 from benchapp.review.workflows import (
     SeenWorkflows,
     WorkflowConflict,

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchapp.search.query import Filter, SearchQuery, Term, Value, parse, quote, render, without
-from benchapp.search.search_fields import FIELDS, SHORT
+from benchapp.search.query import FIELDS, SHORT, Filter, SearchQuery, Term, Value, parse, quote, render, without
 from benchapp.search.tokens import split_query
 
 OPEN = sorted(name for name, known in FIELDS.items() if not known.values and name not in {"run", "tool"})

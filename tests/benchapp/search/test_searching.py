@@ -25,12 +25,11 @@ from benchapp.models import (
     Trajectory,
     Trial,
 )
-from benchapp.search import index_following, indexing, search_index
-from benchapp.search.filters import glob_pattern, match_of
+from benchapp.search import indexing, search_index
 from benchapp.search.hit_marks import marks, show
 from benchapp.search.indexing import has_waiting, index_anew, index_waiting, progress
 from benchapp.search.query import parse, quote
-from benchapp.search.search_hits import HitPlace, find, read_hits
+from benchapp.search.search_hits import HitPlace, find, glob_pattern, match_of, read_hits
 from benchapp.search.tokens import stream
 from inspector.web.access import local_user
 from runner.base.types import File
@@ -147,7 +146,7 @@ def test_facets_count_the_hits() -> None:
 def test_uses_are_found_the_same_whether_they_are_many_or_few(text: str) -> None:
     make_search_world()
     few = find(parse(text), local_user()).numbers
-    with patch("benchapp.search.filters.MANY", 0):
+    with patch("benchapp.search.search_hits.MANY", 0):
         assert find(parse(text), local_user()).numbers == few != []
 
 
@@ -166,7 +165,7 @@ def test_uses_are_found_the_same_whether_they_are_many_or_few(text: str) -> None
 def test_a_place_in_the_words_finds_what_the_columns_find(text: str) -> None:
     make_search_world()
     found = find(parse(text), local_user()).numbers
-    with patch("benchapp.search.filters.PLACE_FACTS", ()):
+    with patch("benchapp.search.search_hits.PLACE_FACTS", ()):
         assert find(parse(text), local_user()).numbers == found != []
 
 
@@ -423,7 +422,7 @@ def test_only_so_much_is_in_memory_or_indexed_of_an_endless_step() -> None:
 
 def test_without_a_broker_nothing_fails() -> None:
     make_search_world(indexed=False)
-    assert index_following.follow_if_waiting() is False
+    assert indexing.follow_if_waiting() is False
 
 
 @pytest.mark.parametrize("atomic", [True, False])

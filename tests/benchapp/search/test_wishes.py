@@ -44,8 +44,8 @@ SPEC: dict[str, Any] = {
 @pytest.fixture
 def hints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     given: list[str] = []
-    monkeypatch.setattr(jobs, "hint", lambda episode: given.append(episode) or True)
-    monkeypatch.setattr(jobs, "_read_hinted", lambda: set(given))
+    monkeypatch.setattr(jobs, "hint", lambda episode, **named: given.append(episode) or True)
+    monkeypatch.setattr(jobs.slices, "list_hinted", lambda _, **named: set(given))
     return given
 
 

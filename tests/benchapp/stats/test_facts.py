@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchapp.experiments.work.deletion_sweep import sweep
+from benchapp.management.commands.sweep import sweep
 from benchapp.stats.learning import computed_runs
 from benchapp.stats.learning.computed_runs import keep_fact, take_fact
 from tests.worlds.factories import make_learning_run

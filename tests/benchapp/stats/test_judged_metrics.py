@@ -11,7 +11,7 @@ from django.utils import timezone
 from benchapp.exports.export_run import Export
 from benchapp.judges.judge_passes import judge_run
 from benchapp.models import Attempt, JudgingTry, Run, Trial
-from benchapp.record.call_budget import Budget
+from benchapp.record.slices import Budget
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
 from benchapp.stats.comparing.groups import Group

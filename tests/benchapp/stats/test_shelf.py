@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from benchapp.experiments.work.deletion_sweep import sweep
+from benchapp.management.commands.sweep import sweep
 from benchapp.models import Run, Trial
 from benchapp.stats.comparing import columns
 from benchapp.stats.comparing.columns import KEPT, outcomes_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.judges.judge_passes import judge_run
-from benchapp.record.call_budget import Budget
+from benchapp.record.slices import Budget
 from inspector.charts.figures.categories import ENVIRONMENTS_CHART as CHART
 from tests.worlds.charted import drawn, heat_cells, key_of, queries_of
 from tests.worlds.copies import built_once

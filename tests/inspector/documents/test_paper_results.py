@@ -19,7 +19,7 @@ from django.urls import resolve
 from benchapp.analysis.diagnoses.diagnosis_queue import diagnose_episode
 from benchapp.judges.judge_passes import judge_run
 from benchapp.models import Attempt, Judging, Run, Task, TaskGroup, Trial
-from benchapp.record.call_budget import Budget
+from benchapp.record.slices import Budget
 from benchapp.stats.comparing.condition_names import KNOWN
 from benchapp.stats.metrics.catalogue import METRICS, TABLES
 from benchapp.stats.metrics.splits import PLACES

@@ -51,7 +51,7 @@ def learned() -> Experiment:
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> Experiment:
     """A run of the launch with two rounds in its record, as if its workers had ended."""
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     monkeypatch.setattr(judging_orders, "enqueue_due", lambda: 0)
     return play_two_rounds()
 

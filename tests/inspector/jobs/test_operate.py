@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from benchapp.experiments.work import operations
 from benchapp.models import Activity, Episode, Run, Trial, User
-from benchapp.record import log_tail
+from benchapp.record import live
 from inspector.pages.jobs.operator_acts import ActStanding, possible
 from runner.base.types import AuthorMode, Phase, TrialSlot
 from runner.protocols.steps import Ask, RunTrial
@@ -250,7 +250,7 @@ def test_its_twin_tells_state_acts_and_attempts(client: Client) -> None:
 
 
 def test_it_shows_the_log_a_line_each(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_tail, "read", lambda episode: ["10:01 begins", "10:02 <b>ends</b>"])
+    monkeypatch.setattr(live, "read_log", lambda episode: ["10:01 begins", "10:02 <b>ends</b>"])
     assert "10:01 begins\n10:02 &lt;b&gt;ends&lt;/b&gt;\n" in page(client, make_work())
 
 

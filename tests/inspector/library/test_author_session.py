@@ -9,7 +9,7 @@ from django.test import Client
 from benchapp.models import Run, Trajectory
 from benchapp.record.record_digest import record_digest
 from benchapp.review.comments import NoSuchPlace, place_of
-from benchapp.search.search_documents import KINDS
+from benchapp.search.indexing import KINDS
 from inspector.web.access import local_user
 from runner.base.types import Observation, Source, Step, ToolCall
 from tests.inspector.library.test_author_call import decide, url

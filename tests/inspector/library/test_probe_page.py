@@ -263,7 +263,7 @@ def test_the_run_page_asks_as_many_queries_for_any_number(client: Client, run: R
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> Episode:
     """An episode of ours after its first trial and the decision that followed."""
-    monkeypatch.setattr(advance, "hint", lambda _: True)
+    monkeypatch.setattr(advance, "hint", lambda _, **named: True)
     episode = Episode.objects.get(run__experiment=launch(SPEC))
     advance.advance(str(episode.public_id))
     return episode

@@ -12,7 +12,7 @@ from django.test import Client
 
 from benchapp.experiments.launch import launch
 from benchapp.models import Activity, User
-from benchapp.models.activity import Appended
+from benchapp.models.people import Appended
 from benchapp.record.writing.human_acts import note_activity
 from inspector.pages.people.act_words import VERBS
 from inspector.web.access import local_user

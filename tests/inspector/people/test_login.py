@@ -7,7 +7,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
 from benchapp.models import User
-from benchapp.people.single_user import check_single_user
+from benchapp.people.accounts import check_single_user
 from inspector.web.access import AccessMiddleware
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_item, make_queue

@@ -17,7 +17,7 @@ from django.db import IntegrityError
 from django.test import Client, RequestFactory
 from django.urls import NoReverseMatch, reverse
 
-from benchapp.deploy.oidc_settings import check
+from benchapp.deploy.environ import check
 from benchapp.models import Activity, Invitation, User
 from benchapp.people import single_sign_on
 from benchapp.people.accounts import AccountChangeRefused, invite, set_level

@@ -15,7 +15,7 @@ from django.test import Client
 
 from benchapp.exports.publications import order_publication
 from benchapp.models import Activity, Publication, Queue, User
-from benchapp.models.publications import publications_folder
+from benchapp.models.experiments import publications_folder
 from benchapp.review.coding.queue_agreement import take_report
 from inspector.publishing import publication_job
 from inspector.publishing.publication_job import publish_now

@@ -10,7 +10,7 @@ from django.test import Client
 
 from benchapp.judges.judge_passes import judge_run
 from benchapp.models import JudgedUnit, Judging, Task
-from benchapp.record.call_budget import Budget
+from benchapp.record.slices import Budget
 from inspector.web.access import local_user
 from runner.judging.metrics import Metric
 from tests.queries import assert_queries_flat

@@ -34,7 +34,7 @@ SPEC: dict[str, Any] = {
 
 @pytest.fixture
 def experiment(monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Callable) -> Experiment:
-    monkeypatch.setattr(advance, "hint", lambda episode: True)
+    monkeypatch.setattr(advance, "hint", lambda episode, **named: True)
     with django_capture_on_commit_callbacks(execute=True):
         return launch(SPEC)
 

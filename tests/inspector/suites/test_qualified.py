@@ -9,9 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.test import Client
 
-from benchapp.experiments.qualifying.qualification import write_file
+from benchapp.experiments.qualification import write_file
 from benchapp.models import Experiment, Run
-from benchapp.record.sets.suite_rows import record_suite
+from benchapp.record.sets.suite_files import record_suite
 from inspector.pages.suites.suite_fitness import read_shipped
 from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, UNTOUCHED
 from runner.suites import load_suite

@@ -14,7 +14,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from benchapp.models import Activity, Experiment, Suite, Task, TaskGroup
-from benchapp.record.sets.suite_rows import record_suite
+from benchapp.record.sets.suite_files import record_suite
 from runner.protocols.probe import CONDITION as PROBE
 from runner.suites import SUITES, load_suite
 from tests.queries import assert_queries_flat

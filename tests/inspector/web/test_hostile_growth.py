@@ -19,8 +19,7 @@ from benchapp.analysis.deciding.named_values import read_named_values
 from benchapp.analysis.deciding.step_glances import glance_at
 from benchapp.analysis.diagnoses import library_rules, profile
 from benchapp.analysis.trial_rules.agent_acts import read_acts
-from benchapp.experiments.experiment_file import read_text
-from benchapp.experiments.launch_spec import try_spec
+from benchapp.experiments.launch_spec import read_text, try_spec
 from benchapp.record.redaction import Redactor, redact_text
 from benchapp.record.visible import one_line
 from benchapp.search.query import parse

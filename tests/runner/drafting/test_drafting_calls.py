@@ -46,7 +46,7 @@ def test_a_whole_draft_goes_through_the_real_client(provider: ModelProvider, mon
 @pytest.fixture
 def small_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """As the demo's supervisor starts it."""
-    from benchapp.deploy.small_model import ADDRESS_VARIABLE, build_server_command, find_free_port, find_model
+    from benchapp.deploy.installation import ADDRESS_VARIABLE, build_server_command, find_free_port, find_model
 
     port = find_free_port()
     with (tmp_path / "small-model.log").open("wb") as output:

@@ -1,39 +1,50 @@
-"""Try each round's library of whole runs on all tasks that they deploy, with one probe for each library without trials.
+"""Try whole libraries on all tasks that they deploy: each round's, or the last one without each of its skills in turn.
 
-`benchapp.stats.learning.learning_curves` draws a curve from the results. The last round is the run's own deployment.
-The others are ordinary probes, each with its own budget, which can be cancelled or continued separately.
+`benchapp.stats.learning.learning_curves` draws a curve from the rounds. The last one is the run's own deployment. The
+others are ordinary probes, each with its own budget, which can be cancelled or continued separately.
+
+A skill that many tasks read may still add nothing, so each is removed on purpose. The mean over libraries has an error,
+because libraries (each learned on its own) are drawn at random; skills and tasks within one are not.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from statistics import fmean
 
+import numpy as np
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
 from benchapp.analysis.lineage.library_states import LibraryState, read_histories
-from benchapp.experiments.cells import Arm
 from benchapp.experiments.estimate import Estimate, Past
+from benchapp.experiments.plans import Arm
+from benchapp.experiments.probe_results import CONTROL, ProbeResult, read_results
 from benchapp.experiments.probe_runs import (
     AskedProbe,
     ProbePreview,
     launch_probe,
     list_deployed_tasks,
+    list_skills,
     preview,
     require_times,
 )
 from benchapp.experiments.work.operations import cancel
 from benchapp.judges.judging_orders import JudgingWish, order_judging
 from benchapp.models import Episode, Experiment, JudgingOrder, Probe, Run, User
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.writing.human_acts import NotPossible
 from benchapp.stats.comparing.columns import outcomes_of
+from benchapp.stats.inference.interval import Interval, mean_interval
 from benchapp.stats.learning.learning_curves import EpisodeRounds, read_rounds
 from benchapp.stats.metrics.tally import TrialTally
 from runner.models import make_model
 
-REASON = "Learning curve"
+ROUNDS_REASON = "Learning curve"
 MAX_LIBRARIES = 200  # of one order: each has its own estimate
 
 
@@ -130,8 +141,9 @@ def preview_probes(
     if trials > settings.MAX_TRIALS:
         told = f"expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS: choose fewer runs"
         raise NotPossible(f"{trials:,} trials ({told})")
-    if max_usd:
-        _require_prices(episode.run.agent_model for episode, _ in wanted)
+    models = dict.fromkeys(filter(None, (episode.run.agent_model for episode, _ in wanted)))
+    if max_usd and (unpriced := next((name for name in models if not make_model(name).priced), "")):
+        raise NotPossible(f"{unpriced} reports no cost, so no amount in dollars can limit it (expected none)")
     found: list[ProbePreview] = []
     past: dict[Arm, Past] = {}
     for episode, each in wanted:
@@ -141,12 +153,6 @@ def preview_probes(
         suite = found[0].prepared.suite if found else None  # all are from one experiment, so from one suite
         found.append(preview(episode, asked, suite=suite, past=past))
     return RoundsPreview(tuple(found))
-
-
-def _require_prices(models: Iterable[str]) -> None:
-    for name in dict.fromkeys(filter(None, models)):
-        if not make_model(name).priced:
-            raise NotPossible(f"{name} reports no cost, so no amount in dollars can limit it (expected none)")
 
 
 def _list_wanted(runs: Iterable[RunRounds]) -> Iterator[tuple[Episode, LibraryState]]:
@@ -195,17 +201,13 @@ def cancel_rounds(runs: Iterable[RunRounds], *, reason: str, by: User | None = N
     there is none or the reason is missing."""
     if not reason.strip():
         raise NotPossible("cancelling needs a reason, which is kept with the act")
-    stopped = sum(_try_cancel(probe, reason, by) for each in runs for probe in each.under_way)
+    stopped = 0
+    for probe in (probe for each in runs for probe in each.under_way):
+        with suppress(NotPossible):  # it ended since then
+            stopped += cancel(probe, reason=reason, by=by) > 0
     if not stopped:
         raise NotPossible("no probe of a whole library is under way (expected one)")
     return stopped
-
-
-def _try_cancel(probe: Run, reason: str, by: User | None) -> bool:
-    try:
-        return cancel(probe, reason=reason, by=by) > 0
-    except NotPossible:  # it ended since then
-        return False
 
 
 def list_judges(runs: Iterable[Run]) -> list[str]:
@@ -222,3 +224,82 @@ def _order_judges(probes: Sequence[Probe], by: User | None) -> None:
         for order in orders.get(probe.origin.run_id, ()) if probe.origin else ():
             wish = JudgingWish(order.model, order.prompts, tuple(order.metrics), order.max_calls, order.max_usd)
             order_judging([probe.run], wish, by)
+
+
+SKILLS_REASON = "Leave one skill out"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut(Shaped):
+    """What a skill added, as shares, -1..1: passed with the whole library minus passed without the skill, over tasks scored both
+    ways. skill: empty for the mean over all skills of a library. interval: Student's t over libraries; None below two."""
+
+    condition: str
+    skill: str
+    libraries: int
+    skills: int
+    delta: float
+    interval: Interval | None
+
+    json_shape = JsonShape("condition", "skill?", "libraries", "skills", "delta", "interval")
+
+
+def preview_skills(runs: Iterable[Run], *, times: int, max_usd: float | None = None) -> RoundsPreview:
+    """Preview a probe without each skill, and one of the whole library, unless they exist. Writes nothing.
+
+    Raise NotPossible if no library has a skill or all are measured; otherwise as `round_probes.preview_rounds`.
+    """
+    require_times(times)
+    related = ("run__experiment__suite", "environment", "library")
+    ended = [run.pk for run in runs if not run.is_open]
+    episodes = list(Episode.objects.filter(run__in=ended).select_related(*related).order_by("run_id", "ordinal"))
+    histories = read_histories(episodes)
+    known = Probe.objects.filter(origin__in=episodes, run__experiment__deleted_at=None)
+    known = known.exclude(run__status=Run.Status.CANCELLED).filter(Q(reverted_digest="") | ~Q(skill=""))
+    tried = set(known.values_list("origin_id", "frozen_id", "skill"))
+    wanted: list[tuple[Episode, AskedProbe]] = []
+    for episode in episodes:
+        state = histories[episode.pk].states[-1]
+        if state.snapshot is None or not (skills := list_skills(state.snapshot.read())):
+            continue
+        for skill in ("", *skills):
+            if (episode.pk, state.snapshot.pk, skill) not in tried:
+                wanted.append((episode, AskedProbe(state.key, skill=skill)))
+    if not wanted:
+        raise NotPossible("no skill is left to leave out (expected a run that ended with one that is not measured)")
+    return preview_probes(wanted, times=times, max_usd=max_usd)
+
+
+def read_left_out(runs: Sequence[Run]) -> list[LeftOut]:
+    """Return, by condition, the mean over its libraries, then each skill by name. Only ended probes count, and only
+    with a probe of the whole library. One query if nothing was probed."""
+    about = Probe.objects.standing().filter(origin__run__in=[run.pk for run in runs]).exclude(skill="")
+    found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    skills: dict[str, set[str]] = defaultdict(set)
+    for result in read_results(about):
+        delta, probe, origin = _measure(result), result.probe, result.probe.origin
+        if delta is not None and origin is not None:
+            skills[origin.run.condition].add(probe.skill)
+            for skill in ("", probe.skill):  # of all skills together, and of this one
+                found[origin.run.condition, skill][origin.pk].append(delta)
+    return [
+        _estimate(condition, skill, found[condition, skill], 1 if skill else len(names))
+        for condition, names in skills.items()
+        for skill in ("", *sorted(names))
+    ]
+
+
+def _measure(result: ProbeResult) -> float | None:
+    """Return the mean over tasks, each counted once."""
+    both = [line for line in result.lines if line.has_pair(CONTROL)]
+    if not both or not result.is_over:
+        return None
+    sides = [(line.sides[CONTROL].rate.value or 0.0, line.own.rate.value or 0.0) for line in both]
+    return fmean(whole - without for whole, without in sides)
+
+
+def _estimate(condition: str, skill: str, libraries: dict[int, list[float]], skills: int) -> LeftOut:
+    means = np.array([fmean(deltas) for deltas in libraries.values()])
+    found = mean_interval(means)
+    interval = replace(found, low=max(-1.0, found.low), high=min(1.0, found.high)) if found else None
+    return LeftOut(condition, skill, len(means), skills, float(means.mean()), interval)

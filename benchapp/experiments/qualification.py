@@ -1,9 +1,10 @@
-"""A qualification's verdict on each task: admit, reject or look, with the runs behind it. Reads only rows of trials."""
+"""Qualify a suite: the experiment's file, the current one for the suite's state, its verdict on each task (admit, reject
+or look, with the runs behind it), and whether a task can show that skills help. Verdicts read only rows of trials."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -14,8 +15,95 @@ from benchapp.experiments.launch_spec import try_spec
 from benchapp.experiments.plans import rules_of
 from benchapp.models import Attempt, Experiment, Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
-from runner.protocols.qualification import TRAP, find_check, find_condition_of
+from benchapp.stats.inference.shares import Rate
+from runner.agents.oracle import has_solution
+from runner.agents.trap import digest_traps, has_trap
+from runner.base.errors import SetupError
+from runner.base.suite import Suite
+from runner.base.var_folder import MANAGE
+from runner.protocols.qualification import (
+    NO_SKILL,
+    REFERENCE,
+    SOLUTION,
+    TRAP,
+    UNTOUCHED,
+    WITH_CORPUS,
+    find_check,
+    find_condition_of,
+)
+from runner.protocols.registry import QUALIFICATION
+from runner.protocols.stages import iterate_counted_tasks
 from runner.protocols.task_rules import CHECKS, Rule
+
+
+class Fit(StrEnum):
+    """In the order of every list."""
+
+    FIT = "fit"
+    EASY = "too-easy"
+    UNSOLVED = "never-solved"
+    BROKEN = "broken"
+    UNKNOWN = "unknown"
+
+    @property
+    def words(self) -> str:
+        return self.value.replace("-", " ")
+
+
+TOO_EASY = 0.5  # more of the trials without a skill pass
+LEAST_TRIALS = 2  # of a task, before its difficulty is judged
+_KINDS = {"no_skill": Fit.EASY, "no_corpus": Fit.EASY, "with_corpus": Fit.EASY, "reference": Fit.UNSOLVED}
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFit(Shaped):
+    """`why`: the count or the reason behind it; empty if there is nothing to add."""
+
+    fit: Fit = Fit.UNKNOWN
+    why: str = ""
+
+    json_shape = JsonShape("fit", "why?")
+
+
+def judge_by_trials(alone: Rate, skilled: Rate) -> TaskFit:
+    """`alone`: trials without a skill. `skilled`: trials with a skill. One trial decides nothing."""
+    if alone.scored < LEAST_TRIALS:
+        return TaskFit(why=f"{alone.scored or 'no'} trial without a skill")
+    if alone.passed > TOO_EASY * alone.scored:
+        return TaskFit(Fit.EASY, f"{alone.passed} of {alone.scored} without a skill")
+    if skilled.passed:
+        return TaskFit(Fit.FIT)
+    if skilled.scored < LEAST_TRIALS:
+        return TaskFit(why=f"{skilled.scored or 'no'} trial with a skill")
+    return TaskFit(Fit.UNSOLVED, f"in {skilled.scored} trials with a skill")
+
+
+def judge_by_verdict(admission: str, reasons: Sequence[str], broken: Iterable[str]) -> TaskFit:
+    """`broken`: the checks whose rule the task breaks. A fault of the task itself counts before its difficulty."""
+    if admission == "admit":
+        return TaskFit(Fit.FIT)
+    kinds = {_KINDS.get(name, Fit.BROKEN) for name in broken}
+    kind = next((fit for fit in (Fit.BROKEN, Fit.UNSOLVED, Fit.EASY) if fit in kinds), Fit.UNKNOWN)
+    return TaskFit(kind, reasons[0] if reasons else "")
+
+
+def summarise_fit(fits: Sequence[TaskFit]) -> tuple[str, str]:
+    """Return the answer in one sentence, and the line of evidence below it; both empty if nothing is known."""
+    counts = {kind: sum(each.fit is kind for each in fits) for kind in Fit}
+    known = len(fits) - counts[Fit.UNKNOWN]
+    if not known:
+        return "", ""
+    told = {
+        Fit.EASY: "too easy without a skill",
+        Fit.UNSOLVED: "never solved with a skill",
+        Fit.BROKEN: "broken",
+        Fit.UNKNOWN: "unknown",
+    }
+    parts = [f"{counts[kind]} {words}" for kind, words in told.items() if counts[kind]]
+    evidence = f"{', '.join(parts)}." if parts else ""
+    tasks = f"{len(fits):,} task{'' if len(fits) == 1 else 's'}"
+    return f"{counts[Fit.FIT] or 'None'} of {tasks} can show whether skills help.", evidence
+
 
 CHECK_WORDS = {
     "solution": "Own solution",
@@ -36,10 +124,7 @@ _BROKEN = {
     "with_corpus": "solved with the corpus alone",
     "reference": "fails with the reference skill",
 }
-_LACKS = {
-    "solution": "it has no solution of its own",
-    "reference": "there is no reference skill",
-}
+_LACKS = {"solution": "it has no solution of its own", "reference": "there is no reference skill"}
 _ORDER = (
     *("episode__environment__ordinal", "episode__environment__key", "task__family__ordinal", "task__family__key"),
     *("task__ordinal", "task__key"),
@@ -48,9 +133,8 @@ _BY = (
     *("episode__run__experiment", "task__key", "task__title", "task__family__name"),
     *("episode__run__condition", "episode__environment__kind"),
 )
-_GAVE_NO_ANSWER = Q(episode__run__condition=TRAP) & ~Q(
-    exception_type=""
-)  # the script that was to give a wrong one broke off
+# the script that was to give a wrong one broke off
+_GAVE_NO_ANSWER = Q(episode__run__condition=TRAP) & ~Q(exception_type="")
 _COUNTS = {
     "passed": Count("pk", filter=Q(success=True)),
     "failed": Count("pk", filter=Q(success=False) & ~_GAVE_NO_ANSWER),
@@ -235,7 +319,8 @@ def read_verdicts_of(qualifications: Sequence[Experiment]) -> dict[int, list[Tas
     for experiment, condition in runs.values_list("experiment", "condition").distinct():
         tried[experiment].add(condition)
     rows: dict[int, dict[str, list[TrialCounts]]] = {each.pk: {} for each in qualifications}
-    for row in _count_trials(qualifications):
+    trials = Trial.objects.filter(episode__run__experiment__in=qualifications).order_by(*_ORDER).values(*_BY)
+    for row in map(TrialCounts._make, trials.annotate(**_COUNTS).values_list(*_BY, *_COUNTS)):
         rows[row.experiment].setdefault(row.key, []).append(row)
     verdicts = {}
     for each in qualifications:
@@ -280,11 +365,6 @@ def count_admissions(tasks: Sequence[TaskVerdict]) -> dict[str, int]:
     return {each.value: found[each] for each in Admission}
 
 
-def _count_trials(qualifications: Sequence[Experiment]) -> Iterator[TrialCounts]:
-    trials = Trial.objects.filter(episode__run__experiment__in=qualifications).order_by(*_ORDER).values(*_BY)
-    return map(TrialCounts._make, trials.annotate(**_COUNTS).values_list(*_BY, *_COUNTS))
-
-
 def _judge(rows: Sequence[TrialCounts], rules: Mapping[str, Rule], tried: set[str]) -> TaskVerdict:
     """`rows`: of one task, one for each condition."""
     first = rows[0]
@@ -311,3 +391,88 @@ def _rank(verdicts: Sequence[TaskVerdict]) -> list[TaskVerdict]:
         each if each.ease is None else replace(each, rank=1 + sum(other > each.ease for other in known))
         for each in verdicts
     ]
+
+
+def write_file(
+    suite: Suite, *, model: str | None = None, agent: str = "shell", rules: Mapping[str, object] | None = None
+) -> dict[str, object]:
+    """Return the experiment file. Without a model it has only the checks that need none."""
+    asking = {} if model is None else {"agents": [agent], "agent_models": [model]}
+    return {
+        "name": f"Qualification of {suite.name:.250}",
+        "suite": suite.key,
+        "protocol": QUALIFICATION,
+        "conditions": list(_list_checks(suite, asks_model=model is not None)),
+        **(asking or {"agents": ["oracle"], "agent_models": [None]}),
+        "replicates": 1,
+        "sandbox": "local" if suite.trusted else "docker",
+        **({"qualification": dict(rules)} if rules else {}),
+    }
+
+
+def _list_checks(suite: Suite, *, asks_model: bool) -> Iterator[str]:
+    """List the checks that at least one task supports."""
+    if any(map(has_solution, iterate_counted_tasks(suite))):
+        yield SOLUTION
+    yield UNTOUCHED
+    if any(map(has_trap, iterate_counted_tasks(suite))):
+        yield TRAP
+    if not asks_model:
+        return
+    yield NO_SKILL
+    if any(environment.corpus for environment in suite.environments):
+        yield WITH_CORPUS
+    if any(family.curated for environment in suite.environments for family in environment.families):
+        yield REFERENCE
+
+
+def find_qualification(key: str, digest: str = "") -> Experiment | None:
+    """Return the newest that ended, over this state of the suite or any, for pages and launches. While none has ended,
+    return the newest that runs."""
+    found = Experiment.objects.standing().qualifications().filter(suite__key=key).order_by("-created_at", "-pk")
+    if digest:
+        found = found.filter(pk__in=Run.objects.filter(setup__suite__digest=digest).values("experiment"))
+    return next((each for each in found if not each.is_open), found.first())
+
+
+def list_qualifications(digests: Mapping[str, str]) -> dict[str, tuple[Experiment, str]]:
+    """Return suite -> its qualification, and the state of the suite that it tried. `digests`: the current states. The
+    current state is preferred, then one that ended, then the newest. Two queries."""
+    found = Experiment.objects.standing().qualifications().filter(suite__key__in=digests).select_related("suite")
+    tried: dict[int, list[str]] = {}
+    runs = Run.objects.filter(experiment__in=found).order_by("pk").values_list("experiment", "setup__suite__digest")
+    for experiment, digest in runs:
+        tried.setdefault(experiment, []).append(str(digest or ""))
+    best: dict[str, tuple[Experiment, str]] = {}
+    for each in found.order_by("created_at", "pk"):
+        key = each.suite.key if each.suite else ""
+        states = tried.get(each.pk, [""])
+        state = digests[key] if digests[key] and digests[key] in states else states[0]
+        known = best.get(key)
+        if known is None or _prefer(each, state, digests[key]) >= _prefer(*known, digests[key]):
+            best[key] = (each, state)
+    return best
+
+
+def _prefer(qualification: Experiment, state: str, current: str) -> tuple[bool, bool]:
+    return state == current, not qualification.is_open
+
+
+def has_tried_traps(qualification: Experiment, suite: Suite) -> bool:
+    """Return whether it tried the wrong answers that the suite declares now. No digest of a task covers them."""
+    if not any(map(has_trap, iterate_counted_tasks(suite))):
+        return True
+    return qualification.runs.filter(condition=TRAP, setup__traps=digest_traps(suite)).exists()
+
+
+def list_admitted(suite: Suite) -> tuple[str, ...]:
+    """List the keys of the tasks that the suite's qualification admits, in the suite's order. Raise SetupError if none
+    ended for this state of the suite, or it admits none."""
+    found = find_qualification(suite.key, suite.digest)
+    if found is None or found.is_open:
+        told = f"a qualification of {suite.key} in its present state {'still runs' if found else 'is not on record'}"
+        raise SetupError(f"{told} (expected one that ended: {MANAGE} qualify_suite {suite.key})")
+    admitted = {each.key for each in read_verdicts(found) if each.admission is Admission.ADMIT}
+    if not admitted:
+        raise SetupError(f"the qualification of {suite.key} admits none of its tasks (/suites/{suite.key}/ says why)")
+    return tuple(task.key for task in iterate_counted_tasks(suite) if task.key in admitted)

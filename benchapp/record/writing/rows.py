@@ -1,25 +1,51 @@
-"""Write attempts: their own row, trajectories, compactions and skill uses. Also trajectories of an author's session.
+"""Write attempts (with trajectories, compactions and skill uses), decisions and entries of the spine: for a run, an
+import, an operator, a fork or a synthetic campaign. Also trajectories of an author's session.
 
-Contents are stored before the rows that point at them: `pack_steps` and `pack_compaction` first, then the functions
-here, inside the transaction that records the attempt. `Verdict.objects.record` writes verdicts, `Trial.settle` and
-`Trial.take_numbers` the numbers of the trial.
+Contents are stored before the rows that point at them, outside the transaction: `pack_steps`, `pack_compaction` and
+`pack_decision`, which also counts what changed and may take long. An entry and the row it points at are written in one
+transaction. `Verdict.objects.record` writes verdicts, `Trial.settle` and `Trial.take_numbers` the numbers of the trial;
+a seeding and a skip are plain rows. An archive copies entries as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
 
 import orjson
 
-from benchapp.models import Attempt, Blob, Compaction, ModelCall, SkillUse, Trajectory
+from benchapp.models import (
+    Attempt,
+    Blob,
+    Compaction,
+    Decision,
+    DecisionEvidence,
+    Entry,
+    Episode,
+    ModelCall,
+    Refusal,
+    Seal,
+    Seeding,
+    SkillUse,
+    Skip,
+    Snapshot,
+    Trajectory,
+    Trial,
+)
 from benchapp.models.blobs import BlobStore
+from benchapp.models.episodes import Target
 from benchapp.record.recorded import billed_fields
+from benchapp.record.textual_change import ChangeCounts, measure_change
 from benchapp.record.trajectory_store import Packed, save_packed
-from runner.base.text import cut, storable
+from runner.base.digests import canonical_json
+from runner.base.encoding import encode
+from runner.base.text import cut, storable, storable_value
 from runner.base.types import Compaction as CompactionValue
+from runner.base.types import Patch, TrajectoryHead, Usage
 from runner.base.types import SkillUse as UseValue
-from runner.base.types import TrajectoryHead, Usage
+from runner.protocols.recorder import Frozen
 
 MAX_EXCEPTION_MESSAGE = 2_000  # characters on the row; a blob has the traceback, or the whole log
 
@@ -102,9 +128,7 @@ def save_session(call: ModelCall, trajectories: Sequence[PackedTrajectory]) -> N
     _save_all([(call, trajectories)])
 
 
-def _save_all(
-    owned: Sequence[tuple[Attempt | ModelCall, Sequence[PackedTrajectory]]],
-) -> list[dict[str, Trajectory]]:
+def _save_all(owned: Sequence[tuple[Attempt | ModelCall, Sequence[PackedTrajectory]]]) -> list[dict[str, Trajectory]]:
     """Return each owner's rows by name. Those without a parent first, then level by level."""
     rows: list[dict[str, Trajectory]] = [{} for _ in owned]
     made = [
@@ -139,3 +163,79 @@ def _place(
         extra=item.extra,
     )
     return row
+
+
+MAX_OPERATION = 32  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class PackedDecision:
+    """The stored contents that a decision's row points at."""
+
+    before: Snapshot
+    after: Snapshot
+    patch: str | None  # digest
+    change: ChangeCounts
+
+    def save(self, row: Decision, evidence: Iterable[tuple[Trial, Compaction | None]]) -> Decision:
+        """Complete and save the decision, then what its author was shown, in this order."""
+        row.before, row.after, row.patch_id = self.before, self.after, self.patch
+        row.operation_type = storable(row.operation_type)[:MAX_OPERATION]
+        row.summary, row.error = storable(row.summary), storable(row.error)
+        row.findings = storable_value(row.findings)
+        for name, value in self.change.fields().items():
+            setattr(row, name, value)
+        row.save(force_insert=True)
+        DecisionEvidence.objects.bulk_create(
+            DecisionEvidence(decision=row, ordinal=ordinal, trial=trial, compaction=compaction)
+            for ordinal, (trial, compaction) in enumerate(evidence)
+        )
+        return row
+
+
+def pack_decision(before: Snapshot, after: Snapshot, patch: Patch | None = None) -> PackedDecision:
+    change = ChangeCounts() if before == after else measure_change(before.read(), after.read())
+    stored = None if patch is None else Blob.objects.put(canonical_json(encode(patch)))
+    return PackedDecision(before, after, stored, change)
+
+
+KINDS = {
+    Attempt: Entry.Kind.TRIAL,
+    Decision: Entry.Kind.DECISION,
+    Seeding: Entry.Kind.SEED,
+    Seal: Entry.Kind.FREEZE,
+    Refusal: Entry.Kind.REFUSAL,
+    Skip: Entry.Kind.SKIP,
+}
+
+
+def build_entry(episode: Episode, target: Target, at: datetime, sequence: int) -> Entry:
+    """Return the unsaved entry that points at this saved row."""
+    kind = KINDS[type(target)]
+    return Entry(episode=episode, sequence=sequence, kind=kind, recorded_at=at, **{Entry.TARGETS[kind]: target})
+
+
+def enter(episode: Episode, target: Target, at: datetime, sequence: int | None = None) -> None:
+    """Put a saved row on the spine, at its next place if none is given.
+
+    Call inside a transaction that no other entry can come between: the fenced one of a recorder, or one that locked the
+    episode.
+    """
+    build_entry(episode, target, at, sequence or episode.next_sequence()).save(force_insert=True)
+
+
+def write_seal(frozen: Frozen, at: datetime, public_id: UUID | None = None) -> Seal:
+    """Write the seal. The library's snapshot must be recorded, except the empty one. public_id: None draws one."""
+    return Seal.objects.create(
+        snapshot=Snapshot.objects.standing_for(frozen.snapshot),
+        library_digest=frozen.library_digest,
+        setup_digest=frozen.setup_digest,
+        seal=frozen.seal,
+        sealed_at=at,
+        **({} if public_id is None else {"public_id": public_id}),
+    )
+
+
+def write_refusal(trial: Trial | None, paths: tuple[str, ...], reason: str) -> Refusal:
+    """Write a rejected write to the library."""
+    return Refusal.objects.create(trial=trial, paths=[storable(path) for path in paths], reason=storable(reason))
