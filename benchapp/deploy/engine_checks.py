@@ -10,7 +10,7 @@ from typing import Any
 
 from runner.base.errors import NotOnThisMachine
 from runner.programs import find_installed, pin_of
-from runner.sandboxes.docker.docker_buildkit import COMPOSE, NO_COMPOSE, buildx, find_plugin, what_is_missing
+from runner.sandboxes.docker.docker_builds import COMPOSE, NO_COMPOSE, buildx, find_plugin, what_is_missing
 from runner.sandboxes.docker.docker_disk import engine_folder
 from runner.sandboxes.docker.docker_engine import connect
 from runner.sandboxes.docker.docker_images import list_built_images

@@ -13,7 +13,7 @@ from benchapp.record import recorded
 from runner.base.digests import canonical_json
 from runner.base.errors import SetupError
 from runner.base.types import ModelRequest
-from runner.engine.host_calls import PURPOSE as AGENT_CALLS
+from runner.engine.model_calls import PURPOSE as AGENT_CALLS
 from runner.models.recording import FORMAT, request_digest, shorten_request
 
 

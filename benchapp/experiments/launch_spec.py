@@ -17,7 +17,7 @@ from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.errors import SetupError
 from runner.prompts.roles import OWN, read_choice, write_choice
 from runner.protocols.instruction import Notice
-from runner.protocols.steps import AUTHOR_SAMPLING
+from runner.protocols.plan import AUTHOR_SAMPLING
 
 DEFAULTS = Limits()
 Order = Literal["interleaved", "one-by-one"]

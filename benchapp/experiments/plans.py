@@ -17,10 +17,8 @@ from runner.base.suite import Suite
 from runner.base.types import Environment, Family, JsonValue
 from runner.engine.setup import describe_setup, setup_digest
 from runner.protocols.conditions import find_condition
-from runner.protocols.plan import EpisodePlan, Probe
+from runner.protocols.plan import AuthorSampling, EpisodePlan, Probe, Rule
 from runner.protocols.prompt_choice import describe_prompts
-from runner.protocols.steps import AuthorSampling
-from runner.protocols.task_rules import Rule
 
 ROUNDING = 1e-9  # 0.7 of 10 runs are 7
 

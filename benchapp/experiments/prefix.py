@@ -31,7 +31,7 @@ from benchapp.record import recorded
 from benchapp.record.writing.spine import enter
 from runner.authoring.teaching import list_teaching_keys
 from runner.base.errors import RunnerError
-from runner.engine.host_calls import PURPOSE as AGENT_CALLS
+from runner.engine.model_calls import PURPOSE as AGENT_CALLS
 
 M = TypeVar("M", bound=Model)
 

@@ -38,7 +38,7 @@ from runner.base.types import AuthorMode, Environment
 from runner.engine.setup import setup_digest
 from runner.generators.generator_model import GeneratorModel
 from runner.models import Model, is_generator, make_model
-from runner.models.recorded import Recorded
+from runner.models.recording import Recorded
 from runner.prompts.roles import OWN
 from runner.protocols.conditions import Condition, find_condition
 from runner.protocols.plan import EpisodePlan

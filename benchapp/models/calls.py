@@ -6,8 +6,8 @@ from django.utils import timezone
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
 from benchapp.models.stand_ins import StandIn, find_stand_ins
-from runner.engine.author_calls import PURPOSES
-from runner.engine.host_calls import PURPOSE as AGENT_CALLS
+from runner.engine.model_calls import PURPOSE as AGENT_CALLS
+from runner.engine.model_calls import PURPOSES
 
 
 class ModelCallQuerySet(models.QuerySet["ModelCall"]):

@@ -1,6 +1,6 @@
 """Secrets of this process that no record may hold: keys, tokens and passwords from its environment and settings.
 
-A trial in the local sandbox runs as the worker's own user and may find them. `runner.engine.cleaning` removes them from
+A trial in the local sandbox runs as the worker's own user and may find them. `runner.engine.toolbox` removes them from
 all it leaves behind. Only values that can be searched for without hitting innocent text count: at least twelve
 characters, or eight that are not a plain word. A secret that a trial wrote in another form (split, encoded) is not
 found.

@@ -15,8 +15,7 @@ from runner.authoring import author_prompts, evolution_prompts, generation_promp
 from runner.authoring.author_prompts import fence_text, join_sections, section
 from runner.authoring.feedback import verdict_section, verdict_word
 from runner.authoring.material import MAX_LISTED, further_sections, render_findings
-from runner.authoring.occasion import Occasion
-from runner.authoring.proposal import slug_of
+from runner.authoring.occasion import Occasion, slug_of
 from runner.base.types import AuthorMode, File, Files
 from runner.suites.tasks.task_files import read_tree, read_workspace_files
 

@@ -14,25 +14,23 @@ from functools import partial
 
 from runner.authoring.author import judge_reply
 from runner.authoring.author_prompts import chat, join_sections, section
-from runner.authoring.folder_patch import name_left_out, write_patch
+from runner.authoring.author_reply import name_left_out, write_patch
 from runner.authoring.generation_prompts import occasion_lines
 from runner.authoring.material import corpus_listing, task_lines
 from runner.authoring.occasion import Occasion, PatchJudgement
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SetupError
 from runner.base.types import Finding, ModelReply, ModelRequest, Usage
-from runner.engine.author_calls import GENERATOR, AuthorCalls
+from runner.engine.model_calls import GENERATOR, AuthorCalls
 from runner.engine.toolbox import Toolbox
-from runner.generators.generator_calls import provider_of
-from runner.generators.generator_inputs import input_files, trajectory_texts
 from runner.generators.generator_model import GeneratorModel
-from runner.generators.generator_program import NO_MODEL, GeneratorOutput, run_generator
+from runner.generators.generator_program import NO_MODEL, GeneratorOutput, input_files, run_generator, trajectory_texts
+from runner.generators.manifest import provider_of
 from runner.models import Model, price_table_of
 from runner.models.call_prices import call_cost
 from runner.models.preset import Preset
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import Ask, EpisodePlan
 from runner.protocols.recorder import Recorder
-from runner.protocols.steps import Ask
 from runner.sandboxes.needs import Needs
 from runner.trajectories.atif_document import write_bounded
 

@@ -1,20 +1,401 @@
-"""One declared evaluation, from the workspace that the agent left to its verdict. A program is run once per case, an
-artifact compared once (SkillGenBench, section 3.4)."""
+"""One declared evaluation, from the workspace that the agent left to its verdict (SkillGenBench, section 3.4). A program is run once per case, an artifact compared once.
+
+The submission is hostile: it may crash, hang, flood its output, or leave a link, a pipe or a huge file instead of the
+expected one. All of that is its result. Output is bounded before it is read.
+
+A check's name is its stage and its subject: "run: NAME", "precheck: NAME", "compare: NAME", "judge: NAME". A stage
+that was not reached is skipped. The message of a failed check begins with a marker:
+
+| name       | marker                                        | what it points to                             |
+|------------|-----------------------------------------------|-----------------------------------------------|
+| run:       | exit, time, ended, ruined                     | runtime or dependency (stderr's end follows)  |
+| precheck:  | missing, outside, link, special, unreadable   | asset or artifact: there is no usable file    |
+| precheck:  | size, format, resolution, duration            | asset or artifact: the file is of another kind|
+| precheck:  | columns, rows, schema                         | interface or schema                           |
+| compare:   | numeric; "table, numbers"; "json, numbers"    | number or formula: only numbers are off       |
+| compare:   | exact, text, table, json, pixels              | state or rule: the content is another         |
+| judge:     | score                                         | state or rule, in a model's opinion           |
+"""
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from runner.base.errors import SandboxRuined
-from runner.base.types import Files, Verdict
-from runner.evaluating.artifact import examine, judge_artifact
-from runner.evaluating.comparisons.comparison import PrecheckFailed
-from runner.evaluating.declaration import Artifact, Case, Evaluation, Execution
-from runner.evaluating.judged_artifact import Asked
-from runner.evaluating.outcome import COMPARE, EvaluationOutcome, Subject
-from runner.evaluating.submission import Ran, Submission
-from runner.evaluating.verdicts import of_artifact, of_cases, of_ruin
-from runner.sandboxes import WORKSPACE, Sandbox
+from runner.base.errors import SandboxRuined, VerifierError
+from runner.base.text import cut, storable
+from runner.base.types import Check, CheckGroup, CheckStatus, Dimension, File, Files, Verdict
+from runner.evaluating.comparisons.comparison import Comparator, OutputComparison, PrecheckFailed, decode_text
+from runner.evaluating.declaration import Artifact, Case, Evaluation, Execution, JudgeQuestion
+from runner.evaluating.judged_artifact import LEAST, MOST, Asked, Opinion, ask_judge
+from runner.evaluating.prechecks import Precheck
+from runner.sandboxes import LOGS, TESTS, WORKSPACE, Completed, Sandbox
+
+MAX_SAID = 2_000  # characters of its stderr in a message
+MANAGING_SECONDS = 60.0  # for our own commands between two runs
+_FOLDER = "verifier"  # below logs
+
+# Standard output is kept up to the size that can count; the rest is dropped. The exit code is returned separately.
+# Standard error is the command's own output as the sandbox caps it.
+_RUN = """mkdir -p {folder} || exit 125
+exec 4> {folder}/stdout || exit 125
+status=$( {{ {{ sh -c {command} < {stdin} 3>&- 4>&-; echo $? >&3; }} | {{ head -c {most} >&4; cat > /dev/null; }}; }} 3>&1 )
+exit "$status"
+"""
+# Nothing is read or removed through a link that leads out of the workspace.
+_PLACE = """top=$(pwd -P); [ "$top" = / ] && top=
+folder=$(cd -P -- {folder} 2>/dev/null && pwd -P) || {{ echo missing; exit 0; }}
+case "$folder/" in "$top"/*) ;; *) echo outside; exit 0;; esac
+"""
+_TAKE = (
+    _PLACE
+    + """if [ -L {place} ]; then echo link
+elif [ ! -e {place} ]; then echo missing
+elif [ ! -f {place} ]; then echo special
+elif mkdir -p {into} && head -c {most} < {place} > {into}/output; then echo taken
+else echo unreadable; fi
+"""
+)
+_REMOVE = _PLACE + "rm -rf {place}"
+_WHY = {
+    "missing": "there is no {}",
+    "outside": "{} lies outside the workspace, behind a link",
+    "link": "{} is a link, expected a plain file",
+    "special": "{} is a folder or a special file, expected a plain file",
+    "unreadable": "{} cannot be read",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """`problem` is None if the program ended by itself with the expected exit code."""
+
+    problem: str | None  # begins with a marker of `runner.evaluating.evaluate`
+    said: str  # the end of its standard error
+    seconds: float
+    exit_code: int | None
+
+    @property
+    def check_message(self) -> str:
+        return f"{self.problem}\n{self.said}".strip() if self.problem else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """The workspace as the agent left it. `number` separates the files of one run from those of others."""
+
+    sandbox: Sandbox
+    number: int = 0
+
+    def run(self, command: str, *, stdin: bytes = b"", seconds: float, max_bytes: int, exit_code: int = 0) -> Ran:
+        """Run the command to its end; none of its processes survive. Keep max_bytes + 1 of its standard output."""
+        self.sandbox.put(TESTS, {f"{self.number}/stdin": File(stdin)})
+        script = _RUN.format(
+            folder=shlex.quote(self._logs),
+            stdin=shlex.quote(f"{self.sandbox.path(TESTS)}/{self.number}/stdin"),
+            command=shlex.quote(command),
+            most=max_bytes + 1,
+        )
+        done = self.sandbox.execute(script, timeout_seconds=seconds)
+        self.sandbox.end_processes()
+        return Ran(_problem(done, exit_code), _end(done.output), done.duration_seconds, done.exit_code)
+
+    def stdout(self, max_bytes: int) -> bytes:
+        """Return the output of the last run. PrecheckFailed if it is too large or the submission removed it."""
+        return self._pull("stdout", "its standard output", max_bytes)
+
+    def take(self, path: str, max_bytes: int) -> bytes:
+        """Return a file of the workspace. PrecheckFailed if it is not a regular file inside it."""
+        answer = self._run_script(_TAKE, path, into=shlex.quote(self._logs), most=max_bytes + 1)
+        if answer != "taken":
+            raise PrecheckFailed(answer, _WHY[answer].format(path))
+        return self._pull("output", path, max_bytes)
+
+    def remove(self, path: str) -> None:
+        """Remove anything at the path, so that a file found there later comes from the run."""
+        self._run_script(_REMOVE, path)
+
+    @property
+    def _logs(self) -> str:
+        return f"{self.sandbox.path(LOGS)}/{_FOLDER}/{self.number}"
+
+    def _run_script(self, script: str, path: str, **places: object) -> str:
+        """Run one of our scripts on a path and return the last line of its output."""
+        place, folder = f"./{path}", f"./{path}".rpartition("/")[0]
+        text = script.format(place=shlex.quote(place), folder=shlex.quote(folder), **places)
+        done = self.sandbox.execute(text, timeout_seconds=MANAGING_SECONDS)
+        if done.timed_out:
+            raise VerifierError(f"{path}: cannot be looked at within {MANAGING_SECONDS:g} seconds")
+        answer = done.output.strip().rpartition("\n")[2].strip()
+        return answer if answer in (*_WHY, "taken") else "unreadable"
+
+    def _pull(self, name: str, what: str, max_bytes: int) -> bytes:
+        # Of this run alone: all runs together may exceed what a sandbox returns whole.
+        file = self.sandbox.tree(LOGS, f"{_FOLDER}/{self.number}").files.get(name)
+        if file is None:
+            raise PrecheckFailed("missing", f"{what} cannot be taken out of the sandbox")
+        if len(file.content) > max_bytes:
+            raise PrecheckFailed("size", f"{what} has more than {max_bytes:,} bytes")
+        return file.content
+
+
+def _problem(done: Completed, expected: int) -> str | None:
+    if done.timed_out:
+        return f"time: it was ended after {done.duration_seconds:.1f} seconds"
+    if done.exit_code is None:
+        return "ended: it brought the sandbox down"
+    if done.exit_code != expected:
+        return f"exit: it ended with exit code {done.exit_code}, expected {expected}"
+    return None
+
+
+def _end(output: str) -> str:
+    """The last lines, where an interpreter reports the error."""
+    text = re.sub(r"\n{3,}", "\n\n", storable(output)).strip()
+    return text if len(text) <= MAX_SAID else "[...]" + cut(text[-MAX_SAID:])
+
+
+RUN, PRECHECK, COMPARE, JUDGE = "run", "precheck", "compare", "judge"
+NOT_REACHED = "not reached: an earlier stage failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The subject of checks: one case, or the artifact."""
+
+    name: str
+    group: CheckGroup
+
+    def pass_stage(self, stage: str, message: str = "", seconds: float | None = None) -> Check:
+        return Check(self.group, f"{stage}: {self.name}", CheckStatus.PASSED, message, seconds)
+
+    def fail_stage(self, stage: str, message: str, seconds: float | None = None) -> Check:
+        return Check(self.group, f"{stage}: {self.name}", CheckStatus.FAILED, message, seconds)
+
+    def skip_stage(self, stage: str, message: str = NOT_REACHED) -> Check:
+        return Check(self.group, f"{stage}: {self.name}", CheckStatus.SKIPPED, message)
+
+    def unknown(self, stage: str, message: str) -> Check:
+        return Check(self.group, f"{stage}: {self.name}", CheckStatus.ERROR, message)
+
+    def check_comparison(self, comparator: Comparator, comparison: OutputComparison) -> Check:
+        among = ", numbers" if comparison.numbers_only and comparator.kind != "numeric" else ""
+        message = f"{comparator.kind}{among}: {comparison.message}" if comparison.message else ""
+        return (self.pass_stage if comparison.passed else self.fail_stage)(COMPARE, message)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationOutcome:
+    """Grows stage by stage. `comparison` is None if it was not reached or nothing is compared."""
+
+    subject: Subject
+    checks: tuple[Check, ...] = ()
+    stopped: bool = False  # an earlier stage failed; later ones are skipped
+    comparison: OutputComparison | None = None
+    said: str = ""  # for the verdict's output
+    seconds: float = field(default=0.0)
+
+    @property
+    def passed(self) -> bool:
+        """Did all stages pass?"""
+        return not self.stopped and (self.comparison is None or self.comparison.passed)
+
+    @property
+    def score(self) -> float:
+        return self.comparison.score if self.comparison else 0.0
+
+    def after_run(self, ran: Ran) -> EvaluationOutcome:
+        if ran.problem is None:
+            check = self.subject.pass_stage(RUN, seconds=ran.seconds)
+        else:
+            check = self.subject.fail_stage(RUN, ran.check_message, ran.seconds)
+        ended = f"exit code {ran.exit_code}" if ran.problem is None else ran.problem
+        said = f"{self.subject.name}: {ended}, {ran.seconds:.1f} s\n{ran.said}".strip()
+        return self._with(check, stopped=ran.problem is not None, said=said, seconds=ran.seconds)
+
+    def fail_precheck(self, problem: PrecheckFailed) -> EvaluationOutcome:
+        return self._with(self.subject.fail_stage(PRECHECK, str(problem)), stopped=True)
+
+    def skip_stages(self, *stages: str) -> EvaluationOutcome:
+        outcome = self
+        for stage in stages:
+            outcome = outcome._with(self.subject.skip_stage(stage))
+        return outcome
+
+    def compare(
+        self, output: bytes, expected: bytes | None, comparator: Comparator | None, precheck: Precheck
+    ) -> EvaluationOutcome:
+        """Pre-check, then compare if there is an expectation."""
+        try:
+            precheck.require(output)
+            comparison = None
+            if comparator is not None and expected is not None:
+                comparison = comparator.compare(output, expected)
+        except PrecheckFailed as problem:
+            outcome = self.fail_precheck(problem)
+            return outcome if comparator is None else outcome.skip_stages(COMPARE)
+        outcome = self._with(self.subject.pass_stage(PRECHECK)) if precheck.is_declared else self
+        if comparator is None or comparison is None:
+            return outcome
+        return replace(outcome._with(self.subject.check_comparison(comparator, comparison)), comparison=comparison)
+
+    def _with(
+        self, check: Check, *, stopped: bool | None = None, said: str | None = None, seconds: float = 0.0
+    ) -> EvaluationOutcome:
+        return replace(
+            self,
+            checks=(*self.checks, check),
+            stopped=self.stopped if stopped is None else stopped,
+            said=self.said if said is None else said,
+            seconds=self.seconds + seconds,
+        )
+
+
+NO_JUDGE = "no judge model was given; what only a judge can tell is unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedArtifact:
+    """`opinion`: None without a judge or a readable answer."""
+
+    check: Check
+    opinion: Opinion | None = None
+    passed: bool | None = None  # None: unknown
+
+
+def examine(evaluation: Artifact, sandbox: Sandbox, tests: Files) -> tuple[EvaluationOutcome, bytes]:
+    """Return the outcome without a judge, and the artifact (empty if it stopped before)."""
+    submission = Submission(sandbox)
+    outcome = _run_command(evaluation, submission)
+    if outcome.stopped:
+        stages = (PRECHECK,) if evaluation.comparator is None else (PRECHECK, COMPARE)
+        return outcome.skip_stages(*stages), b""
+    try:
+        content = submission.take(evaluation.path, evaluation.precheck.max_bytes)
+        if evaluation.judge is not None:
+            decode_text(content)  # a judge reads text
+    except PrecheckFailed as problem:
+        refused = outcome.fail_precheck(problem)
+        return refused if evaluation.comparator is None else refused.skip_stages(COMPARE), b""
+    expected = None if evaluation.expected is None else evaluation.expected.read(tests)
+    return outcome.compare(content, expected, evaluation.comparator, evaluation.precheck), content
+
+
+def _run_command(evaluation: Artifact, submission: Submission) -> EvaluationOutcome:
+    outcome = EvaluationOutcome(Subject(evaluation.path, evaluation.group))
+    if not evaluation.command:
+        return outcome
+    submission.remove(evaluation.path)
+    most, seconds = evaluation.precheck.max_bytes, evaluation.timeout_seconds
+    return outcome.after_run(submission.run(evaluation.command, seconds=seconds, max_bytes=most))
+
+
+def judge_artifact(
+    question: JudgeQuestion,
+    outcome: EvaluationOutcome,
+    instruction: str,
+    content: bytes,
+    reference: bytes | None,
+    ask: Asked | None,
+) -> JudgedArtifact:
+    """Ask a model about an artifact that passed the pre-check."""
+    subject = outcome.subject
+    if outcome.stopped:
+        return JudgedArtifact(subject.skip_stage(JUDGE), passed=False)
+    if ask is None:
+        return JudgedArtifact(subject.skip_stage(JUDGE, NO_JUDGE))
+    opinion, problem = ask_judge(question, instruction, content, reference, ask)
+    if opinion is None:
+        return JudgedArtifact(subject.unknown(JUDGE, problem))
+    told = f"score: {opinion.score} of 5, at least {question.threshold} passes: {opinion.reason}"
+    if opinion.score >= question.threshold:
+        return JudgedArtifact(subject.pass_stage(JUDGE, told), opinion, True)
+    return JudgedArtifact(subject.fail_stage(JUDGE, told), opinion, False)
+
+
+MAX_OUTPUT_CHARS = 100_000
+PRECHECK_DIMENSION, COMPARISON_DIMENSION, JUDGE_DIMENSION = "pre-check", "comparison", "judge"
+
+
+def of_cases(outcomes: Sequence[EvaluationOutcome], digest: str) -> Verdict:
+    """reward and outcome: the share of cases that passed. overall: the mean of what the comparisons score."""
+    share = _mean([float(each.passed) for each in outcomes])
+    score = _mean([each.score for each in outcomes])
+    return Verdict(
+        source=Execution.source,
+        success=all(each.passed for each in outcomes),
+        reward=share,
+        outcome=share,
+        overall=score,
+        checks=tuple(check for each in outcomes for check in each.checks),
+        dimensions=(
+            Dimension(PRECHECK_DIMENSION, _mean([float(each.comparison is not None) for each in outcomes])),
+            Dimension(COMPARISON_DIMENSION, score),
+        ),
+        output=cut("\n\n".join(each.said for each in outcomes), MAX_OUTPUT_CHARS),
+        verifier_digest=digest,
+        duration_seconds=sum(each.seconds for each in outcomes),
+    )
+
+
+def of_artifact(outcome: EvaluationOutcome, judged: JudgedArtifact | None, digest: str) -> Verdict:
+    """If a judge was wanted and unavailable, a passed comparison is not a success but unknown."""
+    parts = _parts(outcome, judged)
+    checks = outcome.checks if judged is None else (*outcome.checks, judged.check)
+    success = outcome.passed and (judged is None or judged.passed)
+    reward = None if success is None else _mean(parts)
+    return Verdict(
+        source=Artifact.source,
+        success=success,
+        reward=reward,
+        outcome=None if success is None else float(success),
+        overall=reward,
+        checks=checks,
+        dimensions=_dimensions(outcome, judged),
+        output=cut(outcome.said, MAX_OUTPUT_CHARS),
+        verifier_digest=digest,
+        duration_seconds=outcome.seconds,
+    )
+
+
+def of_ruin(evaluation: Evaluation, reason: str, digest: str) -> Verdict:
+    """Nothing can run in the sandbox any longer: the submission's fault, and another try would score the same."""
+    check = Subject("sandbox", CheckGroup.TEST).fail_stage(RUN, f"ruined: {reason}")
+    return Verdict(
+        source=evaluation.source,
+        success=False,
+        reward=0.0,
+        outcome=0.0,
+        overall=0.0,
+        checks=(check,),
+        output=reason,
+        verifier_digest=digest,
+    )
+
+
+def _parts(outcome: EvaluationOutcome, judged: JudgedArtifact | None) -> list[float]:
+    """1 for what passed, its share for what did not. Nothing counts if the artifact cannot be compared."""
+    if outcome.stopped:
+        return [0.0]
+    parts = [] if outcome.comparison is None else [1.0 if outcome.comparison.passed else outcome.score]
+    if judged is not None and judged.opinion is not None:
+        parts.append(1.0 if judged.passed else (judged.opinion.score - LEAST) / (MOST - LEAST))
+    return parts
+
+
+def _dimensions(outcome: EvaluationOutcome, judged: JudgedArtifact | None) -> tuple[Dimension, ...]:
+    found = [Dimension(PRECHECK_DIMENSION, float(not outcome.stopped))]
+    if outcome.comparison is not None:
+        found.append(Dimension(COMPARISON_DIMENSION, outcome.score))
+    if judged is not None and judged.opinion is not None:
+        found.append(Dimension(JUDGE_DIMENSION, judged.opinion.score, float(MOST), reason=judged.opinion.reason))
+    return tuple(found)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
 
 
 def evaluate(

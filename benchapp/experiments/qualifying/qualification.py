@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from benchapp.experiments.qualifying.task_verdicts import Admission, read_verdicts
 from benchapp.models import Experiment, Run
-from runner.agents.oracle import has_solution
-from runner.agents.trap import digest_traps, has_trap
+from runner.agents.oracle import digest_traps, has_solution, has_trap
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
 from runner.base.var_folder import MANAGE

@@ -14,8 +14,8 @@ from benchapp.experiments.launch_spec import try_spec
 from benchapp.experiments.plans import rules_of
 from benchapp.models import Attempt, Experiment, Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
+from runner.protocols.plan import CHECKS, Rule
 from runner.protocols.qualification import TRAP, find_check, find_condition_of
-from runner.protocols.task_rules import CHECKS, Rule
 
 CHECK_WORDS = {
     "solution": "Own solution",

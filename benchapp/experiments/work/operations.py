@@ -23,8 +23,7 @@ from runner import protocols
 from runner.base.types import TrialSlot
 from runner.engine.author_step import leave_out
 from runner.protocols.history import fold
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import Ask, NextStep, RunTrial
+from runner.protocols.plan import Ask, EpisodePlan, NextStep, RunTrial
 
 # Targets of most acts, which apply to everything unfinished below.
 Target = Experiment | Run | Episode

@@ -9,7 +9,7 @@ from benchapp.experiments.call_recordings import export_recording
 from benchapp.management.lookups import name_recording
 from benchapp.models import Run
 from runner.base.errors import RunnerError
-from runner.models.recorded import SUFFIX
+from runner.models.recording import SUFFIX
 
 
 class Command(BaseCommand):

@@ -13,8 +13,7 @@ from benchapp.record.sets.group_rows import record_mapping
 from benchapp.record.sets.joined_suites import join_by_content
 from benchapp.record.sets.suite_rows import SuiteRows, record_suite
 from benchapp.record.writing.human_acts import note_activity
-from runner.base.account import Account
-from runner.base.errors import SetupError, SuiteError
+from runner.base.errors import Account, SetupError, SuiteError
 from runner.base.suite import Suite
 from runner.base.text import escape_unprintable, replace_unprintable
 from runner.base.types import Task

@@ -26,8 +26,7 @@ from runner.base.text import replace_unprintable
 from runner.base.types import Usage
 from runner.models.wire.call_slots import call_slot, note_answer, note_failure
 from runner.models.wire.metering import Metered
-from runner.sandboxes.gateway.gateway_bodies import bound_output
-from runner.sandboxes.gateway.gateway_rules import FINAL, RequestRefused, base_of
+from runner.sandboxes.gateway.gateway_rules import FINAL, RequestRefused, base_of, bound_output
 from runner.sandboxes.gateway.gateway_server import LIMITS, GatewayLimits, Server
 from runner.sandboxes.needs import Needs, Provider
 

@@ -19,12 +19,12 @@ from urllib.parse import SplitResult
 from runner.base.errors import ModelUnavailable, RunnerError
 from runner.base.hanging_up import HangUp
 from runner.models.wire.metering import Metered, UsageMeter
-from runner.sandboxes.gateway.gateway_bodies import check_body
 from runner.sandboxes.gateway.gateway_rules import (
     FINAL,
     NOT_RETURNED,
     KeyMask,
     RequestRefused,
+    check_body,
     headers_sent,
     is_compressed,
     key_header,

@@ -18,7 +18,7 @@ from benchapp.deploy.workers import sweep_at_start
 from benchapp.experiments.work.sandbox_sweep import is_dead
 from benchapp.models import Attempt
 from benchapp.record.processes import ProcessName, this_process
-from runner.sandboxes.docker.docker_removal import Leftover
+from runner.sandboxes.docker.docker_engine import Leftover
 from tests.docker_images import base_image
 from tests.runner.container_trials import MACHINE, container_task, left_behind
 from tests.worlds.factories import make_attempt, make_episode, make_trial
