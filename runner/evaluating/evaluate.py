@@ -1,4 +1,5 @@
-"""One declared evaluation, from the workspace that the agent left to its verdict (SkillGenBench, section 3.4). A program is run once per case, an artifact compared once.
+"""One declared evaluation, from the workspace that the agent left to its verdict (SkillGenBench, section 3.4). A
+program is run once per case, an artifact compared once.
 
 The submission is hostile: it may crash, hang, flood its output, or leave a link, a pipe or a huge file instead of the
 expected one. All of that is its result. Output is bounded before it is read.
@@ -21,8 +22,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from runner.base.errors import SandboxRuined, VerifierError
 from runner.base.text import cut, storable
@@ -72,14 +73,10 @@ _WHY = {
 class Ran:
     """`problem` is None if the program ended by itself with the expected exit code."""
 
-    problem: str | None  # begins with a marker of `runner.evaluating.evaluate`
+    problem: str | None  # begins with a marker of this module's table
     said: str  # the end of its standard error
     seconds: float
     exit_code: int | None
-
-    @property
-    def check_message(self) -> str:
-        return f"{self.problem}\n{self.said}".strip() if self.problem else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,165 +158,75 @@ RUN, PRECHECK, COMPARE, JUDGE = "run", "precheck", "compare", "judge"
 NOT_REACHED = "not reached: an earlier stage failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The subject of checks: one case, or the artifact."""
+@dataclass(slots=True)
+class EvaluationOutcome:
+    """One case, or the artifact. It grows stage by stage. `comparison` is None if it was not reached or nothing is
+    compared, `opinion` without a judge or a readable answer."""
 
     name: str
     group: CheckGroup
-
-    def pass_stage(self, stage: str, message: str = "", seconds: float | None = None) -> Check:
-        return Check(self.group, f"{stage}: {self.name}", CheckStatus.PASSED, message, seconds)
-
-    def fail_stage(self, stage: str, message: str, seconds: float | None = None) -> Check:
-        return Check(self.group, f"{stage}: {self.name}", CheckStatus.FAILED, message, seconds)
-
-    def skip_stage(self, stage: str, message: str = NOT_REACHED) -> Check:
-        return Check(self.group, f"{stage}: {self.name}", CheckStatus.SKIPPED, message)
-
-    def unknown(self, stage: str, message: str) -> Check:
-        return Check(self.group, f"{stage}: {self.name}", CheckStatus.ERROR, message)
-
-    def check_comparison(self, comparator: Comparator, comparison: OutputComparison) -> Check:
-        among = ", numbers" if comparison.numbers_only and comparator.kind != "numeric" else ""
-        message = f"{comparator.kind}{among}: {comparison.message}" if comparison.message else ""
-        return (self.pass_stage if comparison.passed else self.fail_stage)(COMPARE, message)
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationOutcome:
-    """Grows stage by stage. `comparison` is None if it was not reached or nothing is compared."""
-
-    subject: Subject
-    checks: tuple[Check, ...] = ()
+    checks: list[Check] = field(default_factory=list)
     stopped: bool = False  # an earlier stage failed; later ones are skipped
     comparison: OutputComparison | None = None
+    opinion: Opinion | None = None
     said: str = ""  # for the verdict's output
-    seconds: float = field(default=0.0)
+    seconds: float = 0.0
 
     @property
     def passed(self) -> bool:
-        """Did all stages pass?"""
+        """Did all stages before a judge pass?"""
         return not self.stopped and (self.comparison is None or self.comparison.passed)
 
     @property
     def score(self) -> float:
         return self.comparison.score if self.comparison else 0.0
 
-    def after_run(self, ran: Ran) -> EvaluationOutcome:
-        if ran.problem is None:
-            check = self.subject.pass_stage(RUN, seconds=ran.seconds)
+    def add(self, stage: str, status: CheckStatus, message: str = "", seconds: float | None = None) -> None:
+        self.checks.append(Check(self.group, f"{stage}: {self.name}", status, message, seconds))
+
+    def note_run(self, ran: Ran) -> None:
+        self.stopped, self.seconds = ran.problem is not None, ran.seconds
+        ended = ran.problem or f"exit code {ran.exit_code}"
+        self.said = f"{self.name}: {ended}, {ran.seconds:.1f} s\n{ran.said}".strip()
+        if ran.problem:
+            self.add(RUN, CheckStatus.FAILED, f"{ran.problem}\n{ran.said}".strip(), ran.seconds)
         else:
-            check = self.subject.fail_stage(RUN, ran.check_message, ran.seconds)
-        ended = f"exit code {ran.exit_code}" if ran.problem is None else ran.problem
-        said = f"{self.subject.name}: {ended}, {ran.seconds:.1f} s\n{ran.said}".strip()
-        return self._with(check, stopped=ran.problem is not None, said=said, seconds=ran.seconds)
-
-    def fail_precheck(self, problem: PrecheckFailed) -> EvaluationOutcome:
-        return self._with(self.subject.fail_stage(PRECHECK, str(problem)), stopped=True)
-
-    def skip_stages(self, *stages: str) -> EvaluationOutcome:
-        outcome = self
-        for stage in stages:
-            outcome = outcome._with(self.subject.skip_stage(stage))
-        return outcome
+            self.add(RUN, CheckStatus.PASSED, seconds=ran.seconds)
 
     def compare(
-        self, output: bytes, expected: bytes | None, comparator: Comparator | None, precheck: Precheck
-    ) -> EvaluationOutcome:
-        """Pre-check, then compare if there is an expectation."""
+        self, take: Callable[[], bytes], expected: bytes | None, comparator: Comparator | None, precheck: Precheck
+    ) -> bytes:
+        """Take the output, pre-check it, then compare it if there is an expectation. Return the output."""
+        content, comparison = b"", None
         try:
-            precheck.require(output)
-            comparison = None
+            content = take()
+            precheck.require(content)
             if comparator is not None and expected is not None:
-                comparison = comparator.compare(output, expected)
+                comparison = comparator.compare(content, expected)
         except PrecheckFailed as problem:
-            outcome = self.fail_precheck(problem)
-            return outcome if comparator is None else outcome.skip_stages(COMPARE)
-        outcome = self._with(self.subject.pass_stage(PRECHECK)) if precheck.is_declared else self
-        if comparator is None or comparison is None:
-            return outcome
-        return replace(outcome._with(self.subject.check_comparison(comparator, comparison)), comparison=comparison)
-
-    def _with(
-        self, check: Check, *, stopped: bool | None = None, said: str | None = None, seconds: float = 0.0
-    ) -> EvaluationOutcome:
-        return replace(
-            self,
-            checks=(*self.checks, check),
-            stopped=self.stopped if stopped is None else stopped,
-            said=self.said if said is None else said,
-            seconds=self.seconds + seconds,
-        )
+            self.stopped = True
+            self.add(PRECHECK, CheckStatus.FAILED, str(problem))
+            if comparator is not None:
+                self.add(COMPARE, CheckStatus.SKIPPED, NOT_REACHED)
+            return content
+        if precheck.is_declared:
+            self.add(PRECHECK, CheckStatus.PASSED)
+        if comparator is not None and comparison is not None:
+            self.comparison = comparison
+            among = ", numbers" if comparison.numbers_only and comparator.kind != "numeric" else ""
+            message = f"{comparator.kind}{among}: {comparison.message}" if comparison.message else ""
+            self.add(COMPARE, CheckStatus.PASSED if comparison.passed else CheckStatus.FAILED, message)
+        return content
 
 
 NO_JUDGE = "no judge model was given; what only a judge can tell is unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedArtifact:
-    """`opinion`: None without a judge or a readable answer."""
-
-    check: Check
-    opinion: Opinion | None = None
-    passed: bool | None = None  # None: unknown
-
-
-def examine(evaluation: Artifact, sandbox: Sandbox, tests: Files) -> tuple[EvaluationOutcome, bytes]:
-    """Return the outcome without a judge, and the artifact (empty if it stopped before)."""
-    submission = Submission(sandbox)
-    outcome = _run_command(evaluation, submission)
-    if outcome.stopped:
-        stages = (PRECHECK,) if evaluation.comparator is None else (PRECHECK, COMPARE)
-        return outcome.skip_stages(*stages), b""
-    try:
-        content = submission.take(evaluation.path, evaluation.precheck.max_bytes)
-        if evaluation.judge is not None:
-            decode_text(content)  # a judge reads text
-    except PrecheckFailed as problem:
-        refused = outcome.fail_precheck(problem)
-        return refused if evaluation.comparator is None else refused.skip_stages(COMPARE), b""
-    expected = None if evaluation.expected is None else evaluation.expected.read(tests)
-    return outcome.compare(content, expected, evaluation.comparator, evaluation.precheck), content
-
-
-def _run_command(evaluation: Artifact, submission: Submission) -> EvaluationOutcome:
-    outcome = EvaluationOutcome(Subject(evaluation.path, evaluation.group))
-    if not evaluation.command:
-        return outcome
-    submission.remove(evaluation.path)
-    most, seconds = evaluation.precheck.max_bytes, evaluation.timeout_seconds
-    return outcome.after_run(submission.run(evaluation.command, seconds=seconds, max_bytes=most))
-
-
-def judge_artifact(
-    question: JudgeQuestion,
-    outcome: EvaluationOutcome,
-    instruction: str,
-    content: bytes,
-    reference: bytes | None,
-    ask: Asked | None,
-) -> JudgedArtifact:
-    """Ask a model about an artifact that passed the pre-check."""
-    subject = outcome.subject
-    if outcome.stopped:
-        return JudgedArtifact(subject.skip_stage(JUDGE), passed=False)
-    if ask is None:
-        return JudgedArtifact(subject.skip_stage(JUDGE, NO_JUDGE))
-    opinion, problem = ask_judge(question, instruction, content, reference, ask)
-    if opinion is None:
-        return JudgedArtifact(subject.unknown(JUDGE, problem))
-    told = f"score: {opinion.score} of 5, at least {question.threshold} passes: {opinion.reason}"
-    if opinion.score >= question.threshold:
-        return JudgedArtifact(subject.pass_stage(JUDGE, told), opinion, True)
-    return JudgedArtifact(subject.fail_stage(JUDGE, told), opinion, False)
 
 
 MAX_OUTPUT_CHARS = 100_000
 PRECHECK_DIMENSION, COMPARISON_DIMENSION, JUDGE_DIMENSION = "pre-check", "comparison", "judge"
 
 
-def of_cases(outcomes: Sequence[EvaluationOutcome], digest: str) -> Verdict:
+def _judge_cases(outcomes: Sequence[EvaluationOutcome], digest: str) -> Verdict:
     """reward and outcome: the share of cases that passed. overall: the mean of what the comparisons score."""
     share = _mean([float(each.passed) for each in outcomes])
     score = _mean([each.score for each in outcomes])
@@ -340,29 +247,9 @@ def of_cases(outcomes: Sequence[EvaluationOutcome], digest: str) -> Verdict:
     )
 
 
-def of_artifact(outcome: EvaluationOutcome, judged: JudgedArtifact | None, digest: str) -> Verdict:
-    """If a judge was wanted and unavailable, a passed comparison is not a success but unknown."""
-    parts = _parts(outcome, judged)
-    checks = outcome.checks if judged is None else (*outcome.checks, judged.check)
-    success = outcome.passed and (judged is None or judged.passed)
-    reward = None if success is None else _mean(parts)
-    return Verdict(
-        source=Artifact.source,
-        success=success,
-        reward=reward,
-        outcome=None if success is None else float(success),
-        overall=reward,
-        checks=checks,
-        dimensions=_dimensions(outcome, judged),
-        output=cut(outcome.said, MAX_OUTPUT_CHARS),
-        verifier_digest=digest,
-        duration_seconds=outcome.seconds,
-    )
-
-
 def of_ruin(evaluation: Evaluation, reason: str, digest: str) -> Verdict:
     """Nothing can run in the sandbox any longer: the submission's fault, and another try would score the same."""
-    check = Subject("sandbox", CheckGroup.TEST).fail_stage(RUN, f"ruined: {reason}")
+    check = Check(CheckGroup.TEST, f"{RUN}: sandbox", CheckStatus.FAILED, f"ruined: {reason}")
     return Verdict(
         source=evaluation.source,
         success=False,
@@ -373,25 +260,6 @@ def of_ruin(evaluation: Evaluation, reason: str, digest: str) -> Verdict:
         output=reason,
         verifier_digest=digest,
     )
-
-
-def _parts(outcome: EvaluationOutcome, judged: JudgedArtifact | None) -> list[float]:
-    """1 for what passed, its share for what did not. Nothing counts if the artifact cannot be compared."""
-    if outcome.stopped:
-        return [0.0]
-    parts = [] if outcome.comparison is None else [1.0 if outcome.comparison.passed else outcome.score]
-    if judged is not None and judged.opinion is not None:
-        parts.append(1.0 if judged.passed else (judged.opinion.score - LEAST) / (MOST - LEAST))
-    return parts
-
-
-def _dimensions(outcome: EvaluationOutcome, judged: JudgedArtifact | None) -> tuple[Dimension, ...]:
-    found = [Dimension(PRECHECK_DIMENSION, float(not outcome.stopped))]
-    if outcome.comparison is not None:
-        found.append(Dimension(COMPARISON_DIMENSION, outcome.score))
-    if judged is not None and judged.opinion is not None:
-        found.append(Dimension(JUDGE_DIMENSION, judged.opinion.score, float(MOST), reason=judged.opinion.reason))
-    return tuple(found)
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -406,46 +274,116 @@ def evaluate(
     A fault of the submission is its result. A failing sandbox or judge raises InfrastructureError and scores nothing.
     """
     try:
-        if not isinstance(evaluation, Artifact):
-            return of_cases(run_cases(evaluation, sandbox, tests), digest)
-        outcome, content = examine(evaluation, sandbox, tests)
+        if isinstance(evaluation, Artifact):
+            return _evaluate_artifact(evaluation, sandbox, tests, instruction, digest, ask)
+        # In file order, in one workspace.
+        cases = enumerate(evaluation.cases, start=1)
+        outcomes = [_run_case(evaluation, case, Submission(sandbox, number), tests) for number, case in cases]
     except SandboxRuined as error:
         return of_ruin(evaluation, str(error), digest)
-    if evaluation.judge is None:
-        return of_artifact(outcome, None, digest)
-    reference = None if evaluation.expected is None else evaluation.expected.read(tests)
-    judged = judge_artifact(evaluation.judge, outcome, instruction, content, reference, ask)
-    return of_artifact(outcome, judged, digest)
+    return _judge_cases(outcomes, digest)
 
 
-def run_cases(evaluation: Execution, sandbox: Sandbox, tests: Files) -> list[EvaluationOutcome]:
-    """Run them in file order, in one workspace. Inputs are put in right before their case, expected outputs never."""
-    return [
-        _outcome(evaluation, case, Submission(sandbox, number), tests)
-        for number, case in enumerate(evaluation.cases, start=1)
-    ]
-
-
-def _outcome(evaluation: Execution, case: Case, submission: Submission, tests: Files) -> EvaluationOutcome:
-    outcome = EvaluationOutcome(Subject(case.name, case.group)).after_run(_run(evaluation, case, submission, tests))
-    if outcome.stopped:
-        return outcome.skip_stages(COMPARE)
-    most = evaluation.precheck.max_bytes
-    try:
-        output = submission.stdout(most) if case.output is None else submission.take(case.output, most)
-    except PrecheckFailed as problem:
-        return outcome.fail_precheck(problem).skip_stages(COMPARE)
-    return outcome.compare(output, case.expected.read(tests), case.comparator, evaluation.precheck)
-
-
-def _run(evaluation: Execution, case: Case, submission: Submission, tests: Files) -> Ran:
+def _run_case(evaluation: Execution, case: Case, submission: Submission, tests: Files) -> EvaluationOutcome:
+    """Inputs are put in right before their case, expected outputs never."""
+    outcome, most = EvaluationOutcome(case.name, case.group), evaluation.precheck.max_bytes
     if case.output is not None:
         submission.remove(case.output)
     submission.sandbox.put(WORKSPACE, {place: tests[path] for place, path in case.files.items()})
-    return submission.run(
+    ran = submission.run(
         " ".join((evaluation.command, *map(shlex.quote, case.args))),
         stdin=case.stdin.read(tests),
         seconds=case.timeout_seconds,
-        max_bytes=evaluation.precheck.max_bytes,
+        max_bytes=most,
         exit_code=case.exit_code,
     )
+    outcome.note_run(ran)
+
+    def take() -> bytes:
+        return submission.stdout(most) if case.output is None else submission.take(case.output, most)
+
+    if outcome.stopped:
+        outcome.add(COMPARE, CheckStatus.SKIPPED, NOT_REACHED)
+    else:
+        outcome.compare(take, case.expected.read(tests), case.comparator, evaluation.precheck)
+    return outcome
+
+
+def _evaluate_artifact(
+    evaluation: Artifact, sandbox: Sandbox, tests: Files, instruction: str, digest: str, ask: Asked | None
+) -> Verdict:
+    """If a judge was wanted and unavailable, a passed comparison is not a success but unknown."""
+    outcome, content = EvaluationOutcome(evaluation.path, evaluation.group), b""
+    submission, precheck = Submission(sandbox), evaluation.precheck
+    expected = None if evaluation.expected is None else evaluation.expected.read(tests)
+    if evaluation.command:
+        submission.remove(evaluation.path)
+        seconds = evaluation.timeout_seconds
+        outcome.note_run(submission.run(evaluation.command, seconds=seconds, max_bytes=precheck.max_bytes))
+
+    def take() -> bytes:
+        found = submission.take(evaluation.path, precheck.max_bytes)
+        if evaluation.judge is not None:
+            decode_text(found)  # a judge reads text
+        return found
+
+    if outcome.stopped:
+        for stage in (PRECHECK,) if evaluation.comparator is None else (PRECHECK, COMPARE):
+            outcome.add(stage, CheckStatus.SKIPPED, NOT_REACHED)
+    else:
+        content = outcome.compare(take, expected, evaluation.comparator, precheck)
+    success: bool | None = outcome.passed
+    if evaluation.judge is not None:
+        approved = _ask_judge(evaluation.judge, outcome, instruction, content, expected, ask)
+        success = outcome.passed and approved
+    reward = None if success is None else _score_artifact(outcome, evaluation.judge)
+    dimensions = [Dimension(PRECHECK_DIMENSION, float(not outcome.stopped))]
+    if outcome.comparison is not None:
+        dimensions.append(Dimension(COMPARISON_DIMENSION, outcome.score))
+    if outcome.opinion is not None:
+        dimensions.append(Dimension(JUDGE_DIMENSION, outcome.opinion.score, float(MOST), reason=outcome.opinion.reason))
+    return Verdict(
+        source=Artifact.source,
+        success=success,
+        reward=reward,
+        outcome=None if success is None else float(success),
+        overall=reward,
+        checks=tuple(outcome.checks),
+        dimensions=tuple(dimensions),
+        output=cut(outcome.said, MAX_OUTPUT_CHARS),
+        verifier_digest=digest,
+        duration_seconds=outcome.seconds,
+    )
+
+
+def _ask_judge(
+    question: JudgeQuestion,
+    outcome: EvaluationOutcome,
+    instruction: str,
+    content: bytes,
+    reference: bytes | None,
+    ask: Asked | None,
+) -> bool | None:
+    """Ask a model about an artifact that passed the pre-check. None: its answer is unknown."""
+    if outcome.stopped or ask is None:
+        outcome.add(JUDGE, CheckStatus.SKIPPED, NOT_REACHED if outcome.stopped else NO_JUDGE)
+        return False if outcome.stopped else None
+    outcome.opinion, problem = ask_judge(question, instruction, content, reference, ask)
+    if outcome.opinion is None:
+        outcome.add(JUDGE, CheckStatus.ERROR, problem)
+        return None
+    score, passed = outcome.opinion.score, outcome.opinion.score >= question.threshold
+    told = f"score: {score} of 5, at least {question.threshold} passes: {outcome.opinion.reason}"
+    outcome.add(JUDGE, CheckStatus.PASSED if passed else CheckStatus.FAILED, told)
+    return passed
+
+
+def _score_artifact(outcome: EvaluationOutcome, question: JudgeQuestion | None) -> float:
+    """The mean of 1 for what passed and its share for what did not. 0 if the artifact cannot be compared."""
+    if outcome.stopped:
+        return 0.0
+    parts = [] if outcome.comparison is None else [1.0 if outcome.comparison.passed else outcome.score]
+    if question is not None and outcome.opinion is not None:
+        score = outcome.opinion.score
+        parts.append(1.0 if score >= question.threshold else (score - LEAST) / (MOST - LEAST))
+    return _mean(parts)

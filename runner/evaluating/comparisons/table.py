@@ -1,4 +1,5 @@
-"""Tables by the names of their columns: CSV, TSV, JSON lines; rows in order, by key or in any order; numbers with a tolerance per column. Sizes are bounded while reading, not afterwards."""
+"""Tables by the names of their columns: CSV, TSV, JSON lines; rows in order, by key or in any order; numbers with a
+tolerance per column. Sizes are bounded while reading, not afterwards."""
 
 from __future__ import annotations
 
@@ -163,7 +164,7 @@ class TableComparator:
         if comparison.passed or self.key or not self.any_order:
             return comparison
         pairs = self._pairs(*_unlike(mine, wanted), columns, among="rows that only one side has, sorted")
-        again = _compare_pairs(pairs, columns, tolerances, alike=_common(mine, wanted))
+        again = _compare_pairs(pairs, columns, tolerances, alike=(_count_rows(mine) & _count_rows(wanted)).total())
         return max(comparison, again, key=lambda each: (each.passed, each.score))
 
     def _require_columns(self, ours: TableRows, columns: tuple[str, ...]) -> None:
@@ -219,10 +220,6 @@ def _compare_pairs(
 
 def _count_rows(rows: Sequence[Row]) -> Counter[tuple[str, ...]]:
     return Counter(tuple(map(spell_value, row)) for row in rows)
-
-
-def _common(ours: Sequence[Row], theirs: Sequence[Row]) -> int:
-    return (_count_rows(ours) & _count_rows(theirs)).total()
 
 
 def _unlike(ours: Sequence[Row], theirs: Sequence[Row]) -> tuple[list[Row], list[Row]]:

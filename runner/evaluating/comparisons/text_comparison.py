@@ -1,6 +1,7 @@
 """Text by lines, or by similarity; and files byte for byte.
 
-Broken bytes are not text. A byte order mark is removed. A carriage return at the end of a line is trailing white space."""
+Broken bytes are not text. A byte order mark is removed. A carriage return at the end of a line is trailing white
+space."""
 
 from __future__ import annotations
 

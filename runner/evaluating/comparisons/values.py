@@ -235,7 +235,7 @@ class Numeric:
     kind = "numeric"
 
     def compare(self, found: bytes, expected: bytes) -> OutputComparison:
-        if _is_tree(expected):
+        if decode_text(expected).lstrip()[:1] in ("[", "{"):
             _require_numbers(read_json(found))
             return JsonTree(self.tolerance).compare(found, expected)
         ours, theirs = _numbers(found), _numbers(expected)
@@ -248,10 +248,6 @@ class Numeric:
             return SAME
         score = (len(pairs) - len(wrong)) / max(len(ours), len(theirs))
         return differs(score, named, len(wrong) + (len(ours) != len(theirs)), numbers_only=len(ours) == len(theirs))
-
-
-def _is_tree(content: bytes) -> bool:
-    return decode_text(content).lstrip()[:1] in ("[", "{")
 
 
 def _require_numbers(value: object) -> None:
