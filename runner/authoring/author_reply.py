@@ -1,10 +1,12 @@
-"""From an author's reply to a patch, or to an error that names the place where it is not a valid patch; and from a folder with written skills to the patch of what changed in it."""
+"""From an author's reply to a patch, or to an error that names the place where it is not a valid patch; and from a
+folder with written skills to the patch of what changed in it."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 
 from runner.authoring.material import text_of
 from runner.base.trees import Tree
@@ -157,12 +159,12 @@ def _text(value: Mapping[str, object], key: str) -> str:
 def _upserts(value: Mapping[str, object]) -> Mapping[str, str]:
     found = value.get("upsert_files")
     if not isinstance(found, dict):
-        raise UnreadableReply(f"upsert_files: {_describe(found)}, expected an object of path -> full text")
+        raise UnreadableReply(f"upsert_files: {_kind(found)}, expected an object of path -> full text")
     if len(found) > MAX_UPSERTS:
         raise UnreadableReply(f"upsert_files: {len(found):,} files, expected at most {MAX_UPSERTS}")
     for path, text in found.items():
         if not isinstance(text, str):
-            raise UnreadableReply(f"upsert_files[{path[:80]!r}]: {_describe(text)}, expected the file's full text")
+            raise UnreadableReply(f"upsert_files[{path[:80]!r}]: {_kind(text)}, expected the file's full text")
     return found
 
 
@@ -171,16 +173,16 @@ def _deletes(value: Mapping[str, object]) -> tuple[str, ...]:
     if found is None:
         return ()
     if not isinstance(found, list):
-        raise UnreadableReply(f"delete_paths: {_describe(found)}, expected a list of paths")
+        raise UnreadableReply(f"delete_paths: {_kind(found)}, expected a list of paths")
     if len(found) > MAX_DELETES:
         raise UnreadableReply(f"delete_paths: {len(found):,} entries, expected at most {MAX_DELETES}")
     for index, path in enumerate(found):
         if not isinstance(path, str):
-            raise UnreadableReply(f"delete_paths[{index}]: {_describe(path)}, expected a path")
+            raise UnreadableReply(f"delete_paths[{index}]: {_kind(path)}, expected a path")
     return tuple(dict.fromkeys(found))
 
 
-def _describe(value: object) -> str:
+def _kind(value: object) -> str:
     return "missing" if value is None else f"a JSON {json_type(value)}"
 
 
@@ -222,13 +224,12 @@ def changed_texts(before: Files, tree: Tree) -> tuple[dict[str, str], list[str],
     texts, left_out = read_texts(Tree({p: f for p, f in tree.files.items() if before.get(p) != f}, tree.left_out))
     written = {path: text for path, text in texts.items() if path not in before or text_of(before[path]) != text}
     not_taken = {line.partition(": ")[0] for line in tree.left_out}
-    deleted = [path for path in sorted(before) if path not in tree.files and not _is_below(path, not_taken)]
+    deleted = [
+        path
+        for path in sorted(before)
+        if path not in tree.files and not not_taken.intersection((".", path, *map(str, PurePosixPath(path).parents)))
+    ]
     return written, deleted, left_out
-
-
-def _is_below(path: str, places: set[str]) -> bool:
-    parts = path.split("/")
-    return bool(places & ({"."} | {"/".join(parts[: length + 1]) for length in range(len(parts))}))
 
 
 def explain_too_much(texts: Mapping[str, str], who: str) -> str:
@@ -240,10 +241,8 @@ def explain_too_much(texts: Mapping[str, str], who: str) -> str:
 
 def write_patch(summary: str, texts: Mapping[str, str], deleted: Sequence[str] = (), operation: str = "") -> str:
     """Write the patch as in an author's reply."""
-    patch: dict[str, object] = {"summary": summary}
-    if operation:
-        patch["operation_type"] = operation
-    patch |= {"upsert_files": texts, "delete_paths": list(deleted)}
+    named = {"operation_type": operation} if operation else {}
+    patch = {"summary": summary, **named, "upsert_files": texts, "delete_paths": list(deleted)}
     return json.dumps(patch, ensure_ascii=False, indent=1)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runner.authoring.evolution_prompts import EVOLUTION_PROMPT_VERSION
+from runner.authoring.paper_prompts import EVOLUTION_PROMPT_VERSION
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, CompactionKind, Family, Phase, Task, TrialSlot

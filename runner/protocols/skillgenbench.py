@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from runner.authoring.generation_prompts import GENERATION_PROMPT_VERSION
+from runner.authoring.paper_prompts import GENERATION_PROMPT_VERSION
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
 from runner.base.suite import Suite

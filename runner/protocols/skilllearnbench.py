@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runner.authoring.learning_prompts import LEARNING_PROMPT_VERSION
+from runner.authoring.paper_prompts import LEARNING_PROMPT_VERSION
 from runner.authoring.teaching import TEACHING_PROMPT_VERSION
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, Family, Phase, Task, TrialSlot
