@@ -1,15 +1,16 @@
-"""One attempt at a trial, from an empty sandbox to the recorded result: the agent works, then the verifier; in a task of several stages, in turns."""
+"""One attempt at a trial, from an empty sandbox to the recorded result: the agent works, then the verifier; in a task
+of several stages, in turns."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
 
 from runner.agents import Agent, AgentJob, AgentRun
-from runner.agents.skill_list import read_descriptions
+from runner.authoring.contract.skill_file import read_descriptions
 from runner.authoring.feedback import without_answers
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import BudgetSpent, LeaseLost, SandboxError, SandboxRuined
@@ -22,13 +23,11 @@ from runner.base.types import (
     ModelReply,
     ModelRequest,
     Phase,
-    SkillUse,
     Stage,
     Step,
     Task,
     Trajectory,
     TrajectoryKind,
-    TrialSlot,
     Usage,
     Verdict,
 )
@@ -315,17 +314,12 @@ def join_verdicts(verdicts: Sequence[tuple[str, Verdict]], *, last_decides: bool
         checks=tuple(
             replace(check, name=f"{stage}: {check.name}") for stage, verdict in verdicts for check in verdict.checks
         ),
-        rewards=_without_reward(rewards),
+        rewards={} if set(rewards) == {"reward"} else dict(rewards),  # the one that counts anyway
         output=join_ends("\n".join(outputs), "", 0, MAX_OUTPUT_CHARS)[0],
         verifier_digest=digest_json([verdict.verifier_digest for _, verdict in verdicts]),
         duration_seconds=sum(verdict.duration_seconds or 0.0 for _, verdict in verdicts),
         notes=(*([note] if note else []), *notes),
     )
-
-
-def _without_reward(rewards: Mapping[str, float]) -> dict[str, float]:
-    """Leave out the rewards if there is only the one that counts anyway."""
-    return {} if set(rewards) == {"reward"} else dict(rewards)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -339,76 +333,16 @@ def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recor
     if toolbox.agent_model is not None:
         toolbox.budget(Usage())  # start nothing that could not make its first call
     attempt = recorder.start_attempt(step.slot, snapshot=step.snapshot, retrieved=step.retrieved)
-    watcher = _Watcher(attempt, recorder, toolbox)
+    show = partial(recorder.live_step, attempt)
+    watcher = SessionWatcher(toolbox, toolbox.agent_model, partial(recorder.bill, attempt), show)
     try:
-        job = _job(step, plan, recorder, library, toolbox.sandboxes.SKILLS_PATH, watcher.before_call)
-        watched = replace(toolbox, agent_model=watcher.watch_model(step, plan))
-        result = _attempt(step.slot, job, library, watcher, plan, watched)
+        result = _attempt(step, attempt, library, watcher, plan, recorder)
     except LeaseLost:
         raise
     except BaseException as error:
         recorder.abandon_attempt(attempt, error, usage=watcher.usage)
         raise
     recorder.finish_attempt(attempt, result)
-
-
-class _Watcher(SessionWatcher):
-    """Watches one attempt."""
-
-    def __init__(self, attempt: str, recorder: Recorder, toolbox: Toolbox) -> None:
-        super().__init__(
-            toolbox, toolbox.agent_model, partial(recorder.bill, attempt), partial(recorder.live_step, attempt)
-        )
-        self.attempt, self.recorder = attempt, recorder
-
-    def watch_model(self, step: RunTrial, plan: EpisodePlan) -> Model | None:
-        key = f"agent/{step.slot}/{self.recorder.attempt_number(self.attempt)}"
-        return self.watched(key, self.recorder if plan.record_calls else None)
-
-    def judge(self, slot: TrialSlot) -> Asked | None:
-        """The judging model for the verdict of this attempt. Its calls are always kept and billed separately: a
-        judge's usage is not the agent's."""
-        model = self.toolbox.judge_model
-        if model is None:
-            return None
-        key = f"{JUDGE}/{slot}/{self.recorder.attempt_number(self.attempt)}"
-        kept = WatchedModel(model, key, self.toolbox.clean, lambda usage, is_part: None, self.recorder, JUDGE)
-
-        def ask(request: ModelRequest) -> ModelReply:
-            self.toolbox.budget(self.usage)
-            reply = kept.complete(request)
-            self.judge_queued += reply.queued_seconds
-            return reply
-
-        return ask
-
-    def note_opened(self, sandbox: Sandbox) -> None:
-        self.recorder.note_sandbox(self.attempt, sandbox.handle)
-
-
-def _job(
-    step: RunTrial, plan: EpisodePlan, recorder: Recorder, library: Files, skills: str, before_call: Callable[[], None]
-) -> AgentJob:
-    task = plan.task(step.slot.task)
-    instruction = build_instruction(
-        task,
-        library=step.library,
-        frozen=step.slot.phase in (Phase.DEPLOYMENT, Phase.REPLAY),
-        traces=_traces(step, plan, recorder),
-        skills=skills,
-        notice=plan.notice,
-    )
-    return AgentJob(
-        task,
-        instruction,
-        slugs(library),
-        step.slot.seed(plan.run_seed),
-        plan.limits,
-        before_call,
-        step.library,
-        read_descriptions(library),
-        advised=plan.notice == "ours",
-    )
 
 
 def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace]:
@@ -425,42 +359,87 @@ def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace
 
 
 def _attempt(
-    slot: TrialSlot, job: AgentJob, library: Files, watcher: _Watcher, plan: EpisodePlan, toolbox: Toolbox
+    step: RunTrial, attempt: str, library: Files, watcher: SessionWatcher, plan: EpisodePlan, recorder: Recorder
 ) -> AttemptResult:
+    task, place = plan.task(step.slot.task), f"{step.slot}/{recorder.attempt_number(attempt)}"
+    toolbox = watcher.toolbox
+    instruction = build_instruction(
+        task,
+        library=step.library,
+        frozen=step.slot.phase in (Phase.DEPLOYMENT, Phase.REPLAY),
+        traces=_traces(step, plan, recorder),
+        skills=toolbox.sandboxes.SKILLS_PATH,
+        notice=plan.notice,
+    )
+    job = AgentJob(
+        task,
+        instruction,
+        slugs(library),
+        step.slot.seed(plan.run_seed),
+        plan.limits,
+        watcher.before_call,
+        step.library,
+        read_descriptions(library),
+        advised=plan.notice == "ours",
+    )
+    model = watcher.watched(f"agent/{place}", recorder if plan.record_calls else None)
     started_at = toolbox.clock()
     needs = watcher.needs(toolbox.agent)
-    sandbox = toolbox.sandboxes.open_sandbox(job.task, name=watcher.attempt, needs=needs)
+    sandbox = toolbox.sandboxes.open_sandbox(task, name=attempt, needs=needs)
     try:
-        watcher.note_opened(sandbox)
-        sandbox.put(WORKSPACE, read_workspace_files(job.task))
+        recorder.note_sandbox(attempt, sandbox.handle)
+        sandbox.put(WORKSPACE, read_workspace_files(task))
         sandbox.put(SKILLS, library)
-        session = Session(sandbox, library, watcher, watcher.judge(slot), toolbox, bool(plan.condition.agent))
+        judge = _judge_with(f"{JUDGE}/{place}", watcher, recorder)
+        session = Session(
+            sandbox, library, watcher, judge, replace(toolbox, agent_model=model), bool(plan.condition.agent)
+        )
         played = session.play(job)
     finally:
         sandbox.close()
-    run = played.run
+    run, queued = played.run, watcher.judge_queued
+    uses = [
+        use
+        for number, trajectory in enumerate(run.trajectories)
+        for use in skill_uses(trajectory.steps, mounted=job.skills, trajectory=trajectory.head.name)
+        if number == 0 or use.step is not None  # mounted once per attempt
+    ]
+    judging, working = played.verifier_seconds, played.agent_seconds
     return AttemptResult(
         trajectories=run.trajectories,
         verdict=played.verdict,
         compactions=_compactions(run, job, played.verdict, plan.shown, toolbox.clean),
-        skill_uses=_skill_uses(run.trajectories, job.skills),
+        skill_uses=tuple(uses),
         usage=run.usage,
         turns=run.turns,
         started_at=started_at,
         finished_at=toolbox.clock(),
-        agent_seconds=_subtract(played.agent_seconds, run.queued_seconds),
-        verifier_seconds=_subtract(played.verifier_seconds, watcher.judge_queued),
+        agent_seconds=None if working is None else max(working - run.queued_seconds, 0.0),
+        verifier_seconds=None if judging is None else max(judging - queued, 0.0),
         failure=run.failure,
         library_writes=played.library_writes,
-        price_table=price_table_of(toolbox.agent_model, run.usage),
+        price_table=price_table_of(model, run.usage),
         files_digest=played.files_digest,
         stage_verdicts=played.stage_verdicts,
-        queued_seconds=run.queued_seconds + watcher.judge_queued,
+        queued_seconds=run.queued_seconds + queued,
     )
 
 
-def _subtract(seconds: float | None, queued: float) -> float | None:
-    return None if seconds is None else max(seconds - queued, 0.0)
+def _judge_with(key: str, watcher: SessionWatcher, recorder: Recorder) -> Asked | None:
+    """The judging model for the verdict of an attempt. Its calls are always kept and billed separately: a judge's usage
+    is not the agent's."""
+    toolbox = watcher.toolbox
+    if toolbox.judge_model is None:
+        return None
+    kept = WatchedModel(toolbox.judge_model, key, toolbox.clean, lambda usage, is_part: None, recorder, JUDGE)
+
+    def ask(request: ModelRequest) -> ModelReply:
+        toolbox.budget(watcher.usage)
+        reply = kept.complete(request)
+        watcher.judge_queued += reply.queued_seconds
+        return reply
+
+    return ask
 
 
 def _compactions(
@@ -470,22 +449,17 @@ def _compactions(
     raw-trajectory. Both have the task's own instruction without the additions of the condition."""
     task = job.task
     told_more = job.instruction != task.instruction
+    own = (TrajectoryKind.MAIN, TrajectoryKind.CONTINUATION, TrajectoryKind.STAGE)  # without subagents
     rendering = partial(
         compact,
-        _main_steps(run.trajectories),
+        tuple(step for each in run.trajectories if each.head.kind in own for step in each.steps),
         title=task.key,
         instruction=clean.text(task.instruction.rstrip()) if told_more else "",
         ending=run.failure,
     )
-    checks = feedback in ("rich", "process")
-    rich = rendering(
-        CompactionKind.RICH,
-        verdict=select_verdict(verdict, feedback),
-        with_checks=checks,
-        verdict_shown=feedback != "none",
-    )
-    rough = rendering(CompactionKind.ROUGH, verdict=verdict, with_checks=False)
-    return rich, rough
+    shown, checks = select_verdict(verdict, feedback), feedback in ("rich", "process")
+    rich = rendering(CompactionKind.RICH, verdict=shown, with_checks=checks, verdict_shown=feedback != "none")
+    return rich, rendering(CompactionKind.ROUGH, verdict=verdict, with_checks=False)
 
 
 def select_verdict(verdict: Verdict, feedback: str) -> Verdict | None:
@@ -495,17 +469,3 @@ def select_verdict(verdict: Verdict, feedback: str) -> Verdict | None:
     if feedback == "binary":
         return Verdict(source=verdict.source, success=verdict.success)
     return replace(without_answers(verdict), output="")
-
-
-def _main_steps(trajectories: Sequence[Trajectory]) -> tuple[Step, ...]:
-    """The agent's own line of work: the main trajectory and its continuations, without subagents."""
-    own = (TrajectoryKind.MAIN, TrajectoryKind.CONTINUATION, TrajectoryKind.STAGE)
-    return tuple(step for trajectory in trajectories if trajectory.head.kind in own for step in trajectory.steps)
-
-
-def _skill_uses(trajectories: Iterable[Trajectory], mounted: tuple[str, ...]) -> tuple[SkillUse, ...]:
-    uses: list[SkillUse] = []
-    for number, trajectory in enumerate(trajectories):
-        found = skill_uses(trajectory.steps, mounted=mounted, trajectory=trajectory.head.name)
-        uses.extend(use for use in found if number == 0 or use.step is not None)  # mounted once per attempt
-    return tuple(uses)

@@ -1,7 +1,8 @@
-"""Calls to models on this machine: cleaned, billed as soon as they are answered, and on record. An agent's calls are kept if asked for, an author's always.
+"""Calls to models on this machine: cleaned, billed as soon as they are answered, and on record. An agent's calls are
+kept if asked for, an author's always.
 
-Each call of an author has a key of its own. A reply is committed under it before anything uses it, and a key that has its
-reply is never asked again. So a crash between two calls costs no more than the call in progress."""
+Each call of an author has a key of its own. A reply is committed under it before anything uses it, and a key that has
+its reply is never asked again. So a crash between two calls costs no more than the call in progress."""
 
 from __future__ import annotations
 
@@ -83,8 +84,16 @@ class WatchedModel:
     def complete(self, request: ModelRequest) -> ModelReply:
         self._calls += 1
         request = self._clean.request(request)
+
+        def ask() -> ModelReply:
+            return self._clean.reply(self._model.complete(request))
+
         try:
-            reply = self._ask(request)
+            if self._recorder is None:
+                reply = ask()
+            else:
+                key = f"{self._key}/{self._calls}"
+                reply = ask_on_record(self._recorder, key, self._purpose, self._model, request, ask)
         except ModelUnavailable as error:
             if error.lost_usage is not None:
                 self._answered(error.lost_usage, True)
@@ -93,13 +102,6 @@ class WatchedModel:
             self._answered(reply.lost_usage, True)
         self._answered(reply.usage, False)
         return reply
-
-    def _ask(self, request: ModelRequest) -> ModelReply:
-        def ask() -> ModelReply:
-            return self._clean.reply(self._model.complete(request))
-
-        key = f"{self._key}/{self._calls}"
-        return ask_on_record(self._recorder, key, self._purpose, self._model, request, ask) if self._recorder else ask()
 
 
 # The purpose of a call.
@@ -111,10 +113,6 @@ PURPOSES = (AUTHOR, STUDENT, TEACHER, GENERATOR)
 FITTING_TRIES = 4  # a first request, then shorter ones as refusals reveal the window
 Answer = Callable[[Model, ModelRequest], ModelReply]
 Work = Callable[[], tuple[Trajectory, ...]]
-
-
-def completion(model: Model, request: ModelRequest) -> ModelReply:
-    return model.complete(request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +128,7 @@ class AuthorCalls:
         """Build a request for text, with the sampling of all calls of this author."""
         return ModelRequest(messages, temperature=self.sampling.temperature, max_tokens=max_tokens, seed=seed)
 
-    def reply(
-        self, key: str, purpose: str, request: ModelRequest, answer: Answer = completion, work: Work = tuple
-    ) -> ModelReply:
+    def reply(self, key: str, purpose: str, request: ModelRequest, answer: Answer, work: Work = tuple) -> ModelReply:
         """Return the reply on record under this key, or a new one. SetupError if no model was named to give it.
 
         `work`: the trajectories of the work on the reply, to be kept with it.

@@ -1,7 +1,8 @@
 """A recorder that keeps an episode in memory, and one that keeps it in one file of JSON lines, for the command line.
 
-In the file, one line is one transaction, written with a single write and synced before the engine continues. A process
-killed in the middle of a write leaves an incomplete line; opening the file again drops that line and continues from there."""
+In the file, one line is one transaction, written with a single write and synced before the engine continues. A
+process killed in the middle of a write leaves an incomplete line; opening the file again drops that line and
+continues from there."""
 
 from __future__ import annotations
 
@@ -375,7 +376,11 @@ class JsonLinesRecorder(ListRecorder):
         whole = content.rfind(b"\n") + 1
         lines = content[:whole].splitlines()
         if not lines:
-            self._begin(content)
+            # An existing file may only contain the beginning of its first line.
+            if not _line(self._head()).startswith(content):
+                raise SetupError(f"{self.path}: line 1: not the record of an episode (expected {self._head()})")
+            os.ftruncate(self._file, 0)
+            self._write(self._head())
             return
         if _json(self.path, 1, lines[0]) != self._head():
             raise SetupError(
@@ -387,13 +392,6 @@ class JsonLinesRecorder(ListRecorder):
             except Undecodable as error:
                 raise SetupError(f"{self.path}: line {number}: {error}") from error
         os.ftruncate(self._file, whole)
-
-    def _begin(self, torn: bytes) -> None:
-        """Start the file. An existing file may only contain the beginning of its first line."""
-        if not _line(self._head()).startswith(torn):
-            raise SetupError(f"{self.path}: line 1: not the record of an episode (expected {self._head()})")
-        os.ftruncate(self._file, 0)
-        self._write(self._head())
 
     def _head(self) -> dict[str, JsonValue]:
         return {
