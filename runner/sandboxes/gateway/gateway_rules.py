@@ -1,4 +1,5 @@
-"""What a gateway lets through: which calls, which headers, which models and tools, and how it reads the provider's status.
+"""What a gateway lets through: which calls, which headers, which models and tools, and how it reads the provider's
+status.
 
 A body is read once, here, and written again, so the provider reads what was checked: no repeated name, no other
 character set, no compression. Names are compared without case and underscores, since some providers read them so."""
@@ -45,6 +46,22 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 
 # For errors that no retry can fix: programs retry after 401, 402 and 429, but not after 400.
 FINAL = 400
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayLimits:
+    """Sizes, times and connections of one gateway."""
+
+    request_bytes: int = 32 * 1024 * 1024
+    answer_bytes: int = 256 * 1024 * 1024
+    request_seconds: float = 60.0  # to receive one request
+    silence_seconds: float = 600.0  # of the provider, before and between pieces of an answer
+    answer_seconds: float = 3_600.0
+    connections: int = 32  # at once
+    closing_seconds: float = 5.0  # to count what calls in progress have used
+
+
+LIMITS = GatewayLimits()
 
 
 class RequestRefused(Exception):
