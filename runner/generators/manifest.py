@@ -1,4 +1,5 @@
-"""Reading a generator's folder: its manifest, checked field by field, and all other files. And the model that a generator may call: which one, where, and what the program learns about it, but not its key."""
+"""Reading a generator's folder: its manifest, checked field by field, and all other files. And the model that a
+generator may call: which one, where, and what the program learns about it, but not its key."""
 
 from __future__ import annotations
 
@@ -98,8 +99,15 @@ def read_generator(folder: Path, *, bundled: bool) -> Generator:
     if not NAME.fullmatch(name):
         raise SuiteError(str(path), "name", "lower-case letters, digits, '.', '_' and '-'", f"found {name[:80]!r}")
     files = read_tree(folder)
-    _check_size(folder, files)
-    network = _field(path, table, "network", "true or false", _switch) if "network" in table else False
+    size = sum(len(file.content) for file in files.values())
+    if len(files) > MAX_FILES or size > MAX_BYTES:
+        expected = f"at most {MAX_FILES:,} files and {MAX_BYTES:,} bytes (an `image` can hold what is larger)"
+        raise SuiteError(str(folder), "folder", expected, f"{len(files):,} files, {size:,} bytes")
+    network = (
+        _field(path, table, "network", "true or false", lambda raw: raw if isinstance(raw, bool) else None)
+        if "network" in table
+        else False
+    )
     if network and "model" in table:
         raise SuiteError(str(path), "network", "false", "a generator that calls a model reaches this model alone")
     return Generator(
@@ -112,7 +120,15 @@ def read_generator(folder: Path, *, bundled: bool) -> Generator:
         bundled=bundled,
         image=_field(path, table, "image", "the name of an image", _text(300)) if "image" in table else None,
         network=network,
-        wire=_field(path, table, "model", f"one of {', '.join(WIRES)}", _wire) if "model" in table else "",
+        wire=_field(
+            path,
+            table,
+            "model",
+            f"one of {', '.join(WIRES)}",
+            lambda raw: next((wire for wire in WIRES if wire == raw), None),
+        )
+        if "model" in table
+        else "",
     )
 
 
@@ -151,18 +167,3 @@ def _words(raw: object) -> tuple[str, ...] | None:
 def _seconds(raw: object) -> float | None:
     seconds = raw if isinstance(raw, int | float) and not isinstance(raw, bool) else 0
     return float(seconds) if 1 <= seconds <= MAX_SECONDS else None
-
-
-def _wire(raw: object) -> str | None:
-    return raw if isinstance(raw, str) and raw in WIRES else None
-
-
-def _switch(raw: object) -> bool | None:
-    return raw if isinstance(raw, bool) else None
-
-
-def _check_size(folder: Path, files: Files) -> None:
-    size = sum(len(file.content) for file in files.values())
-    if len(files) > MAX_FILES or size > MAX_BYTES:
-        expected = f"at most {MAX_FILES:,} files and {MAX_BYTES:,} bytes (an `image` can hold what is larger)"
-        raise SuiteError(str(folder), "folder", expected, f"{len(files):,} files, {size:,} bytes")

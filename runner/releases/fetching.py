@@ -31,7 +31,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -266,7 +266,10 @@ def fill_from_git(tree: Path, url: str, commit: str, tell: Callable[[str], None]
         tell(f"this commit alone cannot be fetched ({error}); fetching the whole history")
         refs = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         _git(*here, "fetch", "--quiet", "--no-tags", "--", url, *refs)
-    if not _has_commit(store, commit):
+    found = ""
+    with suppress(SetupError):
+        found = _git(f"--git-dir={store}", "rev-parse", "--verify", f"{commit}^{{commit}}").strip()
+    if found != commit:
         raise SetupError(f"{url} has no commit {commit}")
     (store / "info").mkdir(exist_ok=True)
     (store / "info" / "attributes").write_text(AS_RECORDED)
@@ -278,13 +281,6 @@ def fill_from_git(tree: Path, url: str, commit: str, tell: Callable[[str], None]
 def is_repository(path: Path) -> bool:
     """Is the folder a clone, or a bare repository?"""
     return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
-
-
-def _has_commit(store: Path, commit: str) -> bool:
-    try:
-        return _git(f"--git-dir={store}", "rev-parse", "--verify", f"{commit}^{{commit}}").strip() == commit
-    except SetupError:
-        return False
 
 
 def _git(*words: str) -> str:
@@ -341,10 +337,15 @@ def fetch_release(
             return _find_there(place, asked, tell)
         scratch = place.with_name(f".{place.name}.fetching")
         commit = _fill(release, scratch / "tree", None if copy is None else Path(source), tell)
-        fetched = _describe(release, asked, commit, scratch / "tree", FileDigests())
+        digest, files, size = _digest(scratch / "tree", FileDigests())
+        names = (each.name for each in (scratch / "tree").iterdir() if each.name.lower().startswith(_LICENCES))
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        fetched = FetchedRelease(release.name, asked, commit, digest, files, size, tuple(sorted(names)), now)
         if release.digest not in (UNKNOWN, fetched.digest):
             raise SetupError(f"{source}: expected a tree with the digest {release.digest}; found {fetched.digest}")
-        _write(_receipt(place), fetched)
+        written = scratch / "receipt.json"
+        written.write_text(json.dumps(asdict(fetched), indent=2) + "\n")
+        written.replace(_receipt(place))
         (scratch / "tree").rename(place)
         shutil.rmtree(scratch)
         return fetched
@@ -354,7 +355,13 @@ def _fill(release: PublicRelease, tree: Path, copy: Path | None, tell: Callable[
     """Put the files of the release into `tree`. Return its commit, as far as it is known."""
     if copy is not None and (release.is_data_set or not is_repository(copy)):
         tell(f"copying {copy}")
-        _copy(copy, tree)
+        if not copy.is_dir():
+            raise SetupError(f"{copy}: expected a folder with the release; there is none")
+        shutil.rmtree(tree, ignore_errors=True)
+        try:
+            shutil.copytree(copy, tree, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        except (OSError, shutil.Error) as error:
+            raise SetupError(f"{copy}: cannot be copied: {str(error)[:500]}") from error
         return UNKNOWN
     source = release.url if copy is None else str(copy)
     tell(f"fetching {source} at {release.commit if release.commit != UNKNOWN else 'its latest commit'}")
@@ -362,16 +369,6 @@ def _fill(release: PublicRelease, tree: Path, copy: Path | None, tell: Callable[
         return fill_from_hub(tree, source, LATEST if release.commit == UNKNOWN else release.commit, tell)
     fill_from_git(tree, source, release.commit, tell)
     return release.commit
-
-
-def _copy(folder: Path, tree: Path) -> None:
-    if not folder.is_dir():
-        raise SetupError(f"{folder}: expected a folder with the release; there is none")
-    shutil.rmtree(tree, ignore_errors=True)
-    try:
-        shutil.copytree(folder, tree, symlinks=True, ignore=shutil.ignore_patterns(".git"))
-    except (OSError, shutil.Error) as error:
-        raise SetupError(f"{folder}: cannot be copied: {str(error)[:500]}") from error
 
 
 def _find_there(place: Path, asked: tuple[str, str], tell: Callable[[str], None]) -> FetchedRelease:
@@ -390,15 +387,6 @@ def _find_there(place: Path, asked: tuple[str, str], tell: Callable[[str], None]
         raise SetupError(f"{place}: its files have changed since {fetched.fetched_at}; move it to fetch it again")
     tell(f"{place} is here already, as it was fetched at {fetched.fetched_at}")
     return fetched
-
-
-def _describe(
-    release: PublicRelease, asked: tuple[str, str], commit: str, tree: Path, digests: FileDigests
-) -> FetchedRelease:
-    digest, files, size = _digest(tree, digests)
-    names = sorted(each.name for each in tree.iterdir() if each.name.lower().startswith(_LICENCES))
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return FetchedRelease(release.name, asked, commit, digest, files, size, tuple(names), now)
 
 
 def _digest(tree: Path, digests: FileDigests) -> tuple[str, int, int]:
@@ -433,12 +421,6 @@ def _read(receipt: Path) -> FetchedRelease | None:
         return FetchedRelease(asked=(source, commit), licences=tuple(map(str, value.pop("licences"))), **value)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def _write(receipt: Path, fetched: FetchedRelease) -> None:
-    scratch = receipt.with_name(f".{receipt.name}")
-    scratch.write_text(json.dumps(asdict(fetched), indent=2) + "\n")
-    scratch.replace(receipt)
 
 
 @contextmanager
