@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from runner.authoring.contract.contract_rules import (
@@ -53,7 +54,9 @@ def slug_problem(slug: str) -> str | None:
 def broken_skill_rules(proposal: Proposal) -> Iterator[BrokenRule]:
     for path in proposal.upserts:
         if is_tier3(path) and proposal.has_changed(path):
-            yield from _file_name(path)
+            stem = path.rpartition("/")[2].partition(".")[0]
+            if _VAGUE.fullmatch(stem):
+                yield BrokenRule("vague-file-name", path, f"{stem!r} does not say what is in the file")
     for slug in proposal.changed_slugs:
         text = proposal.skill_text(slug)
         if text is None:
@@ -104,7 +107,9 @@ def _kind(value: object) -> str:
 
 def _citations(proposal: Proposal, slug: str, body: str) -> Iterator[BrokenRule]:
     """Uncited files are this patch's fault if it wrote them or removed their citation. Older ones are not."""
-    before = _body(proposal.skill_text(slug, before=True))
+    before = proposal.skill_text(slug, before=True)
+    with suppress(SkillFileError):  # its whole text then
+        before = None if before is None else parse_skill(before).body
     for path in proposal.tier3_paths(slug):
         inner = path.partition("/")[2]
         if cites(body, inner):
@@ -115,21 +120,6 @@ def _citations(proposal: Proposal, slug: str, body: str) -> Iterator[BrokenRule]
             path,
             f"{SKILL_FILE} does not name {inner!r} in its body",
         )
-
-
-def _body(text: str | None) -> str | None:
-    if text is None:
-        return None
-    try:
-        return parse_skill(text).body
-    except SkillFileError:
-        return text
-
-
-def _file_name(path: str) -> Iterator[BrokenRule]:
-    stem = path.rpartition("/")[2].partition(".")[0]
-    if _VAGUE.fullmatch(stem):
-        yield BrokenRule("vague-file-name", path, f"{stem!r} does not say what is in the file")
 
 
 _TWO_KEYS = frozenset({"name", "description"})
@@ -197,21 +187,23 @@ _INTERACTIVE = re.compile(r"^[^#\n]*\b(input\(|read -p\b|pip install\b|npm insta
 def lint(proposal: Proposal) -> Iterator[BrokenRule]:
     """Advice on the skills and files that the patch changes."""
     for slug in proposal.changed_slugs:
-        skill = _try_parse(proposal.skill_text(slug))
-        if skill is not None and proposal.has_changed(f"{slug}/{SKILL_FILE}"):
-            yield from _description(slug, skill)
-            yield from _keys(slug, skill)
-            yield from _find_dangling(proposal, slug, skill)
+        path, text = f"{slug}/{SKILL_FILE}", proposal.skill_text(slug)
+        if text is None or not proposal.has_changed(path):
+            continue
+        try:
+            skill = parse_skill(text)
+        except SkillFileError:
+            continue  # another rule reports this
+        yield from _description(slug, skill)
+        for key in sorted(skill.frontmatter.keys() - FRONTMATTER_KEYS):
+            message = f"unknown key {key[:40]!r}, expected one of {', '.join(sorted(FRONTMATTER_KEYS))}"
+            yield BrokenRule("frontmatter-key", path, message)
+        for inner in sorted(set(_CITED.findall(skill.body))):
+            if f"{slug}/{inner}" not in proposal.after:
+                yield BrokenRule("citation-dangling", path, f"names {inner}, which does not exist")
     for path, text in proposal.upserts.items():
         if is_tier3(path) and proposal.has_changed(path):
             yield from _resource(path, text)
-
-
-def _try_parse(text: str | None) -> SkillFile | None:
-    try:
-        return None if text is None else parse_skill(text)
-    except SkillFileError:
-        return None  # another rule reports this
 
 
 def _description(slug: str, skill: SkillFile) -> Iterator[BrokenRule]:
@@ -229,18 +221,6 @@ def _description(slug: str, skill: SkillFile) -> Iterator[BrokenRule]:
     about = _ABOUT_ITSELF.search(text)
     if about:
         yield BrokenRule("description-quality", path, f"talks about itself ({about.group(0)!r}) instead of its tasks")
-
-
-def _keys(slug: str, skill: SkillFile) -> Iterator[BrokenRule]:
-    for key in sorted(skill.frontmatter.keys() - FRONTMATTER_KEYS):
-        message = f"unknown key {key[:40]!r}, expected one of {', '.join(sorted(FRONTMATTER_KEYS))}"
-        yield BrokenRule("frontmatter-key", f"{slug}/{SKILL_FILE}", message)
-
-
-def _find_dangling(proposal: Proposal, slug: str, skill: SkillFile) -> Iterator[BrokenRule]:
-    for inner in sorted(set(_CITED.findall(skill.body))):
-        if f"{slug}/{inner}" not in proposal.after:
-            yield BrokenRule("citation-dangling", f"{slug}/{SKILL_FILE}", f"names {inner}, which does not exist")
 
 
 def _resource(path: str, text: str) -> Iterator[BrokenRule]:

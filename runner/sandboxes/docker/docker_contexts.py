@@ -144,7 +144,9 @@ def read_context(folder: Path, blank: tuple[str, ...] = (), name: str = DOCKERFI
     wanted = [line.strip() for line in patterns if line.strip() and not line.startswith("#")]
     found = sorted(path for path in exclude_paths(str(folder), wanted, name) if can_be_packed(folder / path))
     paths = tuple(path for path in found if not lies_in(path, blank))
-    _check_size(folder, paths)
+    size = sum((folder / path).lstat().st_size for path in paths)
+    if size > MAX_CONTEXT_BYTES:
+        raise SuiteError(str(folder), "size", f"at most {MAX_CONTEXT_BYTES:,} bytes", f"{size:,} bytes")
     needs_skills = _COPIES_SKILLS.search(without_heredocs(text)) and not os.path.lexists(folder / "skills")
     named = _select_named(text, [path for path in found if lies_in(path, blank)])
     files = tuple(path for path in named if not (folder / path).is_dir())
@@ -153,31 +155,22 @@ def read_context(folder: Path, blank: tuple[str, ...] = (), name: str = DOCKERFI
 
 
 def _select_named(dockerfile: str, paths: list[str]) -> list[str]:
-    """The paths that the Dockerfile itself names: copying one fails if it does not exist."""
-    words = {_path_of(word) for word in _WORD.findall(dockerfile) if "/" in word} if paths else set()
-    return [path for path in paths if any(_is(path, word) for word in words)]
-
-
-def _path_of(word: str) -> str:
-    """Remove a flag's or a variable's name before it."""
-    first, _, below = word.partition("/")
-    return f"{first.rpartition('=')[2]}/{below}".strip("/").removeprefix("./")
-
-
-def _is(path: str, word: str) -> bool:
-    """Is it the path, or a pattern of it?"""
-    return path.count("/") == word.count("/") and fnmatch.fnmatchcase(path, word)
+    """The paths that the Dockerfile itself names, or a pattern of it: copying one fails if it does not exist."""
+    words = set()
+    for word in _WORD.findall(dockerfile) if paths else ():
+        first, slash, below = word.partition("/")
+        if slash:  # without a flag's or a variable's name before it
+            words.add(f"{first.rpartition('=')[2]}/{below}".strip("/").removeprefix("./"))
+    return [
+        path
+        for path in paths
+        if any(path.count("/") == word.count("/") and fnmatch.fnmatchcase(path, word) for word in words)
+    ]
 
 
 def lies_in(path: str, folders: tuple[str, ...]) -> bool:
     """Is it one of them, or below one?"""
     return f"{path}/".startswith(tuple(f"{folder}/" for folder in folders))
-
-
-def _check_size(folder: Path, paths: tuple[str, ...]) -> None:
-    size = sum((folder / path).lstat().st_size for path in paths)
-    if size > MAX_CONTEXT_BYTES:
-        raise SuiteError(str(folder), "size", f"at most {MAX_CONTEXT_BYTES:,} bytes", f"{size:,} bytes")
 
 
 INSTRUCTIONS = (
