@@ -193,7 +193,7 @@ STUCK_SECONDS = environ.number("STUCK_SECONDS", 900)
 MAX_TRIALS = environ.number("MAX_TRIALS", 200_000)
 # Nothing an episode does between two recordings may take longer. Agents and verifiers have much lower limits.
 JOB_SECONDS = environ.number("JOB_SECONDS", 4 * 3600)
-# The runner reads these two (runner.models.wire.patience); an invalid value stops the start here.
+# The runner reads these two (runner.models.wire.call_slots); an invalid value stops the start here.
 environ.number("SKILLGLASS_MODEL_WAIT_SECONDS", 600)
 environ.number("SKILLGLASS_MODEL_CALL_SECONDS", 3_600)
 

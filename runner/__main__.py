@@ -17,7 +17,7 @@ from runner.base.suite import Suite
 from runner.base.types import Environment
 from runner.engine.chronicle import chronicle
 from runner.engine.engine import run_episode
-from runner.engine.jsonl_recorder import JsonLinesRecorder
+from runner.engine.recorders import JsonLinesRecorder
 from runner.engine.setup import describe_setup, setup_digest
 from runner.engine.toolbox import toolbox_for
 from runner.protocols.conditions import conditions_of, find_condition

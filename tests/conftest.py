@@ -57,7 +57,7 @@ def docker_answers() -> bool:
 @cache
 def buildkit_answers() -> bool:
     from runner.base.errors import SandboxError
-    from runner.sandboxes.docker.docker_buildkit import what_is_missing
+    from runner.sandboxes.docker.docker_builds import what_is_missing
     from runner.sandboxes.docker.docker_engine import connect
 
     try:

@@ -30,14 +30,13 @@ from runner.base.types import (
     Usage,
 )
 from runner.engine.attempts import run_trial
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.engine.toolbox import Toolbox, no_budget
 from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset, Prices
 from runner.programs.installing import install
 from runner.protocols.conditions import find_condition
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import RunTrial
+from runner.protocols.plan import EpisodePlan, RunTrial
 from runner.sandboxes import sandbox_kind
 from tests.docker_images import base_image
 

@@ -35,7 +35,7 @@ from runner.base.types import File, Files, ModelReply, ModelRequest
 from runner.drafting import loops
 from runner.drafting.draft import Ask, DraftBrief, Ended, Taken, UnusableAnswer
 from runner.drafting.drafted_answers import collision_problem, path_problem
-from runner.engine.cleaning import Cleaner
+from runner.engine.toolbox import Cleaner
 from runner.models import make_model
 
 MAX_UNUSABLE = 3  # answers to one ask, before a person must look

@@ -22,7 +22,7 @@ from benchapp.experiments.preparation import Prepared
 from benchapp.models import Experiment, ModelCall, Trial
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from runner.base.types import Usage
-from runner.engine.author_calls import PURPOSES
+from runner.engine.model_calls import PURPOSES
 from runner.models import make_model
 from runner.models.call_prices import prices_of
 from runner.models.preset import Prices

@@ -48,7 +48,7 @@ from runner.base.errors import RunnerError
 from runner.base.suite import Suite
 from runner.base.types import TrialSlot
 from runner.engine.author_step import LEFT_OUT
-from runner.engine.host_calls import PURPOSE as AGENT_CALLS
+from runner.engine.model_calls import PURPOSE as AGENT_CALLS
 from runner.prompts.roles import OWN
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan

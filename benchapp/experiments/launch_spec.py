@@ -24,7 +24,7 @@ from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.errors import SetupError
 from runner.prompts.roles import OWN, read_choice, write_choice
 from runner.protocols.instruction import Notice
-from runner.protocols.steps import AUTHOR_SAMPLING
+from runner.protocols.plan import AUTHOR_SAMPLING
 
 MAX_BYTES = 200_000
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")

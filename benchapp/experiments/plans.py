@@ -20,10 +20,8 @@ from runner.engine.setup import describe_setup, setup_digest
 from runner.models import is_generator
 from runner.models.presets import read_preset_named
 from runner.protocols.conditions import find_condition
-from runner.protocols.plan import EpisodePlan, Probe
+from runner.protocols.plan import AuthorSampling, EpisodePlan, Probe, Rule
 from runner.protocols.prompt_choice import describe_prompts, name_with_prompts
-from runner.protocols.steps import AuthorSampling
-from runner.protocols.task_rules import Rule
 
 PUBLISHED_HARNESS = "preset"  # as an agent's name: the harness that the model's preset was published with
 

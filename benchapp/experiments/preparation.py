@@ -48,7 +48,7 @@ from runner.base.types import AuthorMode, Environment, TrialSlot
 from runner.engine.setup import setup_digest
 from runner.generators.generator_model import GeneratorModel
 from runner.models import Model, is_generator, make_model
-from runner.models.recorded import Recorded
+from runner.models.recording import Recorded
 from runner.prompts.roles import OWN
 from runner.protocols import slots
 from runner.protocols.conditions import Condition, find_condition

@@ -16,11 +16,11 @@ from benchapp.experiments.plans import rules_of
 from benchapp.models import Attempt, Experiment, Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.shares import Rate
-from runner.agents.oracle import has_solution
-from runner.agents.trap import digest_traps, has_trap
+from runner.agents.oracle import digest_traps, has_solution, has_trap
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
 from runner.base.var_folder import MANAGE
+from runner.protocols.plan import CHECKS, Rule
 from runner.protocols.qualification import (
     NO_SKILL,
     REFERENCE,
@@ -33,7 +33,6 @@ from runner.protocols.qualification import (
 )
 from runner.protocols.registry import QUALIFICATION
 from runner.protocols.stages import iterate_counted_tasks
-from runner.protocols.task_rules import CHECKS, Rule
 
 
 class Fit(StrEnum):

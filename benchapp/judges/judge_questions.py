@@ -25,7 +25,7 @@ from runner.base.encoding import decode, encode
 from runner.base.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.base.text import storable
 from runner.base.types import ModelReply, ModelRequest
-from runner.engine.cleaning import Cleaner
+from runner.engine.toolbox import Cleaner
 from runner.judging.judge_prompts import request_for
 from runner.judging.judge_reply import Settled, settle
 from runner.judging.metrics import GOOD, REFERENCES, Form, form_of, normalise_score

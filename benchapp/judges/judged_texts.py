@@ -17,9 +17,8 @@ from benchapp.record.trajectory_store import iterate_steps
 from runner.base.text import cut, storable
 from runner.judging.judge_prompts import MAX_INSTRUCTION_CHARS
 from runner.judging.judge_reply import Point
-from runner.judging.judged_skill_text import library_text, skill_text, skills_of
+from runner.judging.judged_texts import library_text, skill_text, skills_of, trajectory_text
 from runner.judging.metrics import Metric
-from runner.judging.trajectory_text import trajectory_text
 
 
 class Texts:

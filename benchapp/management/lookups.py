@@ -14,7 +14,7 @@ from uuid import UUID
 from django.core.management.base import CommandError
 
 from benchapp.models import Episode, Experiment, Queue, Run
-from runner.models.recorded import SUFFIX, recordings_folder
+from runner.models.recording import SUFFIX, recordings_folder
 
 
 @contextmanager

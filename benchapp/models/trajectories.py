@@ -9,8 +9,8 @@ from benchapp.models.blobs import Blob
 from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.models.trials import Attempt
 from runner.base.types import CompactionKind, TrajectoryKind, UseKind
-from runner.engine.author_calls import PURPOSES
-from runner.engine.host_calls import PURPOSE as AGENT_CALLS
+from runner.engine.model_calls import PURPOSE as AGENT_CALLS
+from runner.engine.model_calls import PURPOSES
 from runner.trajectories.readers import EVIDENCE
 
 

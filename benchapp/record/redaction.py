@@ -5,7 +5,7 @@ A secret is known by the name of its key ("api_key", "OPENAI_API_KEY", "Authoriz
 the mark [redacted:<kind>]. Redacting twice changes nothing, and equal inputs give equal outputs.
 
 No record may hold secrets of this process either: keys, tokens and passwords from its environment and settings. A trial
-in the local sandbox runs as the worker's own user and may find them. `runner.engine.cleaning` removes them from all it
+in the local sandbox runs as the worker's own user and may find them. `runner.engine.toolbox` removes them from all it
 leaves behind. Only values that can be searched for without hitting innocent text count: at least twelve characters, or
 eight that are not a plain word. A secret that a trial wrote in another form (split, encoded) is not found.
 """

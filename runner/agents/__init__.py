@@ -85,8 +85,8 @@ class Agent(Protocol):
 
 AGENTS: dict[str, str] = {
     "oracle": "runner.agents.oracle:Oracle",
-    "nop": "runner.agents.nop:Nop",
-    "trap": "runner.agents.trap:Trap",
+    "nop": "runner.agents.oracle:Nop",
+    "trap": "runner.agents.oracle:Trap",
     "shell": "runner.agents.shell:Shell",
     "claude-code": "runner.agents.claude_code:ClaudeCode",
     "codex": "runner.agents.codex_cli:Codex",

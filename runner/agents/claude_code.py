@@ -10,8 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from runner.agents import PROGRAM_FAILED
-from runner.agents.agent_program import HOME, ProgramAgent, ProgramStart
-from runner.agents.program_log import ProgramLog
+from runner.agents.agent_program import HOME, ProgramAgent, ProgramLog, ProgramStart
 from runner.base.text import cut
 from runner.base.types import Failure
 from runner.models.preset import Preset

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from runner.agents import PROGRAM_FAILED
-from runner.agents.agent_program import HOME, OUTPUT, ProgramAgent, ProgramStart
-from runner.agents.program_log import ProgramLog
+from runner.agents.agent_program import HOME, OUTPUT, ProgramAgent, ProgramLog, ProgramStart
 from runner.base.text import cut
 from runner.base.types import Failure, Source
 from runner.sandboxes.needs import DUMMY_KEY

@@ -11,10 +11,9 @@ from datetime import datetime
 from functools import partial
 
 from runner.agents import PROGRAM_FAILED, AgentJob, AgentRun, Verified
-from runner.agents.agent_program import TOLD_CHARS, ProgramAgent, tell_call
+from runner.agents.agent_program import TOLD_CHARS, ProgramAgent, ProgramLog, read_log, tell_call
 from runner.agents.agent_trajectory import Notebook
 from runner.agents.oracle import require_solution
-from runner.agents.program_log import ProgramLog, read_log
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import ModelRefused, SandboxError, SetupError, VerifierError
 from runner.base.types import (

@@ -1,4 +1,6 @@
-"""The agent that runs the task's own solution: shows that the task can be solved and its verifier agrees."""
+"""The agents without a model: one runs the task's own solution, which shows that the task can be solved and its
+verifier agrees; one the wrong answer that the task declares, which shows whether its verifier catches it; one does
+nothing."""
 
 from __future__ import annotations
 
@@ -6,13 +8,15 @@ from collections.abc import Callable
 
 from runner.agents import AgentJob, AgentRun
 from runner.agents.agent_trajectory import Notebook
+from runner.base.digests import digest_json, manifest
 from runner.base.errors import SuiteError
 from runner.base.host_variables import resolve_variables
-from runner.base.types import Failure, Files, Observation, Source, Step, Task, ToolCall
+from runner.base.suite import Suite
+from runner.base.types import Failure, Files, JsonValue, Observation, Source, Step, Task, ToolCall
 from runner.models import Model
 from runner.sandboxes import SOLUTION, Completed, Sandbox
 from runner.sandboxes.needs import NOTHING, Needs
-from runner.suites.tasks.task_files import read_solution_files, script_command
+from runner.suites.tasks.task_files import TRAP, read_solution_files, read_tree, script_command
 
 
 class Oracle:
@@ -65,3 +69,48 @@ def require_solution(task: Task) -> None:
     """Raise SuiteError if there is nothing for the oracle to run."""
     if not has_solution(task):
         raise SuiteError(str(task.folder / "solution"), "folder", "solve.sh", "the oracle finds no solution")
+
+
+class Trap(Oracle):
+    """Needs no model: it runs trap/solve.sh, whose result the verifier must refuse."""
+
+    name = "trap"
+    says = "The wrong answer that the task declares."
+    failed = ("TrapFailed", "The declared wrong answer")
+
+    def read_files(self, task: Task) -> Files:
+        require_trap(task)
+        return read_tree(task.folder / "trap")
+
+
+def has_trap(task: Task) -> bool:
+    return not task.stages and (task.folder / TRAP).is_file()
+
+
+def require_trap(task: Task) -> None:
+    """Raise SuiteError if the task declares no wrong answer."""
+    if not has_trap(task):
+        raise SuiteError(str(task.folder / "trap"), "folder", "solve.sh", "the task declares no wrong answer")
+
+
+def digest_traps(suite: Suite) -> JsonValue:
+    """Digest all declared wrong answers: no task's digest covers them, as no other agent meets them."""
+    tasks = [task for environment in suite.environments for family in environment.families for task in family.tasks]
+    return digest_json({task.key: manifest(read_tree(task.folder / "trap")) for task in tasks if has_trap(task)})
+
+
+class Nop:
+    """Needs no model and leaves the workspace untouched."""
+
+    name = "nop"
+    version = "1"
+
+    def needs(self, model: Model | None) -> Needs:
+        return NOTHING
+
+    def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
+        notebook = Notebook(on_step)
+        notebook.add(Source.USER, job.instruction)
+        notebook.add(Source.AGENT, "This agent does nothing.")
+        trajectory = notebook.trajectory(self.name, self.version)
+        return AgentRun((trajectory,), trajectory.usage, turns=0)

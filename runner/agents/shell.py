@@ -11,7 +11,7 @@ from dataclasses import replace
 from runner.agents import AgentJob, AgentRun, Limits
 from runner.agents.agent_trajectory import Notebook, timestamp
 from runner.agents.shell_tools import COMMAND_SECONDS, Toolset, list_tools
-from runner.agents.skill_list import MAX_LISTED_SKILLS, list_skills
+from runner.authoring.contract.contract_rules import MAX_DESCRIPTION_CHARS
 from runner.base.errors import SetupError
 from runner.base.types import (
     TOO_LONG,
@@ -60,6 +60,9 @@ FEW_TURNS = 5  # from here on the model is shown how many are left
 MAX_NUDGES = 2
 MAX_NAME_CHARS = 64  # of a tool, according to OpenAI's documentation
 MAX_QUOTED_CHARS = 500  # of a provider's refusal
+MAX_LISTED_SKILLS = 200
+MAX_LIST_CHARS = 24_000  # of all descriptions together; beyond it each is cut to an equal share
+NO_DESCRIPTION = "(no description)"
 
 
 class Shell:
@@ -242,6 +245,27 @@ def _system(job: AgentJob, seconds: float) -> str:
         return text + NO_SKILLS
     advice = ADVICE if job.advised else ""
     return text + SKILLS.format(skills=list_skills(job.skills, job.descriptions), advice=advice)
+
+
+def list_skills(slugs: tuple[str, ...], descriptions: Mapping[str, str]) -> str:
+    """Tier 1 of a skill library: the names and descriptions in an agent's context before it opens any skill.
+
+    One line per skill. A name or a description with line breaks is put on one line. Source: agentskills.io, as
+    SkillEvolBench quotes it (appendix C.3): the metadata is always in the agent's context, the body is loaded when the
+    metadata matches. Claude Code, Codex and similar agents list the skills they find by themselves.
+    """
+    listed = slugs[:MAX_LISTED_SKILLS]
+    room = min(MAX_DESCRIPTION_CHARS, MAX_LIST_CHARS // max(len(listed), 1))
+    lines = [f"- {_one_line(slug, 100)}: {_one_line(descriptions.get(slug, ''), room)}" for slug in listed]
+    more = len(slugs) - len(listed)
+    return "\n".join([*lines, *([f"[... {more:,} more skills, not listed here ...]"] if more > 0 else [])])
+
+
+def _one_line(text: str, room: int) -> str:
+    line = "".join(each if each.isprintable() else "\ufffd" for each in " ".join(text.split()))
+    if len(line) > room:
+        line = f"{line[:room].rstrip()} [... {len(line) - room:,} characters left out ...]"
+    return line or NO_DESCRIPTION
 
 
 def _explain_cut(reply: ModelReply, limits: Limits) -> str:

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.authoring import author_prompts, evolution_prompts, generation_prompts, learning_prompts
+from runner.authoring import author_prompts, paper_prompts
 from runner.authoring.author_prompts import fence_text, join_sections, section
 from runner.authoring.feedback import verdict_section, verdict_word
 from runner.authoring.material import MAX_LISTED, further_sections, render_findings
-from runner.authoring.occasion import Occasion
-from runner.authoring.proposal import slug_of
+from runner.authoring.occasion import Occasion, slug_of
 from runner.base.types import AuthorMode, File, Files
 from runner.suites.tasks.task_files import read_tree, read_workspace_files
 
@@ -58,11 +57,23 @@ def author_kit(occasion: Occasion, theirs: str | None = None) -> AuthorKit:
     """`theirs`: a pack's instruction instead of ours. Both include where to write."""
     own = set(occasion.family_slugs)
     crafts = occasion.mode is AuthorMode.CRAFT
+    material: dict[str, File] = {}
+    for number, (evidence, compaction, _) in enumerate(occasion.evidence, start=1):
+        material[evidence_path(number, str(evidence.slot))] = File(compaction.text.encode("utf-8", "replace"))
+    if occasion.task is not None:
+        files = read_workspace_files(occasion.task)
+        # With a corpus, the agent does not work in the task: its files get a folder of their own.
+        material |= below(TASK_FILES, files) if occasion.corpus else files
+    if theirs is None:
+        guide = [paper_prompts.guide_for(occasion), *([_USE_CREATOR] if crafts else []), _WHERE]
+        theirs = "\n".join([*guide, join_sections(_sections(occasion))])
+    else:
+        theirs = f"{theirs.rstrip()}\n\n{_WHERE}"
     return AuthorKit(
-        instruction=_instruction(occasion, crafts=crafts) if theirs is None else f"{theirs.rstrip()}\n\n{_WHERE}",
+        instruction=theirs,
         skills={path: file for path, file in occasion.library.items() if slug_of(path) in own},
         corpus=occasion.corpus,
-        material=dict(_material(occasion)),
+        material=material,
         own_skills=below(CREATOR, SKILL_CREATOR) if crafts else {},
     )
 
@@ -71,36 +82,12 @@ def below(folder: str, files: Files) -> Files:
     return {f"{folder}/{path}": file for path, file in files.items()}
 
 
-def _material(occasion: Occasion) -> Iterator[tuple[str, File]]:
-    for number, (evidence, compaction, _) in enumerate(occasion.evidence, start=1):
-        yield evidence_path(number, str(evidence.slot)), File(compaction.text.encode("utf-8", "replace"))
-    if occasion.task is not None:
-        files = read_workspace_files(occasion.task)
-        # With a corpus, the agent does not work in the task: its files get a folder of their own.
-        yield from (below(TASK_FILES, files) if occasion.corpus else files).items()
-
-
 def evidence_path(number: int, slot: str) -> str:
     return f"{EVIDENCE}/{number:02d}-{slot.replace('/', '-')}.md"
 
 
-def _instruction(occasion: Occasion, *, crafts: bool) -> str:
-    guide = [_guide(occasion), *([_USE_CREATOR] if crafts else []), _WHERE]
-    return "\n".join([*guide, join_sections(_sections(occasion))])
-
-
-def _guide(occasion: Occasion) -> str:
-    if occasion.corpus:
-        return generation_prompts.guide_for(occasion)
-    if occasion.mode is AuthorMode.EVOLVE:
-        return evolution_prompts.GUIDE
-    if occasion.mode.names_skills:
-        return learning_prompts.guide_for(occasion)
-    return author_prompts.guide_for(occasion)
-
-
 def _sections(occasion: Occasion) -> Iterator[str]:
-    yield generation_prompts.occasion_lines(occasion) if occasion.corpus else author_prompts.occasion_lines(occasion)
+    yield paper_prompts.occasion_lines(occasion) if occasion.corpus else author_prompts.occasion_lines(occasion)
     if not occasion.corpus:
         named = occasion.mode.names_skills
         yield (

@@ -17,8 +17,7 @@ from runner.authoring.contract.contract_rules import (
     MAX_SLUG_CHARS,
 )
 from runner.authoring.feedback import verdict_section, verdict_word
-from runner.authoring.occasion import Occasion
-from runner.authoring.proposal import slug_of
+from runner.authoring.occasion import Occasion, slug_of
 from runner.base.types import AuthorMode, File
 
 PROMPT_VERSION = "author-prompts/2"

@@ -1,12 +1,16 @@
-"""From an author's reply to a patch, or to an error that names the place where it is not a valid patch."""
+"""From an author's reply to a patch, or to an error that names the place where it is not a valid patch; and from a
+folder with written skills to the patch of what changed in it."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 
-from runner.base.types import TOO_LONG, AuthorMode, JsonValue, ModelReply, Patch
+from runner.authoring.material import text_of
+from runner.base.trees import Tree
+from runner.base.types import TOO_LONG, AuthorMode, Files, JsonValue, ModelReply, Patch
 from runner.models.json_reply import STRICT_BUT_BREAKS, NoNumber, RepeatedName, json_type, objects_among
 
 MAX_REPLY_CHARS = 4 * 1024 * 1024
@@ -155,12 +159,12 @@ def _text(value: Mapping[str, object], key: str) -> str:
 def _upserts(value: Mapping[str, object]) -> Mapping[str, str]:
     found = value.get("upsert_files")
     if not isinstance(found, dict):
-        raise UnreadableReply(f"upsert_files: {_describe(found)}, expected an object of path -> full text")
+        raise UnreadableReply(f"upsert_files: {_kind(found)}, expected an object of path -> full text")
     if len(found) > MAX_UPSERTS:
         raise UnreadableReply(f"upsert_files: {len(found):,} files, expected at most {MAX_UPSERTS}")
     for path, text in found.items():
         if not isinstance(text, str):
-            raise UnreadableReply(f"upsert_files[{path[:80]!r}]: {_describe(text)}, expected the file's full text")
+            raise UnreadableReply(f"upsert_files[{path[:80]!r}]: {_kind(text)}, expected the file's full text")
     return found
 
 
@@ -169,16 +173,16 @@ def _deletes(value: Mapping[str, object]) -> tuple[str, ...]:
     if found is None:
         return ()
     if not isinstance(found, list):
-        raise UnreadableReply(f"delete_paths: {_describe(found)}, expected a list of paths")
+        raise UnreadableReply(f"delete_paths: {_kind(found)}, expected a list of paths")
     if len(found) > MAX_DELETES:
         raise UnreadableReply(f"delete_paths: {len(found):,} entries, expected at most {MAX_DELETES}")
     for index, path in enumerate(found):
         if not isinstance(path, str):
-            raise UnreadableReply(f"delete_paths[{index}]: {_describe(path)}, expected a path")
+            raise UnreadableReply(f"delete_paths[{index}]: {_kind(path)}, expected a path")
     return tuple(dict.fromkeys(found))
 
 
-def _describe(value: object) -> str:
+def _kind(value: object) -> str:
     return "missing" if value is None else f"a JSON {json_type(value)}"
 
 
@@ -195,3 +199,53 @@ def _clean_line(text: str) -> str:
     line = " ".join(text.split())
     clean = "".join(character if character.isprintable() else "\ufffd" for character in line)
     return clean if len(clean) <= MAX_SUMMARY_CHARS else clean[: MAX_SUMMARY_CHARS - 3] + "..."
+
+
+MAX_TOLD = 20  # things left out that a summary or a finding names
+
+
+def read_texts(tree: Tree) -> tuple[dict[str, str], list[str]]:
+    """Return path -> text, and the entries that are not texts: links, binary files, files that were too large."""
+    texts, left_out = {}, list(tree.left_out)
+    for path, file in sorted(tree.files.items()):
+        text = text_of(file)
+        if text is None:
+            left_out.append(f"{path}: binary, {len(file.content):,} bytes")
+        else:
+            texts[path] = text
+    return texts, left_out
+
+
+def changed_texts(before: Files, tree: Tree) -> tuple[dict[str, str], list[str], list[str]]:
+    """Return what was written, what was deleted, and which other entries are not taken.
+
+    A file that was replaced by something that is not taken, such as a link, is neither written nor deleted: it stays.
+    """
+    texts, left_out = read_texts(Tree({p: f for p, f in tree.files.items() if before.get(p) != f}, tree.left_out))
+    written = {path: text for path, text in texts.items() if path not in before or text_of(before[path]) != text}
+    not_taken = {line.partition(": ")[0] for line in tree.left_out}
+    deleted = [
+        path
+        for path in sorted(before)
+        if path not in tree.files and not not_taken.intersection((".", path, *map(str, PurePosixPath(path).parents)))
+    ]
+    return written, deleted, left_out
+
+
+def explain_too_much(texts: Mapping[str, str], who: str) -> str:
+    """Check the limits of a reply before one is built: a reply is committed whole, with any content."""
+    size = sum(map(len, texts.values()))
+    too_much = size > MAX_REPLY_CHARS
+    return f"{who} left {size:,} characters of text, expected at most {MAX_REPLY_CHARS:,}." if too_much else ""
+
+
+def write_patch(summary: str, texts: Mapping[str, str], deleted: Sequence[str] = (), operation: str = "") -> str:
+    """Write the patch as in an author's reply."""
+    named = {"operation_type": operation} if operation else {}
+    patch = {"summary": summary, **named, "upsert_files": texts, "delete_paths": list(deleted)}
+    return json.dumps(patch, ensure_ascii=False, indent=1)
+
+
+def name_left_out(left_out: Sequence[str]) -> str:
+    more = len(left_out) - MAX_TOLD
+    return "; ".join(left_out[:MAX_TOLD]) + (f"; and {more:,} more" if more > 0 else "") + "."

@@ -60,13 +60,11 @@ def without_answers(verdict: Verdict) -> Verdict:
     if verdict.source not in DECLARED_SOURCES:
         return verdict
     dimensions = tuple(replace(each, reason="") for each in verdict.dimensions)
-    return replace(verdict, checks=tuple(map(_without_answer, verdict.checks)), dimensions=dimensions)
-
-
-def _without_answer(check: Check) -> Check:
-    if check.group is not CheckGroup.HIDDEN:
-        return check
-    return replace(check, message=check.message.partition(":")[0])
+    checks = (
+        replace(each, message=each.message.partition(":")[0]) if each.group is CheckGroup.HIDDEN else each
+        for each in verdict.checks
+    )
+    return replace(verdict, checks=tuple(checks), dimensions=dimensions)
 
 
 def verdict_section(
@@ -83,32 +81,26 @@ def verdict_section(
         verdict = without_answers(verdict)
     lines = [f"result: {verdict_word(verdict, feedback)}"]
     if verdict is not None and feedback in ("rich", "process"):
-        lines += _render_figures(verdict)
-        lines += _render_failed_checks(verdict) if with_checks else _render_count(verdict)
-        lines += _render_dimensions(verdict) if feedback == "process" or not verdict.checks else ()
-        lines += _render_reading(verdict) if feedback == "process" else ()
+        figures = {"reward": verdict.reward, "outcome": verdict.outcome, "process": verdict.process}
+        lines += [f"{name}: {value:.3f}" for name, value in figures.items() if value is not None]
+        failed = [check for check in verdict.checks if check.status in (CheckStatus.FAILED, CheckStatus.ERROR)]
+        if failed and with_checks:
+            lines += _render_checks(failed)
+        elif failed:
+            lines.append(f"failed checks: {len(failed):,}, listed at the top of the trial's record")
+        if verdict.dimensions and (feedback == "process" or not verdict.checks):
+            lines.append("dimensions:")
+            for each in verdict.dimensions:
+                lines.append(f"- {' '.join(each.name.split())[:200]}: {each.score:g} of {each.max_score:g}")
+        outcome = [check.status is CheckStatus.PASSED for check in verdict.checks if check.group in _OUTCOME]
+        process = [check.status is CheckStatus.PASSED for check in verdict.checks if check.group is CheckGroup.PROCESS]
+        if feedback == "process" and outcome and process:
+            lines.append(f"reading: {_READINGS[all(outcome), all(process)]}")
     return "\n".join(lines)
 
 
-def _render_figures(verdict: Verdict) -> Iterator[str]:
-    for name, value in (("reward", verdict.reward), ("outcome", verdict.outcome), ("process", verdict.process)):
-        if value is not None:
-            yield f"{name}: {value:.3f}"
-
-
-def _select_failed(verdict: Verdict) -> list[Check]:
-    return [check for check in verdict.checks if check.status in (CheckStatus.FAILED, CheckStatus.ERROR)]
-
-
-def _render_count(verdict: Verdict) -> Iterator[str]:
-    if failed := _select_failed(verdict):
-        yield f"failed checks: {len(failed):,}, listed at the top of the trial's record"
-
-
-def _render_failed_checks(verdict: Verdict) -> Iterator[str]:
-    failed = _select_failed(verdict)
-    if failed:
-        yield "failed checks:"
+def _render_checks(failed: list[Check]) -> Iterator[str]:
+    yield "failed checks:"
     for check in failed[:MAX_CHECKS]:
         yield f"- [{check.group}] {_line(check)}"
     if len(failed) > MAX_CHECKS:
@@ -122,17 +114,3 @@ def _line(check: Check) -> str:
         message = f"{message[:MAX_MESSAGE_CHARS]} [... {left_out:,} characters left out ...]"
     name = " ".join(check.name.split())[:200]
     return f"{name}: {message}" if message else name
-
-
-def _render_dimensions(verdict: Verdict) -> Iterator[str]:
-    if verdict.dimensions:
-        yield "dimensions:"
-    for dimension in verdict.dimensions:
-        yield f"- {' '.join(dimension.name.split())[:200]}: {dimension.score:g} of {dimension.max_score:g}"
-
-
-def _render_reading(verdict: Verdict) -> Iterator[str]:
-    outcome = [check.status is CheckStatus.PASSED for check in verdict.checks if check.group in _OUTCOME]
-    process = [check.status is CheckStatus.PASSED for check in verdict.checks if check.group is CheckGroup.PROCESS]
-    if outcome and process:
-        yield f"reading: {_READINGS[all(outcome), all(process)]}"

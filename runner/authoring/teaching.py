@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from runner.authoring.author_prompts import chat, evidence_lines, fence_text, join_sections, section, skill_lines
+from runner.authoring.copied import CopiedShare, leaks, overlap
 from runner.authoring.feedback import verdict_section
 from runner.authoring.material import task_lines
 from runner.authoring.occasion import Occasion
-from runner.authoring.word_overlap import CopiedShare, leaks, overlap
 from runner.base.text import cut_end
 from runner.base.types import Files, Finding, TrialSlot
 

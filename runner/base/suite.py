@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from runner.base.account import Account
-from runner.base.errors import SuiteError
+from runner.base.errors import Account, SuiteError
 from runner.base.types import Environment
 
 

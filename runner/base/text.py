@@ -76,12 +76,8 @@ def clean(text: str) -> str:
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
     if "\r" in text:
-        text = "\n".join(_last_drawing(line) for line in text.split("\n"))
+        text = "\n".join((line.rstrip("\r").rpartition("\r")[2] if "\r" in line else line) for line in text.split("\n"))
     return text
-
-
-def _last_drawing(line: str) -> str:
-    return line.rstrip("\r").rpartition("\r")[2] if "\r" in line else line
 
 
 def replace_unprintable(text: str) -> str:

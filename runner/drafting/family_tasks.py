@@ -10,7 +10,7 @@ import json
 import re
 from itertools import count
 
-from runner.authoring.contract.skill_rules import slug_problem
+from runner.authoring.contract.contract import slug_problem
 from runner.base.errors import SetupError
 from runner.base.types import CorpusKind, File, Files
 from runner.drafting.draft import DraftBrief, Loop

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Protocol
 
-from runner.authoring.contract.skill_rules import slug_problem
+from runner.authoring.contract.contract import slug_problem
 from runner.base.errors import SetupError
 from runner.base.types import Files
 from runner.drafting import corpus_loop, expansion, further_instances, reference_skills

@@ -29,9 +29,8 @@ from runner.engine.toolbox import Toolbox
 from runner.protocols import next_step
 from runner.protocols.conditions import Start
 from runner.protocols.history import EpisodeState, fold
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import Ask, EpisodePlan, Freeze, NextStep, RunTrial, SeedLibrary, SeedSkill
 from runner.protocols.recorder import Frozen, Recorder, Refused
-from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedLibrary, SeedSkill
 from runner.suites.tasks.task_files import read_tree
 
 FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS = 2.0, 300.0

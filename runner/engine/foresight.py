@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 
-from runner.agents.oracle import Oracle, require_solution
-from runner.agents.trap import Trap, require_trap
+from runner.agents.oracle import Oracle, Trap, require_solution, require_trap
 from runner.base.errors import SetupError, SuiteError
 from runner.base.host_variables import resolve_variables
 from runner.base.types import Task
@@ -26,7 +25,7 @@ def problems_of(task: Task, *, agent: str, sandbox: str, runs_here: bool) -> Ite
     if runs_here:
         yield from _collect_errors(lambda: resolve_variables({}, task.machine.host_variables))
     if sandbox == "docker" and task.machine.image is None and task.machine.context is not None:
-        from runner.sandboxes.docker.dockerfile import dockerfile_problems
+        from runner.sandboxes.docker.docker_contexts import dockerfile_problems
 
         yield from dockerfile_problems(task.machine)
 

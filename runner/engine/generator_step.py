@@ -14,25 +14,23 @@ from functools import partial
 
 from runner.authoring.author import judge_reply
 from runner.authoring.author_prompts import chat, join_sections, section
-from runner.authoring.folder_patch import name_left_out, write_patch
-from runner.authoring.generation_prompts import occasion_lines
+from runner.authoring.author_reply import name_left_out, write_patch
 from runner.authoring.material import corpus_listing, task_lines
 from runner.authoring.occasion import Occasion, PatchJudgement
+from runner.authoring.paper_prompts import occasion_lines
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SetupError
 from runner.base.types import Finding, ModelReply, ModelRequest, Usage
-from runner.engine.author_calls import GENERATOR, AuthorCalls
+from runner.engine.model_calls import GENERATOR, AuthorCalls
 from runner.engine.toolbox import Toolbox
-from runner.generators.generator_calls import provider_of
-from runner.generators.generator_inputs import input_files, trajectory_texts
 from runner.generators.generator_model import GeneratorModel
-from runner.generators.generator_program import NO_MODEL, GeneratorOutput, run_generator
+from runner.generators.generator_program import NO_MODEL, GeneratorOutput, input_files, run_generator, trajectory_texts
+from runner.generators.manifest import provider_of
 from runner.models import Model, price_table_of
 from runner.models.call_prices import call_cost
 from runner.models.preset import Preset
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import Ask, EpisodePlan
 from runner.protocols.recorder import Recorder
-from runner.protocols.steps import Ask
 from runner.sandboxes.needs import Needs
 from runner.trajectories.atif_document import write_bounded
 
@@ -62,11 +60,14 @@ def answer_by_generator(
     return calls.reply(step.key, GENERATOR, request_for(occasion, model, seed=seed, told=told), run)
 
 
-def judge_output(occasion: Occasion, reply: ModelReply) -> PatchJudgement:
-    failed = reply.finish_reason == FAILED
-    judgement = PatchJudgement.failure(reply.text) if failed else judge_reply(occasion, reply)
-    refused = (Finding(RULE, "", note, "warning") for note in reply.notes)
-    return replace(judgement, findings=(*judgement.findings, *refused))
+def judge_output(occasion: Occasion, reply: ModelReply, rule: str = RULE) -> PatchJudgement:
+    """Judge what a program or an agent left. Its notes become warnings of this rule."""
+    if reply.finish_reason == FAILED:
+        judgement = PatchJudgement.failure(reply.text)
+    else:
+        judgement = judge_reply(occasion, reply)
+    notes = (Finding(rule, "", note, "warning") for note in reply.notes)
+    return replace(judgement, findings=(*judgement.findings, *notes))
 
 
 def _told_of_model(preset: Preset | None, temperature: float | None, room: int | None) -> dict[str, object] | None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from runner import protocols
 from runner.agents import Limits, make_agent
-from runner.agents.trap import Trap, digest_traps
+from runner.agents.oracle import Trap, digest_traps
 from runner.authoring.agent_prompts import AGENT_PROMPT_VERSION
 from runner.authoring.contract.contract_rules import CONTRACT_VERSION
 from runner.authoring.occasion import FeedbackLevel, Profile
@@ -23,8 +23,7 @@ from runner.evaluating.judged_artifact import PROMPT_VERSION as JUDGE_PROMPT_VER
 from runner.models import make_model
 from runner.models.preset import Preset
 from runner.protocols.instruction import INSTRUCTION_VERSION, Notice
-from runner.protocols.plan import AUTHOR_LIMITS
-from runner.protocols.steps import AUTHOR_SAMPLING, AuthorSampling
+from runner.protocols.plan import AUTHOR_LIMITS, AUTHOR_SAMPLING, AuthorSampling
 from runner.trajectories.compaction import COMPACTION_VERSION
 
 SETUP_FORMAT = "setup/2"

@@ -1,23 +1,90 @@
-"""What an episode works with: the agent, the models, the sandboxes, a clock, and what is kept out of the record."""
+"""What an episode works with: the agent, the models, the sandboxes, a clock, and what is kept out of the record.
+
+An agent in the local sandbox can print the worker's secrets. The caller defines what counts as a secret (benchapp's
+redaction). It is applied here: once, right after the agent ran, the verifier finished or a model answered. Trajectory,
+compactions, skill uses, evidence and verdict are then made of the same texts and agree.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
+from typing import Any, TypeVar
 
-from runner.agents import Agent, make_agent
-from runner.authoring.packs.chosen_prompts import ChosenPrompts
+from runner.agents import Agent, AgentRun, make_agent
+from runner.authoring.chosen_prompts import ChosenPrompts
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
-from runner.base.types import Usage
-from runner.engine.cleaning import Cleaner
+from runner.base.types import Failure, ModelReply, ModelRequest, Step, Trajectory, Usage, Verdict
 from runner.generators.generator_model import GeneratorModel
 from runner.models import Model, Waits, make_model
+from runner.models.wire.carried import clean_carried
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.prompt_choice import choose_prompts
 from runner.sandboxes import SandboxKind, sandbox_kind
+
+T = TypeVar("T")
+
+
+def as_it_is(value: T) -> T:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaner:
+    """`text` and `step` must be deterministic, and cleaning twice must change nothing."""
+
+    text: Callable[[str], str] = as_it_is
+    step: Callable[[Step], Step] = as_it_is
+
+    def run(self, run: AgentRun) -> AgentRun:
+        failure = None if run.failure is None else self._failure(run.failure)
+        return replace(run, trajectories=tuple(map(self._trajectory, run.trajectories)), failure=failure)
+
+    def _trajectory(self, trajectory: Trajectory) -> Trajectory:
+        source = None if trajectory.source is None else self.text(trajectory.source)
+        head = replace(
+            trajectory.head,
+            agent_name=self._value(trajectory.head.agent_name),
+            agent_version=self._value(trajectory.head.agent_version),
+            model=self._value(trajectory.head.model),
+            extra=self._value(trajectory.head.extra),
+        )
+        return replace(trajectory, head=head, steps=tuple(map(self.step, trajectory.steps)), source=source)
+
+    def _failure(self, failure: Failure) -> Failure:
+        return replace(failure, message=self.text(failure.message), traceback=self.text(failure.traceback))
+
+    def verdict(self, verdict: Verdict) -> Verdict:
+        """Names and messages of checks and dimensions come from files that a trial may have changed."""
+        return verdict.with_texts(self.text)
+
+    def request(self, request: ModelRequest) -> ModelRequest:
+        """Clean what is sent, so that it is also what is recorded."""
+        return replace(request, messages=tuple(self._value(dict(message)) for message in request.messages))
+
+    def reply(self, reply: ModelReply) -> ModelReply:
+        """Clean every text in any field: a provider may echo a key anywhere."""
+        found: ModelReply = self._with_texts(replace(reply, carried=None))
+        return replace(found, carried=clean_carried(reply.carried, self._value))
+
+    def _with_texts(self, value: object) -> Any:
+        """Clean every text in a runner value."""
+        if isinstance(value, tuple):
+            return tuple(map(self._with_texts, value))
+        if not is_dataclass(value) or isinstance(value, type):
+            return self._value(value)
+        return replace(value, **{each.name: self._with_texts(getattr(value, each.name)) for each in fields(value)})
+
+    def _value(self, value: object) -> Any:
+        """Clean every text in a JSON value, names included."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(str(name)): self._value(item) for name, item in value.items()}
+        return [self._value(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def no_budget(spending: Usage) -> None:

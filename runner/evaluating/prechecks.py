@@ -9,10 +9,10 @@ from typing import Any
 
 from runner.base.types import JsonValue
 from runner.evaluating.comparisons.comparison import PrecheckFailed, decode_text, shorten_value
-from runner.evaluating.comparisons.json_tree import read_json
 from runner.evaluating.comparisons.pixels import FORMATS as IMAGE_FORMATS
 from runner.evaluating.comparisons.pixels import image_size
-from runner.evaluating.comparisons.table_reading import TABLE_FORMATS, TableFormat, read_rows
+from runner.evaluating.comparisons.table import TABLE_FORMATS, TableFormat, read_rows
+from runner.evaluating.comparisons.values import read_json
 
 MAX_BYTES = 8 * 1024 * 1024  # of an output; a sandbox gives no file of more than 16 MiB whole
 # WAV sample kinds of constant size: integers, floats, A-law, mu-law, and those described in an extended header (24

@@ -8,7 +8,7 @@ from __future__ import annotations
 from runner.base.errors import ModelRefused, SetupError
 from runner.base.types import ModelReply, ModelRequest
 from runner.generators import PROVIDER, find_generator
-from runner.generators.generator_calls import require_reachable
+from runner.generators.manifest import require_reachable
 from runner.models import Model, make_model
 
 

@@ -1,19 +1,67 @@
-"""Reading a generator's folder: its manifest, checked field by field, and all other files."""
+"""Reading a generator's folder: its manifest, checked field by field, and all other files. And the model that a
+generator may call: which one, where, and what the program learns about it, but not its key."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from runner.base.digests import digest_json, manifest
-from runner.base.errors import SuiteError
+from runner.base.errors import SetupError, SuiteError
 from runner.base.types import Files
-from runner.generators.generator_calls import WIRES
+from runner.models.preset import Preset
+from runner.sandboxes.needs import DUMMY_KEY, Provider
 from runner.suites.tasks.task_files import read_tree
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """The vendor of a format. `prefix`: of the models that litellm looks up there."""
+
+    prefix: str
+    address: str
+    url_variable: str  # where the vendor's client library looks for an address, and for a key
+    key_variable: str
+
+
+_OPENAI = Maker("openai", "https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY")
+WIRES: Mapping[str, Maker] = {
+    "chat/completions": _OPENAI,
+    "responses": _OPENAI,
+    "messages": Maker("anthropic", "https://api.anthropic.com", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
+    "generateContent": Maker(
+        "gemini", "https://generativelanguage.googleapis.com", "GOOGLE_GEMINI_BASE_URL", "GEMINI_API_KEY"
+    ),
+}
+
+
+def require_reachable(preset: Preset, wire: str, name: str) -> None:
+    """Raise SetupError if the calls of generator `name` would send the preset's key to anyone it is not meant for."""
+    has_address = preset.api_base is not None or preset.api_base_variable is not None
+    maker = WIRES[wire]
+    if not has_address and preset.host_model.partition("/")[0] != maker.prefix:
+        raise SetupError(
+            f"{name}: the generator calls {wire}, as {maker.prefix} has it, and preset {preset.name} is of"
+            f" {preset.provider} (expected a preset of {maker.prefix}, or one with an address that takes such calls)"
+        )
+
+
+def provider_of(preset: Preset, wire: str) -> Provider:
+    """Raises NotOnThisMachine with the name of a variable of the preset that is not set."""
+    preset.require_key()
+    address = preset.base_url() or WIRES[wire].address
+    models = frozenset({preset.agent_model})
+    return Provider(address, preset.key_variable, preset.key_header, wire, models, preset.endpoint())
+
+
+def variables_for(wire: str, url: str) -> dict[str, str]:
+    """Variables that point the vendor's own client library to the gateway."""
+    return {WIRES[wire].url_variable: url, WIRES[wire].key_variable: DUMMY_KEY}
+
 
 MANIFEST = "generator.toml"
 DIGEST_FORMAT = "generator/1"
@@ -51,8 +99,15 @@ def read_generator(folder: Path, *, bundled: bool) -> Generator:
     if not NAME.fullmatch(name):
         raise SuiteError(str(path), "name", "lower-case letters, digits, '.', '_' and '-'", f"found {name[:80]!r}")
     files = read_tree(folder)
-    _check_size(folder, files)
-    network = _field(path, table, "network", "true or false", _switch) if "network" in table else False
+    size = sum(len(file.content) for file in files.values())
+    if len(files) > MAX_FILES or size > MAX_BYTES:
+        expected = f"at most {MAX_FILES:,} files and {MAX_BYTES:,} bytes (an `image` can hold what is larger)"
+        raise SuiteError(str(folder), "folder", expected, f"{len(files):,} files, {size:,} bytes")
+    network = (
+        _field(path, table, "network", "true or false", lambda raw: raw if isinstance(raw, bool) else None)
+        if "network" in table
+        else False
+    )
     if network and "model" in table:
         raise SuiteError(str(path), "network", "false", "a generator that calls a model reaches this model alone")
     return Generator(
@@ -65,7 +120,15 @@ def read_generator(folder: Path, *, bundled: bool) -> Generator:
         bundled=bundled,
         image=_field(path, table, "image", "the name of an image", _text(300)) if "image" in table else None,
         network=network,
-        wire=_field(path, table, "model", f"one of {', '.join(WIRES)}", _wire) if "model" in table else "",
+        wire=_field(
+            path,
+            table,
+            "model",
+            f"one of {', '.join(WIRES)}",
+            lambda raw: next((wire for wire in WIRES if wire == raw), None),
+        )
+        if "model" in table
+        else "",
     )
 
 
@@ -104,18 +167,3 @@ def _words(raw: object) -> tuple[str, ...] | None:
 def _seconds(raw: object) -> float | None:
     seconds = raw if isinstance(raw, int | float) and not isinstance(raw, bool) else 0
     return float(seconds) if 1 <= seconds <= MAX_SECONDS else None
-
-
-def _wire(raw: object) -> str | None:
-    return raw if isinstance(raw, str) and raw in WIRES else None
-
-
-def _switch(raw: object) -> bool | None:
-    return raw if isinstance(raw, bool) else None
-
-
-def _check_size(folder: Path, files: Files) -> None:
-    size = sum(len(file.content) for file in files.values())
-    if len(files) > MAX_FILES or size > MAX_BYTES:
-        expected = f"at most {MAX_FILES:,} files and {MAX_BYTES:,} bytes (an `image` can hold what is larger)"
-        raise SuiteError(str(folder), "folder", expected, f"{len(files):,} files, {size:,} bytes")

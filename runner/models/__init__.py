@@ -53,7 +53,7 @@ class Waits(Protocol):
 MODELS: dict[str, str] = {
     "scripted": "demo.scripted:Scripted",
     "litellm": "runner.models.litellm.client:LiteLLM",
-    "recorded": "runner.models.recorded:Recorded",
+    "recorded": "runner.models.recording:Recorded",
     "generator": "runner.generators.generator_model:GeneratorModel",
 }
 

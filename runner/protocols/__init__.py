@@ -16,10 +16,9 @@ from runner.base.suite import Suite
 from runner.base.types import Environment, TrialSlot
 from runner.protocols.history import fold
 from runner.protocols.instruction import Notice
-from runner.protocols.plan import AUTHOR_LIMITS, EpisodePlan
+from runner.protocols.plan import AUTHOR_LIMITS, EpisodePlan, NextStep, RunTrial
 from runner.protocols.recorder import History
 from runner.protocols.registry import protocol_module
-from runner.protocols.steps import NextStep, RunTrial
 
 
 def next_step(plan: EpisodePlan, history: History, aside: Collection[TrialSlot] = ()) -> NextStep | None:

@@ -7,9 +7,8 @@ from collections.abc import Collection
 from runner import protocols
 from runner.base.types import TrialSlot
 from runner.protocols.history import fold
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import Ask, EpisodePlan, Freeze, NextStep, RunTrial, SeedLibrary, SeedSkill
 from runner.protocols.recorder import Decided, Event, Frozen, History, Refused, Seeded, Skipped, TrialDone
-from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedLibrary, SeedSkill
 
 
 def audit(plan: EpisodePlan, history: History) -> list[str]:

@@ -17,8 +17,7 @@ from runner.prompts.roles import Asked
 from runner.protocols import skillgenbench, stages
 from runner.protocols.conditions import Condition, Replay, Start, conditions_by_name
 from runner.protocols.history import EpisodeState
-from runner.protocols.plan import EpisodePlan, Probe
-from runner.protocols.steps import Freeze, NextStep, RunTrial, SeedLibrary
+from runner.protocols.plan import EpisodePlan, Freeze, NextStep, Probe, RunTrial, SeedLibrary
 
 CONDITION = "library-probe"  # no paper has this name: trials of a probe are never pooled with those that learned
 PROMPT_VERSION = "none"  # no author works

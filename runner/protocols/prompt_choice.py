@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.authoring.packs.chosen_prompts import ChosenPrompts
+from runner.authoring.chosen_prompts import ChosenPrompts
 from runner.base.errors import SetupError
 from runner.base.types import JsonValue
 from runner.base.var_folder import MANAGE

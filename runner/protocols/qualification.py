@@ -4,7 +4,7 @@ an agent without skills, with the source material, and with the reference skill.
 Sources: SkillLearnBench section 3 and equation 1 (ten runs without a skill, at most half may pass; one with the human
 skill must); SkillGenBench appendix, stages 4 and 5 (below 20 % without the corpus, below 50 % with it; passes with the
 reference skill). A condition is a check, an episode is a family under one check. With a model, a task's runs end when
-its answer is settled: `task_rules.Rule.is_kept` says when no further run could change it.
+its answer is settled: `plan.Rule.is_kept` says when no further run could change it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from runner.agents.nop import Nop
-from runner.agents.oracle import Oracle, has_solution
-from runner.agents.trap import Trap, has_trap
+from runner.agents.oracle import Nop, Oracle, Trap, has_solution, has_trap
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
@@ -22,10 +20,8 @@ from runner.base.types import Environment, Phase, Task, TrialSlot
 from runner.prompts.roles import Asked
 from runner.protocols.conditions import Condition, Replay, Start, conditions_by_name
 from runner.protocols.history import EpisodeState
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import EpisodePlan, Freeze, NextStep, Rule, RunTrial, SeedSkill
 from runner.protocols.stages import list_counted_tasks, require_one_family
-from runner.protocols.steps import Freeze, NextStep, RunTrial, SeedSkill
-from runner.protocols.task_rules import Rule
 
 PROMPT_VERSION = "none"  # no author works
 
@@ -50,7 +46,7 @@ _NAMED = {
 
 
 def find_check(condition: str, *, has_corpus: bool) -> str:
-    """The check of a condition, by the names of `task_rules.CHECKS`."""
+    """The check of a condition, by the names of `plan.CHECKS`."""
     return _NAMED.get(condition) or ("no_corpus" if has_corpus else "no_skill")
 
 

@@ -29,9 +29,8 @@ from runner.prompts.roles import AUTHOR, Asked
 from runner.protocols.conditions import CONDITIONS, Condition, Replay, Start, Trigger
 from runner.protocols.history import EpisodeState
 from runner.protocols.instruction import Notice
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import Ask, EpisodePlan, Freeze, NextStep, RunTrial
 from runner.protocols.stages import fires_after, next_answer, seed_curated
-from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial
 
 __all__ = ["CONDITIONS", "NOTICE", "PROMPT_VERSION", "check", "list_asked", "open_steps", "slots", "units"]
 

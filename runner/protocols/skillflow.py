@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runner.authoring.evolution_prompts import EVOLUTION_PROMPT_VERSION
+from runner.authoring.paper_prompts import EVOLUTION_PROMPT_VERSION
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, CompactionKind, Family, Phase, Task, TrialSlot
 from runner.prompts.roles import AUTHOR, Asked
 from runner.protocols.conditions import EVERY_TRIAL, Condition, Replay, Start, Trigger, conditions_by_name
 from runner.protocols.history import EpisodeState
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import Ask, EpisodePlan, NextStep, RunTrial
 from runner.protocols.stages import fires_after, next_answer, require_one_family, units
-from runner.protocols.steps import Ask, NextStep, RunTrial
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "open_steps", "slot_of", "slots", "units"]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from runner.authoring.generation_prompts import GENERATION_PROMPT_VERSION
+from runner.authoring.paper_prompts import GENERATION_PROMPT_VERSION
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
@@ -22,7 +22,7 @@ from runner.prompts.roles import GENERATOR, Asked
 from runner.protocols.conditions import Condition, Replay, Start, conditions_by_name
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import AUTHOR_LIMITS as ANY_AUTHOR_LIMITS
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import Ask, EpisodePlan, Freeze, NextStep, RunTrial
 from runner.protocols.stages import (
     evaluation_slots,
     list_counted_tasks,
@@ -32,7 +32,6 @@ from runner.protocols.stages import (
     require_one_family,
     seed_curated,
 )
-from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial
 
 PROMPT_VERSION = GENERATION_PROMPT_VERSION
 GENERATION_TOKENS = 16_384

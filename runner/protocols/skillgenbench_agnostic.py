@@ -14,9 +14,8 @@ from runner.base.suite import Suite
 from runner.base.types import Environment, Task, TrialSlot
 from runner.protocols import skillgenbench
 from runner.protocols.history import EpisodeState
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import EpisodePlan, NextStep
 from runner.protocols.skillgenbench import AUTHOR_LIMITS, CONDITIONS, PROMPT_VERSION, list_asked
-from runner.protocols.steps import NextStep
 
 __all__ = ["AUTHOR_LIMITS", "CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "open_steps", "slots", "units"]
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runner.authoring.learning_prompts import LEARNING_PROMPT_VERSION
+from runner.authoring.paper_prompts import LEARNING_PROMPT_VERSION
 from runner.authoring.teaching import TEACHING_PROMPT_VERSION
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, Family, Phase, Task, TrialSlot
 from runner.prompts.roles import AUTHOR, STUDENT, TEACHER, Asked
 from runner.protocols.conditions import Condition, Replay, Start, conditions_by_name
 from runner.protocols.history import EpisodeState
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import Ask, EpisodePlan, Freeze, NextStep, RunTrial
 from runner.protocols.stages import (
     evaluation_slots,
     list_counted_tasks,
@@ -31,7 +31,6 @@ from runner.protocols.stages import (
     seed_curated,
     units,
 )
-from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial
 
 __all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "list_seeds", "open_steps", "slots", "units"]
 

@@ -12,8 +12,7 @@ from runner.base.suite import Suite
 from runner.base.types import AuthorMode, DecisionStatus, Environment, Family, Phase, Task, TrialSlot
 from runner.protocols.conditions import Start, Trigger
 from runner.protocols.history import EpisodeState
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import Ask, RunTrial, SeedSkill
+from runner.protocols.plan import Ask, EpisodePlan, RunTrial, SeedSkill
 
 SETTLED = (
     DecisionStatus.APPLIED,

@@ -13,18 +13,16 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from runner.agents.oracle import has_solution
-from runner.agents.trap import has_trap
+from runner.agents.oracle import has_solution, has_trap
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import ImageError, LeaseLost, RunnerError, SandboxError
 from runner.base.suite import Suite
 from runner.base.types import Environment, Phase, Task, TrialSlot, Verdict
 from runner.engine.attempts import run_trial
-from runner.engine.jsonl_recorder import JsonLinesRecorder
+from runner.engine.recorders import JsonLinesRecorder
 from runner.engine.toolbox import toolbox_for
 from runner.protocols.conditions import find_condition
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import RunTrial
+from runner.protocols.plan import EpisodePlan, RunTrial
 from runner.releases import BaseImage
 
 REASON_CHARS = 300

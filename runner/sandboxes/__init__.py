@@ -15,6 +15,7 @@ from runner.sandboxes.needs import NOTHING, Needs
 if TYPE_CHECKING:
     from runner.sandboxes.gateway.gateway import Gateway
 
+
 # Paths inside every sandbox. A local sandbox has them below a private folder, so commands reach them relative to the
 # working directory: "../skills", "../tests", "../logs". SOLUTION only exists after the oracle (or the trap) has put
 # files into it.

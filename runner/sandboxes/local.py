@@ -218,7 +218,8 @@ class LocalSandbox:
         with tempfile.TemporaryFile() as output:
             process = self._start(command, environment or {}, output)
             ended = self._wait(process, started + timeout_seconds)
-            self._keep_group(process.pid)
+            if group_alive(process.pid):  # checked at once: later the number may belong to a group of someone else
+                self.groups.add(process.pid)
             duration = time.monotonic() - started
             text, truncated = self._text(output)
         note = ended or self._overfull()
@@ -273,23 +274,8 @@ class LocalSandbox:
 
     def _start(self, command: str, environment: Mapping[str, str], output: IO[bytes]) -> subprocess.Popen[bytes]:
         limited = _LIMITED.format(blocks=self.limits.file_bytes // 512, memory=self.limits.memory_kib)
-        try:
-            self.make_folders()
-            return subprocess.Popen(
-                ["/bin/sh", "-c", limited, "sh", command.encode("utf-8", "replace")],
-                cwd=self.folder / WORKSPACE,
-                env=self._environment(environment),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise SandboxError(f"{self.folder}: a command cannot be started: {error}") from error
-
-    def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
-        """Build from an allow-list, to keep the caller's secrets out. Python's settings keep output whole and equal."""
-        return {
+        # An allow-list keeps the caller's secrets out. Python's settings keep output whole and equal.
+        variables = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.folder / WORKSPACE),
             "TMPDIR": str(self.folder / SCRATCH),
@@ -298,9 +284,22 @@ class LocalSandbox:
             "PYTHONUNBUFFERED": "1",
             "PYTHONHASHSEED": "0",
             "PYTHONDONTWRITEBYTECODE": "1",
-            **more,
+            **environment,
             MARK_VARIABLE: self.mark,
         }
+        try:
+            self.make_folders()
+            return subprocess.Popen(
+                ["/bin/sh", "-c", limited, "sh", command.encode("utf-8", "replace")],
+                cwd=self.folder / WORKSPACE,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SandboxError(f"{self.folder}: a command cannot be started: {error}") from error
 
     def _wait(self, process: subprocess.Popen[bytes], deadline: float) -> str | None:
         """Wait until the process ends. Return why it was ended early, or None."""
@@ -320,11 +319,6 @@ class LocalSandbox:
         if count > self.limits.total_files:
             return f"the sandbox holds more than {self.limits.total_files:,} files"
         return None
-
-    def _keep_group(self, group: int) -> None:
-        # Checked at once: later the number may belong to a group of someone else.
-        if group_alive(group):
-            self.groups.add(group)
 
     def _text(self, output: IO[bytes]) -> tuple[str, bool]:
         """Return the output as text without the private folder's path, its middle cut out if it is too long."""

@@ -164,11 +164,7 @@ def _keys(files: Sequence[ScreenedFile]) -> tuple[str, ...]:
 
 
 def _whole(files: Sequence[ScreenedFile]) -> tuple[SuiteQuote, ...]:
-    return tuple(SuiteQuote(file.task, file.path, 0, _opening(file)) for file in files[:2])
-
-
-def _opening(file: ScreenedFile) -> str:
-    return flatten((file.text or "")[:OPENING])
+    return tuple(SuiteQuote(file.task, file.path, 0, flatten((file.text or "")[:OPENING])) for file in files[:2])
 
 
 def _name_tasks(files: Sequence[ScreenedFile]) -> str:

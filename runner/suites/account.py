@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from runner.base.account import Account, AccountLine
-from runner.base.errors import SuiteError
+from runner.base.errors import Account, AccountLine, SuiteError
 from runner.base.text import escape_unprintable
 from runner.suites.compose import NOT_CLOSED, REFERENCE
 from runner.suites.features import find_feature

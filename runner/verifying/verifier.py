@@ -13,9 +13,8 @@ from runner.base.host_variables import resolve_variables
 from runner.base.text import join_ends
 from runner.base.types import File, Files, Task, Verdict, choose_reward
 from runner.evaluating.declaration import Evaluation
-from runner.evaluating.evaluate import evaluate
+from runner.evaluating.evaluate import evaluate, of_ruin
 from runner.evaluating.judged_artifact import Asked
-from runner.evaluating.verdicts import of_ruin
 from runner.sandboxes import LOGS, TESTS, WORKSPACE, Completed, Sandbox
 from runner.suites.tasks.task_files import read_test_files, script_command
 from runner.verifying.reports import REWARDS, SIDE_REPORTS, ReportProblem, read_reward, read_rewards, read_side_reports

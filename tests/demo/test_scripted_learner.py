@@ -12,8 +12,8 @@ from demo.scripted_profile import PROFILES
 from demo.scripted_prompt import mode_of, read_quoted, sections
 from demo.skill_text import new_skill, teaches
 from runner.authoring.author import Occasion, judge_reply, request_for
+from runner.authoring.copied import leaks
 from runner.authoring.teaching import compare_with_reference, questions_of, student_messages, teacher_messages
-from runner.authoring.word_overlap import leaks
 from runner.base.types import AuthorMode, DecisionStatus, File, Files, ModelRequest
 from tests.cases import every
 from tests.runner.protocols.test_golden_skilllearnbench import PATH, learning_unit

@@ -28,18 +28,17 @@ from runner.base.types import (
     TrialSlot,
 )
 from runner.engine.attempts import run_trial
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.engine.toolbox import Toolbox
 from runner.models import Model
 from runner.protocols.conditions import find_condition
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import RunTrial
+from runner.protocols.plan import EpisodePlan, RunTrial
 from runner.sandboxes import Sandbox, sandbox_kind
-from runner.sandboxes.docker import docker_engine, docker_removal
+from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.needs import NOTHING, Needs
 from tests.docker_images import BASE_IMAGE
 
-docker_removal.PATIENCE = 60.0  # what is left is asked at once after an attempt, and the machine may be busy
+docker_engine.PATIENCE = 60.0  # what is left is asked at once after an attempt, and the machine may be busy
 ANSWER = "echo 42 > answer.txt"  # what the task wants
 TEST = """mkdir -p /logs/verifier
 reward=0

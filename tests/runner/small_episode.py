@@ -41,9 +41,8 @@ from runner.base.types import (
 from runner.engine.toolbox import Toolbox
 from runner.models import Model
 from runner.protocols.conditions import find_condition
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import Ask, EpisodePlan
 from runner.protocols.recorder import Recorder
-from runner.protocols.steps import Ask
 from runner.sandboxes import LOGS, SKILLS, WORKSPACE, Completed, Sandbox
 from runner.sandboxes.needs import NOTHING, Needs
 

@@ -13,13 +13,11 @@ from collections.abc import Callable, Iterator
 from itertools import combinations, islice
 
 from benchapp.analysis.diagnoses.library_shelf import LibraryHit, LibraryRule, Shelf, ShelfText, Sources
+from runner.authoring.contract.contract import broken_skill_rules, lint, slug_problem
 from runner.authoring.contract.contract_rules import RULES
-from runner.authoring.contract.lint import lint
 from runner.authoring.contract.skill_file import SKILL_FILE
-from runner.authoring.contract.skill_rules import broken_skill_rules, slug_problem
 from runner.authoring.copied import shingles_of, words_of
-from runner.authoring.occasion import Occasion
-from runner.authoring.proposal import BrokenRule, Proposal, confinement_problem
+from runner.authoring.occasion import BrokenRule, Occasion, Proposal, confinement_problem
 from runner.base.types import AuthorMode, Family, Patch
 
 # rule of the contract -> the group that shows it. Rules about one patch (operations, scope) do not apply here.

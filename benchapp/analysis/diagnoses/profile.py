@@ -1,6 +1,6 @@
 """What a skill has: its pattern and the cues of six groups, counted as k of n.
 
-Patterns are SkillLearnBench's (see runner.authoring.pattern), the six groups those of SkillGenBench's static diagnostics
+Patterns are SkillLearnBench's (see runner.authoring.contract.skill_file), the six groups those of SkillGenBench's static diagnostics
 (section 4.3). Both papers print what they measure and not how; the cues are ours, so counts here are not their scores.
 """
 
@@ -18,7 +18,7 @@ from django.db.models import Count, F
 from benchapp.analysis.diagnoses.library_shelf import Shelf
 from benchapp.models import Episode, LibraryDiagnosis, Run
 from benchapp.record.json_shape import JsonShape, Shaped
-from runner.authoring.pattern import PATTERNS, pattern_of
+from runner.authoring.contract.skill_file import PATTERNS, pattern_of
 
 _CUES: Mapping[str, Mapping[str, str]] = {
     "contract": {
@@ -98,7 +98,7 @@ APART: Mapping[str, tuple[str, ...]] = {"contract": ("verification",), "procedur
 class LibraryProfile(Shaped):
     """axes: in the order of PROFILE_GROUPS, shares 0..1, means over skills; empty if no skill was read. read: libraries
     whose current state rules have read, out of `libraries` with a file. patterns: skills of each, A to C
-    (runner.authoring.pattern)."""
+    (runner.authoring.contract.skill_file)."""
 
     axes: tuple[float, ...]
     skills: int

@@ -45,8 +45,7 @@ from runner.base.errors import (
 from runner.base.text import cut, storable
 from runner.base.types import Step
 from runner.engine import engine
-from runner.engine.cleaning import Cleaner
-from runner.engine.toolbox import Toolbox, toolbox_for
+from runner.engine.toolbox import Cleaner, Toolbox, toolbox_for
 from runner.protocols.plan import EpisodePlan
 from runner.sandboxes import local, sandbox_kind
 from runner.sandboxes.processes import ProcessName, this_machine, this_process

@@ -22,8 +22,7 @@ from runner import protocols
 from runner.base.types import TrialSlot
 from runner.engine.author_step import leave_out
 from runner.protocols.history import fold
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import Ask, NextStep, RunTrial
+from runner.protocols.plan import Ask, EpisodePlan, NextStep, RunTrial
 from runner.sandboxes.processes import this_process
 
 # Targets of most acts, which apply to everything unfinished below.

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from benchapp.models import Attempt
-from runner.sandboxes.docker.docker_removal import Leftover, SweptContainers, sweep
+from runner.sandboxes.docker.docker_engine import Leftover, SweptContainers, sweep
 
 CLOSING = timedelta(minutes=10)  # an attempt that just ended may still be removing its sandbox
 

@@ -13,7 +13,7 @@ from benchapp.record import live
 from benchapp.record.recorded import slot_of
 from runner.base.errors import RunnerError
 from runner.base.types import TrialSlot
-from runner.protocols.steps import Ask
+from runner.protocols.plan import Ask
 
 OF_AN_EPISODE = {
     "skip": "skip the author's answer that is due, else the first blocked trial, else the next trial, or --trial; "

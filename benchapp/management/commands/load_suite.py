@@ -23,9 +23,8 @@ from benchapp.record.sets.suite_files import (
     record_folder,
     record_groups,
 )
-from runner.base.account import Account
 from runner.base.encoding import encode
-from runner.base.errors import SetupError, SuiteProblems
+from runner.base.errors import Account, SetupError, SuiteProblems
 from runner.base.text import replace_unprintable
 from runner.screening.suite_findings import Screening
 from runner.suites import FORMATS

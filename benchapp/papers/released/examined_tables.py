@@ -12,8 +12,8 @@ from benchapp.papers.published_rows import Cells
 from benchapp.papers.released.examined_tally import COPIED, LINT, Beside, Tally, count_paper_libraries
 from benchapp.papers.released.oracle_logs import OracleLog
 from benchapp.papers.released.release import HUMAN, METHODS, MODELS, TASKS
-from runner.authoring.pattern import PATTERNS
-from runner.authoring.word_overlap import LEAKED, LEAKED_RUN, SIZE
+from runner.authoring.contract.skill_file import PATTERNS
+from runner.authoring.copied import LEAKED, LEAKED_RUN, SIZE
 
 UNKNOWN = "-"
 MAX_PLACES = 200

@@ -21,9 +21,8 @@ from benchapp.analysis.diagnoses.library_rules import CONTRACT
 from benchapp.analysis.diagnoses.library_shelf import LocatedHit, Sources, Spoken
 from benchapp.papers.published_rows import Cells, PrintedNumber, count_decimals, counts_make, find_count, rounds_to
 from benchapp.papers.released.release import METHODS, MODELS, REFERENCES, TASKS, Release, ReleasedLibrary
-from runner.authoring.contract.skill_file import SKILL_FILE
-from runner.authoring.pattern import PATTERNS, has_code
-from runner.authoring.word_overlap import leaks, overlap
+from runner.authoring.contract.skill_file import PATTERNS, SKILL_FILE, has_code
+from runner.authoring.copied import leaks, overlap
 
 LINT = frozenset(rule.id for rule in CONTRACT)
 
@@ -35,7 +34,7 @@ COPIED = 0.5  # more than this share of its runs of eight words
 class Meter:
     """One SKILL.md. `share`: the part of its runs of eight words that is in a human skill of the task; None without.
 
-    shares: more than chance gives (runner.authoring.word_overlap). cites: absolute paths into a human skill's folder.
+    shares: more than chance gives (runner.authoring.copied). cites: absolute paths into a human skill's folder.
     """
 
     path: str

@@ -15,8 +15,7 @@ from benchapp import models
 from benchapp.models.suites import TaskGroupQuerySet
 from benchapp.record.sets.joined_suites import join_by_content
 from benchapp.record.writing.human_acts import note_activity
-from runner.base.account import Account
-from runner.base.errors import SetupError, SuiteError
+from runner.base.errors import Account, SetupError, SuiteError
 from runner.base.suite import Suite
 from runner.base.text import escape_unprintable, replace_unprintable
 from runner.base.types import Environment, Family, Task, TaskGroups

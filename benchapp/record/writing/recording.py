@@ -69,7 +69,7 @@ from runner.base.types import Compaction as CompactionValue
 from runner.base.types import Decision as DecisionValue
 from runner.base.types import Trajectory as TrajectoryValue
 from runner.base.types import Verdict as VerdictValue
-from runner.engine.host_calls import PURPOSE as AGENT_CALLS
+from runner.engine.model_calls import PURPOSE as AGENT_CALLS
 from runner.models import is_scripted
 from runner.models.recording import shorten_request
 from runner.protocols.history import fold
@@ -95,7 +95,7 @@ class RowRecorder:
     """`epoch` is that of the lease which the caller took; `worker` names the process, for people.
 
     `watch` gets every live step (see benchapp.record.live); it must not raise. `redact` removes secrets from errors;
-    the runner has cleaned the trial's own texts (`runner.engine.cleaning`).
+    the runner has cleaned the trial's own texts (`runner.engine.toolbox`).
     """
 
     def __init__(

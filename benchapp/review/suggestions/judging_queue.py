@@ -36,7 +36,7 @@ from benchapp.review.suggestions.suggestion_runs import Names
 from runner.base.errors import ModelRefused, ModelUnavailable, SetupError
 from runner.base.text import storable, storable_value
 from runner.base.types import ModelReply, ModelRequest
-from runner.engine.cleaning import Cleaner
+from runner.engine.toolbox import Cleaner
 from runner.models import Model
 from runner.models.json_reply import ask_until_usable
 

@@ -11,7 +11,7 @@ from django.db.models import Count, Q, Sum
 
 from benchapp.models import ModelCall, Run
 from benchapp.stats.comparing.groups import Group
-from runner.engine.author_calls import AUTHOR, GENERATOR
+from runner.engine.model_calls import AUTHOR, GENERATOR
 from runner.protocols.conditions import LEAST, base_name
 
 WRITING = (AUTHOR, GENERATOR)  # purposes of the calls that write a library

@@ -16,7 +16,7 @@ from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, Bars
 from inspector.charts.drawing.panels import Heat, HeatCell, Heats, Scale, lines, plain
 from inspector.charts.drawing.quantities import plural
 from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet, lacks_libraries
-from runner.authoring.pattern import PATTERNS
+from runner.authoring.contract.skill_file import PATTERNS
 from runner.base.var_folder import MANAGE
 
 AXES = (*PROFILE_GROUPS, "overall")

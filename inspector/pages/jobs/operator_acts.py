@@ -12,7 +12,7 @@ from benchapp.experiments.work import budgets, operations
 from benchapp.models import Episode, Experiment, Run
 from benchapp.models.episodes import REASON
 from runner.base.errors import RunnerError
-from runner.protocols.steps import Ask, RunTrial
+from runner.protocols.plan import Ask, RunTrial
 
 Target = Experiment | Run | Episode
 KINDS: dict[str, type[Target]] = {"experiment": Experiment, "run": Run, "episode": Episode}

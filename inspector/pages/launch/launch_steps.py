@@ -27,7 +27,7 @@ from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode
 from runner.generators import PROVIDER, find_generator, generator_folders
-from runner.generators.generator_calls import require_reachable
+from runner.generators.manifest import require_reachable
 from runner.models.preset_file import read_preset
 from runner.models.presets import preset_files, read_preset_named
 from runner.protocols.conditions import conditions_of, find_condition

@@ -31,7 +31,7 @@ from inspector.web.text.row_shapes import RUN_HEAD
 from inspector.web.text.visible import visible
 from runner.agents import agent_title
 from runner.authoring.teaching import RULE, list_teaching_keys
-from runner.engine.author_calls import PURPOSES
+from runner.engine.model_calls import PURPOSES
 from runner.trajectories.fields import fields
 
 TEMPLATE = "library/author_call.html"

@@ -9,8 +9,8 @@ from itertools import count
 
 from benchapp.models import Decision
 from inspector.web.text.diff import FileDiff, diff_file
-from runner.authoring.packs.chosen_prompts import ADVICE, QUESTIONS
-from runner.authoring.packs.own_templates import mark, own_template
+from runner.authoring.author import mark, own_template
+from runner.authoring.chosen_prompts import ADVICE, QUESTIONS
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode
 from runner.prompts.prompt_pack import MARK, PackMessage, PackPrompt

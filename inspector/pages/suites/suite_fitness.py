@@ -41,7 +41,7 @@ from inspector.web.responses import link_to
 from runner.base.suite import Suite
 from runner.base.types import Phase
 from runner.protocols.conditions import base_name
-from runner.protocols.task_rules import Rule
+from runner.protocols.plan import Rule
 from runner.screening.suite_findings import KINDS, Screening, SuiteFinding, Weight
 from runner.suites import SUITES
 

@@ -19,8 +19,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_files import StoredAccount, find_suite
 from benchapp.stats.inference.shares import Rate
 from inspector.web.responses import PageLink
-from runner.base.account import Account, AccountLine
-from runner.base.errors import SuiteError
+from runner.base.errors import Account, AccountLine, SuiteError
 from runner.suites import SUITES
 from runner.suites.documents import read_text
 

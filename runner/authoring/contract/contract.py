@@ -1,20 +1,29 @@
-"""Check a patch against the contract. Rules about paths, slugs, operations and deletions are here. Rules about the text
-of a SKILL.md are in `skill_rules`, advice is in `lint`, and the rules' weights are in `contract_rules`."""
+"""Check a patch against the contract: rules about paths, slugs, operations and deletions, rules about the text of a
+skill's files, and advice that no program can decide reliably. The rules' weights are in `contract_rules`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 
-from runner.authoring.contract.contract_rules import MAX_FILE_BYTES, MAX_LIBRARY_BYTES, MAX_SLUG_CHARS, RULES
-from runner.authoring.contract.evolution_rules import broken_evolution_rules
-from runner.authoring.contract.lint import lint
-from runner.authoring.contract.skill_file import SKILL_FILE
-from runner.authoring.contract.skill_rules import broken_skill_rules, slug_problem
-from runner.authoring.occasion import Occasion
-from runner.authoring.proposal import (
+from runner.authoring.contract.contract_rules import (
+    MAX_BODY_LINES,
+    MAX_COMPATIBILITY_CHARS,
+    MAX_DESCRIPTION_CHARS,
+    MAX_FILE_BYTES,
+    MAX_LIBRARY_BYTES,
+    MAX_NAME_CHARS,
+    MAX_SLUG_CHARS,
+    RULES,
+)
+from runner.authoring.contract.skill_file import SKILL_FILE, SkillFile, SkillFileError, cites, parse_skill
+from runner.authoring.occasion import (
     OPERATIONS,
     TIER3_FOLDERS,
     BrokenRule,
+    Occasion,
     Proposal,
     apply_patch,
     confinement_problem,
@@ -22,7 +31,205 @@ from runner.authoring.proposal import (
     same_place,
     slug_of,
 )
-from runner.base.types import AuthorMode, Finding, Patch
+from runner.base.types import AuthorMode, Files, Finding, Patch
+
+_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+# Stems without meaning, alone or next to a number or "old", "new", "copy".
+_VAGUE = re.compile(
+    r"(helpers?|utils?|common|misc|notes?|more|stuff|things?|temp|tmp|test|old|new|copy|backup|untitled|doc|docs|file"
+    r"|data|template|script|main|all|info|readme)([-_ ]?(\d|old|new|copy|final))*",
+    re.IGNORECASE,
+)
+
+
+def slug_problem(slug: str) -> str | None:
+    """Explain what is wrong with a slug, or return None."""
+    if len(slug) > MAX_SLUG_CHARS:
+        return f"{len(slug)} characters"
+    if not _SLUG.fullmatch(slug):
+        return "other characters, or a hyphen at an end or beside another"
+    return None
+
+
+def broken_skill_rules(proposal: Proposal) -> Iterator[BrokenRule]:
+    for path in proposal.upserts:
+        if is_tier3(path) and proposal.has_changed(path):
+            stem = path.rpartition("/")[2].partition(".")[0]
+            if _VAGUE.fullmatch(stem):
+                yield BrokenRule("vague-file-name", path, f"{stem!r} does not say what is in the file")
+    for slug in proposal.changed_slugs:
+        text = proposal.skill_text(slug)
+        if text is None:
+            continue
+        try:
+            skill = parse_skill(text)
+        except SkillFileError as error:
+            yield BrokenRule("frontmatter", f"{slug}/{SKILL_FILE}", str(error))
+            yield from _citations(proposal, slug, text)
+            continue
+        if proposal.has_changed(f"{slug}/{SKILL_FILE}"):
+            yield from _frontmatter(slug, skill)
+        yield from _citations(proposal, slug, skill.body)
+
+
+def _frontmatter(slug: str, skill: SkillFile) -> Iterator[BrokenRule]:
+    path = f"{slug}/{SKILL_FILE}"
+    for key in ("name", "description"):
+        if not skill.text(key):
+            yield BrokenRule("frontmatter", path, f"{key} is {_kind(skill.frontmatter.get(key))}, expected text")
+    name, description = skill.text("name"), skill.text("description")
+    if name and name != slug:
+        yield BrokenRule("name-is-folder", path, f"name is {name[:80]!r}, expected {slug!r}")
+    yield from _length("name-length", path, "name", name, MAX_NAME_CHARS)
+    yield from _length("description-length", path, "description", description, MAX_DESCRIPTION_CHARS)
+    compatibility = skill.frontmatter.get("compatibility")
+    if compatibility is not None and not isinstance(compatibility, str):
+        yield BrokenRule("frontmatter", path, f"compatibility is {_kind(compatibility)}, expected text")
+    yield from _length(
+        "compatibility-length", path, "compatibility", skill.text("compatibility"), MAX_COMPATIBILITY_CHARS
+    )
+    if skill.body_lines > MAX_BODY_LINES:
+        yield BrokenRule(
+            "body-length", path, f"the body has {skill.body_lines:,} lines, expected at most {MAX_BODY_LINES}"
+        )
+
+
+def _length(rule: str, path: str, key: str, value: str | None, limit: int) -> Iterator[BrokenRule]:
+    if value is not None and len(value) > limit:
+        yield BrokenRule(rule, path, f"{key} has {len(value):,} characters, expected at most {limit:,}")
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "missing"
+    return "empty" if isinstance(value, str) else type(value).__name__
+
+
+def _citations(proposal: Proposal, slug: str, body: str) -> Iterator[BrokenRule]:
+    """Uncited files are this patch's fault if it wrote them or removed their citation. Older ones are not."""
+    before = proposal.skill_text(slug, before=True)
+    with suppress(SkillFileError):  # its whole text then
+        before = None if before is None else parse_skill(before).body
+    for path in proposal.tier3_paths(slug):
+        inner = path.partition("/")[2]
+        if cites(body, inner):
+            continue
+        theirs = path in proposal.upserts or (before is not None and cites(before, inner))
+        yield BrokenRule(
+            "tier3-uncited" if theirs else "tier3-uncited-before",
+            path,
+            f"{SKILL_FILE} does not name {inner!r} in its body",
+        )
+
+
+_TWO_KEYS = frozenset({"name", "description"})
+_PROCESS_NOTE = re.compile(r"(readme|changelog|installation[-_ ]?guide|quick[-_ ]?reference)", re.IGNORECASE)
+
+
+def broken_evolution_rules(proposal: Proposal) -> Iterator[BrokenRule]:
+    """Check only files that the patch changes, as everywhere in the contract."""
+    if proposal.occasion.mode is not AuthorMode.EVOLVE:
+        return
+    for path, text in proposal.upserts.items():
+        if not proposal.has_changed(path):
+            continue
+        name = path.rpartition("/")[2]
+        if name == SKILL_FILE:
+            yield from _more_than_two_keys(path, text)
+        elif _PROCESS_NOTE.fullmatch(name.partition(".")[0]):
+            yield BrokenRule(
+                "process-note", path, "tells of the library itself, expected what an agent needs for its task"
+            )
+        if not text.strip():
+            yield BrokenRule("empty-file", path, "empty, expected content or no file")
+
+
+def _more_than_two_keys(path: str, text: str) -> Iterator[BrokenRule]:
+    try:
+        keys = parse_skill(text).frontmatter.keys()
+    except SkillFileError:
+        return  # another rule reports this
+    more = sorted(keys - _TWO_KEYS)
+    if more:
+        names = ", ".join(repr(key[:40]) for key in more[:5])
+        yield BrokenRule("frontmatter-two-keys", path, f"also has {names}, expected name and description only")
+
+
+def with_folders(patch: Patch, library: Files) -> Patch:
+    """As released: a deleted path that is a folder means every file below it. Other paths stay unchanged."""
+    deletes: list[str] = []
+    for path in patch.delete_paths:
+        below = [file for file in library if path.strip("/") and file.startswith(path.rstrip("/") + "/")]
+        deletes += below or [path]
+    return replace(patch, delete_paths=tuple(dict.fromkeys(deletes)))
+
+
+FRONTMATTER_KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
+MIN_DOMAIN_WORDS = 5
+
+_CATCH_ALL_TEXT = (
+    "a an and any are as at be bug bugs by code coding debug fix for from general generic help helper how if in into is"
+    " issue it its improve of on or problem problems skill solve something task tasks that the this to use used user"
+    " using various want when where with work you your assist handle thing things do not"
+)
+_CATCH_ALL = frozenset(_CATCH_ALL_TEXT.split())
+_ABOUT_ITSELF = re.compile(
+    r"\bthis skill (helps|provides|records|teaches|contains|saves)\b|structured workflow|\bpast experience\b"
+    r"|\bwhat we learned\b|\bin (this|the last|trial) (trial|run|\d+)\b",
+    re.IGNORECASE,
+)
+_WHEN = re.compile(r"\b(when|whenever|if|before|after|for tasks|upon)\b", re.IGNORECASE)
+_FIRST_PERSON = re.compile(r"\b(I|I'm|I'll|my)\b")
+_CITED = re.compile(r"(?<![A-Za-z0-9_./-])(?:scripts|references|assets)/[A-Za-z0-9_./-]*[A-Za-z0-9_-]\.[A-Za-z0-9]+")
+_INTERACTIVE = re.compile(r"^[^#\n]*\b(input\(|read -p\b|pip install\b|npm install\b|apt-get install\b)", re.MULTILINE)
+
+
+def lint(proposal: Proposal) -> Iterator[BrokenRule]:
+    """Advice on the skills and files that the patch changes."""
+    for slug in proposal.changed_slugs:
+        path, text = f"{slug}/{SKILL_FILE}", proposal.skill_text(slug)
+        if text is None or not proposal.has_changed(path):
+            continue
+        try:
+            skill = parse_skill(text)
+        except SkillFileError:
+            continue  # another rule reports this
+        yield from _description(slug, skill)
+        for key in sorted(skill.frontmatter.keys() - FRONTMATTER_KEYS):
+            message = f"unknown key {key[:40]!r}, expected one of {', '.join(sorted(FRONTMATTER_KEYS))}"
+            yield BrokenRule("frontmatter-key", path, message)
+        for inner in sorted(set(_CITED.findall(skill.body))):
+            if f"{slug}/{inner}" not in proposal.after:
+                yield BrokenRule("citation-dangling", path, f"names {inner}, which does not exist")
+    for path, text in proposal.upserts.items():
+        if is_tier3(path) and proposal.has_changed(path):
+            yield from _resource(path, text)
+
+
+def _description(slug: str, skill: SkillFile) -> Iterator[BrokenRule]:
+    text, path = skill.text("description"), f"{slug}/{SKILL_FILE}"
+    if not text:
+        return
+    words = {word for word in re.findall(r"[a-z0-9][a-z0-9_.+-]*", text.lower()) if word not in _CATCH_ALL}
+    if len(words) < MIN_DOMAIN_WORDS:
+        message = f"{len(words)} words of its domain, expected at least {MIN_DOMAIN_WORDS}"
+        yield BrokenRule("description-quality", path, message)
+    if not _WHEN.search(text):
+        yield BrokenRule("description-quality", path, "does not say when to use the skill")
+    if _FIRST_PERSON.search(text):
+        yield BrokenRule("description-quality", path, "speaks in the first person")
+    about = _ABOUT_ITSELF.search(text)
+    if about:
+        yield BrokenRule("description-quality", path, f"talks about itself ({about.group(0)!r}) instead of its tasks")
+
+
+def _resource(path: str, text: str) -> Iterator[BrokenRule]:
+    if path.count("/") > 2:
+        yield BrokenRule("resource-depth", path, f"expected directly in {slug_of(path)}/{path.split('/')[1]}/")
+    found = _INTERACTIVE.search(text) if path.split("/")[1] == "scripts" else None
+    if found:
+        yield BrokenRule("script-interaction", path, f"uses {found.group(1)!r}")
+
 
 __all__ = ["apply_patch", "check_patch", "operation_of"]
 

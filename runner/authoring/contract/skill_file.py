@@ -1,14 +1,22 @@
-"""Reading a SKILL.md: YAML frontmatter between two `---` lines, then a Markdown body (agentskills.io format)."""
+"""Reading a SKILL.md: YAML frontmatter between two `---` lines, then a Markdown body (agentskills.io format). And the
+pattern of a skill: A instructions only, B with scripts, C with MCP or subagents.
+
+Source of the pattern: SkillLearnBench (arXiv 2604.20087), appendix B and Table 5, after Takeda (2026). The paper
+names the three and prints no rule. Our rule: C if a file configures subagents or MCP servers or the instructions name
+one; else B if a file of the skill is code, in scripts/ or elsewhere (some of the released human skills have it next
+to SKILL.md); else A."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Literal
 
 import yaml
 
-from runner.base.types import JsonValue
+from runner.base.types import Files, JsonValue
 
 SKILL_FILE = "SKILL.md"
 MAX_FRONTMATTER_CHARS = 16 * 1024
@@ -105,3 +113,36 @@ def _quote(line: str) -> str:
 def cites(body: str, path: str) -> bool:
     """Does the body name `path` (relative to the skill's folder, e.g. "references/units.md") as a path of its own?"""
     return re.search(rf"(?<![A-Za-z0-9_.-]){re.escape(path)}(?![A-Za-z0-9_/-])(?!\.[A-Za-z0-9])", body) is not None
+
+
+Pattern = Literal["A", "B", "C"]
+PATTERNS: tuple[Pattern, ...] = ("A", "B", "C")
+CODE_ENDINGS = (".py", ".sh", ".js", ".ts", ".rb", ".pl", ".r", ".ps1", ".go", ".rs", ".java")
+_NAMES_AGENTS = re.compile(r"\bmcp__\w+|\bmcpServers\b|\bMCP server\b|\bsub-?agents?\b", re.I)
+
+
+def pattern_of(paths: Iterable[str], instructions: str) -> Pattern:
+    """`paths`: the skill's files, relative to its folder; `instructions`: the body of its SKILL.md."""
+    inner = [path.lower() for path in paths]
+    if any(path.startswith("agents/") or path.endswith(("mcp.json", ".mcp")) for path in inner):
+        return "C"
+    if _NAMES_AGENTS.search(instructions):
+        return "C"
+    return "B" if any(has_code(path) for path in inner) else "A"
+
+
+def has_code(path: str) -> bool:
+    """Is it code? `path` is relative to the skill's folder and in lower case."""
+    return path.startswith("scripts/") or path.endswith(CODE_ENDINGS)
+
+
+def read_descriptions(library: Files) -> dict[str, str]:
+    """Slug -> the description in its SKILL.md, "" if it is unreadable."""
+    found: dict[str, str] = {}
+    for path, file in library.items():
+        slug, _, rest = path.partition("/")
+        if rest == SKILL_FILE:
+            found[slug] = ""
+            with suppress(SkillFileError, UnicodeDecodeError):
+                found[slug] = parse_skill(file.content.decode("utf-8")).text("description") or ""
+    return found

@@ -16,7 +16,7 @@ BELOW_ONE = 1.0 - 1e-6  # a difference never scores full, even the smallest
 class PrecheckFailed(ValueError):
     """An output that cannot be compared at all: not in its format, of other columns, of another resolution, too large.
 
-    `kind` begins the message and distinguishes the causes: see `runner.evaluating.outcome`.
+    `kind` begins the message and distinguishes the causes: see `runner.evaluating.evaluate`.
     """
 
     def __init__(self, kind: str, message: str) -> None:

@@ -1,14 +1,14 @@
-"""Text by lines, or by similarity.
+"""Text by lines, or by similarity; and files byte for byte.
 
-Broken bytes are not text. A byte order mark is removed. A carriage return at the end of a line is trailing white space.
-"""
+Broken bytes are not text. A byte order mark is removed. A carriage return at the end of a line is trailing white
+space."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice, takewhile, zip_longest
 
 from runner.evaluating.comparisons.comparison import (
     MAX_DIFFERENCES,
@@ -18,6 +18,38 @@ from runner.evaluating.comparisons.comparison import (
     differs,
     shorten_value,
 )
+
+CONTEXT = 24  # bytes shown from the first difference on
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Passes only equal bytes."""
+
+    kind = "exact"
+
+    def compare(self, found: bytes, expected: bytes) -> OutputComparison:
+        if found == expected:
+            return SAME
+        place = _common(found, expected)
+        line = expected.count(b"\n", 0, place) + 1
+        ends = [
+            shorten_value(content[place : place + CONTEXT]) if content[place:] else "the end"
+            for content in (found, expected)
+        ]
+        sizes = "" if len(found) == len(expected) else f" ({len(found):,} bytes, expected {len(expected):,})"
+        return differs(0.0, [f"byte {place:,}, line {line:,}: found {ends[0]}, expected {ends[1]}{sizes}"], 1)
+
+
+def _common(first: bytes, second: bytes) -> int:
+    """Count the bytes at the start that both share. Halved down to one block first, so that megabytes cost nothing."""
+    low, high = 0, min(len(first), len(second))
+    while high - low > 4_096:
+        middle = (low + high) // 2
+        low, high = (middle, high) if first[low:middle] == second[low:middle] else (low, middle)
+    pairs = zip(first[low:high], second[low:high], strict=True)
+    return low + sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
 
 MAX_WORDS = 20_000  # of each side that are compared for similarity
 

@@ -45,11 +45,18 @@ from runner.models.litellm.litellm_errors import (
 from runner.models.litellm.litellm_package import find_missing_module, load_litellm
 from runner.models.litellm.litellm_request import Sending, prepare, target_of
 from runner.models.preset import Preset, has_address
-from runner.models.wire.call_slots import Endpoint, call_slot, note_answer, note_failure
+from runner.models.wire.call_slots import (
+    Endpoint,
+    Passing,
+    Patience,
+    call_slot,
+    note_answer,
+    note_failure,
+    read_seconds,
+)
 from runner.models.wire.carried import FIELDS, read_carried
 from runner.models.wire.error_wording import describe_error, hide_key
 from runner.models.wire.metering import says_no_credit
-from runner.models.wire.patience import Passing, Patience, read_seconds
 
 if TYPE_CHECKING:
     from runner.models.wire.bounded import BoundedCall
@@ -149,7 +156,7 @@ class LiteLLM:
         return self.preset.base_url() if self.preset is not None else self.api_base
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """ModelUnavailable after failures that may pass (`runner.models.wire.patience`), else ModelRefused at once.
+        """ModelUnavailable after failures that may pass (`runner.models.wire.call_slots`), else ModelRefused at once.
 
         KeyRefused, at once, names the variable that holds the key; AccountRefused, at once, if the account has no
         credit or the provider no such model. No error quotes the key or a private address.

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from runner.base.types import JsonValue, ModelRequest
-from runner.models.wire.patience import retry_after_seconds
+from runner.models.wire.call_slots import retry_after_seconds
 
 # Worth another try, by litellm's names. No other error goes away by asking again.
 PASSING = (

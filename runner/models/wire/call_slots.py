@@ -1,21 +1,30 @@
-"""The start of a model call: in the queue before its server, which accepts a limited number of calls at a time.
+"""When a model call is made: in its turn before a server that accepts a limited number of calls at a time, and again
+after a failure that may pass.
 
 A server with one slot keeps a second call waiting, and that time would count as the agent's. So calls wait here, before
 they are sent, and the time is known: the number of workers does not change the measurement. All processes share one
 queue, in the order of arrival; a worker gives the runner one with `use_queue`. Without one, calls are sent at once.
-"""
+
+A model that is unreachable, falls silent or is cut off is asked again, after the delay its provider asks for."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
+import math
+import os
+import random
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Protocol
 
-from runner.base.errors import InfrastructureError
+from runner.base.errors import InfrastructureError, ModelUnavailable, SetupError
+from runner.base.types import FailedTry, Usage, sum_lost_usage
 
 NEXT_SECONDS, OTHERS_SECONDS = 0.1, 0.5  # between two looks at the queue, for the next in it and for the others
 RENEWAL_SECONDS = 5.0
@@ -115,3 +124,120 @@ def _wait(queue: CallQueue, endpoint: Endpoint, at_a_time: int, ticket: str, pau
         has_waited = True
         pause(NEXT_SECONDS if ahead == at_a_time else OTHERS_SECONDS)
     return time.monotonic() - began if has_waited else 0.0
+
+
+log = logging.getLogger(__name__)
+
+TRIES = 4
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 60.0
+LOOK_AGAIN_SECONDS = 15.0  # between two looks whether a server is ready
+WAIT_SECONDS = 600.0  # a large model takes minutes to load
+MAX_REASON_CHARS = 300
+
+
+class Passing(Exception):
+    """A failed try that another one may fix. `is_away`: no answer yet, and asking costs nothing. `is_last`: no retry
+    in this call, whose time is over. `is_bare`: a server error without a reason."""
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        is_away: bool,
+        is_last: bool,
+        is_bare: bool,
+        retry_after: float | None,
+        usage: Usage | None,
+    ) -> None:
+        super().__init__(reason)
+        self.reason, self.is_away, self.is_last, self.is_bare = reason, is_away, is_last, is_bare
+        self.retry_after, self.usage = retry_after, usage
+
+
+def read_seconds(variable: str, default: float) -> float:
+    """Read seconds from an environment variable. SetupError for anything else."""
+    told = os.environ.get(variable)
+    try:
+        found = float(told) if told and told.strip() else default
+    except ValueError:
+        found = math.nan
+    if not 0 <= found <= 86_400:
+        raise SetupError(f"{variable}={told!r}: expected seconds, 0 to 86400")
+    return found
+
+
+def wait_seconds() -> float:
+    return read_seconds("SKILLGLASS_MODEL_WAIT_SECONDS", WAIT_SECONDS)
+
+
+@dataclass(slots=True)
+class Patience:
+    """The patience with one completion: `outlast` each failed try. Servers get time to start, other failures TRIES."""
+
+    name: str
+    sleep: Callable[[float], None]
+    wait_seconds: float = field(default_factory=wait_seconds)
+    failed: list[FailedTry] = field(default_factory=list)
+    _began: float = field(default_factory=time.monotonic)
+    _waited: float = 0.0
+    _others: int = 0  # failed tries that reached the model
+
+    def begin_try(self, waited: float) -> None:
+        """Exclude the wait for a free slot from the model's time."""
+        self._began += waited
+
+    def gives_up_in(self, failure: Passing) -> float | None:
+        """Seconds left for retries of an unreachable model. None for one that answers with failures."""
+        spent = self._waited + time.monotonic() - self._began
+        return max(self.wait_seconds - spent, 0.0) if failure.is_away else None
+
+    def outlast(self, failure: Passing) -> None:
+        """Pause before the next try. ModelUnavailable if there is none."""
+        took = time.monotonic() - self._began
+        pause = self._pause(failure, took)
+        self.failed.append(FailedTry(failure.reason[:MAX_REASON_CHARS], took + (pause or 0.0), failure.usage))
+        if pause is None:
+            raise ModelUnavailable(
+                f"{failure.reason} (model {self.name})", failure.retry_after, sum_lost_usage(self.failed)
+            )
+        told = failure.reason[:MAX_REASON_CHARS]
+        log.warning("model %s: try %d failed, again in %.0f s: %s", self.name, len(self.failed), pause, told)
+        self.sleep(pause)
+        self._began = time.monotonic()
+
+    def _pause(self, failure: Passing, took: float) -> float | None:
+        """Seconds, or None if waiting is over. The delay a provider asks for is kept in full, or there is no retry."""
+        asked = failure.retry_after or 0.0
+        if failure.is_last:
+            return None
+        if failure.is_away:
+            left = self.wait_seconds - self._waited - took
+            pause = max(asked, min(_compute_pause(len(self.failed)), LOOK_AGAIN_SECONDS, max(left, 0.0)))
+            self._waited += took + pause
+            return pause if left > 0 and pause <= left else None
+        self._others += 1
+        if self._others >= TRIES or asked > LONGEST_PAUSE_SECONDS:
+            return None
+        return max(asked, _compute_pause(self._others - 1))
+
+
+def _compute_pause(failed: int) -> float:
+    """Double from one second, each randomly between half and the whole, so that callers do not return all at once."""
+    return min(FIRST_PAUSE_SECONDS * 2.0 ** min(failed, 16), LONGEST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
+
+
+LONGEST_SECONDS = 86_400.0
+
+
+def retry_after_seconds(told: str | None) -> float | None:
+    """Read a Retry-After header: a number of seconds, or a date (RFC 9110, 10.2.3). None for anything else, or an
+    absurdly long time."""
+    text = (told or "").strip()
+    try:
+        seconds = (
+            float(text) if text[:1].isdigit() else (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
+        )
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return max(seconds, 0.0) if seconds < LONGEST_SECONDS else None

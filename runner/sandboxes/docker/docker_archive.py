@@ -13,7 +13,6 @@ from runner.base.trees import Tree, TreeCaps, check_relative
 from runner.base.types import File, Files
 
 CAPS = TreeCaps()
-_FOLDER_MODE = 0o755
 _PIECE = 1 << 20  # bytes read at once
 SKIP_BYTES = 64 * 1024 * 1024  # how much of one oversized file is skipped before reading is given up
 ALL_SKIP_BYTES = 1024 * 1024 * 1024  # and of all of them: thousands of sparse files cost their maker nothing
@@ -22,25 +21,17 @@ ALL_SKIP_BYTES = 1024 * 1024 * 1024  # and of all of them: thousands of sparse f
 def pack_files(files: Files, *, top: str = "", owner: int = 0) -> bytes:
     """A tar of `files`, below the folder `top` if one is named. Every folder on the way has an entry of its own, which
     replaces a link or file in its place. ValueError for a path that leaves the folder."""
+    paths = {path: PurePosixPath(top) / check_relative(path) for path in files}
+    folders = {str(parent) for path in paths.values() for parent in path.parents if parent.parts} | (
+        {top} if top else set()
+    )
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for folder in _folders(files, top):
-            _add(archive, folder, tarfile.DIRTYPE, _FOLDER_MODE, owner)
+        for folder in sorted(folders):
+            _add(archive, folder, tarfile.DIRTYPE, 0o755, owner)
         for path, file in files.items():
-            _add(archive, _below(top, check_relative(path)), tarfile.REGTYPE, file.mode, owner, file.content)
+            _add(archive, str(paths[path]), tarfile.REGTYPE, file.mode, owner, file.content)
     return buffer.getvalue()
-
-
-def _folders(files: Files, top: str) -> list[str]:
-    found = {top} if top else set()
-    for path in files:
-        parents = check_relative(path).parents
-        found.update(_below(top, parent) for parent in parents if parent.parts)
-    return sorted(found)
-
-
-def _below(top: str, path: PurePosixPath) -> str:
-    return f"{top}/{path}" if top else str(path)
 
 
 def _add(archive: tarfile.TarFile, name: str, kind: bytes, mode: int, owner: int, content: bytes = b"") -> None:
@@ -99,34 +90,30 @@ def unpack_tree(chunks: Iterable[bytes], caps: TreeCaps = CAPS) -> Tree:
     caps, nothing more is read.
     """
     tree = Tree()
+    total = passed_over = 0
     try:
         with _open_tar(chunks) as archive:
-            _read_entries(archive, caps, tree)
+            for entry in archive:
+                archive.members = []  # type: ignore[attr-defined]  # else it remembers each entry
+                path = _inner(entry.name)
+                if path is None or entry.isdir():
+                    continue
+                if len(tree.files) >= caps.count or len(tree.left_out) >= caps.count:
+                    tree.left_out.append(f"{path}: and all after it, more than {caps.count:,} files")
+                    break
+                allowed = max(0, min(caps.file_bytes, caps.total_bytes - total))
+                file = _file(archive, entry, path, allowed, tree)
+                if file is not None:
+                    tree.files[path] = file
+                    total += len(file.content)
+                too_much = max(0, entry.size - allowed) if entry.isreg() else 0
+                passed_over += too_much
+                if too_much > SKIP_BYTES or passed_over > ALL_SKIP_BYTES:
+                    tree.left_out.append(f"{path}: and all after it, too large to pass over")
+                    break
     except tarfile.TarError as error:
         tree.left_out.append(f"the rest: the archive cannot be read ({error})")
     return tree
-
-
-def _read_entries(archive: tarfile.TarFile, caps: TreeCaps, tree: Tree) -> None:
-    total = passed_over = 0
-    for entry in archive:
-        archive.members = []  # type: ignore[attr-defined]  # else it remembers each entry
-        path = _inner(entry.name)
-        if path is None or entry.isdir():
-            continue
-        if len(tree.files) >= caps.count or len(tree.left_out) >= caps.count:
-            tree.left_out.append(f"{path}: and all after it, more than {caps.count:,} files")
-            return
-        allowed = max(0, min(caps.file_bytes, caps.total_bytes - total))
-        file = _file(archive, entry, path, allowed, tree)
-        if file is not None:
-            tree.files[path] = file
-            total += len(file.content)
-        too_much = max(0, entry.size - allowed) if entry.isreg() else 0
-        passed_over += too_much
-        if too_much > SKIP_BYTES or passed_over > ALL_SKIP_BYTES:
-            tree.left_out.append(f"{path}: and all after it, too large to pass over")
-            return
 
 
 def _file(archive: tarfile.TarFile, entry: tarfile.TarInfo, path: str, allowed: int, tree: Tree) -> File | None:

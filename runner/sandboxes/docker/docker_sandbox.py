@@ -30,17 +30,22 @@ from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKS
 from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_archive import pack_files, unpack_file, unpack_tree
 from runner.sandboxes.docker.docker_disk import DiskWatch, ask_engine, folders_of, measure_folders
-from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors, word_engine_error
+from runner.sandboxes.docker.docker_engine import PREFIX, Removal, engine_errors, remove_marked, word_engine_error
 from runner.sandboxes.docker.docker_exec import Executed, RunningCommand
 from runner.sandboxes.docker.docker_images import Image, image_for
-from runner.sandboxes.docker.docker_limits import LIMITS, host_config, init_command
-from runner.sandboxes.docker.docker_links import read_start_of_container, remove_links
-from runner.sandboxes.docker.docker_networks import Network, close_metadata, network_for, open_gateway
-from runner.sandboxes.docker.docker_programs import mount, program_volume
-from runner.sandboxes.docker.docker_removal import Removal, remove_marked
+from runner.sandboxes.docker.docker_limits import (
+    LIMITS,
+    Network,
+    close_metadata,
+    host_config,
+    init_command,
+    network_for,
+    open_gateway,
+)
+from runner.sandboxes.docker.docker_programs import MAX_TOLD, build_clearing, mount, program_volume
 from runner.sandboxes.docker.docker_services import ServiceGroup
-from runner.sandboxes.docker.docker_skills import MAX_TOLD, build_clearing
 from runner.sandboxes.gateway.gateway import Gateway
+from runner.sandboxes.links import read_start_of_container, remove_links
 from runner.sandboxes.needs import NOTHING, Needs
 
 SKILLS_PATH = "/skills"
@@ -535,7 +540,7 @@ class DockerSandbox:
     def close(self) -> None:
         """Remove container, network and volumes. Closing twice is harmless.
 
-        It waits for `docker_removal.PATIENCE` at most. What the engine fails to remove is logged and left to the next
+        It waits for `docker_engine.PATIENCE` at most. What the engine fails to remove is logged and left to the next
         sweep: the attempt has ended, and its result counts.
         """
         if self._watch is not None:

@@ -23,7 +23,7 @@ from runner.base.trees import read_tree
 from runner.base.types import File, JsonValue, Machine, Service, Services, Volume
 from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_archive import pack_files
-from runner.sandboxes.docker.docker_buildkit import (
+from runner.sandboxes.docker.docker_builds import (
     COMPOSE,
     NO_COMPOSE,
     docker_settings,
@@ -33,8 +33,7 @@ from runner.sandboxes.docker.docker_buildkit import (
 from runner.sandboxes.docker.docker_disk import DiskWatch, folders_of
 from runner.sandboxes.docker.docker_engine import PREFIX, engine_errors
 from runner.sandboxes.docker.docker_images import Image, image_of_service
-from runner.sandboxes.docker.docker_limits import CAPABILITIES, LIMITS
-from runner.sandboxes.docker.docker_networks import NO_NAMES, Network, make_metadata_networks
+from runner.sandboxes.docker.docker_limits import CAPABILITIES, LIMITS, NO_NAMES, Network, make_metadata_networks
 
 SERVICE_LABEL = "com.docker.compose.service"
 _LOG: dict[str, JsonValue] = {"driver": "json-file", "options": {"max-size": "1m", "max-file": "1"}}

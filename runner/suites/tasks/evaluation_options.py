@@ -8,14 +8,10 @@ from pathlib import Path
 
 from runner.base.errors import SuiteError
 from runner.evaluating.comparisons.comparison import Comparator
-from runner.evaluating.comparisons.exact import Exact
-from runner.evaluating.comparisons.json_tree import JsonTree
-from runner.evaluating.comparisons.numbers import Tolerance
-from runner.evaluating.comparisons.numeric import Numeric
 from runner.evaluating.comparisons.pixels import Pixels
-from runner.evaluating.comparisons.table import TableComparator
-from runner.evaluating.comparisons.table_reading import TABLE_FORMATS, TableFormat
-from runner.evaluating.comparisons.text_comparison import TextComparator
+from runner.evaluating.comparisons.table import TABLE_FORMATS, TableComparator, TableFormat
+from runner.evaluating.comparisons.text_comparison import Exact, TextComparator
+from runner.evaluating.comparisons.values import JsonTree, Numeric, Tolerance
 from runner.evaluating.prechecks import FORMATS, MAX_BYTES, Between, Precheck, schema_problem
 from runner.suites.documents import read_json
 from runner.suites.tasks.evaluation_fields import Fields

@@ -13,7 +13,7 @@ from benchapp.deploy import doctor_checks
 from benchapp.deploy import embedded_broker as embedded
 from benchapp.deploy.doctor_checks import KEYS, DoctorFinding, findings
 from runner.programs import find_installed, pin_of
-from runner.sandboxes.docker import docker_buildkit
+from runner.sandboxes.docker import docker_builds
 from runner.sandboxes.docker.docker_programs import volume_name
 
 pytestmark = pytest.mark.django_db
@@ -166,7 +166,7 @@ def test_it_tells_whether_buildkit_is_there_and_what_its_absence_costs(
     assert (old.is_there, old.detail) == (False, "update the engine to Docker 23.0 or newer")
     assert "heredocs" in old.cost
     plugin.unlink()
-    monkeypatch.setattr(docker_buildkit, "_ROOTS", ())
+    monkeypatch.setattr(docker_builds, "_ROOTS", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     assert found("BuildKit").detail.startswith("install buildx where the worker runs")
 
@@ -179,7 +179,7 @@ def test_it_says_whether_tasks_of_several_services_can_run(monkeypatch: pytest.M
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     assert found("Compose").detail == str(plugin)
     plugin.unlink()
-    monkeypatch.setattr(docker_buildkit, "_ROOTS", ())
+    monkeypatch.setattr(docker_builds, "_ROOTS", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     missing = found("Compose")
     assert (missing.is_there, missing.detail.startswith("install Docker's plugin compose")) == (False, True)

@@ -20,13 +20,13 @@ from benchapp.experiments.qualification import TaskCheck, TaskVerdict, write_fil
 from benchapp.models import Activity, Draft, Experiment, Run, Suite, Task, TaskWorkflow, User
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.record.slices import SlicedWork
-from runner.agents.trap import digest_traps
+from runner.agents.oracle import digest_traps
 from runner.base import suite as runner_suite
 from runner.base.errors import SetupError
 from runner.base.types import File
 from runner.drafting.draft import DraftBrief, Loop
+from runner.protocols.plan import Rule
 from runner.protocols.qualification import TRAP
-from runner.protocols.task_rules import Rule
 from runner.screening.suite_findings import Screening, SuiteFinding, Weight
 from runner.suites.workflows.workflow import to_plain
 from tests.worlds.drafting_loop import CORPUS, Drafter, install_loop, plain_workflow

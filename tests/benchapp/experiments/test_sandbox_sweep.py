@@ -17,7 +17,7 @@ from django.utils import timezone
 from benchapp.deploy.workers import sweep_at_start
 from benchapp.experiments.work.sandbox_sweep import is_dead
 from benchapp.models import Attempt
-from runner.sandboxes.docker.docker_removal import Leftover
+from runner.sandboxes.docker.docker_engine import Leftover
 from runner.sandboxes.processes import ProcessName, this_process
 from tests.docker_images import base_image
 from tests.runner.container_trials import MACHINE, container_task, left_behind

@@ -27,7 +27,7 @@ USAGE = {"prompt_tokens": 90, "completion_tokens": 10, "total_tokens": 100}
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
     monkeypatch.setenv("JUDGE_TEST_KEY", KEY)
-    monkeypatch.setattr("runner.models.wire.patience.FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("runner.models.wire.call_slots.FIRST_PAUSE_SECONDS", 0.0)
     found = Provider()
     yield found
     found.close()

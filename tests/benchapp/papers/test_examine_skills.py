@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from runner.authoring.word_overlap import leaks, overlap
+from runner.authoring.copied import leaks, overlap
 from tests.benchapp.import_folders import write
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "skilllearnbench"

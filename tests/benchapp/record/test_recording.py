@@ -52,7 +52,7 @@ from runner.base.types import (
     Verdict,
 )
 from runner.engine.engine import advance, run_episode
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.protocols.audit import audit
 from runner.protocols.conditions import CONDITIONS
 from runner.protocols.recorder import AGENT_WROTE, Frozen, Refused

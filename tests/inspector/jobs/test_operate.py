@@ -14,7 +14,7 @@ from benchapp.models import Activity, Episode, Run, Trial, User
 from benchapp.record import live
 from inspector.pages.jobs.operator_acts import ActStanding, possible
 from runner.base.types import AuthorMode, Phase, TrialSlot
-from runner.protocols.steps import Ask, RunTrial
+from runner.protocols.plan import Ask, RunTrial
 from tests.worlds.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
 
 pytestmark = pytest.mark.django_db

@@ -33,7 +33,7 @@ from runner.authoring.author_reply import read_patch
 from runner.authoring.contract.skill_file import parse_skill
 from runner.base.text import clean
 from runner.base.types import AuthorMode, ModelReply, Observation, Source, Step, ToolCall
-from runner.evaluating.comparisons.table_reading import read_rows
+from runner.evaluating.comparisons.table import read_rows
 from runner.generators.outline.outline import outline_documents
 from runner.trajectories.readers import chat
 

@@ -15,16 +15,14 @@ from runner.agents import Limits
 from runner.authoring.agent_prompts import CREATOR
 from runner.base.errors import SandboxError
 from runner.base.types import Decision, DecisionStatus, Environment, Family, Source
-from runner.engine.agent_author import RULE, session_name
-from runner.engine.author_step import ask
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.author_step import RULE, ask, session_name
+from runner.engine.recorders import ListRecorder
 from runner.engine.toolbox import Toolbox
 from runner.models.litellm.client import LiteLLM
 from runner.protocols import next_step
 from runner.protocols.conditions import find_condition
 from runner.protocols.history import fold
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import Ask
+from runner.protocols.plan import Ask, EpisodePlan
 from runner.sandboxes import sandbox_kind
 from runner.sandboxes.docker import docker_engine
 from tests.harbor_validator import assert_valid_atif

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from runner.agents import AgentJob, AgentRun, Limits, make_agent
-from runner.agents.shell import NUDGE
+from runner.agents.shell import MAX_LIST_CHARS, MAX_LISTED_SKILLS, NUDGE, list_skills
 from runner.agents.shell_tools import MAX_OBSERVATION_CHARS, observation_text
-from runner.agents.skill_list import MAX_LIST_CHARS, MAX_LISTED_SKILLS, list_skills, read_descriptions
+from runner.authoring.contract.skill_file import read_descriptions
 from runner.base.errors import ModelUnavailable, SetupError, SuiteError
 from runner.base.types import (
     TOO_LONG,

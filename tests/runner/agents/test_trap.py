@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runner.agents import MODELLESS, AgentJob, make_agent
-from runner.agents.trap import digest_traps, has_trap
+from runner.agents.oracle import digest_traps, has_trap
 from runner.base.errors import SuiteError
 from runner.base.suite import Suite
 from runner.base.types import Role, Task

@@ -17,8 +17,7 @@ from runner.authoring.occasion import Occasion
 from runner.base.errors import ContextExceeded
 from runner.base.types import AuthorMode, DecisionStatus, File, ModelReply, ModelRequest, Task
 from runner.engine.engine import next_step, perform, run_episode
-from runner.engine.list_recorder import ListRecorder
-from runner.engine.transactions import DecisionMade
+from runner.engine.recorders import DecisionMade, ListRecorder
 from runner.models.litellm.client import LiteLLM
 from tests.cases import every
 from tests.providers.chat_provider import Provider

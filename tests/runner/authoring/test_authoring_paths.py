@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from runner.authoring.contract.contract import check_patch
 from runner.authoring.contract.contract_rules import PROFILES
-from runner.authoring.proposal import confinement_problem
+from runner.authoring.occasion import confinement_problem
 from runner.base.types import File
 from tests.cases import every
 from tests.runner.small_patches import CITING, EDIT, HOSTILE_PATHS, LIBRARY, SLUG, errors, occasion, patch, skill

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from runner.authoring import author_prompts, evolution_prompts
 from runner.authoring.author import Occasion, request_for
 from runner.authoring.author_prompts import MAX_EVIDENCE_CHARS, fence_text, keep_ends, system_message, user_message
 from runner.authoring.feedback import FEEDBACK_LEVELS, verdict_section
+from runner.authoring.paper_prompts import messages_for
 from runner.base.types import (
     AuthorMode,
     Check,
@@ -131,8 +131,8 @@ def test_each_failed_check_of_the_latest_trial_stands_once(feedback: Any) -> Non
         [Step(1, Source.USER, "Sum it up.")], CompactionKind.RICH, verdict=FAILED, title="T1", with_checks=True
     )
     shown = (Evidence(TrialSlot(Phase.ACQUISITION, "T1")), compaction, FAILED)
-    for messages_for in (author_prompts.messages_for, evolution_prompts.messages_for):
-        text = messages_for(occasion(feedback=feedback, evidence=(shown,)))[1]["content"]
+    for mode in (AuthorMode.REVISE, AuthorMode.EVOLVE):
+        text = messages_for(occasion(mode=mode, feedback=feedback, evidence=(shown,)))[1]["content"]
         assert text.count("blank_is_missing") == 1
         assert "failed checks: 1, listed at the top of the trial's record\n" in text
 

@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from runner.authoring.author import request_for
+from runner.authoring.author import own_template, request_for
+from runner.authoring.chosen_prompts import VALUES, ChosenPrompts, asked_of, values_for
 from runner.authoring.fitting import PromptWindow, fit
-from runner.authoring.packs.chosen_prompts import ChosenPrompts, asked_of
-from runner.authoring.packs.own_templates import own_template
-from runner.authoring.packs.pack_values import VALUES, values_for
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode, DecisionStatus, Environment, ModelReply, ModelRequest, Phase, TrialSlot
 from runner.engine.engine import run_episode
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.engine.setup import describe_setup, setup_digest
 from runner.models.litellm.client import LiteLLM
 from runner.prompts import roles

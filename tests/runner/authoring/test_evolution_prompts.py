@@ -8,9 +8,9 @@ import pytest
 
 from runner.authoring.author import request_for
 from runner.authoring.author_prompts import MAX_SKILLS_CHARS
-from runner.authoring.evolution_prompts import SYSTEM, user_message
 from runner.authoring.feedback import FEEDBACK_LEVELS
 from runner.authoring.occasion import FeedbackLevel, Occasion
+from runner.authoring.paper_prompts import messages_for
 from runner.base.types import (
     AuthorMode,
     Check,
@@ -39,8 +39,12 @@ def evolving(library: Files = LIBRARY, feedback: FeedbackLevel = "process") -> O
     return occasion(AuthorMode.EVOLVE, library=library, family_slugs=own, evidence=shown, feedback=feedback)
 
 
+def text_of(occasion: Occasion) -> str:
+    return messages_for(occasion)[1]["content"]
+
+
 def test_the_sections_stand_in_order_with_the_trial_and_every_file() -> None:
-    text = user_message(evolving())
+    text = text_of(evolving())
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [
         "Occasion",
         "Family",
@@ -56,27 +60,28 @@ def test_the_sections_stand_in_order_with_the_trial_and_every_file() -> None:
 
 
 def test_it_is_told_neither_a_slug_nor_what_the_family_is_about() -> None:
-    text = user_message(evolving(library={}))
+    text = text_of(evolving(library={}))
     assert "This family has no skill yet." in text
     assert not any(word in text for word in (FAMILY.slug, FAMILY.name, FAMILY.description))
 
 
 @pytest.mark.parametrize("feedback", FEEDBACK_LEVELS)
 def test_the_feedback_level_holds_here_too(feedback: FeedbackLevel) -> None:
-    text = user_message(evolving(feedback=feedback))
+    text = text_of(evolving(feedback=feedback))
     assert ("failed checks: 1" in text) is (feedback in ("rich", "process"))
     assert ("failed" in text) is (feedback != "none")
 
 
 def test_a_library_without_end_is_shown_within_bounds_and_says_what_is_missing() -> None:
     library = {f"skill-{n:02}/SKILL.md": File(b"x" * 30_000) for n in range(20)}
-    text = user_message(evolving(library))
+    text = text_of(evolving(library))
     assert len(text) < MAX_SKILLS_CHARS + 50_000
     assert "[30,000 characters, left out for want of room]" in text
     assert all(f"### {path}" in text for path in library)
 
 
 def test_the_system_message_states_the_limits_and_the_form_and_no_operation() -> None:
+    system = messages_for(evolving())[0]["content"]
     for needed in (
         "64",
         "1,024",
@@ -88,9 +93,9 @@ def test_the_system_message_states_the_limits_and_the_form_and_no_operation() ->
         "delete_paths",
         "README",
     ):
-        assert needed in SYSTEM
-    assert "operation_type" not in SYSTEM
+        assert needed in system
+    assert "operation_type" not in system
     request = request_for(evolving(), seed=5)
     assert [message["role"] for message in request.messages] == ["system", "user"]
-    assert (request.messages[0]["content"], request.json_object, request.seed) == (SYSTEM, True, 5)
+    assert (request.messages[0]["content"], request.json_object, request.seed) == (system, True, 5)
     assert request == request_for(evolving(), seed=5)

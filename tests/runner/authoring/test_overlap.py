@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.authoring.word_overlap import MAX_PASSAGE_CHARS, MAX_PASSAGES, leaks, overlap
+from runner.authoring.copied import MAX_PASSAGE_CHARS, MAX_PASSAGES, leaks, overlap
 from tests.cases import every
 
 SECRET = """# Distances

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.authoring.pattern import pattern_of
+from runner.authoring.contract.skill_file import pattern_of
 from tests.cases import every
 
 

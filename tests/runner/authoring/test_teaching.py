@@ -38,12 +38,17 @@ from runner.base.types import (
     Usage,
     Verdict,
 )
-from runner.engine.author_calls import STUDENT, TEACHER
-from runner.engine.cleaning import Cleaner
 from runner.engine.engine import run_episode
-from runner.engine.jsonl_recorder import JsonLinesRecorder
-from runner.engine.list_recorder import ListRecorder
-from runner.engine.transactions import AttemptAbandoned, CallFinished, CallStarted, Transaction
+from runner.engine.model_calls import STUDENT, TEACHER
+from runner.engine.recorders import (
+    AttemptAbandoned,
+    CallFinished,
+    CallStarted,
+    JsonLinesRecorder,
+    ListRecorder,
+    Transaction,
+)
+from runner.engine.toolbox import Cleaner
 from runner.protocols.audit import audit
 from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan

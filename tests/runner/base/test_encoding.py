@@ -33,7 +33,7 @@ from runner.base.types import (
     UseKind,
     Verdict,
 )
-from runner.engine.transactions import AttemptFinished, AttemptStarted, CallFinished, LibrarySeeded, Noted, Transaction
+from runner.engine.recorders import AttemptFinished, AttemptStarted, CallFinished, LibrarySeeded, Noted, Transaction
 from runner.protocols.recorder import Refused, Seeded, TrialDone
 from tests.cases import every
 

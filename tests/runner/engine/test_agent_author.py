@@ -13,17 +13,14 @@ from runner.agents.shell import Shell
 from runner.authoring.agent_prompts import CREATOR
 from runner.base.errors import BudgetSpent, ModelUnavailable, SandboxError
 from runner.base.types import AuthorMode, Decision, DecisionStatus, File, Phase, Source, TrialSlot, Usage
-from runner.engine.agent_author import RULE, session_name
-from runner.engine.author_step import ask, occasion_of
+from runner.engine.author_step import RULE, ask, occasion_of, session_name
 from runner.engine.engine import advance, run_episode
-from runner.engine.jsonl_recorder import JsonLinesRecorder
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import JsonLinesRecorder, ListRecorder
 from runner.engine.setup import describe_setup
 from runner.engine.toolbox import Toolbox
 from runner.protocols import author_limits, next_step
 from runner.protocols.history import fold
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import Ask
+from runner.protocols.plan import Ask, EpisodePlan
 from runner.sandboxes import SKILLS, WORKSPACE, local
 from runner.suites.starter_suite import load_starter
 from runner.suites.tasks.task_files import read_workspace_files

@@ -23,9 +23,9 @@ from runner.base.types import (
     Usage,
     Verdict,
 )
-from runner.engine.cleaning import Cleaner
 from runner.engine.engine import run_episode
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
+from runner.engine.toolbox import Cleaner
 from tests.runner.small_episode import FixedAuthor, small_environment, small_plan, small_toolbox, ticking_clock
 
 SECRET = "asks."  # ends the instruction of every task of the small episode

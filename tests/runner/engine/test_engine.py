@@ -35,15 +35,19 @@ from runner.base.types import (
     UseKind,
 )
 from runner.engine.engine import advance, next_step, perform, retry_delay, run_episode, seal
-from runner.engine.jsonl_recorder import JsonLinesRecorder
-from runner.engine.list_recorder import ListRecorder
-from runner.engine.transactions import AttemptAbandoned, CallFinished, DecisionMade, Transaction
+from runner.engine.recorders import (
+    AttemptAbandoned,
+    CallFinished,
+    DecisionMade,
+    JsonLinesRecorder,
+    ListRecorder,
+    Transaction,
+)
 from runner.protocols.audit import audit
 from runner.protocols.conditions import CONDITIONS
 from runner.protocols.history import family_skills, fold, slugs
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import Ask, EpisodePlan, SeedSkill
 from runner.protocols.recorder import AGENT_WROTE, Decided, Entry, Frozen, Refused, Seeded, Skipped, TrialDone
-from runner.protocols.steps import Ask, SeedSkill
 from runner.trajectories.compaction import VERDICT_NOT_SHOWN
 from tests.cases import every
 from tests.runner.small_episode import (

@@ -17,15 +17,14 @@ from runner.base.errors import ModelRefused, NotOnThisMachine, SandboxError, Set
 from runner.base.types import AuthorMode, DecisionStatus, ModelRequest
 from runner.engine.engine import advance, run_episode
 from runner.engine.generator_step import run_name
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.engine.setup import describe_setup
 from runner.engine.toolbox import Toolbox, toolbox_for
 from runner.generators import find_generator, generator_folders
-from runner.generators.generator_inputs import input_files
+from runner.generators.generator_program import input_files
 from runner.models import make_model
 from runner.protocols import next_step
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import Ask
+from runner.protocols.plan import Ask, EpisodePlan
 from runner.sandboxes import local
 from runner.suites.tasks.task_files import read_workspace_files
 from tests.cases import every

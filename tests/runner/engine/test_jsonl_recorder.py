@@ -10,8 +10,7 @@ import pytest
 from runner.base.errors import LeaseLost, SetupError
 from runner.base.types import CompactionKind, Phase, TrialSlot
 from runner.engine.engine import advance, run_episode
-from runner.engine.jsonl_recorder import JsonLinesRecorder
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import JsonLinesRecorder, ListRecorder
 from runner.protocols.plan import EpisodePlan
 from tests.runner.small_episode import small_environment, small_plan, small_toolbox, ticking_clock
 

@@ -10,7 +10,7 @@ from demo.scripted import VERSION, Scripted
 from runner.agents import Limits
 from runner.base.suite import Suite
 from runner.engine.setup import describe_setup, setup_digest
-from runner.protocols.steps import AUTHOR_SAMPLING, AuthorSampling
+from runner.protocols.plan import AUTHOR_SAMPLING, AuthorSampling
 from tests.cases import every
 
 SUITE = Suite("small", "Small", "1", "digest-1", ())

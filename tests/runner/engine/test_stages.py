@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from runner.agents import Agent, AgentJob, AgentRun
-from runner.agents.nop import Nop
-from runner.agents.oracle import Oracle, has_solution
+from runner.agents.oracle import Nop, Oracle, has_solution
 from runner.base.types import (
     AttemptResult,
     Environment,
@@ -23,14 +22,12 @@ from runner.base.types import (
     TrialSlot,
     Verdict,
 )
-from runner.engine.attempts import run_trial
-from runner.engine.list_recorder import ListRecorder
-from runner.engine.sessions import join_verdicts
+from runner.engine.attempts import join_verdicts, run_trial
+from runner.engine.recorders import ListRecorder
 from runner.engine.toolbox import Toolbox
 from runner.models import Model
 from runner.protocols.conditions import find_condition
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import RunTrial
+from runner.protocols.plan import EpisodePlan, RunTrial
 from runner.sandboxes import Sandbox, sandbox_kind
 from runner.suites import read_suite_folder
 from tests.cases import every

@@ -8,7 +8,7 @@ import pytest
 
 from runner.engine.chronicle import chronicle
 from runner.engine.engine import run_episode
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.engine.toolbox import toolbox_for
 from runner.protocols.audit import audit
 from runner.suites.starter_suite import load_starter

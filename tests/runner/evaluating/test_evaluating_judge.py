@@ -26,14 +26,13 @@ from runner.base.types import (
     Verdict,
 )
 from runner.engine.attempts import run_trial, select_verdict
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.engine.setup import describe_setup
 from runner.engine.toolbox import Toolbox
 from runner.evaluating.declaration import JudgeQuestion
 from runner.evaluating.judged_artifact import UnreadableOpinion, ask_judge, read_opinion, request_for
 from runner.protocols.conditions import find_condition
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import RunTrial
+from runner.protocols.plan import EpisodePlan, RunTrial
 from runner.sandboxes import sandbox_kind
 from runner.suites.starter_suite import load_starter
 from tests.cases import every

@@ -7,9 +7,7 @@ import math
 import pytest
 
 from runner.evaluating.comparisons.comparison import PrecheckFailed
-from runner.evaluating.comparisons.json_tree import MAX_DEPTH, JsonTree, read_json
-from runner.evaluating.comparisons.numbers import Tolerance, number_in
-from runner.evaluating.comparisons.numeric import Numeric
+from runner.evaluating.comparisons.values import MAX_DEPTH, JsonTree, Numeric, Tolerance, number_in, read_json
 from tests.cases import every
 
 HUGE = 10**400

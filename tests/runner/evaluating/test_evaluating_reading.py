@@ -8,12 +8,10 @@ import pytest
 
 from runner.base.errors import SuiteProblems
 from runner.base.types import CheckGroup
-from runner.evaluating.comparisons.json_tree import JsonTree
-from runner.evaluating.comparisons.numbers import Tolerance
-from runner.evaluating.comparisons.numeric import Numeric
 from runner.evaluating.comparisons.pixels import Pixels
 from runner.evaluating.comparisons.table import TableComparator
 from runner.evaluating.comparisons.text_comparison import TextComparator
+from runner.evaluating.comparisons.values import JsonTree, Numeric, Tolerance
 from runner.evaluating.declaration import Artifact, Content, Execution, JudgeQuestion
 from runner.evaluating.prechecks import Between, Precheck
 from runner.suites import read_suite_folder

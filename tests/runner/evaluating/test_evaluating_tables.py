@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runner.evaluating.comparisons.comparison import PrecheckFailed
-from runner.evaluating.comparisons.numbers import Tolerance
-from runner.evaluating.comparisons.table import TableComparator
-from runner.evaluating.comparisons.table_reading import MAX_ROWS, TableRows, read_rows
+from runner.evaluating.comparisons.table import MAX_ROWS, TableComparator, TableRows, read_rows
+from runner.evaluating.comparisons.values import Tolerance
 from tests.cases import every
 
 EXPECTED = b"id,name,total\n1,ann,10.00\n2,bob,20.50\n"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runner.evaluating.comparisons.comparison import MAX_SHOWN, PrecheckFailed
-from runner.evaluating.comparisons.exact import Exact
-from runner.evaluating.comparisons.text_comparison import MAX_WORDS, TextComparator, likeness
+from runner.evaluating.comparisons.text_comparison import MAX_WORDS, Exact, TextComparator, likeness
 
 
 def test_equal_bytes_pass() -> None:

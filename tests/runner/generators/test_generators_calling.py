@@ -17,10 +17,9 @@ import pytest
 from runner.base.errors import AccountRefused, BudgetSpent, KeyRefused, ModelUnavailable
 from runner.base.types import CompactionKind, Decision, DecisionStatus, ModelReply, Phase, TrialSlot, Usage
 from runner.engine.engine import advance
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.engine.toolbox import Toolbox, toolbox_for
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import AuthorSampling
+from runner.protocols.plan import AuthorSampling, EpisodePlan
 from runner.trajectories.atif_document import write_bounded
 from tests.docker_images import base_image, image_with
 from tests.providers.chat_provider import Provider

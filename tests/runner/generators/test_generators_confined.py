@@ -17,13 +17,12 @@ from runner.base.types import DecisionStatus, File
 from runner.engine.author_step import ask
 from runner.engine.engine import advance, run_episode
 from runner.engine.generator_step import run_name
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.engine.toolbox import toolbox_for
 from runner.protocols import next_step
 from runner.protocols.audit import audit
 from runner.protocols.history import fold
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import Ask
+from runner.protocols.plan import Ask, EpisodePlan
 from runner.sandboxes.docker import docker_sandbox
 from runner.suites.tasks.task_files import read_workspace_files
 from tests.docker_images import base_image

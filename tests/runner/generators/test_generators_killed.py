@@ -22,7 +22,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from runner.engine.engine import run_episode
-from runner.engine.jsonl_recorder import JsonLinesRecorder
+from runner.engine.recorders import JsonLinesRecorder
 from runner.models import make_model
 from runner.engine.toolbox import toolbox_for
 from tests.worlds.corpora import handbook_suite, plan_for

@@ -10,9 +10,8 @@ import pytest
 from runner.base.types import FILTERED, File, ModelReply, ModelRequest, Observation, Source, Step, ToolCall
 from runner.judging.judge_prompts import fence_text, request_for
 from runner.judging.judge_reply import TRIES, Fault, JudgedItem, Point, read_reply, settle
-from runner.judging.judged_skill_text import library_text, skills_of
+from runner.judging.judged_texts import MAX_HEAD_CHARS, MAX_TAIL_CHARS, library_text, skills_of, trajectory_text
 from runner.judging.metrics import MAX_POINTS, REFERENCES, SCALES, Form, Metric, form_of
-from runner.judging.trajectory_text import MAX_HEAD_CHARS, MAX_TAIL_CHARS, trajectory_text
 from tests.cases import every
 
 EXECUTABILITY = form_of(Metric.EXECUTABILITY)

@@ -21,7 +21,7 @@ from runner.base.types import ModelRequest, Usage
 from runner.models.litellm.client import LiteLLM
 from runner.models.wire import bounded
 from runner.models.wire.bounded import MAX_BROKEN
-from runner.models.wire.patience import TRIES
+from runner.models.wire.call_slots import TRIES
 from tests.cases import every
 from tests.providers.wire_provider import WireProvider, Writer, chunk, events, head, named_events, repeats, sends
 

@@ -12,7 +12,7 @@ from runner.base.errors import ContextExceeded, ModelRefused, ModelUnavailable
 from runner.base.types import TOO_LONG, ModelRequest, Usage
 from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset
-from runner.models.wire.patience import TRIES
+from runner.models.wire.call_slots import TRIES
 from tests.providers.chat_provider import Provider
 
 TOOL = {"type": "function", "function": {"name": "t", "parameters": {"type": "object", "properties": {}}}}

@@ -6,9 +6,9 @@ import pytest
 
 from runner.base.errors import ModelUnavailable
 from runner.base.types import FailedTry, ModelReply, ModelRequest, Usage
-from runner.engine.cleaning import Cleaner
-from runner.engine.host_calls import WatchedModel
-from runner.engine.session_watch import SessionWatcher
+from runner.engine.attempts import SessionWatcher
+from runner.engine.model_calls import WatchedModel
+from runner.engine.toolbox import Cleaner
 from tests.runner.small_episode import small_toolbox
 
 REQUEST = ModelRequest(({"role": "user", "content": "go"},))

@@ -15,7 +15,7 @@ from runner.base.digests import canonical_json
 from runner.base.encoding import decode, encode
 from runner.base.errors import ModelRefused
 from runner.base.types import ModelReply, ModelRequest
-from runner.engine.cleaning import Cleaner
+from runner.engine.toolbox import Cleaner
 from runner.models.litellm.client import LiteLLM
 from runner.models.preset import Preset
 from runner.models.wire.carried import MAX_BYTES

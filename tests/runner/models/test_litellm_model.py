@@ -15,7 +15,7 @@ from runner.base.errors import AccountRefused, KeyRefused, ModelRefused, ModelUn
 from runner.base.types import FILTERED, TOO_LONG, ModelReply, ModelRequest, Usage
 from runner.models import make_model
 from runner.models.litellm.client import LiteLLM
-from runner.models.wire.patience import TRIES
+from runner.models.wire.call_slots import TRIES
 from tests.providers.chat_provider import Provider
 
 KEY = "key-of-the-test-0123456789"

@@ -8,7 +8,7 @@ from email.utils import format_datetime
 from types import SimpleNamespace
 
 from runner.base.errors import ModelUnavailable
-from runner.models.wire.patience import retry_after_seconds
+from runner.models.wire.call_slots import retry_after_seconds
 from runner.sandboxes.gateway.gateway_rules import trouble_of
 from runner.sandboxes.needs import Provider
 from tests.cases import every

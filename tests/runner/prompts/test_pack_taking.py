@@ -11,9 +11,16 @@ import pytest
 
 from runner.base.errors import SetupError
 from runner.prompts.pack_layout import PackLayout, read_layouts
-from runner.prompts.pack_taking import AS_EXPECTED, DIFFERS, TakenPack, keep_pack, take_in, take_prompts
-from runner.prompts.printed_copies import NO_PDF
-from runner.prompts.printed_text import PrintedText
+from runner.prompts.pack_taking import (
+    AS_EXPECTED,
+    DIFFERS,
+    NO_PDF,
+    PrintedText,
+    TakenPack,
+    keep_pack,
+    take_in,
+    take_prompts,
+)
 from runner.prompts.prompt_pack import MARK, PackMessage, packs_folder, read_pack
 from runner.prompts.roles import VALUES, Asked
 from tests.conftest import SHARED_DATA, require

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runner.prompts.pack_layout import Piece
-from runner.prompts.printed_text import PrintedText, digest_words
+from runner.prompts.pack_taking import PrintedText, digest_words
 
 PIECE = Piece.model_validate({"after": "Box 1", "from": "You keep the skills", "to": ["nothing else."]})
 LISTING = Piece.model_validate({**PIECE.model_dump(by_alias=True), "listing": True})

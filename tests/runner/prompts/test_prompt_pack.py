@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from runner.authoring.agent_prompts import author_kit
-from runner.authoring.packs.chosen_prompts import ChosenPrompts
+from runner.authoring.chosen_prompts import ChosenPrompts
 from runner.base.errors import SetupError, SuiteError
 from runner.base.types import AuthorMode
 from runner.prompts.prompt_pack import PackMessage, PromptPack, find_pack, read_pack

@@ -9,7 +9,7 @@ import pytest
 
 from runner.base.types import Environment
 from runner.engine.engine import run_episode
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.protocols.conditions import CONDITIONS
 from tests.cases import every
 from tests.runner.playing import GOLDEN, check_history

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from runner import protocols
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.protocols.conditions import conditions_of, find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.suites.starter_suite import load_starter

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from runner.engine.engine import run_episode
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.engine.toolbox import toolbox_for
 from runner.protocols.conditions import conditions_of
 from tests.cases import every

@@ -15,7 +15,7 @@ from demo.playbooks import PLAYBOOKS
 from demo.skill_text import new_skill
 from runner import protocols
 from runner.base.types import Environment, Family, File
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.protocols.conditions import conditions_of, find_condition
 from runner.protocols.plan import EpisodePlan
 from runner.suites.starter_suite import load_starter

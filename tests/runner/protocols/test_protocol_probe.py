@@ -13,13 +13,12 @@ from runner.base.digests import EMPTY_LIBRARY, library_digest
 from runner.base.errors import FrozenLibrary, SetupError, TrialsLeft
 from runner.base.types import File, Files, Phase, TrialSlot
 from runner.engine.engine import run_episode
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.protocols.audit import audit
-from runner.protocols.plan import EpisodePlan, Probe
+from runner.protocols.plan import EpisodePlan, Freeze, Probe, RunTrial, SeedLibrary
 from runner.protocols.probe import CONDITIONS
 from runner.protocols.recorder import Entry, Frozen, Seeded, TrialDone
 from runner.protocols.registry import LAUNCHED, PROTOCOLS
-from runner.protocols.steps import Freeze, RunTrial, SeedLibrary
 from tests.cases import every
 from tests.runner.small_episode import FixedAgent, FixedAuthor, events_of, small_environment, small_plan, small_toolbox
 

@@ -14,10 +14,10 @@ from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
 from runner.base.types import Corpus, CorpusKind, Environment, Phase, TrialSlot
 from runner.engine.engine import run_episode
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.protocols.audit import audit
 from runner.protocols.conditions import unpooled_conditions
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import CHECKS, EpisodePlan, Rule, RunTrial
 from runner.protocols.qualification import (
     CONDITIONS,
     NO_SKILL,
@@ -32,8 +32,6 @@ from runner.protocols.qualification import (
 )
 from runner.protocols.recorder import Entry, Frozen, Seeded, Skipped, TrialDone
 from runner.protocols.registry import LAUNCHED, OFFERED
-from runner.protocols.steps import RunTrial
-from runner.protocols.task_rules import CHECKS, Rule
 from runner.suites import load_suite
 from tests.cases import every
 from tests.runner.small_episode import FixedAgent, FixedAuthor, events_of, small_environment, small_plan, small_toolbox

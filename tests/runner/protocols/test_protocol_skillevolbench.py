@@ -26,9 +26,8 @@ from runner.base.types import (
 from runner.protocols.audit import answers, audit
 from runner.protocols.conditions import CONDITIONS, Replay, Start, find_condition
 from runner.protocols.history import fold
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import Ask, EpisodePlan, Freeze, NextStep, RunTrial, SeedSkill
 from runner.protocols.recorder import Decided, Entry, Event, Frozen, History, Seeded, Skipped, TrialDone
-from runner.protocols.steps import Ask, Freeze, NextStep, RunTrial, SeedSkill
 from tests.cases import every
 from tests.runner.small_episode import small_plan
 

@@ -27,9 +27,7 @@ from runner.base.types import (
     Usage,
 )
 from runner.engine.engine import run_episode
-from runner.engine.jsonl_recorder import JsonLinesRecorder
-from runner.engine.list_recorder import ListRecorder
-from runner.engine.transactions import AttemptAbandoned, CallFinished, Transaction
+from runner.engine.recorders import AttemptAbandoned, CallFinished, JsonLinesRecorder, ListRecorder, Transaction
 from runner.protocols.audit import audit
 from runner.protocols.conditions import conditions_of, find_condition
 from runner.protocols.history import fold, slugs

@@ -31,15 +31,14 @@ from runner.base.types import (
 )
 from runner.engine.author_step import BUDGET_SPENT, occasion_of
 from runner.engine.engine import run_episode
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.engine.toolbox import Toolbox, toolbox_for
 from runner.protocols import next_step
 from runner.protocols.audit import audit
 from runner.protocols.conditions import conditions_of
 from runner.protocols.history import fold
-from runner.protocols.plan import EpisodePlan
+from runner.protocols.plan import AUTHOR_SAMPLING, Ask, AuthorSampling, EpisodePlan, Freeze, RunTrial, SeedSkill
 from runner.protocols.recorder import Decided, Entry, Event, Frozen, Seeded, Skipped, TrialDone
-from runner.protocols.steps import AUTHOR_SAMPLING, Ask, AuthorSampling, Freeze, RunTrial, SeedSkill
 from tests.cases import every
 from tests.runner.small_episode import skill_text, ticking_clock
 from tests.worlds.corpora import AGNOSTIC, CONDITIONED, COUNTED, FAMILY, PRACTICE, handbook_suite, plan_for, unit_of

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from runner.base.errors import SetupError
-from runner.releases import UNKNOWN, PublicRelease, find_release, hub_source, read_releases
+from runner.releases import UNKNOWN, PublicRelease, fetching, find_release, read_releases
 from runner.releases.fetching import fetch_release
 from runner.suites import FORMATS
 from tests.release_servers import COMMIT, Hub, git, git_daemon, plain_files, publish
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.fixture(autouse=True)
 def _prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKILLGLASS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(hub_source, "PAUSE", 0.01)
+    monkeypatch.setattr(fetching, "PAUSE", 0.01)
 
 
 def release_of(url: str, commit: str = UNKNOWN, digest: str = UNKNOWN) -> PublicRelease:
@@ -203,7 +203,7 @@ def test_what_broke_off_is_continued(tree: Path, tmp_path: Path) -> None:
     hub.failures = [404]
     with hub.serving() as url, pytest.raises(SetupError, match="the server answers 404"):
         fetch_release(release_of(url), tmp_path / "other")
-    hub.failures = [503] * hub_source.TRIES
+    hub.failures = [503] * fetching.TRIES
     with hub.serving() as url, pytest.raises(SetupError, match="the server answers 503"):
         fetch_release(release_of(url), tmp_path / "other")
 

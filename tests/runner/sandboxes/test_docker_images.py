@@ -21,13 +21,12 @@ import pytest
 from runner.agents.oracle import Oracle
 from runner.base.errors import ImageError, SandboxError, SetupError, SuiteError
 from runner.base.types import Machine, Task
-from runner.sandboxes.docker import docker_buildkit, docker_builds
+from runner.sandboxes.docker import docker_builds
 from runner.sandboxes.docker.docker_builds import BuildWatch
 from runner.sandboxes.docker.docker_contexts import read_context
-from runner.sandboxes.docker.docker_engine import CARRIER_LABEL, OWNER_LABEL, connect
+from runner.sandboxes.docker.docker_engine import CARRIER_LABEL, OWNER_LABEL, connect, sweep
 from runner.sandboxes.docker.docker_images import CONTEXT_LABEL, STANDS_FOR_LABEL, Image, image_for
 from runner.sandboxes.docker.docker_limits import ContainerLimits
-from runner.sandboxes.docker.docker_removal import sweep
 from runner.sandboxes.docker.docker_sandbox import open_sandbox
 from runner.sandboxes.processes import ProcessName, this_process
 from tests.conftest import SHARED_DATA
@@ -65,7 +64,7 @@ def task(tmp_path: Path, client: docker.APIClient, monkeypatch: pytest.MonkeyPat
 def builder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Which of the two the test's images are built with."""
     if request.param == "classic":
-        monkeypatch.setattr(docker_builds, "what_is_missing", lambda client: docker_buildkit.NO_CLIENT)
+        monkeypatch.setattr(docker_builds, "what_is_missing", lambda client: docker_builds.NO_CLIENT)
     return str(request.param)
 
 
@@ -314,7 +313,7 @@ def test_what_only_buildkit_reads_says_what_to_install(
     task: Task, client: docker.APIClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Newer engines' classic builder takes a heredoc for nothing, and calls that a success."""
-    monkeypatch.setattr(docker_builds, "what_is_missing", lambda client: docker_buildkit.NO_CLIENT)
+    monkeypatch.setattr(docker_builds, "what_is_missing", lambda client: docker_builds.NO_CLIENT)
     for lines in (
         ("RUN <<END", "touch /x", "END"),
         ("RUN true && \\", "    # a comment", "    cat > /x <<'END'", "<?xml?>", "END"),
@@ -389,8 +388,8 @@ def test_no_step_joins_the_hosts_network(task: Task, client: docker.APIClient) -
     ],
 )
 def test_a_syntax_line_counts_where_only_directives_stand_before_it(text: str, frontend: str | None, rest: str) -> None:
-    assert docker_buildkit.syntax_of(text) == frontend
-    assert docker_buildkit.without_syntax(text) == rest
+    assert docker_builds.syntax_of(text) == frontend
+    assert docker_builds.without_syntax(text) == rest
 
 
 @pytest.mark.buildkit
@@ -418,7 +417,7 @@ def test_a_build_ends_with_the_process_that_asked_for_it(task: Task, client: doc
 def test_a_build_sees_nothing_of_the_workers_settings(
     task: Task, client: docker.APIClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plugin = docker_buildkit.buildx()
+    plugin = docker_builds.buildx()
     (tmp_path / "docker" / "cli-plugins").mkdir(parents=True)
     (tmp_path / "docker" / "cli-plugins" / "docker-buildx").symlink_to(plugin)  # type: ignore[arg-type]
     settings = '{"proxies": {"default": {"httpProxy": "http://user:s3cret@proxy"}}, "currentContext": "elsewhere"}'
@@ -462,11 +461,11 @@ def test_released_dockerfiles_are_read(task: Task, client: docker.APIClient, nam
 
 def test_groups_are_read_of_both_versions() -> None:
     one = "4:memory:/docker/abc\n1:cpu:/docker/abc\n0::/docker/abc\n"
-    assert docker_buildkit.memory_group(one, "abc") == "/docker/abc"
+    assert docker_builds.memory_group(one, "abc") == "/docker/abc"
     two = "0::/system.slice/docker-abc.scope\n"
-    assert docker_buildkit.memory_group(two, "abc") == "/system.slice/docker-abc.scope"
+    assert docker_builds.memory_group(two, "abc") == "/system.slice/docker-abc.scope"
     for foreign in ("0::/\n", "0::/docker/other\n", "4:memory:/../abc\n", ""):
-        assert docker_buildkit.memory_group(foreign, "abc") is None
+        assert docker_builds.memory_group(foreign, "abc") is None
 
 
 # --- images that are named -----------------------------------------------------------------------------------------

@@ -20,10 +20,9 @@ from docker.errors import APIError
 from runner.base.errors import SandboxError, SandboxRuined, SetupError
 from runner.base.types import File, Machine, Task
 from runner.sandboxes import LOGS, sandbox_kind
-from runner.sandboxes.docker import docker_programs, docker_removal, docker_sandbox
-from runner.sandboxes.docker.docker_engine import connect
+from runner.sandboxes.docker import docker_engine, docker_programs, docker_sandbox
+from runner.sandboxes.docker.docker_engine import Leftover, connect, leftovers, remove_marked, sweep
 from runner.sandboxes.docker.docker_limits import ContainerLimits
-from runner.sandboxes.docker.docker_removal import Leftover, leftovers, remove_marked, sweep
 from runner.sandboxes.docker.docker_sandbox import DockerSandbox, end_processes, open_sandbox
 from runner.sandboxes.needs import Needs, Program, Provider
 from runner.sandboxes.processes import this_process
@@ -224,7 +223,7 @@ def test_a_container_that_takes_long_to_remove_holds_no_worker(
         go_on.wait(60)
         real(*given, **more)
 
-    monkeypatch.setattr(docker_removal, "PATIENCE", 0.5)
+    monkeypatch.setattr(docker_engine, "PATIENCE", 0.5)
     monkeypatch.setattr(type(opened.client), "remove_container", slowly)
     opened.close()
     end_processes(opened.handle)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.agents.nop import Nop
-from runner.agents.oracle import Oracle
+from runner.agents.oracle import Nop, Oracle
 from runner.base.errors import SandboxError
 from runner.base.types import Task
 from runner.sandboxes import WORKSPACE

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runner.base.types import Machine
-from runner.sandboxes.docker.dockerfile import dockerfile_problems
+from runner.sandboxes.docker.docker_contexts import dockerfile_problems
 from tests.cases import every
 
 

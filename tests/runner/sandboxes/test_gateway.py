@@ -21,7 +21,7 @@ from runner.base.errors import AccountRefused, BudgetSpent, KeyRefused, ModelRef
 from runner.base.types import Usage
 from runner.models.wire.call_slots import use_queue
 from runner.sandboxes.gateway.gateway import Gateway
-from runner.sandboxes.gateway.gateway_server import GatewayLimits
+from runner.sandboxes.gateway.gateway_rules import GatewayLimits
 from runner.sandboxes.needs import Provider
 from tests.cases import every
 from tests.providers.queue_here import ONE_SLOT, QueueHere

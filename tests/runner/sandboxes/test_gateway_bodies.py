@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from runner.sandboxes.gateway.gateway_bodies import bound_output, check_body
-from runner.sandboxes.gateway.gateway_rules import RequestRefused, Target, base_of, target_of
+from runner.sandboxes.gateway.gateway_rules import RequestRefused, Target, base_of, bound_output, check_body, target_of
 from runner.sandboxes.needs import Provider
 from tests.cases import every
 

@@ -13,7 +13,7 @@ from runner.agents import AgentJob, Limits, make_agent
 from runner.agents.agent_program import ProgramAgent, ProgramStart
 from runner.base.types import Role, Task, Usage
 from runner.engine.engine import advance
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.models.litellm.client import LiteLLM
 from runner.models.wire.metering import Metered
 from runner.sandboxes import Completed, Sandbox

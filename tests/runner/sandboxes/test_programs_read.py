@@ -10,7 +10,7 @@ import pytest
 
 from runner.agents import AgentJob, AgentRun, make_agent
 from runner.base.types import File, Role, Source, Task, Usage
-from runner.engine.cleaning import Cleaner
+from runner.engine.toolbox import Cleaner
 from runner.models.litellm.client import LiteLLM
 from runner.models.wire.metering import Metered
 from runner.sandboxes import LOGS, Completed

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchapp.record.sets.suite_files import SuiteFolder
-from runner.base.account import Account
-from runner.base.errors import SetupError, SuiteProblems
+from runner.base.errors import Account, SetupError, SuiteProblems
 from runner.suites import read_suite_folder
 from runner.suites.starter_suite import STARTER, STARTER_CORPORA
 from tests.cases import every

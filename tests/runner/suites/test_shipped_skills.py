@@ -8,7 +8,7 @@ import pytest
 
 from runner.base.suite import Suite
 from runner.engine.engine import run_episode
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.engine.toolbox import Toolbox
 from runner.protocols import skilllearnbench
 from runner.protocols.conditions import find_condition

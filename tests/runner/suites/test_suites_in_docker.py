@@ -9,17 +9,16 @@ from pathlib import Path
 import pytest
 
 from runner.agents import AgentJob, Limits, make_agent
-from runner.agents.trap import has_trap
+from runner.agents.oracle import has_trap
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.suite import Suite
 from runner.base.types import CheckGroup, CheckStatus, Environment, Phase, Role, Task, TrialSlot, Verdict
 from runner.engine.attempts import run_trial
 from runner.engine.engine import run_episode
-from runner.engine.list_recorder import ListRecorder
+from runner.engine.recorders import ListRecorder
 from runner.engine.toolbox import toolbox_for
 from runner.protocols.conditions import find_condition
-from runner.protocols.plan import EpisodePlan
-from runner.protocols.steps import RunTrial
+from runner.protocols.plan import EpisodePlan, RunTrial
 from runner.sandboxes import LOGS, WORKSPACE
 from runner.sandboxes.docker.docker_sandbox import open_sandbox
 from runner.suites import read_suite_folder

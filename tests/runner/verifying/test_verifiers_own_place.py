@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.agents.nop import Nop
-from runner.agents.oracle import Oracle
+from runner.agents.oracle import Nop, Oracle
 from runner.base.types import Task
 from runner.suites import read_suite_folder
 from tests.docker_images import base_image

@@ -1,17 +1,20 @@
-"""The values of a pack's placeholders, taken from the occasion as in our own prompts, with the same fences and cuts."""
+"""The prompts that a run takes from packs, with the values of their placeholders, taken from the occasion as in our
+own prompts. All others use our own words."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from runner.authoring.author_prompts import evidence_lines, fence_text, skill_lines
 from runner.authoring.feedback import verdict_section, without_answers
 from runner.authoring.material import corpus_lines, further_sections, render_findings, task_lines
-from runner.authoring.occasion import Occasion
-from runner.authoring.proposal import slug_of
+from runner.authoring.occasion import Occasion, slug_of
 from runner.authoring.teaching import failure_lines, reference_lines
-from runner.base.types import CheckStatus, Verdict
+from runner.base.types import AuthorMode, CheckStatus, Verdict
+from runner.prompts.prompt_pack import PackPrompt
+from runner.prompts.roles import AUTHOR, GENERATOR, STUDENT, TEACHER, Asked
 from runner.trajectories.compaction import VERDICT_NOT_SHOWN
 
 NONE = "none"
@@ -107,3 +110,39 @@ VALUES: Mapping[str, Callable[[Occasion], str]] = {
     "reference_skills": lambda occasion: "\n".join(reference_lines(occasion)),
     "failure": lambda occasion: "\n".join(failure_lines(occasion)),
 }
+
+
+QUESTIONS, ADVICE = Asked(STUDENT, "questions"), Asked(TEACHER, "advice")
+Messages = tuple[Mapping[str, str], ...]
+
+
+def asked_of(occasion: Occasion) -> Asked:
+    """Return packs' name for what the author is asked."""
+    required = occasion.tier3_required and occasion.mode is AuthorMode.REVISE
+    return Asked(GENERATOR if occasion.corpus else AUTHOR, f"{occasion.mode}{'-tier3' if required else ''}")
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPrompts:
+    """The prompts of one condition: any prompts of its own have already been chosen."""
+
+    prompts: Mapping[Asked, PackPrompt] = field(default_factory=dict)
+
+    def author_prompt(self, occasion: Occasion) -> PackPrompt | None:
+        return self.prompts.get(asked_of(occasion))
+
+    def fill(self, asked: Asked, occasion: Occasion, **told: str) -> Messages | None:
+        """Fill a pack's prompt. None if ours is used. `told` as in `values_for`."""
+        prompt = self.prompts.get(asked)
+        return None if prompt is None else prompt.fill(values_for(occasion, prompt.names, **told))
+
+    def instruct(self, occasion: Occasion) -> str | None:
+        """Return a pack's prompt as the instruction of an agent, or None if ours is used."""
+        prompt = self.author_prompt(occasion)
+        return None if prompt is None else prompt.instruct(values_for(occasion, prompt.names))
+
+    @property
+    def asks_questions(self) -> bool:
+        """Does the student ask questions? A teacher's prompt without a place for questions cannot answer them."""
+        prompt = self.prompts.get(ADVICE)
+        return prompt is None or "questions" in prompt.names

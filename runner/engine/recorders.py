@@ -1,18 +1,31 @@
-"""A recorder that keeps an episode in memory, and the base of the one that keeps it in a file."""
+"""A recorder that keeps an episode in memory, and one that keeps it in one file of JSON lines, for the command line.
+
+In the file, one line is one transaction, written with a single write and synced before the engine continues. A
+process killed in the middle of a write leaves an incomplete line; opening the file again drops that line and
+continues from there."""
 
 from __future__ import annotations
 
+import fcntl
+import json
+import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
+from typing import cast
 
 from runner.base.digests import EMPTY_LIBRARY, library_digest
-from runner.base.errors import RunnerError
+from runner.base.encoding import Undecodable, decode, encode
+from runner.base.errors import LeaseLost, RunnerError, SetupError
 from runner.base.types import (
     AttemptResult,
     Compaction,
     CompactionKind,
     Decision,
+    File,
     Files,
+    JsonValue,
     ModelReply,
     ModelRequest,
     Step,
@@ -22,18 +35,6 @@ from runner.base.types import (
     Verdict,
 )
 from runner.engine.toolbox import utc_now
-from runner.engine.transactions import (
-    AttemptAbandoned,
-    AttemptFinished,
-    AttemptStarted,
-    CallFinished,
-    CallStarted,
-    DecisionMade,
-    LibrarySeeded,
-    Noted,
-    SandboxOpened,
-    Transaction,
-)
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import (
@@ -47,6 +48,105 @@ from runner.protocols.recorder import (
     Seeded,
     Skipped,
     TrialDone,
+)
+from runner.sandboxes import sandbox_kind
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStarted:
+    """`Recorder.start_attempt`."""
+
+    attempt: str
+    slot: TrialSlot
+    snapshot: str
+    retrieved: tuple[TrialSlot, ...]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxOpened:
+    """`Recorder.note_sandbox`."""
+
+    attempt: str
+    handle: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFinished:
+    """`Recorder.finish_attempt`."""
+
+    attempt: str
+    result: AttemptResult
+    events: tuple[TrialDone | Refused, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptAbandoned:
+    """`Recorder.abandon_attempt`."""
+
+    attempt: str
+    error_type: str
+    message: str
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """`Recorder.start_call`."""
+
+    key: str
+    purpose: str
+    model: str
+    request: ModelRequest
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CallFinished:
+    """`Recorder.finish_call`."""
+
+    key: str
+    reply: ModelReply | None
+    error: str | None
+    at: datetime
+    price_table: str = ""  # the price list behind the reply's cost
+    trajectories: tuple[Trajectory, ...] = ()  # of an agent that produced the reply
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySeeded:
+    """`Recorder.seed`."""
+
+    event: Seeded
+    files: Mapping[str, File]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionMade:
+    """`Recorder.decide`."""
+
+    event: Decided
+    decision: Decision
+    files: Mapping[str, File] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """An entry that stands for itself."""
+
+    event: Frozen | Refused | Skipped
+
+
+Transaction = (
+    AttemptStarted
+    | SandboxOpened
+    | AttemptFinished
+    | AttemptAbandoned
+    | CallStarted
+    | CallFinished
+    | LibrarySeeded
+    | DecisionMade
+    | Noted
 )
 
 
@@ -231,3 +331,92 @@ class ListRecorder:
     def _append(self, *events: Event) -> None:
         for event in events:
             self._history.append(Entry(len(self._history) + 1, event))
+
+
+FORMAT = "skillglass-episode/1"
+
+
+class JsonLinesRecorder(ListRecorder):
+    """Opens `path`, reads it and appends to it.
+
+    LeaseLost if another process has the file open; SetupError, with file and line, if the file cannot be read or
+    belongs to an episode with another setup.
+    """
+
+    def __init__(self, path: Path, plan: EpisodePlan, clock: Callable[[], datetime] = utc_now) -> None:
+        super().__init__(plan, clock)
+        self.path = path
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._file)
+            raise LeaseLost(f"{path}: another process is writing to this episode") from error
+        try:
+            self._read()
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def end_interrupted(self) -> None:
+        """End the attempts that a killed process left running. They stay in the record as interrupted."""
+        for attempt in self.list_interrupted():
+            if attempt in self.handles:
+                sandbox_kind(self.plan.sandbox).end_processes(self.handles[attempt])
+
+    def commit(self, transaction: Transaction) -> None:
+        self._write(encode(transaction))
+        self.apply(transaction)
+
+    def _read(self) -> None:
+        content = self.path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        lines = content[:whole].splitlines()
+        if not lines:
+            # An existing file may only contain the beginning of its first line.
+            if not _line(self._head()).startswith(content):
+                raise SetupError(f"{self.path}: line 1: not the record of an episode (expected {self._head()})")
+            os.ftruncate(self._file, 0)
+            self._write(self._head())
+            return
+        if _json(self.path, 1, lines[0]) != self._head():
+            raise SetupError(
+                f"{self.path}: line 1: this episode was started with another plan (expected {self._head()})"
+            )
+        for number, line in enumerate(lines[1:], start=2):
+            try:
+                self.apply(decode(cast("type[Transaction]", Transaction), _json(self.path, number, line)))
+            except Undecodable as error:
+                raise SetupError(f"{self.path}: line {number}: {error}") from error
+        os.ftruncate(self._file, whole)
+
+    def _head(self) -> dict[str, JsonValue]:
+        return {
+            "format": FORMAT,
+            "episode": self.plan.episode,
+            "condition": self.plan.condition.name,
+            "run_seed": self.plan.run_seed,
+            "setup_digest": self.plan.setup_digest,
+        }
+
+    def _write(self, value: JsonValue) -> None:
+        data = memoryview(_line(value))
+        while data:
+            data = data[os.write(self._file, data) :]
+        os.fsync(self._file)
+
+
+def _line(value: JsonValue) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace") + b"\n"  # a lone surrogate becomes its JSON escape
+
+
+def _json(path: Path, number: int, line: bytes) -> object:
+    try:
+        value: object = json.loads(line)
+        return value
+    except ValueError as error:
+        raise SetupError(f"{path}: line {number}: not JSON ({error}); expected one recorded transaction") from error

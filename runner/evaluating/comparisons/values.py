@@ -1,10 +1,12 @@
-"""JSON trees: objects by their keys, arrays in order or as bags, numbers with a tolerance."""
+"""Numbers with a tolerance, alone, in lists and in JSON trees: objects by their keys, arrays in order or as bags."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from runner.base.types import JsonValue
 from runner.evaluating.comparisons.comparison import (
@@ -16,8 +18,58 @@ from runner.evaluating.comparisons.comparison import (
     differs,
     shorten_value,
 )
-from runner.evaluating.comparisons.numbers import Tolerance, is_number
 from runner.models.json_reply import RepeatedName, take_names_once
+
+_ROUNDING = 1 + 1e-9  # 1.1 is 0.1 from 1.0, though as floats it is a little more
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """Allowed distance of a number from the expected one: `absolute`, or `relative` times the expected one's size.
+
+    NaN equals NaN, an infinity the same infinity, -0.0 equals 0.0. Without a tolerance, two integers are compared
+    exactly, for any size.
+    """
+
+    absolute: float = 0.0
+    relative: float = 0.0
+
+    def alike(self, found: float, expected: float) -> bool:
+        if found == expected:
+            return True
+        if isinstance(found, int) and isinstance(expected, int) and not (self.absolute or self.relative):
+            return False
+        try:
+            ours, theirs = float(found), float(expected)
+        except OverflowError:
+            return False
+        if math.isnan(theirs) or math.isnan(ours):
+            return math.isnan(theirs) and math.isnan(ours)
+        if math.isinf(theirs) or math.isinf(ours):
+            return False  # equal ones were seen above
+        return abs(ours - theirs) <= max(self.absolute, self.relative * abs(theirs)) * _ROUNDING
+
+
+NONE = Tolerance()
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def number_in(value: object) -> int | float | None:
+    """Return a number, or the one that a text spells. None for everything else."""
+    if is_number(value):
+        return value
+    if not isinstance(value, str) or len(value) > 400 or "_" in value:
+        return None
+    for read in (int, float):
+        try:
+            return read(value.strip())
+        except ValueError:
+            continue
+    return None
+
 
 MAX_DEPTH = 100
 MAX_VALUES = 500_000  # of one tree, its inner ones too
@@ -169,3 +221,67 @@ def _brief(value: object) -> str:
     if isinstance(value, dict):
         return f"an object of {len(value):,} keys"
     return f"an array of {len(value):,}" if isinstance(value, list) else shorten_value(value)
+
+
+MAX_NUMBERS = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Numeric:
+    """Text that starts like a JSON array or object is read as JSON; everything else as a list of numbers."""
+
+    tolerance: Tolerance = Tolerance()
+
+    kind = "numeric"
+
+    def compare(self, found: bytes, expected: bytes) -> OutputComparison:
+        if decode_text(expected).lstrip()[:1] in ("[", "{"):
+            _require_numbers(read_json(found))
+            return JsonTree(self.tolerance).compare(found, expected)
+        ours, theirs = _numbers(found), _numbers(expected)
+        pairs = list(zip(ours, theirs, strict=False))
+        wrong = [place for place, pair in enumerate(pairs) if not self.tolerance.alike(*pair)]
+        named = [_describe_numbers(place, *pairs[place]) for place in wrong[:MAX_DIFFERENCES]]
+        if len(ours) != len(theirs):
+            named.insert(0, f"found {len(ours):,} numbers, expected {len(theirs):,}")
+        if not named:
+            return SAME
+        score = (len(pairs) - len(wrong)) / max(len(ours), len(theirs))
+        return differs(score, named, len(wrong) + (len(ours) != len(theirs)), numbers_only=len(ours) == len(theirs))
+
+
+def _require_numbers(value: object) -> None:
+    """Raise PrecheckFailed, with place and value, for a text or null in the tree."""
+    pending = [("$", value)]
+    while pending:
+        place, each = pending.pop()
+        if isinstance(each, dict):
+            pending += [(below(place, key), inner) for key, inner in each.items()]
+        elif isinstance(each, list):
+            pending += [(below(place, index), inner) for index, inner in enumerate(each)]
+        elif isinstance(each, bool) or not isinstance(each, int | float):
+            raise PrecheckFailed("format", f"{place}: {shorten_value(each)} is no number")
+
+
+def _numbers(content: bytes) -> list[int | float]:
+    words = decode_text(content).replace(",", " ").split()
+    if not words:
+        raise PrecheckFailed("format", "no number: it is empty")
+    if len(words) > MAX_NUMBERS:
+        raise PrecheckFailed("size", f"more than {MAX_NUMBERS:,} numbers")
+    found = []
+    for place, word in enumerate(words, 1):
+        value = number_in(word)
+        if value is None:
+            raise PrecheckFailed("format", f"word {place:,}: {shorten_value(word)} is no number")
+        found.append(value)
+    return found
+
+
+def _describe_numbers(place: int, found: float, expected: float) -> str:
+    try:
+        apart = abs(float(found) - float(expected))
+    except OverflowError:
+        apart = math.inf
+    by = f" (apart by {apart:.6g})" if math.isfinite(apart) else ""
+    return f"number {place + 1:,}: found {shorten_value(found)}, expected {shorten_value(expected)}{by}"

@@ -1,1 +1,0 @@
-"""Prompts of packs instead of ours: the values of their placeholders, and which prompt an occasion gets."""

@@ -1,0 +1,172 @@
+"""Calls to models on this machine: cleaned, billed as soon as they are answered, and on record. An agent's calls are
+kept if asked for, an author's always.
+
+Each call of an author has a key of its own. A reply is committed under it before anything uses it, and a key that has
+its reply is never asked again. So a crash between two calls costs no more than the call in progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from runner.authoring.fitting import Build, PromptWindow, fit
+from runner.authoring.occasion import Occasion
+from runner.base.errors import ContextExceeded, ModelUnavailable, SetupError
+from runner.base.types import ModelReply, ModelRequest, Trajectory, Usage
+from runner.engine.toolbox import Cleaner, Toolbox
+from runner.models import Model, price_table_of
+from runner.models.preset import Preset
+from runner.protocols.plan import AuthorSampling
+from runner.protocols.recorder import Recorder
+
+PURPOSE = "agent"
+JUDGE = "judge"
+
+
+def ask_on_record(
+    recorder: Recorder,
+    key: str,
+    purpose: str,
+    model: Model,
+    request: ModelRequest,
+    ask: Callable[[], ModelReply],
+    work: Callable[[], tuple[Trajectory, ...]] = tuple,
+) -> ModelReply:
+    """Return the reply of `ask`, with the call on record: its request before it is made, then its reply or its error.
+
+    `work`: called after the reply, for the trajectories of the work on it.
+    """
+    recorder.start_call(key, purpose=purpose, model=model.name, request=request)
+    try:
+        reply = ask()
+    except Exception as error:
+        recorder.finish_call(key, None, error)
+        raise
+    recorder.finish_call(key, reply, price_table=price_table_of(model, reply.usage), trajectories=work())
+    return reply
+
+
+class WatchedModel:
+    """`model` as given to an agent for one attempt. The cleaned request is both sent and recorded.
+
+    `answered` gets the usage, and whether it is only the known part of a failed try. With a recorder, each call is
+    kept as `<key>/<number>`, its reply committed before the agent acts on it.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        key: str,
+        clean: Cleaner,
+        answered: Callable[[Usage, bool], None],
+        recorder: Recorder | None,
+        purpose: str = PURPOSE,
+    ) -> None:
+        self._model, self._key, self._clean, self._answered, self._recorder = model, key, clean, answered, recorder
+        self._purpose = purpose
+        self._calls = 0
+        self.name: str = model.name
+        self.version: str = model.version
+        self.scripted: bool = model.scripted
+
+    @property
+    def preset(self) -> Preset | None:
+        return self._model.preset
+
+    @property
+    def price_table(self) -> str:
+        return self._model.price_table
+
+    @property
+    def priced(self) -> bool:
+        return self._model.priced
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        self._calls += 1
+        request = self._clean.request(request)
+
+        def ask() -> ModelReply:
+            return self._clean.reply(self._model.complete(request))
+
+        try:
+            if self._recorder is None:
+                reply = ask()
+            else:
+                key = f"{self._key}/{self._calls}"
+                reply = ask_on_record(self._recorder, key, self._purpose, self._model, request, ask)
+        except ModelUnavailable as error:
+            if error.lost_usage is not None:
+                self._answered(error.lost_usage, True)
+            raise
+        if reply.lost_usage is not None:
+            self._answered(reply.lost_usage, True)
+        self._answered(reply.usage, False)
+        return reply
+
+
+# The purpose of a call.
+AUTHOR = "author"
+STUDENT = "student"  # the author's questions to its teacher
+TEACHER = "teacher"  # the teacher's advice
+GENERATOR = "generator"  # a program's run in the author's place
+PURPOSES = (AUTHOR, STUDENT, TEACHER, GENERATOR)
+FITTING_TRIES = 4  # a first request, then shorter ones as refusals reveal the window
+Answer = Callable[[Model, ModelRequest], ModelReply]
+Work = Callable[[], tuple[Trajectory, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorCalls:
+    """The calls of one episode's author."""
+
+    recorder: Recorder
+    toolbox: Toolbox
+    condition: str  # for messages
+    sampling: AuthorSampling
+
+    def request(self, messages: tuple[Mapping[str, str], ...], seed: int, max_tokens: int) -> ModelRequest:
+        """Build a request for text, with the sampling of all calls of this author."""
+        return ModelRequest(messages, temperature=self.sampling.temperature, max_tokens=max_tokens, seed=seed)
+
+    def reply(self, key: str, purpose: str, request: ModelRequest, answer: Answer, work: Work = tuple) -> ModelReply:
+        """Return the reply on record under this key, or a new one. SetupError if no model was named to give it.
+
+        `work`: the trajectories of the work on the reply, to be kept with it.
+        """
+        return self.recorder.reply(key) or self._ask_model(key, purpose, request, answer, work)
+
+    def ask_fitting(
+        self, key: str, purpose: str, occasion: Occasion, build: Build, left: int | None = None
+    ) -> ModelReply:
+        """As `reply`, of at most `left` tokens, with a request cut to the model's context window as far as it is
+        known from the model or its refusals. The reply's notes list the cuts. ContextExceeded if nothing is left to
+        cut."""
+        if (found := self.recorder.reply(key)) is not None:
+            return found
+        longest = self.sampling.max_tokens
+        max_tokens = longest if left is None else min(longest, left)
+        window = PromptWindow(getattr(self.toolbox.author_model, "context_window", None))
+        for _ in range(FITTING_TRIES):
+            fitted = fit(occasion, build, max_tokens, window)
+            try:
+                return self._ask_model(key, purpose, fitted.request, fitted.answered_by)
+            except ContextExceeded as error:
+                window = window.after(error, fitted.request)
+                refused = error
+                if fit(occasion, build, max_tokens, window).request == fitted.request:
+                    break
+        raise refused
+
+    def _ask_model(
+        self, key: str, purpose: str, request: ModelRequest, answer: Answer, work: Work = tuple
+    ) -> ModelReply:
+        model, clean = self.toolbox.author_model, self.toolbox.clean
+        if model is None:
+            raise SetupError(f"{self.condition} needs an author model")
+        request = clean.request(request)
+        self.toolbox.budget(Usage())
+
+        def ask() -> ModelReply:
+            return clean.reply(answer(model, request))
+
+        return ask_on_record(self.recorder, key, purpose, model, request, ask, work)
