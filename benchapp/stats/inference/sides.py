@@ -98,9 +98,8 @@ class Paired:
 
     @property
     def binary(self) -> bool:
-        """True for one replicate a side and one pass-or-fail sample a task: counts are enough."""
-        is_single = self.replicates == (1, 1) and bool((self.samples == 1).all())
-        return is_single and bool(np.isin((self.own, self.other), (0.0, 1.0)).all())
+        """True if one replicate a side passed or failed each task, with all its samples: counts of tasks are enough."""
+        return self.replicates == (1, 1) and bool(np.isin((self.own, self.other), (0.0, 1.0)).all())
 
 
 def weights_of(tasks: Ints, families: Ints, *, by_family: bool) -> Floats:

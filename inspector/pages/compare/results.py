@@ -142,11 +142,7 @@ def _count(comparison: GroupComparison) -> dict[str, str]:
     return {
         "compare": "",
         **({"compare-where": f"{tasks:,} task{'' if tasks == 1 else 's'}"} if tasks else {}),
-        **(
-            {"compare-cost": "", "compare-failures": f"{failed:,} after acquisition", "compare-trials": f"{trials:,}"}
-            if trials
-            else {}
-        ),
+        **({"compare-cost": "", "compare-failures": f"{failed:,}", "compare-trials": f"{trials:,}"} if trials else {}),
         **({"compare-libraries": f"{libraries:,}" if libraries else "", "compare-lines": ""} if learned else {}),
         **({"compare-replay": f"{replayed:,}"} if replayed else {}),
         **({"compare-certainty": ""} if comparison.groups.pairs else {}),
