@@ -38,7 +38,11 @@ def _secret_key() -> str:
             file.write(get_random_secret_key())
     except FileExistsError:
         pass
-    return path.read_text().strip()
+    if key := path.read_text().strip():
+        return key
+    raise ImproperlyConfigured(
+        f"{path} is empty: another process is writing it, or one was stopped; remove it if it stays so"
+    )
 
 
 SECRET_KEY = _secret_key()

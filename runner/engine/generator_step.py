@@ -1,6 +1,6 @@
-"""An outside generator instead of an author: asked, run, its output committed as a reply, and judged.
+"""Run an outside generator in place of an author, record its output as a reply, and judge it.
 
-A crash, a time limit and an empty output are answers of the generator, and failed ones. An unavailable sandbox or model
+A crash, a time-out or an empty output counts as a failed answer. An unavailable sandbox or model
 is a failure of the machine. The rule `generation-budget` limits what the generator writes; the gateway limits what its
 model may write for it.
 """
@@ -41,9 +41,9 @@ RULE = "model-gateway"  # of refusals by its gateway
 def answer_by_generator(
     step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls, room: int | None
 ) -> ModelReply:
-    """Return the reply on record, or the program's output now. InfrastructureError: run it again.
+    """Return the reply on record, or the program's output now. Raise InfrastructureError if the machine failed; then run it again.
 
-    `room`: tokens that its model may still make for this library; None: no limit, or no model.
+    `room`: output tokens that its model may still use for this library; None: no limit, or no model.
     """
     model, sandboxes = calls.toolbox.author_model, calls.toolbox.sandboxes
     if not isinstance(model, GeneratorModel):
@@ -149,7 +149,7 @@ def _sections(occasion: Occasion) -> Iterator[str]:
 
 
 def reply_of(model: GeneratorModel, output: GeneratorOutput) -> ModelReply:
-    """Its output as a patch, its printed text as reasoning, and what the gateway counted and refused."""
+    """Return the output as a reply: files as a patch, printed text as reasoning."""
     calls = output.calls
     usage, notes = (Usage(), ()) if calls is None else (calls.usage, calls.refused)
     if output.failure:

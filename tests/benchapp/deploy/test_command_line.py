@@ -117,3 +117,13 @@ def test_names_in_what_a_command_prints_are_visible(var: Path, tmp_path: Path) -
     done = manage(var, "import_runs", folder)
     assert "job⟨U+202E⟩gnp⟨U+200B⟩/sum-csv__0000002/verifier/reward.txt" in done.stdout
     assert not set("\u202e\u200b\x1b") & set(done.stdout + done.stderr)
+
+
+@pytest.mark.slow
+def test_an_empty_key_file_is_named(tmp_path: Path) -> None:
+    """As a process leaves it that was stopped while it wrote the key."""
+    (tmp_path / "secret_key").touch()
+    told = manage(tmp_path, "check", SECRET_KEY="").stderr
+    assert told.endswith(
+        "/secret_key is empty: another process is writing it, or one was stopped; remove it if it stays so\n"
+    )

@@ -21,7 +21,7 @@ def test_it_serves_its_user_on_a_private_socket(tmp_path: Path, depth: int) -> N
         url = embedded_broker.broker_url(folder)
         assert embedded_broker.wait_for(url)
         path = embedded_broker.socket_path(folder)
-        assert len(str(path)) <= embedded_broker.MAX_SOCKET_PATH
+        assert len(os.fsencode(path)) <= embedded_broker.MAX_SOCKET_PATH
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
         assert path.parent.stat().st_uid == os.getuid()
         with redis.Redis.from_url(url) as client:
@@ -56,3 +56,8 @@ def test_a_folder_of_somebody_else_is_not_used_for_the_socket(tmp_path: Path, mo
             embedded_broker.broker_command(long)
     finally:
         place.rmdir()
+
+
+def test_a_path_is_as_long_as_its_bytes() -> None:
+    path = embedded_broker.socket_path(Path("/srv") / ("ö" * 45))
+    assert len(os.fsencode(path)) <= embedded_broker.MAX_SOCKET_PATH

@@ -216,6 +216,10 @@ def test_what_was_launched_elsewhere_is_probed_where_it_could_be_launched(episod
     episode.run.experiment.spec = {**SPEC, "suite": "nowhere"}
     with pytest.raises(NotPossible, match="launched elsewhere and cannot be run again here: .*nowhere"):
         launched(episode)
+    episode.run.experiment.deleted_at = timezone.now()
+    with pytest.raises(NotPossible, match="belongs to a deleted experiment"):
+        launched(episode)
+    episode.run.experiment.deleted_at = None
     episode.run.setup_digest = ""  # another tool's run
     with pytest.raises(NotPossible, match="was not launched by Skillglass"):
         launched(episode)

@@ -312,6 +312,8 @@ def test_advice_and_questions_are_bounded_and_cannot_leave_their_fences(unit: En
         ("1. Which first?\n2) And then?\n- Why?\n* Really?", ("Which first?", "And then?", "Why?")),
         ("I have two questions.\n\nWhich first?", ("Which first?",)),
         ("Tell me about order.\nAnd clocks.", ("Tell me about order.", "And clocks.")),
+        ("2 files are missing, why?", ("2 files are missing, why?",)),
+        ("**Why does it fail?**\nWhich first?", ("Why does it fail?", "Which first?")),
         ("", ()),
     ],
 )
