@@ -31,6 +31,7 @@ _MENU = re.compile(r'<details class="menu share">.*?</details>', re.DOTALL)
 
 def test_every_page_with_a_finding_has_one_menu_and_its_links_answer(client: Client) -> None:
     make_world()
+    answered = set()  # pages share links
     for name, entries in MENUS.items():
         (menu,) = _MENU.findall(client.get(address(name)).text)
         for entry in ("Copy link", "This page", "import pandas", *entries):
@@ -38,7 +39,11 @@ def test_every_page_with_a_finding_has_one_menu_and_its_links_answer(client: Cli
         links = [unescape(link) for link in re.findall(r'href="([^"]+)"', menu)]
         read = re.search(r'read_(?:csv|json)\("http://testserver([^"]+)"', unescape(menu))
         assert read, name
-        for link in [*links, read[1]]:
+        for link in {*links, read[1]}:
+            asked = re.sub(r"(?<=[?&])(?:as_of|seen)=[^&]*", "", link)
+            if asked in answered:
+                continue
+            answered.add(asked)
             assert client.get(link.removeprefix("http://testserver")).status_code == 200, (name, link)
 
 
