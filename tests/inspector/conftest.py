@@ -10,6 +10,8 @@ from django.template.base import Variable, VariableDoesNotExist
 
 PLAIN = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 LAYERS = {"runner", "benchapp", "inspector"}
+# Attributes of one of several classes that a template takes.
+OF_SOME = {"is_judged", "more", "has_authors", "has_readers", "equal"}
 RESOLVE = Variable._resolve_lookup  # type: ignore[attr-defined]
 
 
@@ -28,10 +30,14 @@ def no_misspelt_attributes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             return RESOLVE(variable, context)
         except VariableDoesNotExist as error:
             name, owner = error.params
-            if type(owner).__module__.partition(".")[0] in LAYERS and not isinstance(owner, dict | tuple):
+            if (
+                type(owner).__module__.partition(".")[0] in LAYERS
+                and name not in OF_SOME
+                and not isinstance(owner, dict)
+            ):
                 missing.add(f"{variable.var}: {type(owner).__name__} has no {name}")
             raise
 
     monkeypatch.setattr(Variable, "_resolve_lookup", resolve)
     yield
-    assert missing == set()
+    assert not missing, "\n".join(sorted(missing))
