@@ -40,7 +40,7 @@ def broker_command(folder: Path) -> list[str]:
 
 
 def _expect_private(folder: Path) -> None:
-    """Raise PermissionError unless the folder is this user's alone. Whoever writes to the socket queues jobs: they run code."""
+    """Raise PermissionError unless the folder is this user's alone: who can queue a job can run code."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise PermissionError(f"{folder} is not a private folder of this user; remove it and start again")

@@ -156,7 +156,7 @@ def _report_strange(root: Root, folder: Path, candidates: list[_Candidate], *, a
         is_json = path.suffix in _STRUCTURED or found.source.format != PLAIN_TEXT
         if found.source.format not in PREFERENCE and is_json and (is_named or not any_found):
             known = found.source.format != PLAIN_TEXT
-            has = f"{found.source.format}, which is not one of these" if known else "a format that is not known"
+            has = f"{found.source.format}, which is not one of these" if known else "an unknown format"
             root.report(folder / path, "whole file", f"a trajectory: {', '.join(PREFERENCE)}", has)
 
 

@@ -28,7 +28,8 @@ NASTY = "<script>alert(1)</script>\x1b[31m"
 @pytest.fixture(autouse=True)
 def _folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKILLGLASS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(computed_runs, "facts_folder", lambda: tmp_path / "facts")
+    for module in (computed_runs, suite_screening):
+        monkeypatch.setattr(module, "facts_folder", lambda: tmp_path / "facts")
 
 
 @pytest.fixture

@@ -222,7 +222,7 @@ def _list_cautions(queue: Queue, truth: Truth, source: SuggestionSource | None) 
         cautions.append("Reviewers of this queue saw suggestions while they coded. This raises the agreement.")
     settled = len(source.looked & truth.codes.keys()) if source else 0
     if source and 0 < settled < FEW:
-        cautions.append(f"Settled items: {settled}. These rates need about {FEW} to tell judges apart.")
+        cautions.append(f"Settled items: {settled}. These rates need about {FEW} to distinguish judges.")
     without = sum(truth.basis.values()) - settled
     if source and without:
         cautions.append(f"Settled items without an answer from this source: {without}. They are not counted.")
