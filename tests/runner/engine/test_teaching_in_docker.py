@@ -13,7 +13,7 @@ from runner.engine.toolbox import toolbox_for
 from runner.protocols.audit import audit
 from runner.suites.starter_suite import load_starter
 from tests.docker_images import base_image
-from tests.runner.protocols.test_golden_skilllearnbench import GOLDEN, PATH, learning_plan
+from tests.runner.protocols.test_golden_skilllearnbench import HISTORIES, PATH, learning_plan
 from tests.runner.small_episode import ticking_clock
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
@@ -28,7 +28,7 @@ def test_a_taught_library_comes_out_of_containers_as_it_does_locally(
     recorder = ListRecorder(plan, ticking_clock())
     run_episode(plan, recorder, toolbox_for(plan, load_starter()))
     text = chronicle(plan, recorder.history(), recorder.library, tuple(recorder.decisions))
-    assert text == (GOLDEN / "teacher-feedback.txt").read_text()
+    assert text == (HISTORIES / "teacher-feedback.txt").read_text()
     assert audit(plan, recorder.history()) == []
     for result in recorder.results.values():
         for trajectory in result.trajectories:

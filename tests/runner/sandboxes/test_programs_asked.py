@@ -116,7 +116,7 @@ class _Answered(MemorySandbox):
     ) -> Completed:
         for usage in (Usage(10, 0, 1), Usage()):
             self.gateway.ask()
-            self.gateway.note_answer(Metered(usage))
+            self.gateway.count(Metered(usage), whole=True)
         return Completed(0, "")
 
 

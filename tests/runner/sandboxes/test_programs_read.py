@@ -34,7 +34,7 @@ class _Leaving(MemorySandbox):
         self, command: str, *, timeout_seconds: float, environment: Mapping[str, str] | None = None
     ) -> Completed:
         self.gateway.ask()
-        self.gateway.note_answer(Metered(Usage(10, 0, 5)))
+        self.gateway.count(Metered(Usage(10, 0, 5)), whole=True)
         self.put(LOGS, {f"agent/{path}": File(content) for path, content in self.left.items()})
         return Completed(0, "")
 
