@@ -317,7 +317,9 @@ def test_reviews_are_never_lowered_nor_more_than_the_people_nor_of_a_closed_queu
     for total, why in ((1, "can only go up"), (2, "can only go up"), (3, "this queue has 2")):
         with pytest.raises(QueueRefused, match=why):
             increase_reviews(queue, total, user=ann)
-    queue.reviewers.add(reviewer())
+    queue.reviewers.add(*(reviewer() for _ in range(10)))
+    with pytest.raises(QueueRefused, match="At most 9 reviews of one item, not 10"):
+        increase_reviews(queue, 10, user=ann)
     close(queue, user=ann)
     with pytest.raises(QueueRefused, match="while the queue is open"):
         increase_reviews(queue, 3, user=ann)
