@@ -21,9 +21,9 @@ NONE = "none"
 UNKNOWN = "unknown"
 
 
-def values_for(occasion: Occasion, names: Iterable[str], **told: str) -> dict[str, str]:
-    """Return the values of these names. `told`: values known only in a talk, such as the student's questions."""
-    return {name: told[name] if name in told else VALUES[name](occasion) for name in names}
+def values_for(occasion: Occasion, names: Iterable[str], **extra: str) -> dict[str, str]:
+    """Return the values of these names. `extra`: values that only an exchange has, such as the student's questions."""
+    return {name: extra[name] if name in extra else VALUES[name](occasion) for name in names}
 
 
 def _latest(occasion: Occasion) -> Verdict | None:
@@ -131,10 +131,10 @@ class ChosenPrompts:
     def author_prompt(self, occasion: Occasion) -> PackPrompt | None:
         return self.prompts.get(asked_of(occasion))
 
-    def fill(self, asked: Asked, occasion: Occasion, **told: str) -> Messages | None:
-        """Fill a pack's prompt. None if ours is used. `told` as in `values_for`."""
+    def fill(self, asked: Asked, occasion: Occasion, **extra: str) -> Messages | None:
+        """Return the pack's prompt with its values, or None if our prompt is used. `extra` as in `values_for`."""
         prompt = self.prompts.get(asked)
-        return None if prompt is None else prompt.fill(values_for(occasion, prompt.names, **told))
+        return None if prompt is None else prompt.fill(values_for(occasion, prompt.names, **extra))
 
     def instruct(self, occasion: Occasion) -> str | None:
         """Return a pack's prompt as the instruction of an agent, or None if ours is used."""

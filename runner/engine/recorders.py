@@ -132,7 +132,7 @@ class DecisionMade:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """An entry that stands for itself."""
+    """An event without further rows."""
 
     event: Frozen | Refused | Skipped
 

@@ -364,7 +364,7 @@ class _Reader:
                 yield self._named_volume(at, source, target)
 
     def _task_files(self, at: FieldTable, source: str, target: str) -> Iterator[Volume]:
-        """Copy a file of the task, or fill a volume from its folder. Nothing of the host is mounted."""
+        """Copy a file of the task, or fill a volume from its folder. No folder of the host is mounted."""
         path = posixpath.normpath(source)
         place = self.folder / path
         if path.startswith("..") or not place.resolve().is_relative_to(self.folder.resolve()):

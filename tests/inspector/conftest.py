@@ -22,7 +22,7 @@ def plain_static_files(settings: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(autouse=True)
 def no_misspelt_attributes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Django takes an attribute that no object has for nothing, and the words beside it vanish from the page."""
+    """Fail if a template reads an attribute that its object lacks: Django renders nothing there and raises nothing."""
     missing = set()
 
     def resolve(variable: Variable, context: Any) -> Any:

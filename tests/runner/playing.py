@@ -39,7 +39,7 @@ def player(plan_of: Callable[[str], EpisodePlan], sandboxes: Callable[[str], Pat
 
 
 def check_history(recorder: ListRecorder, path: Path) -> None:
-    """Compare a finished episode with its golden history. UPDATE_GOLDEN=1 writes the file anew."""
+    """Compare a finished episode with its golden history. UPDATE_GOLDEN=1 rewrites the file."""
     text = chronicle(recorder.plan, recorder.history(), recorder.library, tuple(recorder.decisions))
     if os.environ.get("UPDATE_GOLDEN") == "1":
         path.write_text(text)

@@ -25,7 +25,7 @@ CLASSIC_FAILED = "The command '/bin/sh -c make' returned a non-zero code: "
     "docker.io/library/python:3.99: not found",
     f"{RUN_FAILED}2",
     f"{CLASSIC_FAILED}127",
-    # What BuildKit of engine 26 said of such files:
+    # From BuildKit of engine 26, for Dockerfiles with these faults:
     "failed to solve: unterminated heredoc",
     "failed to solve: file with no instructions",
     "failed to solve: dockerfile line greater than max allowed size of 65535",

@@ -181,7 +181,7 @@ def test_a_ranking_made_to_break_is_named(task: Path, content: str, place: str |
     "a: &a [x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nfamily_id: *c\n",
     "family_id: !!python/object/apply:os.system ['true']\n",
     "[" * 5_000,
-    "[" * 200_000,  # ends the process of whoever builds it with the C loader
+    "[" * 200_000,  # the C loader crashes the process on this
     "- a list\n",
     "family_id: 2024-01-01\n",
     "1: 2\n",
