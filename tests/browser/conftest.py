@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
 
 from tests.conftest import chromium
 
@@ -19,6 +20,33 @@ document.addEventListener("securitypolicyviolation", (event) => {
 });
 """
 
+_network_changes: list[str] = []
+
+
+class NetworkChanged(Exception):
+    """A test failed, and meanwhile the machine got or lost a network, as it does for each container begun beside it. Then
+    Chromium ends all that it loads, from this machine too. Such a test runs again."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    item.add_marker(pytest.mark.flaky(reruns=3, only_rerun=NetworkChanged.__name__))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None]:
+    _network_changes.clear()
+    try:
+        yield
+    except Exception as error:
+        if _network_changes:
+            raise NetworkChanged(", ".join(_network_changes)) from error
+        raise
+
+
+def _hear_failed(request: Request) -> None:
+    if request.failure == "net::ERR_NETWORK_CHANGED":
+        _network_changes.append(request.url)
+
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
@@ -26,6 +54,14 @@ def browser() -> Iterator[Browser]:
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        new_context = running.new_context
+
+        def new_heard_context(**options: Any) -> BrowserContext:
+            opened = new_context(**options)
+            opened.on("requestfailed", _hear_failed)
+            return opened
+
+        running.new_context = new_heard_context  # type: ignore[method-assign]
         yield running
         running.close()
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]

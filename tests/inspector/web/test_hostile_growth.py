@@ -196,8 +196,8 @@ def test_time_grows_no_faster_than_the_text(boundary: str) -> None:
 
 
 def test_quadratic_work_is_found() -> None:
-    def read(text: str) -> int:
-        return sum(text.count("b") for _ in range(len(text)))
+    def read(text: str) -> object:
+        return re.search("a*b", text)  # looks for the b again behind each a
 
     assert _grows_too_fast(read, "a" * SMALL * 2, "a" * SMALL * 2 * TIMES)
     assert not _grows_too_fast(str.split, "a" * SMALL, "a" * SMALL * TIMES)
