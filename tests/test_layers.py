@@ -71,8 +71,9 @@ def test_no_module_imports_from_a_layer_above(layer, above):
         for line, name in imported(path)
         if name.partition(".")[0] in above
     ]
-    # The project's urls.py is where the layers are put together.
-    assert [found for found in wrong if not found.startswith("benchapp/urls.py")] == []
+    # The project's urls.py is where the layers are put together; formats.py has the names that a package's reader needs.
+    put_together = ("benchapp/urls.py", "skillglass/formats.py")
+    assert [found for found in wrong if not found.startswith(put_together)] == []
 
 
 @pytest.mark.parametrize("layer", LAYERS)

@@ -237,14 +237,16 @@ def _describe_gap(numbers: list[int]) -> str:
 
 
 def _check_library_line(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
-    """Check that along the spine every step starts from the library that the one before left."""
+    """Check that along the spine every step starts from the library that the one before left. An import may have trials of
+    candidates that never became the library."""
     current, rounds = EMPTY_LIBRARY, 0
+    is_own = episode.run.experiment.origin != Experiment.Origin.IMPORTED
     for entry in entries:
         if entry.seeding is not None:
             current = entry.seeding.snapshot.digest
         elif entry.attempt is not None:
             given = entry.attempt.trial.snapshot
-            if given is not None and given.digest != current:
+            if is_own and given is not None and given.digest != current:
                 ident = str(entry.attempt.trial.public_id)
                 yield Flaw("trial", ident, f"was given library {given.digest}, but the state was {current}")
         elif entry.decision is not None:

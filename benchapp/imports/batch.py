@@ -18,8 +18,9 @@ from django.utils import timezone
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
 from benchapp.archive import ENDINGS, ArchiveError
 from benchapp.archive.archive_import import TakenIn, take_in
-from benchapp.imports import AUTO, FORMATS, find, find_file
 from benchapp.imports.audited_edits import Author
+from benchapp.imports.finding import find, find_file
+from benchapp.imports.formats import AUTO, format_names
 from benchapp.imports.import_map import ImportMap
 from benchapp.imports.import_recording import ExperimentRecorder
 from benchapp.imports.problems import ProblemList
@@ -27,6 +28,7 @@ from benchapp.imports.reading.found_sources import FoundExperiment
 from benchapp.imports.reading.walking import Root
 from benchapp.models import Episode, ImportBatch, ImportedExperiment, ImportProblem, Run, SkillUse, User
 from benchapp.record.collecting import collect_seldom
+from benchapp.record.error_text import is_of_machine
 from benchapp.search.indexing import follow
 from runner.base.text import storable
 from runner.base.types import UseKind
@@ -47,8 +49,6 @@ COUNTED = (
     "unchanged",
 )
 OK, NOTHING_READ, WITH_PROBLEMS = 0, 1, 3
-
-EXPECTED = f"jobs, trials, runs or logs in one of the formats {', '.join(FORMATS)}"
 
 Progress = Callable[[str, int, int], None]  # (experiment, done, total) of its trials and libraries
 
@@ -168,7 +168,10 @@ class _Import:
         if self.report.total > before:
             return
         if is_folder:
-            problems.add(name, "", EXPECTED, "none was found in it")
+            formats = ", ".join(format_names())
+            problems.add(
+                name, "", f"jobs, trials, runs or logs in one of the formats {formats}", "none was found in it"
+            )
         elif len(problems) == problems_before:
             expected = "a folder or a single log file"
             problems.add(name, "", expected, "another file, or an archive; unpack it first")
@@ -214,14 +217,16 @@ class _Import:
         with transaction.atomic():
             for task, key_points in found.key_points:
                 places.put_key_points(task, key_points)
-        for library in found.libraries:
-            recorder.record_library(library)
-            show_progress()
+        with self._reporting(found.source.path):
+            for library in found.libraries:
+                recorder.record_library(library)
+                show_progress()
         for run in recorder.record_trials(found.trials):
             self.runs.add(run)
             show_progress()
         for history in found.histories:
-            recorder.record_history(history)
+            with self._reporting(history.path):
+                recorder.record_history(history)
             show_progress()
         recorder.remapping.finish()
         if places.is_new and found.trials and not places.experiment.runs.exists():
@@ -231,6 +236,18 @@ class _Import:
         recorder.keep_quiet()
         with_library = Run.objects.filter(experiment=places.experiment, episodes__library__isnull=False)
         self.runs |= set(with_library.values_list("pk", flat=True))
+
+    @contextmanager
+    def _reporting(self, path: str) -> Iterator[None]:
+        """Report that a library or its history could not be read; the rest comes in."""
+        try:
+            yield
+        except Exception as error:
+            if is_of_machine(error):
+                raise
+            logger.exception("reading the library in %s failed", path)
+            expected = "a library and its history that can be read"
+            self.report.problems.add(path, "", expected, f"{type(error).__name__}: {error}; left out")
 
     def note_arrivals(self, experiments: Iterable[int], *, is_new: bool) -> None:
         """Record that the import read these experiments. Earlier notes stay."""

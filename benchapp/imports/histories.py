@@ -110,11 +110,11 @@ class HistoryRecorder:
         return self.last[1]
 
     def _find_given(self, moment: TrialMoment, current: str) -> str | None:
-        """Return the library the trial had: the current one, if the source says so."""
+        """Return the library the trial had, as the source says: the current one, or a candidate."""
         if moment.given is None:
             return None
-        if self._store(moment.given) == current:
-            return current
+        if (given := self._store(moment.given)) == current or moment.of_candidate:
+            return given
         trial = self._trial(moment.ident)
         name = trial.task.key if trial else moment.ident
         self.problems.add(

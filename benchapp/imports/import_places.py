@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cache
 from operator import attrgetter
 
-from benchapp.imports import FORMATS
+from benchapp.imports.formats import load_formats
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
     EpisodeSource,
@@ -23,8 +24,12 @@ from benchapp.models.base import derived_id
 from benchapp.record.redaction import redact_text, redact_value
 from benchapp.record.sets.joined_suites import EQUAL_CONTENT, find_by_content, note_join, was_separated
 
-# Suites named after their format; any other key is a task set of Harbor's.
-SUITE_NAMES = {getattr(module, "SUITE", module.NAME): f"{module.TITLE} (imported)" for module in FORMATS.values()}
+
+@cache
+def suite_names() -> dict[str, str]:
+    """Return the suites named after their format, by key; any other key is a task set of Harbor's."""
+    modules = load_formats()[0].values()
+    return {getattr(module, "SUITE", module.NAME): f"{module.TITLE} (imported)" for module in modules}
 
 
 class Places:
@@ -92,10 +97,10 @@ class Places:
         """Return the suite. Imported suites have their own keys, separate from suites with task folders here."""
         if key not in self._suites:
             named = redact_text(key)
-            full = (key if key in SUITE_NAMES else f"harbor/{named}")[:200]
+            full = (key if key in suite_names() else f"harbor/{named}")[:200]
             self._suites[key], _ = Suite.objects.get_or_create(
                 key=full,
-                defaults={"name": SUITE_NAMES.get(key, named)[:200], "public_id": derived_id("suite", full)},
+                defaults={"name": suite_names().get(key, named)[:200], "public_id": derived_id("suite", full)},
             )
         return self._suites[key]
 

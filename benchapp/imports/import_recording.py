@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TypeAlias
 from uuid import UUID
 
-from django.db import DatabaseError, DataError, IntegrityError, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Count, Max
 from django.utils import timezone
 
@@ -46,7 +46,7 @@ from benchapp.models import Attempt, Episode, Run, Snapshot, Task, Trajectory, T
 from benchapp.models.base import derived_id
 from benchapp.models.blobs import GatheredBlobs
 from benchapp.models.trials import NUMBERS
-from benchapp.record.error_text import SPENT
+from benchapp.record.error_text import is_of_machine
 from benchapp.record.record_digest import reading_of
 from benchapp.record.redaction import Redactor
 from benchapp.stats.learning.computed_runs import digest_code, keep_fact, take_fact
@@ -165,11 +165,7 @@ class ExperimentRecorder:
             return self._take(found) or self._record(self.batch.take())
         except Exception as error:
             self.samples.clear()  # the number it took is free again
-            if isinstance(error, MemoryError) or (
-                isinstance(error, DatabaseError) and not isinstance(error, DataError)
-            ):
-                raise  # the machine's failure, not the trial's
-            if getattr(error, "errno", None) in SPENT:
+            if is_of_machine(error):
                 raise
             logger.exception("reading the trial in %s failed", found.path)
             told = getattr(error, "strerror", None) or error  # the text of an OSError repeats the path

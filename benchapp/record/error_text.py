@@ -58,6 +58,12 @@ _OF_DATABASES = {
 }
 
 
+def is_of_machine(error: BaseException) -> bool:
+    """Did the machine fail (memory, disk, database), not the reading of one source? The next source would fail as well."""
+    is_of_database = isinstance(error, DatabaseError) and not isinstance(error, DataError)
+    return isinstance(error, MemoryError) or is_of_database or getattr(error, "errno", None) in SPENT
+
+
 def describe_failure(error: BaseException) -> str:
     """Return one line without a full stop, naming any file; "" where a traceback is more useful."""
     if isinstance(error, IntegrityError | DataError | ProgrammingError):

@@ -286,10 +286,12 @@ class LibrarySource:
 
 @dataclass(frozen=True, slots=True)
 class TrialMoment:
-    """A trial ended. `given`: the library it had, None if unknown."""
+    """A trial ended. `given`: the library it had, None if unknown. `of_candidate`: that library was only proposed then, so
+    it may differ from the one that stood."""
 
     ident: str  # first of the trial's ids
     given: Files | None = None
+    of_candidate: bool = False
 
 
 @dataclass(frozen=True, slots=True)

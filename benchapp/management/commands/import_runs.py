@@ -11,8 +11,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
-from benchapp.imports import AUTO, FORMATS
 from benchapp.imports.batch import COUNTED, NOTHING_READ, ImportReport, import_paths
+from benchapp.imports.formats import AUTO, format_names
 from benchapp.imports.import_map import ImportMap, MapError, read_map
 from benchapp.record.visible import one_line
 
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "paths", nargs="+", metavar="PATH", help="a folder of jobs, trials, runs or a release, or one log file"
         )
-        parser.add_argument("--format", choices=[AUTO, *FORMATS], default=AUTO)
+        parser.add_argument("--format", choices=[AUTO, *format_names()], default=AUTO)
         parser.add_argument("--map", metavar="FILE.yaml", help="rules for what the files leave open")
         parser.add_argument("--jobs", type=int, default=1, metavar="N", help="read new trials with N processes (1)")
         parser.add_argument("--json", action="store_true", help="print one JSON object instead of a summary")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchapp.imports import FORMATS, find
+from benchapp.imports.finding import find
+from benchapp.imports.formats import format_names
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading import walking
 from benchapp.imports.reading.walking import Root
@@ -91,7 +92,7 @@ def test_a_closed_folder_beside_a_job_never_ends_the_import(place, name):
     assert places_of(problems, closed) == [EXPECTED]
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", format_names())
 def test_every_format_reports_a_closed_folder(place, format):
     closed = write(place / "run" / "config.json", {}).parent
     problems = ProblemList()

@@ -1,0 +1,60 @@
+"""Trials for readers whose sources are small files: what a trial's identity, digest and trajectory are made from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import orjson
+
+from benchapp.imports.reading.found_sources import TrajectorySource, TrialSource
+from benchapp.imports.reading.walking import Root
+from runner.base.digests import digest_json
+from runner.base.types import JsonValue, Step
+from runner.trajectories.atif_values import step_to_json
+
+
+@dataclass(slots=True)
+class FoundRow:
+    """A trial told by a row of a file, or by a few files (found_sources.FoundTrial). `ids`: the strongest first.
+    `build` reads it. `row` and the bytes of `files` are all that decides what `build` returns."""
+
+    root: Root
+    path: str  # for people: `root.label` of its file or folder, and its place there
+    ids: tuple[str, ...]
+    order: tuple[str, ...]
+    build: Callable[[], TrialSource]
+    row: JsonValue = None
+    files: tuple[Path, ...] = ()
+
+    def digest(self) -> str:
+        digest = hashlib.sha256(digest_json(self.row).encode())
+        for path in self.files:
+            digest.update(f"{path.name}\0{self.root.sha256(path) if self.root.is_file(path) else ''}\n".encode())
+        return digest.hexdigest()
+
+    def read(self) -> TrialSource:
+        return self.build()
+
+
+def of_messages(path: str, messages: Sequence[Mapping[str, JsonValue]]) -> TrajectorySource:
+    """Build the trajectory of a conversation: messages with `role` and `content`, as chat models take them."""
+    return of_bytes(path, orjson.dumps(list(messages)), format="chat-messages")
+
+
+def of_steps(path: str, steps: Iterable[Step], *, agent: str, version: str = "") -> TrajectorySource:
+    """Build the trajectory of steps, numbered from 1. `agent`: the program that made them."""
+    head = {
+        "schema_version": "ATIF-v1.8",
+        "session_id": path,
+        "agent": {"name": agent, "version": version or "unknown"},
+    }
+    return of_bytes(path, orjson.dumps({**head, "steps": [step_to_json(step) for step in steps]}), format="atif")
+
+
+def of_bytes(path: str, content: bytes, *, format: str = "") -> TrajectorySource:
+    """Build a trajectory from bytes in one of the formats that `runner.trajectories.readers` reads."""
+    return TrajectorySource(path, lambda: BytesIO(content), len(content), format=format)
