@@ -16,14 +16,14 @@ import nh3
 from django.conf import settings
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from inspector.web.text.markdown_parser import make_parser
 from runner.base.var_folder import DEMO, IS_INSTALLED, MANAGE
 
 INDEX = "README"
 _FOLDER = Path(settings.BASE_DIR) / "docs"
-_PARSER = MarkdownIt("commonmark", {"html": True}).enable("table")
+_PARSER = make_parser(html=True).enable("table")
 _ENTRY = re.compile(r"^(?:-|\d+\.) \[([^\]]+)\]\(([a-z/-]+)\.md\): (.+)$", re.MULTILINE)
 _IN_A_CLONE = re.compile(r"(?:\.venv/bin/python )?(?<!python3 )manage\.py (?=[a-z])")
 _TAGS = {

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 import nh3
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
-from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
 from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 
+from inspector.web.text.markdown_parser import make_parser
 from inspector.web.text.visible import RIGHT_TO_LEFT, visible
 from runner.base.text import cut
 
@@ -49,7 +49,7 @@ def _draw_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return silent or table(state, start, end, silent)
 
 
-_PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
+_PARSER = make_parser(html=False).enable(["table", "strikethrough"]).disable("image")
 _PARSER.block.ruler.at("table", _draw_table, {"alt": ["paragraph", "reference"]})
 
 
