@@ -12,7 +12,7 @@ import sys
 
 try:
     import benchapp  # noqa: F401
-except ImportError:  # in a wheel, the project lies below this package
+except ImportError:  # in a wheel, the project is below this package
     from skillglass.command import APP
 
     sys.path.insert(0, str(APP))

@@ -10,6 +10,7 @@ from django.core.management import ManagementUtility
 from django.core.management.base import ALL_CHECKS, BaseCommand, OutputWrapper
 from django.db import DatabaseError
 
+from benchapp.deploy import view_record
 from benchapp.record.error_text import describe_failure
 from benchapp.record.visible import visible
 
@@ -42,6 +43,8 @@ class CommandLine(ManagementUtility):
 def run(arguments: list[str]) -> None:
     """Run the command that the arguments name. If the machine or the database fails, raise SystemExit with one line,
     unless the person asks for the traceback."""
+    if arguments[1:2] == ["view"]:
+        view_record.set_up(arguments[2:])
     try:
         CommandLine(arguments).execute()
     except (DatabaseError, OSError) as error:

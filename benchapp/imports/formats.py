@@ -53,7 +53,7 @@ def load_formats() -> tuple[dict[str, ModuleType], dict[str, str]]:
     for point in (*ours, *sorted(entry_points(group=GROUP), key=lambda point: point.name)):
         try:
             module = point.load()
-            if wrong := _find_wrong(module, found):
+            if wrong := find_wrong(module, found):
                 broken[f"{point.name} = {point.value}"] = wrong
             else:
                 found[module.NAME] = module
@@ -63,7 +63,7 @@ def load_formats() -> tuple[dict[str, ModuleType], dict[str, str]]:
     return found, broken
 
 
-def _find_wrong(module: ModuleType, others: dict[str, ModuleType]) -> str:
+def find_wrong(module: ModuleType, others: dict[str, ModuleType]) -> str:
     wanted = ("claims_file", "find_files", "SUFFIXES") if hasattr(module, "claims_file") else ("claims", "find")
     if missing := [name for name in ("NAME", "TITLE", *wanted) if not hasattr(module, name)]:
         return f"it has no {', '.join(missing)}"

@@ -25,6 +25,10 @@ class ReportedProblem(Shaped):
     expected: str
     message: str
 
+    def __str__(self) -> str:
+        place = f", {self.place}" if self.place else ""
+        return f"{self.path}{place}: expected {self.expected}; {self.message}"
+
 
 class ProblemList:
     """Every problem of one import. The list is bounded for any input, and free of secrets and control characters."""

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from tqdm import tqdm
 
 from benchapp.imports.batch import COUNTED, NOTHING_READ, ImportReport, import_paths
 from benchapp.imports.formats import AUTO, format_names
 from benchapp.imports.import_map import ImportMap, MapError, read_map
-from benchapp.record.visible import one_line
+from benchapp.management.import_bar import ImportBar
 
 SHOWN_PROBLEMS = 200
 
@@ -42,7 +41,7 @@ class Command(BaseCommand):
         except MapError as error:
             self._print(ImportReport(problems=error.problems), as_json=options["json"])
             sys.exit(NOTHING_READ)
-        with _Bar(shown=sys.stderr.isatty() and options["verbosity"] > 0) as bar:
+        with ImportBar(shown=sys.stderr.isatty() and options["verbosity"] > 0) as bar:
             report = import_paths(
                 options["paths"],
                 format=options["format"],
@@ -72,34 +71,9 @@ class Command(BaseCommand):
             count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
             self.stdout.write(f"\n{count}; imported everything else:")
         for problem in problems[:SHOWN_PROBLEMS]:
-            place = f", {problem.place}" if problem.place else ""
-            self.stdout.write(f"  {problem.path}{place}: expected {problem.expected}; {problem.message}")
+            self.stdout.write(f"  {problem}")
         if len(problems) > SHOWN_PROBLEMS:
             self.stdout.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more; the page below has all")
         if report.total:
             self.stdout.write(f"\nLook at what came in: /imports/?batch={report.batch}")
             self.stdout.write("Then compare its runs: /compare/")
-
-
-class _Bar:
-    """A progress bar per experiment, on stderr, where that is a terminal."""
-
-    def __init__(self, *, shown: bool) -> None:
-        self._shown = shown
-        self._bar: tqdm[Any] | None = None
-        self._name = ""
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def tell(self, name: str, done: int, total: int) -> None:
-        if not self._shown:
-            return
-        if self._bar is None or self._name != name or done < self._bar.n:
-            self.__exit__()
-            self._bar, self._name = tqdm(total=total, desc=one_line(name, 40), unit=" trials", file=sys.stderr), name
-        self._bar.update(done - self._bar.n)

@@ -1,0 +1,164 @@
+"""Open any folder: import what it holds into a record of its own, and show the page that answers most."""
+
+from __future__ import annotations
+
+import socketserver
+import sys
+import threading
+import time
+import webbrowser
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+from wsgiref.simple_server import WSGIServer
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.core.servers.basehttp import WSGIRequestHandler, get_internal_wsgi_application
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.models import Count
+from django.urls import reverse
+
+from benchapp.analysis.diagnoses.diagnosis_queue import diagnose_episode, select_with_library
+from benchapp.deploy import view_record
+from benchapp.deploy.static_files import collect_if_changed
+from benchapp.imports.batch import ImportReport, import_paths
+from benchapp.imports.formats import format_names
+from benchapp.management.commands.migrate import fill_empty
+from benchapp.management.import_bar import ImportBar
+from benchapp.models import Episode, Experiment, Run, Trial
+from benchapp.search.indexing import index_waiting
+
+PORT = 8765
+SHOWN_PROBLEMS = 10
+FOLLOWED_SECONDS = 2.0  # between two looks at the files
+MOST_FOLLOWED = 200_000  # files looked at each time
+
+
+class Command(BaseCommand):
+    help = (
+        "Shows what a folder holds: runs, workspaces, logs, a release, an archive. Imports it into a record of its own and "
+        "opens the browser. Nothing is sent anywhere, and the folder is only read. Ctrl-C ends it; the record stays, so that "
+        "the next time is quick."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        view_record.add_arguments(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        paths = [Path(path) for path in options["paths"]]
+        if missing := next((path for path in paths if not path.exists()), None):
+            raise CommandError(f"{missing}: there is nothing")
+        fill_empty(connection)
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):  # a record of an older version
+            call_command("migrate", interactive=False, verbosity=0)
+        collect_if_changed()
+        server = _open_server(options["port"])
+        with ImportBar(shown=sys.stderr.isatty()) as bar:
+            report = import_paths(paths, progress=bar.tell, waiting=self.stderr.write)
+        self._sum_up(report)
+        if not report.total and not options["follow"]:
+            sys.exit(1)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            self._show(f"http://127.0.0.1:{server.server_port}{choose_page()}", no_browser=options["no_browser"])
+            self._work_out()
+            self._wait(paths, follow=options["follow"])
+        except KeyboardInterrupt:
+            pass
+        finally:
+            server.shutdown()
+
+    def _show(self, address: str, *, no_browser: bool) -> None:
+        self.stdout.write(f"{address}  (Ctrl-C ends)")
+        self.stdout.flush()
+        if not no_browser:
+            webbrowser.open(address)
+
+    def _sum_up(self, report: ImportReport) -> None:
+        counts = report.counts
+        read = [(name, counts[f"{name}s"]) for name in ("experiment", "run", "trial", "step", "snapshot")]
+        named = [f"{count:,} {name}" + ("s" if count > 1 else "") for name, count in read if count]
+        self.stdout.write(f"Read {', '.join(named) or 'nothing'}.")
+        problems = list(report.problems)
+        if not report.total:
+            self.stdout.write(f"Nothing to show. The formats are {', '.join(format_names())}.")
+        if problems:
+            self.stdout.write(f"Left out or odd, {len(problems):,} lines (all on the page Imports):")
+        for problem in problems[:SHOWN_PROBLEMS]:
+            self.stdout.write(f"  {problem}")
+
+    def _work_out(self) -> None:
+        """Do what workers would do after an import."""
+        index_waiting()
+        for episode in select_with_library(Episode.objects.all()).select_related("run", "library", "family"):
+            diagnose_episode(episode)
+
+    def _wait(self, paths: list[Path], *, follow: bool) -> None:
+        seen = list_changes(paths) if follow else ""
+        while True:
+            time.sleep(FOLLOWED_SECONDS)
+            if follow and (now := list_changes(paths)) != seen:
+                seen = now
+                report = import_paths(paths)
+                if new := report.counts["created"] + report.counts["changed"]:
+                    self.stdout.write(f"{time.strftime('%H:%M:%S')}  {new:,} new or changed")
+                    self.stdout.flush()
+                    self._work_out()
+
+
+class _Server(socketserver.ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+def _open_server(port: int) -> _Server:
+    for number in [port] if port else [PORT, 0]:
+        try:
+            server = _Server(("127.0.0.1", number), _QuietHandler)
+        except OSError as error:
+            if port:
+                raise CommandError(f"port {port}: {error.strerror}") from error
+            continue
+        server.set_app(get_internal_wsgi_application())
+        return server
+    raise CommandError("no port of this machine is free")
+
+
+class _QuietHandler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing: the person looks at the pages."""
+
+
+def list_changes(paths: list[Path]) -> str:
+    """Return a text that differs when a file came, went or changed."""
+    rows = []
+    for path in paths:
+        files = sorted(path.rglob("*")) if path.is_dir() else [path]
+        for file in files[:MOST_FOLLOWED]:
+            try:
+                status = file.lstat()
+            except OSError:
+                continue
+            rows.append(f"{file}\0{status.st_size}\0{status.st_mtime_ns}")
+    return "\n".join(rows)
+
+
+def choose_page() -> str:
+    """Choose the comparison if there are several conditions, else the library if it changed, else the trial if there is
+    one, else the experiment or the list of them."""
+    experiments = list(Experiment.objects.filter(deleted_at=None).values_list("pk", "public_id")[:2])
+    if len(experiments) != 1:
+        return reverse("index")
+    (pk, public_id), *_ = experiments
+    runs = Run.objects.filter(experiment=pk)
+    if runs.filter(episodes__trials__success__isnull=False).values("condition").distinct().count() > 1:
+        return reverse("compare", query={"experiment": public_id})
+    learned = runs.annotate(decisions=Count("episodes__decisions")).filter(decisions__gt=0).first()
+    if learned is not None:
+        return reverse("library", args=[learned.public_id])
+    trials = list(Trial.objects.filter(episode__run__in=runs).values_list("public_id", flat=True)[:2])
+    if len(trials) == 1:
+        return reverse("trial", args=trials)
+    return reverse("experiment", args=[public_id])
