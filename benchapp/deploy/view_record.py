@@ -1,4 +1,4 @@
-"""`manage.py view` has a record of its own for the paths it shows, in the user's cache. Where that lies is decided before the
+"""`manage.py view` has a record of its own for the paths it shows, in the user's cache. Its folder is chosen before the
 settings are read."""
 
 from __future__ import annotations

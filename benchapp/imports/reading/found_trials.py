@@ -19,7 +19,7 @@ from runner.trajectories.atif_values import step_to_json
 
 @dataclass(slots=True)
 class FoundRow:
-    """A trial told by a row of a file, or by a few files (found_sources.FoundTrial). `ids`: the strongest first.
+    """A trial that a row of a file describes, or a few files (found_sources.FoundTrial). `ids`: the strongest first.
     `build` reads it. `row` and the bytes of `files` are all that decides what `build` returns."""
 
     root: Root
