@@ -86,6 +86,7 @@ def name_sides(sides: Sequence[Side], runs: Mapping[str, Sequence[Run]]) -> dict
 
 
 NO_SKILL = "no-skill"
+OLD_SKILL = "old-skill"  # the skill before it was worked on: the baseline where nothing ran without a skill
 MODEL_ROWS = "model"  # of `pool`
 NOT_NUMBERS = frozenset({"table", "metric", "option", "published", "q", "seen"})  # they choose among numbers
 MAX_VALUES = 200  # of one filter; an address is a few thousand characters at most

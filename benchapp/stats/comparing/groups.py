@@ -14,6 +14,7 @@ from benchapp.stats.comparing.choices import (
     LETTERS,
     MODEL_ROWS,
     NO_SKILL,
+    OLD_SKILL,
     Choices,
     assign,
     merge_model_name,
@@ -151,6 +152,9 @@ class Groups:
         for run in runs:
             members.setdefault(Group((run,)).identity, []).append(run)
         groups = [Group(tuple(sorted(found, key=_by_replicate))) for found in members.values()]
+        conditions = {group.condition for group in groups}
+        if baseline == NO_SKILL and NO_SKILL not in conditions and OLD_SKILL in conditions:
+            baseline = OLD_SKILL
         return cls._label(groups, baseline, unfinished)
 
     @classmethod

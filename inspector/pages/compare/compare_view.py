@@ -258,7 +258,7 @@ def _list_baselines(comparison: GroupComparison) -> list[tuple[str, str]]:
     conditions = dict.fromkeys(group.condition for group in groups if group.condition != Run.UNKNOWN)
     models = dict.fromkeys(group.agent_model for group in groups if group.agent_model != Run.UNKNOWN)
     named = [(f"{MODEL}{model}", f"model {model}") for model in models] if len(models) > 1 else []
-    chosen = comparison.choices.baseline
+    chosen = comparison.groups.baseline
     found = [*((name, name_condition(name).title) for name in conditions), *named]
     missing = f"{name_condition(chosen).title} (not among these)"
     return found if chosen in {value for value, _ in found} else [(chosen, missing), *found]
