@@ -237,30 +237,36 @@ def _describe_gap(numbers: list[int]) -> str:
 
 
 def _check_library_line(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
-    """Check that along the spine every step starts from the library that the one before left. An import may have trials of
-    candidates that never became the library."""
-    current, rounds = EMPTY_LIBRARY, 0
+    """Check that along the spine every step starts from the library that the one before left. In an import, candidates may
+    be a tree: a decision may start from an earlier state, and a trial may have had a candidate that was never taken."""
+    current, rounds, states = EMPTY_LIBRARY, 0, {EMPTY_LIBRARY}
     is_own = episode.run.experiment.origin != Experiment.Origin.IMPORTED
     for entry in entries:
         if entry.seeding is not None:
             current = entry.seeding.snapshot.digest
+        elif entry.seal is not None and not is_own:
+            current = entry.seal.snapshot.digest
         elif entry.attempt is not None:
             given = entry.attempt.trial.snapshot
             if is_own and given is not None and given.digest != current:
                 ident = str(entry.attempt.trial.public_id)
                 yield Flaw("trial", ident, f"was given library {given.digest}, but the state was {current}")
         elif entry.decision is not None:
-            yield from _check_decision(entry.decision, current, rounds)
-            current, rounds = entry.decision.after.digest, entry.decision.round
+            yield from _check_decision(entry.decision, current, rounds, set() if is_own else states)
+            rounds = entry.decision.round
+            if entry.decision.status == DecisionStatus.APPLIED:
+                current = entry.decision.after.digest
+        states.add(current)
     if episode.library is not None and episode.library.digest != current:
         yield Flaw("episode", str(episode.public_id), f"its library is {episode.library}, its spine ends at {current}")
 
 
-def _check_decision(decision: Decision, current: str, rounds: int) -> Iterator[Flaw]:
+def _check_decision(decision: Decision, current: str, rounds: int, earlier: set[str]) -> Iterator[Flaw]:
+    """`earlier`: states that it may start from instead of the current one."""
     ident = str(decision.public_id)
     changed = decision.changed_library
     applied = decision.status == DecisionStatus.APPLIED
-    if decision.before.digest != current:
+    if decision.before.digest not in {current, *earlier}:
         yield Flaw("decision", ident, f"starts from library {decision.before.digest}, but the state was {current}")
     if changed != applied:
         yield Flaw("decision", ident, f"is {decision.status}, but the library {'changed' if changed else 'did not'}")

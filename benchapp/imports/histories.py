@@ -66,7 +66,8 @@ class HistoryRecorder:
             Attempt.objects.filter(trial__episode=episode, counts=True).values_list("trial__public_id", "pk")
         )
         self.sizes: dict[str, int] = {EMPTY_LIBRARY: 0}  # skills by snapshot digest
-        self.skills_total = 0  # of the last library
+        self.stands = EMPTY_LIBRARY  # digest of the library at the end
+        self.skills_total = 0  # of that library
         self.last: tuple[Files, str] | None = None  # the files stored last, and their digest
 
     # --- what it is to become ------------------------------------------------------------------------------------
@@ -76,19 +77,23 @@ class HistoryRecorder:
         places: list[PlannedEntry] = []
         current, number, rounds, at = EMPTY_LIBRARY, 0, 0, self.source.at
         for moment in self.source.read():
-            before = current
+            before = after = current
             if isinstance(moment, DecisionMoment):
-                current, number = self._store(moment.after), number + 1
-                status = (
-                    moment.status
-                )  # applied if it changed the library, as everywhere; an identical answer is a no-op
+                if moment.before is not None:
+                    before = self._store(moment.before)
+                after, number, status = self._store(moment.after), number + 1, moment.status
+                # Applied if it changed the library, as everywhere; an identical answer is a no-op.
                 if status in (DecisionStatus.APPLIED, DecisionStatus.NO_OP):
-                    status = DecisionStatus.NO_OP if current == before else DecisionStatus.APPLIED
+                    status = DecisionStatus.NO_OP if after == before else DecisionStatus.APPLIED
                 moment = replace(moment, patch=_redacted_patch(moment.patch), status=status)
-                rounds += moment.status is DecisionStatus.APPLIED
-                current = current if moment.status is DecisionStatus.APPLIED else before
+                if status is DecisionStatus.APPLIED:
+                    current, rounds = after, rounds + 1
+                else:
+                    after = before
             elif isinstance(moment, SeedMoment):
-                current = self._store(moment.after)
+                current = after = self._store(moment.after)
+            elif isinstance(moment, FreezeMoment) and moment.kept is not None:
+                current = after = self._store(moment.kept)
             elif isinstance(moment, TrialMoment):
                 trial = self._trial(moment.ident)
                 if trial is None or trial.public_id not in self.counting:
@@ -96,8 +101,9 @@ class HistoryRecorder:
                 at = trial.finished_at or at
             at = getattr(moment, "at", None) or at
             given = self._find_given(moment, current) if isinstance(moment, TrialMoment) else None
-            told = _identify_moment(moment, before, current, number, rounds, given)
-            places.append(PlannedEntry(moment, before, current, number, rounds, at, told))
+            told = _identify_moment(moment, before, after, number, rounds, given)
+            places.append(PlannedEntry(moment, before, after, number, rounds, at, told))
+        self.stands = current
         return places
 
     def _store(self, files: Files) -> str:
@@ -130,7 +136,7 @@ class HistoryRecorder:
     def record(self) -> str:
         """Return "created", "changed" or "unchanged"."""
         places = self.places()
-        last = places[-1].after if places else EMPTY_LIBRARY
+        last = self.stands
         self.skills_total = self.sizes[last]
         with transaction.atomic():
             self._gather()

@@ -42,7 +42,8 @@ class LibraryState:
 
 @dataclass(frozen=True, slots=True)
 class LibraryStep:
-    """One entry of the spine, and the library before and after it: the same state if it changed nothing."""
+    """One entry of the spine, and the library before and after it: the same state if it changed nothing. In an import,
+    candidates may be a tree: then `before` can be an earlier state."""
 
     entry: Entry
     before: LibraryState
@@ -74,12 +75,19 @@ def _build_history(entries: Sequence[Entry], episode: Episode) -> LibraryHistory
     states = [LibraryState("R0", _read_start(entries, episode))]
     steps = []
     for entry in entries:
-        before = states[-1]
+        before = _find_before(entry, states)
         after = _make_state(entry, states) or before
         steps.append(LibraryStep(entry, before, after))
         if after is not before:
             states.append(after)
     return LibraryHistory(tuple(states), tuple(steps))
+
+
+def _find_before(entry: Entry, states: Sequence[LibraryState]) -> LibraryState:
+    """Return the state that the entry starts from: the last one, unless a decision or the seal names an earlier one."""
+    named = entry.decision.before_id if entry.decision else entry.seal.snapshot_id if entry.seal else None
+    found = (state for state in reversed(states) if state.snapshot and state.snapshot.pk == named)
+    return next(found, states[-1])
 
 
 def find_state(states: Iterable[LibraryState], name: str | None) -> LibraryState | None:

@@ -202,6 +202,7 @@ class TrialSource:
     choices: tuple[SourceChoice, ...] = ()  # of the trial itself, then of each of its stages
     episode: EpisodeSource = EpisodeSource()
     phase: str = "evaluation"
+    is_phase_late: bool = False  # can the phase change while the source grows, as only its end says what was kept?
     exception: ExceptionSource | None = None
     usage: Usage = Usage()  # the source's own totals
     skills_mounted: tuple[str, ...] | None = None  # slugs; None: unknown
@@ -287,7 +288,7 @@ class LibrarySource:
 @dataclass(frozen=True, slots=True)
 class TrialMoment:
     """A trial ended. `given`: the library it had, None if unknown. `of_candidate`: that library was only proposed then, so
-    it may differ from the one that stood."""
+    it may differ from the current one."""
 
     ident: str  # first of the trial's ids
     given: Files | None = None
@@ -296,7 +297,8 @@ class TrialMoment:
 
 @dataclass(frozen=True, slots=True)
 class DecisionMoment:
-    """One answer of the author, and the library after it (equal to the one before unless applied)."""
+    """One answer of the author, and the library after it (equal to the one before unless applied). `before`: an earlier
+    library that it started from, if not the current one: candidates can be a tree."""
 
     family: str  # key
     mode: AuthorMode
@@ -310,6 +312,7 @@ class DecisionMoment:
     findings: tuple[Finding, ...] = ()
     evidence: tuple[str, ...] = ()  # first ids of the trials the author was shown
     at: datetime | None = None
+    before: Files | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +326,10 @@ class SeedMoment:
 
 @dataclass(frozen=True, slots=True)
 class FreezeMoment:
+    """`kept`: the library that was chosen, if not the current one."""
+
     at: datetime | None = None
+    kept: Files | None = None
 
 
 @dataclass(frozen=True, slots=True)
