@@ -27,7 +27,6 @@ FILES = frozenset(NAMES)
 _OTHERS = (
     ("best_skill.md", "a run of SkillOpt"),
     ("skills/skill_v0000.md", "a run of SkillOpt"),
-    ("candidates.json", "a run of GEPA"),
 )
 _OF_A_JOB = frozenset("n_total_trials stats jobs_dir job_name agents datasets orchestrator n_attempts".split())
 _PARTS_OF_A_TRIAL = frozenset({"agent", "verifier", "trajectory", "steps"})

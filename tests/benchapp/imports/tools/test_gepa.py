@@ -1,0 +1,163 @@
+"""Run folders of GEPA: candidates as a tree, decisions with their minibatch, scores on validation."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+from benchapp.analysis.lineage.library_states import read_history
+from benchapp.imports.batch import import_paths
+from benchapp.imports.format_check import check_format
+from benchapp.imports.tools import gepa
+from benchapp.models import Decision, Episode, Experiment, Run, Trial
+from benchapp.stats.comparing.groups import Groups
+from tests.benchapp.import_folders import write
+
+pytestmark = pytest.mark.django_db
+SAMPLE = Path(__file__).resolve().parents[4].parent / "shared" / "contact" / "skill-tools" / "gepa-optimize"
+
+SEED = "---\nname: sums\ndescription: Adds numbers.\n---\n# Sums\n"
+SHORT, UNITS, ROUND = f"{SEED}- Answer with one word.", f"{SEED}- Leave the unit out.", f"{SEED}- Round it."
+
+
+def iteration(
+    number: int, parent: int, old: list[float], new: list[float] | None, accepted: int | None = None
+) -> dict[str, object]:
+    row: dict[str, object] = {
+        "i": number - 1,
+        "selected_program_candidate": parent,
+        "subsample_ids": [7, 8, 9],
+        "subsample_scores": old,
+    }
+    if new is not None:
+        row["new_subsample_scores"] = new
+    if accepted is not None:
+        row |= {"new_program_idx": accepted, "evaluated_val_indices": [0, 1]}
+    return row
+
+
+def run_dir(folder: Path) -> Path:
+    """Three candidates: 1 and 2 both come from the seed. Iteration 2 is rejected, iteration 4 proposes nothing."""
+    write(folder / "candidates.json", [{"prompt": SEED}, {"prompt": SHORT}, {"prompt": UNITS}])
+    rows = [
+        iteration(1, 0, [0, 0, 1], [1, 1, 1], 1),
+        iteration(2, 1, [0, 1, 1], [0, 1, 1]),
+        iteration(3, 0, [0, 0, 0], [1, 0, 0], 2),
+        iteration(4, 2, [1, 1, 1], None),
+    ]
+    write(folder / "run_log.json", rows)
+    proposed = "Proposed new text for prompt"
+    log = f"""Iteration 0: Base program full valset score: 0.5 over 2 / 2 examples
+Iteration 1: Selected program 0 score: 0.5
+Iteration 1: {proposed}: {SHORT}
+Iteration 1: Accepted candidate (subsample score 1.0 -> 3.0); running full eval.
+Iteration 1: Individual valset scores for new program: {{0: 0.0, 1: 0.0}}
+Iteration 1: New valset pareto front scores: {{0: 1.0, 1: 0.0}}
+Iteration 1: Updated valset pareto front programs: {{0: {{0}}, 1: {{0, 1}}}}
+Iteration 1: Best program as per aggregate score on valset: 0
+Iteration 2: {proposed}: {ROUND}
+Iteration 2: New subsample score 2.0 is not better than old score 2.0, skipping
+Iteration 3: {proposed}: {UNITS}
+Iteration 3: Accepted candidate (subsample score 0.0 -> 1.0); running full eval.
+Iteration 3: Individual valset scores for new program: {{0: 1.0, 1: 1.0}}
+Iteration 3: Best program as per aggregate score on valset: 2
+Iteration 4: All subsample scores perfect for parent 2. Skipping.
+"""
+    write(folder / "run_log.txt", log)
+    write(folder / "generated_best_outputs_valset/task_1/iter_3_prog_2.json", {"full_assistant_response": "42"})
+    return folder
+
+
+def test_candidates_are_a_tree_and_the_best_is_kept(tmp_path: Path) -> None:
+    report = import_paths([run_dir(tmp_path / "runs" / "monday")])
+    assert list(report.problems) == []
+    call_command("check_record")
+    decisions = Decision.objects.order_by("number")
+    assert [(row.status, row.summary) for row in decisions] == [
+        ("applied", "From candidate 0. Minibatch of 3: 1 -> 3, accepted as candidate 1. Validation: 0 on 2 items."),
+        ("rejected", "From candidate 1. Minibatch of 3: 2 -> 2, not better: rejected."),
+        ("applied", "From candidate 0. Minibatch of 3: 0 -> 1, accepted as candidate 2. Validation: 1 on 2 items."),
+        ("no-op", "From candidate 2. All subsample scores perfect for parent 2. Skipping."),
+    ]
+    history = read_history(Episode.objects.get(run__condition="gepa"))
+    assert [(step.before.key, step.after.key) for step in history.steps] == [
+        *(("R0", "S1"), ("S1", "R1"), ("R1", "R1"), ("S1", "R2"), ("R2", "R2")),
+        ("R2", "R2"),  # the freeze
+    ]
+    rejected = decisions[1].read_proposal()
+    assert rejected is not None
+    assert rejected.upsert_files == {"prompt/SKILL.md": ROUND}
+    shown = decisions[0].evidence.order_by("ordinal").values_list("trial__task__key", flat=True)
+    assert list(shown) == ["train-7", "train-8", "train-9"]
+
+
+def test_only_the_kept_candidate_s_validation_is_a_result(tmp_path: Path) -> None:
+    import_paths([run_dir(tmp_path / "runs" / "monday")])
+    results = Trial.objects.filter(phase="evaluation").order_by("episode__run__condition", "task__key")
+    told = results.values_list("episode__run__condition", "task__key", "success")
+    assert list(told) == [
+        *(("gepa", "val-0", True), ("gepa", "val-1", True)),
+        *(("old-skill", "val-0", True), ("old-skill", "val-1", False)),  # the second by subtraction from the mean
+    ]
+    assert (
+        Trial.objects.get(episode__run__condition="gepa", task__key="val-1", phase="evaluation")
+        .attempts.get()
+        .trajectories.count()
+        == 1
+    )
+    assert Groups.of(Run.objects.all(), "no-skill").baseline == "old-skill"
+
+
+def test_a_run_that_goes_on_moves_its_results(tmp_path: Path) -> None:
+    """At first the seed is best, so the first candidate's scores served the search only."""
+    folder = run_dir(tmp_path / "runs" / "monday")
+    rows, log = json.loads((folder / "run_log.json").read_text()), (folder / "run_log.txt").read_text()
+    write(folder / "run_log.json", rows[:1])
+    write(folder / "run_log.txt", log.partition("Iteration 2")[0].replace("on valset: 0", "on valset: 1"))
+    import_paths([folder])
+    of_first = Trial.objects.filter(episode__run__condition="gepa", task__key__startswith="val")
+    assert set(of_first.values_list("phase", flat=True)) == {"evaluation"}
+    write(folder / "run_log.json", rows)
+    write(folder / "run_log.txt", log)
+    report = import_paths([folder])
+    assert report.counts["created"] == 17  # the trials of three more iterations, and nothing twice
+    moved = of_first.filter(attempts__lineage={}, attempts__counts=True).values_list("task__key", "phase")
+    assert sorted(moved) == [(f"val-{item}", phase) for item in (0, 1) for phase in ("acquisition", "evaluation")]
+    call_command("check_record")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "place", "message"),
+    [
+        ("candidates.json", {"0": "a"}, "whole file", "found an object"),
+        ("candidates.json", [{"prompt": 1}], "[0]", "found an object"),
+        ("run_log.json", {"i": 0}, "", "none: the course of the run is unknown"),
+        ("run_log.json", [{"i": 0, "selected_program_candidate": 9}], "[0]", "found an object"),
+        ("run_log.txt", "", "", "none: texts rejected and scores on validation are unknown"),
+        ("gepa_state.bin", b"\x80", "", "a pickle; it was not opened"),
+    ],
+)
+def test_what_cannot_be_read_is_reported(tmp_path: Path, name: str, content: object, place: str, message: str) -> None:
+    folder = run_dir(tmp_path / "runs" / "monday")
+    write(folder / name, content)
+    report = import_paths([folder])
+    assert (name, place, message) in {(Path(each.path).name, each.place, each.message) for each in report.problems}
+    call_command("check_record")
+
+
+def test_the_format_s_check_finds_nothing(tmp_path: Path) -> None:
+    assert check_format(gepa, [run_dir(tmp_path / "runs" / "monday")]).faults == []
+
+
+@pytest.mark.shared_data
+def test_a_real_run() -> None:
+    report = import_paths([SAMPLE])
+    assert Experiment.objects.get().name == "GEPA gepa-optimize/run_dir"
+    assert Counter(Decision.objects.values_list("status", flat=True)) == {"applied": 4, "rejected": 9, "no-op": 1}
+    assert report.counts["attempts"] == 118  # of 121 metric calls; of three the log only says that all were perfect
+    assert report.counts["trajectories"] == 11
+    call_command("check_record")
