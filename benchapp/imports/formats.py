@@ -9,6 +9,7 @@ folders** has
     find(root, folder)               its experiments (`reading.found_sources`); reads only the files that list them
     OWN                              optional: names of its own folders; other formats are searched for next to these
     others(root, folder)             optional: folders inside that belong to other formats; all formats are tried there
+    SHARES                           optional: True if all that is in its folders belongs to other formats as well
 
 A format of **single files** has
 
@@ -39,6 +40,7 @@ _OURS = {
     "skilllearnbench-output": "releases.skilllearnbench_output",
     "skilllearnbench": "releases.skilllearnbench_release",
     "gepa": "tools.gepa",
+    "git-skills": "tools.git_skills",
     "inspect": "logs.inspect_log",
     "swe-agent": "logs.swe_agent_logs",
     "sessions": "logs.session_logs",
@@ -75,9 +77,11 @@ def format_names() -> list[str]:
     return list(load_formats()[0])
 
 
-def whole_folders() -> tuple[ModuleType, ...]:
-    """Return the formats whose folders belong to them with all their contents; Harbor is asked apart."""
-    return tuple(module for module in _select("claims") if module.NAME != HARBOR)
+def whole_folders(*, shared: bool = False) -> tuple[ModuleType, ...]:
+    """Return the formats whose folders belong to them with all their contents, or those that share them. Harbor is asked
+    apart."""
+    modules = (module for module in _select("claims") if module.NAME != HARBOR)
+    return tuple(module for module in modules if getattr(module, "SHARES", False) is shared)
 
 
 def loose_files() -> tuple[ModuleType, ...]:

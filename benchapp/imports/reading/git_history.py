@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,7 +35,8 @@ MAX_MEMORY_BYTES = 4 * 1024 * 1024 * 1024  # address space of one git process
 SECONDS = 300.0  # for one whole history
 
 _OBJECT = re.compile(r"[0-9a-f]{40}")
-_MODES = {"100644": 0o644, "100755": 0o755}
+MODES = {"100644": 0o644, "100755": 0o755}
+_TEMPLATE = "--format=%H%x1f%T%x1f%ct%x1f%s%x1f%an%x1f%b%x1e"
 
 
 class GitProblem(Exception):
@@ -54,6 +55,8 @@ class Commit:
     tree: str
     at: datetime
     subject: str
+    author: str = ""
+    body: str = ""
 
 
 class History:
@@ -77,13 +80,49 @@ class History:
 
     def commits(self) -> list[Commit]:
         """Return the commits from the first to the last."""
-        template = "--format=%H%x1f%T%x1f%ct%x1f%s%x1e"
         limit = f"--max-count={MAX_COMMITS + 1}"
-        output = self._run("log", "--first-parent", limit, "--no-show-signature", template, self._head)
+        output = self._run("log", "--first-parent", limit, "--no-show-signature", _TEMPLATE, self._head)
         found = [commit for record in output.decode("utf-8", "replace").split("\x1e") if (commit := _commit(record))]
         if len(found) > MAX_COMMITS:
             raise GitProblem(f"at most {MAX_COMMITS:,} commits", "a longer history; it was not read")
         return found[::-1]
+
+    def changes(self) -> dict[str, list[tuple[str, str, str]]]:
+        """Return what each commit changed against the one before: (path, object, mode), "" for both where the file went."""
+        options = ("--first-parent", "-m", "--raw", "--no-abbrev", "--no-renames", "--root", "-z", "--format=%x1e%H")
+        limit = f"--max-count={MAX_COMMITS}"
+        output = self._run("log", *options, limit, "--no-show-signature", self._head).decode("utf-8", "replace")
+        found: dict[str, list[tuple[str, str, str]]] = {}
+        for record in output.split("\x1e")[1:]:
+            ident, _, rest = record.partition("\0")
+            parts = rest.lstrip("\n").split("\0")
+            rows = found.setdefault(ident.strip(), [])
+            for head, path in zip(parts[::2], parts[1::2], strict=False):
+                fields = head.split()
+                if len(fields) == 5 and fields[0].startswith(":"):
+                    is_gone = fields[4] == "D"
+                    rows.append((path, "" if is_gone else fields[3], "" if is_gone else fields[1]))
+        return found
+
+    def contents(self, idents: Iterable[str]) -> dict[str, bytes]:
+        """Return the contents of objects. Larger ones than MAX_FILE_BYTES are left out, with a report."""
+        wanted = {ident for ident in idents if ident not in self._contents and _OBJECT.fullmatch(ident)}
+        if wanted:
+            asked = "".join(f"{ident}\n" for ident in sorted(wanted))
+            output = self._run("cat-file", "--batch-check", given=asked).decode("ascii", "replace")
+            sizes: dict[str, int] = {}
+            for line in output.splitlines():
+                ident, kind, size = [*line.split(), "", ""][:3]
+                if kind != "blob" or not size.isdigit():
+                    raise GitProblem("every object of the history", f"{ident[:40]} is missing or broken")
+                if int(size) > MAX_FILE_BYTES:
+                    self._report(
+                        ident, f"a file of at most {MAX_FILE_BYTES:,} bytes", f"{int(size):,}; it was left out"
+                    )
+                else:
+                    sizes[ident] = int(size)
+            self._contents |= self._read(sizes)
+        return self._contents
 
     def files(self, tree: str, below: str) -> dict[str, File]:
         """Return the regular files below a folder of a tree, by path relative to it."""
@@ -107,12 +146,12 @@ class History:
             head, _, raw = record.partition(b"\t")
             mode, _, ident, size = head.decode("ascii", "replace").split()
             path = clean(raw.decode("utf-8", "replace")).removeprefix(where)[:1000]
-            if mode in _MODES and not size.isdigit():
+            if mode in MODES and not size.isdigit():
                 raise GitProblem("every object of the history", f"{path} is missing or broken")
             if any(part in ("", ".", "..") for part in path.split("/")):  # git never creates it, a person can
                 self._report(path, "a path inside the library", "a link out of it, or not a file; left out")
                 continue
-            if mode not in _MODES or not _OBJECT.fullmatch(ident):
+            if mode not in MODES or not _OBJECT.fullmatch(ident):
                 self._report(path, "a regular file", "a link or a nested repository; it was left out")
                 continue
             if int(size) > MAX_FILE_BYTES:
@@ -121,7 +160,7 @@ class History:
             total += int(size)
             if total > MAX_LIBRARY_BYTES:
                 raise GitProblem(f"a library of at most {MAX_LIBRARY_BYTES:,} bytes", "a larger one")
-            yield path, _MODES[mode], ident, int(size)
+            yield path, MODES[mode], ident, int(size)
 
     def _read(self, sizes: dict[str, int]) -> dict[str, bytes]:
         """Return contents by object, after checking the sizes that git listed."""
@@ -261,10 +300,11 @@ def _small(root: Root, path: Path, limit: int = 4096) -> str:
 
 def _commit(record: str) -> Commit | None:
     parts = record.strip("\n").split("\x1f")
-    if len(parts) != 4 or not _OBJECT.fullmatch(parts[0]) or not _OBJECT.fullmatch(parts[1]):
+    if len(parts) != 6 or not _OBJECT.fullmatch(parts[0]) or not _OBJECT.fullmatch(parts[1]):
         return None
     try:
         at = datetime.fromtimestamp(int(parts[2]), UTC)
     except (ValueError, OverflowError, OSError):
         at = datetime.fromtimestamp(0, UTC)
-    return Commit(parts[0], parts[1], at, clean(parts[3])[:1_000])
+    author, body = clean(parts[4]).strip()[:200], clean(parts[5]).strip()[:10_000]
+    return Commit(parts[0], parts[1], at, clean(parts[3])[:1_000], author, body)

@@ -1,0 +1,179 @@
+"""The skills in a git repository: every commit on the checked-out branch that changes a skill is a decision.
+
+A skill is a folder with a SKILL.md, anywhere; a later folder of the same name, or with the same SKILL.md, goes on with it.
+Evaluations next to a skill are no part of it. Results that the repository holds are read by their own formats.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+
+from benchapp.imports.reading.found_sources import (
+    UNKNOWN,
+    DecisionMoment,
+    EpisodeSource,
+    ExperimentSource,
+    FoundExperiment,
+    HistorySource,
+    RunSource,
+)
+from benchapp.imports.reading.git_history import MODES, Commit, GitProblem, History, open_history
+from benchapp.imports.reading.walking import NOT_ENTERED, Root
+from runner.base.text import clean
+from runner.base.types import AuthorMode, DecisionStatus, File, Files, Patch
+
+NAME = "git-skills"
+TITLE = "Git skills"
+SHARES = True
+SKILL = "SKILL.md"
+MAX_SKILLS = 200
+_LOOKED_DEEP = 6
+# Folders and files of a skill that hold evaluations of it.
+_BESIDE = re.compile(
+    r"(evals?|tests?|benchmarks?|iteration-.*|.*-workspace|workspace|results\.tsv|test-prompts\.json)(/|$)"
+)
+
+
+def claims(root: Root, folder: Path) -> bool:
+    return root.is_dir(folder / ".git") and _has_skill(root, folder, _LOOKED_DEEP)
+
+
+def _has_skill(root: Root, folder: Path, depth: int) -> bool:
+    folders, files = root.listing(folder)
+    if any(file.name == SKILL for file in files):
+        return True
+    return depth > 0 and any(_has_skill(root, sub, depth - 1) for sub in folders if sub.name not in NOT_ENTERED)
+
+
+def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+    try:
+        with open_history(root, folder) as history:
+            skills = read_skills(history)
+    except GitProblem as problem:
+        root.report(folder / ".git", "", problem.expected, str(problem))
+        return
+    run = RunSource(harness=UNKNOWN, author_model=UNKNOWN, condition="git", setup={"source": NAME})
+    label = root.label(folder)
+    histories = []
+    for skill in skills[:MAX_SKILLS]:
+        episode = EpisodeSource(skill.key, skill.key, family=skill.key)
+        at = skill.moments[0].at or datetime.fromtimestamp(0, UTC)
+        histories.append(HistorySource(run, episode, NAME, label, (), lambda skill=skill: skill.moments, at))  # type: ignore[misc]
+    if len(skills) > MAX_SKILLS:
+        root.report(
+            folder, "", f"at most {MAX_SKILLS} skills in one repository", f"found {len(skills)}; the rest is left out"
+        )
+    if histories:
+        source = ExperimentSource.of_folder(root, folder, format=NAME, title=TITLE)
+        yield FoundExperiment(source, histories=tuple(histories))
+
+
+@dataclass(slots=True)
+class SkillHistory:
+    """`folder`: where it is now, "" when it went. `state`: object and mode by path inside it."""
+
+    key: str
+    folder: str
+    state: dict[str, tuple[str, str]] = field(default_factory=dict)
+    moments: list[DecisionMoment] = field(default_factory=list)
+
+
+def read_skills(history: History) -> list[SkillHistory]:
+    """Return every skill that the branch ever had, the first one first."""
+    commits, changes = history.commits(), history.changes()
+    tree: dict[str, tuple[str, str]] = {}
+    skills: list[SkillHistory] = []
+    for commit in commits:
+        touched = {path for path, _, _ in changes.get(commit.ident, ())}
+        before = {skill.folder: skill for skill in skills if skill.folder}
+        for path, ident, mode in changes.get(commit.ident, ()):
+            if mode in MODES:
+                tree[path] = (ident, mode)
+            else:  # it went, or became a link or a nested repository
+                tree.pop(path, None)
+        folders = {str(PurePosixPath(path).parent) for path in tree if PurePosixPath(path).name == SKILL}
+        gone = [skill for folder, skill in before.items() if folder not in folders]
+        for folder in sorted(folders - before.keys()):
+            found = _find_moved(gone, folder, tree) or SkillHistory(_name_skill(folder, skills), folder)
+            if found in gone:
+                gone.remove(found)
+            else:
+                skills.append(found)
+            found.folder = folder
+        for skill in skills:
+            is_moved = before.get(skill.folder) is not skill
+            if skill in gone or is_moved or any(path.startswith(f"{skill.folder}/") for path in touched):
+                _take_in(skill, commit, {} if skill in gone else _state_of(skill.folder, folders, tree), history)
+        for skill in gone:
+            skill.folder = ""
+    return [skill for skill in skills if skill.moments]
+
+
+def _state_of(folder: str, folders: set[str], tree: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """Return the files of a skill, without its evaluations and without skills inside it."""
+    inner = tuple(f"{other}/" for other in folders if other.startswith(f"{folder}/") or folder == "." != other)
+    prefix = "" if folder == "." else f"{folder}/"
+    found = {}
+    for path, entry in tree.items():
+        inside = path.removeprefix(prefix)
+        if not path.startswith(prefix) or _BESIDE.match(inside) or (inner and path.startswith(inner)):
+            continue
+        if folder != "." or inside == SKILL or inside.startswith(("references/", "scripts/", "assets/")):
+            found[inside] = entry
+    return found
+
+
+def _find_moved(gone: list[SkillHistory], folder: str, tree: dict[str, tuple[str, str]]) -> SkillHistory | None:
+    """Return the skill that went in this commit and goes on in `folder`: by its name, else by an equal SKILL.md."""
+    name, text = PurePosixPath(folder).name, tree[SKILL if folder == "." else f"{folder}/{SKILL}"][0]
+    named = (skill for skill in gone if PurePosixPath(skill.folder).name == name)
+    return next(named, next((skill for skill in gone if skill.state.get(SKILL, ("",))[0] == text), None))
+
+
+def _name_skill(folder: str, skills: list[SkillHistory]) -> str:
+    name = clean(PurePosixPath(folder).name)[:100] or "skill"
+    return name if name not in {skill.key for skill in skills} else clean(folder)[:190]
+
+
+def _take_in(skill: SkillHistory, commit: Commit, state: dict[str, tuple[str, str]], history: History) -> None:
+    """Add the commit as a decision, if it changed the skill."""
+    if state == skill.state:
+        return
+    contents = history.contents(ident for ident, _ in (*state.values(), *skill.state.values()))
+
+    def files(of: dict[str, tuple[str, str]]) -> Files:
+        return {
+            f"{skill.key}/{clean(path)[:900]}": File(contents[ident], MODES[mode])
+            for path, (ident, mode) in of.items()
+            if ident in contents
+        }
+
+    old, new = files(skill.state), files(state)
+    texts = {path: file.content.decode("utf-8", "replace") for path, file in new.items() if old.get(path) != file}
+    kind = (
+        "create"
+        if not skill.state
+        else "delete"
+        if not state
+        else "revert"
+        if commit.subject.startswith("Revert ")
+        else "revise"
+    )
+    words = f"{commit.subject}\n\n{commit.body}".strip()
+    skill.moments.append(
+        DecisionMoment(
+            family=skill.key,
+            mode=AuthorMode.OUTSIDE,
+            status=DecisionStatus.APPLIED,
+            after=new,
+            operation_type=kind,
+            summary=f"{words}\n\nCommit {commit.ident[:10]} by {commit.author or UNKNOWN}.",
+            patch=Patch(commit.subject, kind, texts, tuple(sorted(old.keys() - new.keys()))),
+            at=commit.at,
+        )
+    )
+    skill.state = state

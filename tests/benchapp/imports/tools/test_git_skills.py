@@ -1,0 +1,135 @@
+"""Git repositories of skills: each commit that changes a skill is a decision, across moves, reverts and merges."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+
+from benchapp.analysis.lineage.library_states import read_history
+from benchapp.imports.batch import import_paths
+from benchapp.imports.format_check import check_format
+from benchapp.imports.tools import git_skills
+from benchapp.models import Decision, Episode, Run
+from tests.benchapp.import_folders import job, write
+
+pytestmark = pytest.mark.django_db
+SAMPLE = Path(__file__).resolve().parents[4].parent / "shared" / "contact" / "skill-tools" / "git-skill-history"
+SKILL = "---\nname: sums\ndescription: Adds.\n---\n# Sums\n"
+
+
+class Repository:
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.commits = folder, 0
+        folder.mkdir(parents=True)
+        self.git("init", "-q", "-b", "main")
+
+    def git(self, *words: str) -> None:
+        self.commits += 1
+        at = f"2026-03-01T10:00:{self.commits:02d}Z"
+        who = {"GIT_AUTHOR_NAME": "Ada", "GIT_COMMITTER_NAME": "Ada", "GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at}
+        mail = {"GIT_AUTHOR_EMAIL": "ada@example.com", "GIT_COMMITTER_EMAIL": "ada@example.com"}
+        subprocess.run(
+            ["git", *words], cwd=self.folder, check=True, capture_output=True, env={**os.environ, **who, **mail}
+        )
+
+    def commit(self, message: str, **files: str) -> None:
+        for path, content in files.items():
+            write(self.folder / path.replace("__", "/").replace("_md", ".md"), content)
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", message)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    made = Repository(tmp_path / "team" / "skills")
+    made.commit("A readme", README_md="# Ours\n")
+    made.commit("Skill for sums\n\nKey sk-ant-REDACTME0123456789abcdefghijklmnop", sums__SKILL_md=SKILL)
+    made.commit("Results", sums__evals__benchmark_md="9 of 10\n")
+    made.commit("Round", sums__SKILL_md=f"{SKILL}- Round.\n", sums__references__units_md="cm\n")
+    made.git("revert", "--no-edit", "HEAD")
+    return made
+
+
+def told() -> list[tuple[str, str, str]]:
+    rows = Decision.objects.order_by("episode__key", "number")
+    return [(row.episode.key, row.operation_type, row.summary.splitlines()[0]) for row in rows]
+
+
+def test_each_commit_that_changes_a_skill_is_a_decision(repository: Repository) -> None:
+    report = import_paths([repository.folder])
+    assert list(report.problems) == []
+    assert told() == [
+        *(("sums", "create", "Skill for sums"), ("sums", "revise", "Round")),
+        ("sums", "revert", 'Revert "Round"'),
+    ]
+    first, second, _ = Decision.objects.order_by("number")
+    assert "REDACTME" not in first.summary
+    assert first.summary.endswith("by Ada.")
+    assert "ada@example.com" not in first.summary
+    assert sorted(second.after.manifest()) == ["sums/SKILL.md", "sums/references/units.md"]
+    assert [step.after.key for step in read_history(Episode.objects.get()).steps] == ["R1", "R2", "R3"]
+    assert Run.objects.get().condition == "git"
+    call_command("check_record")
+    assert import_paths([repository.folder]).counts["unchanged"] == 1
+
+
+def test_a_skill_goes_on_where_its_folder_goes(repository: Repository) -> None:
+    repository.git("mv", "sums", "totals")
+    repository.commit("Rename")
+    write(repository.folder / "skills/totals/SKILL.md", SKILL + "- Twice.\n")
+    repository.git("rm", "-rq", "totals")
+    repository.commit("Move and change")
+    repository.commit("Another", other__SKILL_md="# Other\n")
+    repository.git("rm", "-rq", "skills")
+    repository.commit("Drop it")
+    import_paths([repository.folder])
+    assert told() == [
+        ("other", "create", "Another"),
+        *(("sums", "create", "Skill for sums"), ("sums", "revise", "Round"), ("sums", "revert", 'Revert "Round"')),
+        *(("sums", "revise", "Move and change"), ("sums", "delete", "Drop it")),
+    ]
+
+
+def test_a_merge_counts_once(repository: Repository) -> None:
+    repository.git("checkout", "-q", "-b", "side")
+    repository.commit("Side", sums__SKILL_md=f"{SKILL}- Side.\n")
+    repository.commit("Side again", sums__SKILL_md=f"{SKILL}- Side twice.\n")
+    repository.git("checkout", "-q", "main")
+    repository.git("merge", "-q", "--no-ff", "-m", "Merge side", "side")
+    import_paths([repository.folder])
+    assert told()[3:] == [("sums", "revise", "Merge side")]
+
+
+def test_other_formats_read_the_same_folder(repository: Repository) -> None:
+    job(repository.folder / "runs" / "monday")
+    report = import_paths([repository.folder])
+    assert (report.counts["attempts"], report.counts["experiments"]) == (3, 2)
+
+
+def test_links_and_broken_repositories_are_reported(repository: Repository) -> None:
+    (repository.folder / "sums" / "out").symlink_to("/etc/passwd")
+    repository.commit("A link")
+    (problem,) = import_paths([repository.folder]).problems
+    assert problem.message == "a symbolic link that leads out; not followed"
+    assert len(told()) == 3  # a link is not a file of the skill
+    objects = repository.folder / ".git" / "objects"
+    for found in sorted(objects.glob("??/*"))[:5]:
+        found.unlink()
+    problem = list(import_paths([repository.folder]).problems)[-1]
+    assert problem.expected in ("a git history that is whole", "every object of the history")
+
+
+def test_the_format_s_check_finds_nothing(repository: Repository) -> None:
+    assert check_format(git_skills, [repository.folder]).faults == []
+
+
+@pytest.mark.shared_data
+def test_a_real_repository(tmp_path: Path) -> None:
+    subprocess.run(["git", "clone", "-q", SAMPLE / "skills-repo.bundle", tmp_path / "roast"], check=True)
+    import_paths([tmp_path / "roast"], format="git-skills")
+    assert Decision.objects.count() == 11  # of 12 commits; one only adds results
+    assert Episode.objects.get().key == "roast-my-code"
