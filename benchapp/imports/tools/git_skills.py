@@ -1,7 +1,7 @@
 """The skills in a git repository: every commit on the checked-out branch that changes a skill is a decision.
 
-A skill is a folder with a SKILL.md, anywhere; a later folder of the same name, or with the same SKILL.md, goes on with it.
-Evaluations next to a skill are no part of it. Results that the repository holds are read by their own formats.
+A skill is a folder with a SKILL.md, at any depth; a later folder of the same name, or with the same SKILL.md, continues it.
+Evaluations next to a skill are not a part of it. Results that the repository holds are read by their own formats.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _state_of(folder: str, folders: set[str], tree: dict[str, tuple[str, str]]) 
 
 
 def _find_moved(gone: list[SkillHistory], folder: str, tree: dict[str, tuple[str, str]]) -> SkillHistory | None:
-    """Return the skill that went in this commit and goes on in `folder`: by its name, else by an equal SKILL.md."""
+    """Return the skill that went in this commit and continues in `folder`: by its name, else by an equal SKILL.md."""
     name, text = PurePosixPath(folder).name, tree[SKILL if folder == "." else f"{folder}/{SKILL}"][0]
     named = (skill for skill in gone if PurePosixPath(skill.folder).name == name)
     return next(named, next((skill for skill in gone if skill.state.get(SKILL, ("",))[0] == text), None))

@@ -119,8 +119,8 @@ def test_links_and_broken_repositories_are_reported(repository: Repository) -> N
     objects = repository.folder / ".git" / "objects"
     for found in sorted(objects.glob("??/*"))[:5]:
         found.unlink()
-    problem = list(import_paths([repository.folder]).problems)[-1]
-    assert problem.expected in ("a git history that is whole", "every object of the history")
+    expected = {problem.expected for problem in import_paths([repository.folder]).problems}
+    assert expected & {"a git history that is whole", "every object of the history"}
 
 
 def test_the_format_s_check_finds_nothing(repository: Repository) -> None:
