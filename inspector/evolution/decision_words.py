@@ -16,6 +16,10 @@ _APPLIED = {
     "create": ("Created", "+", "created"),
     "replace": ("Replaced", "~", "revised"),
     "narrow": ("Narrowed", "~", "revised"),
+    "revise": ("Revised", "~", "revised"),
+    "merge": ("Merged", "~", "revised"),
+    "revert": ("Taken back", "~", "revised"),
+    "delete": ("Removed", "−", "revised"),
 }
 # Where the author names its skills there is no operation; then its mode names what it did.
 _WRITTEN: dict[str, Words] = {

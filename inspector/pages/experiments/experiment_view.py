@@ -72,6 +72,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "is_probe": any(run.is_probe for run in runs),
         "trials": total,
         "runs_total": len(runs),
+        "libraries": [] if total.total else _list_libraries(request, found),
         **TIMES.read(found),
         "spent": sum_up(spending_of(runs, as_of).values()),
         "estimate": found.estimate.get("whole"),  # null for what was not launched here
@@ -104,6 +105,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         **(_read_probed(request, found) if data["is_probe"] else {"title": found.name, "is_probe": False}),
         "page": groups,
         "page_name": "groups",
+        "libraries": data["libraries"],
         "total": total,
         "seen": total.done,
         "is_live": found.is_open and as_of is None,
@@ -120,6 +122,22 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
             "unknown_metrics": list_unknown_metrics(found),
         }
     return render_page(request, "experiments/experiment.html", data=data, context=context, as_json=False)
+
+
+def _list_libraries(request: HttpRequest, found: Experiment) -> list[dict[str, object]]:
+    """List the libraries with a history, of an import that has no trial: a git repository of skills."""
+    closed = words_of(request).closed_runs().values("pk")
+    episodes = Episode.objects.filter(run__experiment=found).exclude(run__in=closed).select_related("run")
+    rows = episodes.annotate(decisions_total=Count("decisions")).filter(decisions_total__gt=0).order_by("ordinal", "pk")
+    return [
+        {
+            "episode": str(row.public_id),
+            "title": row.title,
+            "decisions": row.decisions_total,
+            "url": f"{reverse('library', args=[row.run.public_id])}?episode={row.public_id}",
+        }
+        for row in rows[:GROUPS_PER_PAGE]
+    ]
 
 
 def _read_probed(request: HttpRequest, found: Experiment) -> dict[str, object]:
