@@ -1,0 +1,1 @@
+"""Readers for the tools that people evolve skills with."""
