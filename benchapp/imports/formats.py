@@ -38,6 +38,7 @@ _OURS = {
     "skillflow": "releases.skillflow",
     "skilllearnbench-output": "releases.skilllearnbench_output",
     "skilllearnbench": "releases.skilllearnbench_release",
+    "skill-creator": "tools.skill_creator",
     "agent-skill-eval": "tools.agent_skill_eval",
     "inspect": "logs.inspect_log",
     "swe-agent": "logs.swe_agent_logs",
