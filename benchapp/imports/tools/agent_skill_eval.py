@@ -1,7 +1,7 @@
 """Result files of agent-skill-eval (the AWS sample): one JSON file for each version of a skill, with both conditions.
 
-The files of a folder are an experiment. A functional file gives two runs, with and without the skill; a trigger file gives
-one, in which a trial is a query that should, or should not, start the skill.
+The files of a folder are an experiment. A functional file gives two runs, with and without the skill. A trigger file gives
+another: each of its trials is a query that should, or should not, start the skill.
 """
 
 from __future__ import annotations

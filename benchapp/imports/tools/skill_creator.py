@@ -35,6 +35,7 @@ from runner.base.types import AuthorMode, DecisionStatus, File, Files, Patch
 TITLE = "skill-creator"
 SNAPSHOT, BEFORE = "skill-snapshot", "SKILL.md.before"
 NO_TEXT = "the text it led to is not in the files, so the library here stays as it was"
+LATEST = 4_000_000_000.0  # seconds since 1970: a folder's time can be anything
 _STATUS = {"won": DecisionStatus.APPLIED, "lost": DecisionStatus.REJECTED, "tie": DecisionStatus.NO_OP}
 _GENERIC = frozenset("eval evals evaluation evaluations workspace workspaces results .history".split())
 _KNOWN = frozenset("history.json evals.json SKILL.md README.md LICENSE .gitignore .DS_Store".split())
@@ -53,13 +54,11 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
 def others(root: Root, folder: Path) -> list[Path]:
     """Return the folders next to the iterations. Those in `.history` are copies of them."""
     paths = _list_iterations(root, folder)
-    own = {SNAPSHOT, ".history", *(path.name for path in paths)}
-    is_alone = not paths and FOLDER.fullmatch(folder.name) is not None
-    return (
-        []
-        if is_alone
-        else [sub for sub in root.listing(folder)[0] if sub.name not in own and not is_condition(sub.name)]
-    )
+    own = {SNAPSHOT, ".history", "evals", *(path.name for path in paths)}
+    if not paths and FOLDER.fullmatch(folder.name):
+        return []
+    subs = [sub for sub in root.listing(folder)[0] if sub.name not in own and not is_condition(sub.name)]
+    return [sub for sub in subs if not any(is_condition(each.name) for each in root.listing(sub)[0])]
 
 
 def _list_iterations(root: Root, folder: Path) -> list[Path]:
@@ -128,7 +127,7 @@ class Workspace:
         )
 
     def _read(self, *paths: Path) -> Document:
-        """Return the first of these files that is there and inside what was given; else an empty document."""
+        """Return the first of these files that exists inside what was given; else an empty document."""
         inside = (path for path in paths if path.is_relative_to(self.root.base) and self.root.is_file(path))
         return read_optional(self.root, next(inside, self.folder / "-"))
 
@@ -164,7 +163,8 @@ class Workspace:
                 self.root.report(self.folder, "", "iterations, history.json and evals.json", told)
             if self.root.exists(self.folder / ".history"):
                 self.root.report(self.folder / ".history", "", "each iteration once", "copies of others; left out")
-        self.root.report(self.folder, "", "the text of the skill that an iteration ran", "no file has it: unknown")
+        place = self.folder if self.folder.is_relative_to(self.root.base) else self.paths[0]
+        self.root.report(place, "", "the text of the skill that an iteration ran", "no file has it: unknown")
 
     # --- texts and decisions --------------------------------------------------------------------------------------
 
@@ -213,6 +213,7 @@ class Workspace:
                 continue
             idents = tuple(each.found().ids[0] for each in trials)
             moments = [*self._judge(version, iteration is self.iterations[-1], idents), *self._improve(change, idents)]
+            changed_at = iteration.folder.stat(follow_symlinks=False).st_mtime  # the files have no times of decisions
             yield HistorySource(
                 run=iteration.run(trials[0].place.condition, trials[0].folders),
                 episode=EpisodeSource(),
@@ -220,7 +221,7 @@ class Workspace:
                 path=self.root.label(iteration.folder),
                 trials=idents,
                 read=moments.__iter__,
-                at=datetime.fromtimestamp(iteration.folder.stat(follow_symlinks=False).st_mtime, UTC),
+                at=datetime.fromtimestamp(min(max(changed_at, 0.0), LATEST), UTC),
             )
 
     def _place_versions(self) -> dict[str, Document]:
@@ -241,7 +242,7 @@ class Workspace:
         return found
 
     def _judge(self, version: Document | None, is_last: bool, idents: tuple[str, ...]) -> Iterator[Moment]:
-        """Yield an iteration's trials, then what history.json says became of the version they tried."""
+        """Yield an iteration's trials, then the result that history.json has for the version they tried."""
         if version is None:
             yield from map(TrialMoment, idents)
             return

@@ -317,7 +317,7 @@ class Iteration:
                 each for each in self.results.values() if each.place.evals == place.evals and each.place.condition
             ]
             waiting = [each for each in others if "grading" not in each.files]
-            told = "it is in the eval's; of which condition is unknown"
+            told = "it is in the eval's; its condition is unknown"
             if len(waiting) == 1:
                 stray = self.results.pop(place)
                 waiting[0].files = stray.files | waiting[0].files

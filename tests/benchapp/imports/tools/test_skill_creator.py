@@ -181,7 +181,7 @@ def test_a_grading_in_the_folder_of_its_eval_may_be_of_either(tmp_path):
         write(place / condition / "outputs" / "plan.md", "Text")
     report = bring_in(tmp_path)
     assert runs() == {"no-skill 1": [None], "unknown 1": [1.0], "with-skills@1 1": [None]}
-    assert "of which condition is unknown" in str(list(report.problems))
+    assert "its condition is unknown" in str(list(report.problems))
 
 
 def test_other_iterations_and_conditions_keep_their_names(tmp_path):
@@ -462,9 +462,10 @@ def test_agent_skills_eval_without_iterations(tmp_path):
         write(place / "meta.json", {"name": skill, "slug": skill, "target": "model-1", "modes": ["with_skill"]})
         write(place / "benchmark.json", {"run_summary": {"with_skill": {"pass_rate": {"mean": 1.0}}}})
         run_folder(place / "first" / "with_skill", True)
-    bring_in(tmp_path)
+    report = bring_in(tmp_path)
     assert runs() == {"with-skills None": [1.0]}
     assert Run.objects.count() == 2
+    assert "no known format" not in str(list(report.problems))
     assert Experiment.objects.count() == Task.objects.count() == 2
 
 
