@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -35,7 +34,6 @@ from runner.base.types import AuthorMode, DecisionStatus, File, Files, Patch
 TITLE = "skill-creator"
 SNAPSHOT, BEFORE = "skill-snapshot", "SKILL.md.before"
 NO_TEXT = "the text it led to is not in the files, so the library here stays as it was"
-LATEST = 4_000_000_000.0  # seconds since 1970: a folder's time can be anything
 _STATUS = {"won": DecisionStatus.APPLIED, "lost": DecisionStatus.REJECTED, "tie": DecisionStatus.NO_OP}
 _GENERIC = frozenset("eval evals evaluation evaluations workspace workspaces results .history".split())
 _KNOWN = frozenset("history.json evals.json SKILL.md README.md LICENSE .gitignore .DS_Store".split())
@@ -213,7 +211,6 @@ class Workspace:
                 continue
             idents = tuple(each.found().ids[0] for each in trials)
             moments = [*self._judge(version, iteration is self.iterations[-1], idents), *self._improve(change, idents)]
-            changed_at = iteration.folder.stat(follow_symlinks=False).st_mtime  # the files have no times of decisions
             yield HistorySource(
                 run=iteration.run(trials[0].place.condition, trials[0].folders),
                 episode=EpisodeSource(),
@@ -221,7 +218,7 @@ class Workspace:
                 path=self.root.label(iteration.folder),
                 trials=idents,
                 read=moments.__iter__,
-                at=datetime.fromtimestamp(min(max(changed_at, 0.0), LATEST), UTC),
+                at=iteration.read_end(),
             )
 
     def _place_versions(self) -> dict[str, Document]:

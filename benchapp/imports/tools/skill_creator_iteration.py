@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -55,6 +56,7 @@ KINDS = {
     "tool_calls.json": "calls",
     "metrics.json": "metrics",
 }
+LATEST = 4_000_000_000.0  # seconds since 1970: a folder's time can be anything
 MAX_REPLY = 16 * 1024 * 1024
 _OWN = frozenset("benchmark.json benchmark.md feedback.json improvement.json meta.json SKILL.md.before".split())
 _RUN = re.compile(r"run[-_]?(\d{1,9})", re.IGNORECASE)
@@ -386,6 +388,14 @@ class Iteration:
         self.results[place] = Result(self, place, row=row)
 
     # --- what its trials share ------------------------------------------------------------------------------------
+
+    def read_end(self) -> datetime:
+        """Return when its benchmark was written; without one when its folder was changed: nothing has a time of its own."""
+        metadata = self.benchmark.object("metadata")
+        if told := aware(read_time(metadata, "timestamp") or read_time(self.benchmark, "timestamp")):
+            return told
+        changed = self.folder.stat(follow_symlinks=False).st_mtime
+        return datetime.fromtimestamp(min(max(changed, 0.0), LATEST), UTC)
 
     def trials(self) -> list[FoundRow]:
         return sorted((result.found() for result in self.results.values()), key=lambda trial: trial.order)
