@@ -41,6 +41,8 @@ _OURS = {
     "skilllearnbench": "releases.skilllearnbench_release",
     "gepa": "tools.gepa",
     "git-skills": "tools.git_skills",
+    "skill-creator": "tools.skill_creator",
+    "agent-skill-eval": "tools.agent_skill_eval",
     "inspect": "logs.inspect_log",
     "swe-agent": "logs.swe_agent_logs",
     "sessions": "logs.session_logs",

@@ -190,7 +190,7 @@ class AttemptPacker:
                     packed.steps() if texts is None else texts,
                     kind,
                     verdict=verdict,
-                    title=self.trial.task.title,
+                    title=Redactor(self.redactor.known).text(self.trial.task.title),
                     with_checks=kind is CompactionKind.RICH,
                 ),
                 self.blobs,

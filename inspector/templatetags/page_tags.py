@@ -19,7 +19,7 @@ from benchapp.models.stand_ins import StandIn
 from benchapp.record.visible import visible
 from benchapp.review.comments import place_in_words
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.comparing.condition_names import name_condition, name_run
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.inference.sentences import render_p
 from benchapp.stats.inference.shares import Rate
@@ -112,8 +112,9 @@ def condition_title(code: str) -> str:
 @register.filter
 def run_title(run: Run) -> str:
     """What people call a run: its condition's plain name and the replicate, without mark-up."""
-    name = "condition unknown" if run.condition == Run.UNKNOWN else condition_title(run.condition)
-    return name if run.replicate is None else f"{name}, replicate {run.replicate}"
+    if run.condition != Run.UNKNOWN:
+        return visible(name_run(run.condition, run.replicate))
+    return "condition unknown" + ("" if run.replicate is None else f", replicate {run.replicate}")
 
 
 @register.filter

@@ -69,6 +69,7 @@ KNOWN = _table(
     ("history-context", "Raw traces, all", "All traces", Origin.TRACES, 0),
     ("curated-static", "Human-written, as is", "Human, as is", Origin.HUMAN, 0),
     ("human-authored", "Human-written, as is", "Human, as is", Origin.HUMAN, 0),
+    ("old-skill", "Old skill", "Old skill", Origin.HUMAN, 0),
     ("with-skills", "With skills", "With skills", Origin.HUMAN, 0),
     ("reference-skill", "Human-written reference", "Reference", Origin.HUMAN, 0),
     ("curated-revision", "Human-written, fixed on failure", "Human, on failure", Origin.HUMAN, 1),
@@ -89,14 +90,17 @@ KNOWN = _table(
     ("skill-creator", "Self-written, skill creator", "Skill creator", Origin.MODEL, 3),
     ("plug-in", "Generated, plug-in", "Plug-in", Origin.MODEL, 3),
     ("plug-in-trajectories", "Generated, plug-in with traces", "Plug-in, traces", Origin.MODEL, 3),
-    shapes={"plug-in-trajectories": "triangle-down"},
+    shapes={"plug-in-trajectories": "triangle-down", "old-skill": "triangle-down"},
 )
+
+ITERATED = frozenset({"old-skill", "with-skills"})  # "with-skills@5b": the text of iteration 5b
 
 
 def name_run(condition: str, replicate: int | None) -> str:
     """Return what distinguishes a run in its experiment: "Self-written, always revised, replicate 1"."""
     title = name_condition(condition).title
-    return title if replicate is None else f"{title}, replicate {replicate}"
+    is_named = "@" in condition and base_name(condition) in ITERATED  # then the replicate is the iteration's number
+    return title if replicate is None or is_named else f"{title}, replicate {replicate}"
 
 
 # These learn nothing, so they have no mark and come last.
@@ -144,8 +148,10 @@ def _prompt_words(choice: str) -> str:
 
 def _parameter_words(code: str) -> str:
     """Return the words for the number after "@": "4 rounds", "8,000 tokens", "3 seed instances". Without a protocol
-    that uses it, the number itself."""
+    that uses it, the number itself; of imported skills it is their iteration."""
     base, _, value = code.partition("@")
+    if base in ITERATED:
+        return f"iteration {value}"
     for protocol in PROTOCOLS:
         try:
             parameter = find_condition(base, protocol).parameter

@@ -1,0 +1,144 @@
+"""The rows of a benchmark.json: one for each eval, condition and run, in whichever of its many shapes it was written.
+
+Known: `runs[]` with a configuration; a condition with `evals[]`; evals that hold their conditions; `configurations[]`;
+results by the eval's id; `per_case[]` without a condition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchapp.imports.reading.documents import MAX_NUMBER, Document
+from benchapp.imports.reading.grader_verdicts import LISTS, Grading
+from runner.base.text import clean
+
+MAX_NESTING = 6
+TOLERANCE = 0.01  # benchmarks round to two digits
+_MEANS = ("pass_rate", "mean_pass_rate", "overall_pass_rate", "avg_pass_rate")
+CONDITIONS = {  # as skill-creator's folders and files name them
+    "with_skill": "with-skills",
+    "new_skill": "with-skills",
+    "without_skill": "no-skill",
+    "no_skill": "no-skill",
+    "old_skill": "old-skill",
+}
+_ALIKE = re.compile(r"(?:^|_)(?:with|without|no|old|new)_skills?(?:$|[^a-z])|^baseline$")  # claude_with_skill
+_GROUPS = frozenset(
+    "results runs evals eval_results cases per_case per_eval test_cases configurations configs conditions".split()
+)
+_SUMS = frozenset("run_summary summary delta metadata notes result scores quality aggregate overall timing".split())
+_RESULTS = ("pass_rate", "pass_count", "passed", "assertions_passed", "result", *LISTS)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkRow:
+    """`condition` as written; empty if the file has none. `ident` and `name`: of the eval; one of them is not empty."""
+
+    document: Document
+    condition: str
+    ident: str
+    name: str
+    number: int | None  # of the run
+
+    @property
+    def result(self) -> Document:
+        """The object with its time and tokens."""
+        return self.document.object("result") or self.document
+
+
+def plain(condition: str) -> str:
+    """Return a condition's name in one spelling."""
+    return condition.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def is_condition(name: str) -> bool:
+    return plain(name) in CONDITIONS or _ALIKE.search(plain(name)) is not None
+
+
+def name_condition(condition: str) -> str:
+    """Return our word for a condition, or its own. A benchmark without conditions is of the skill."""
+    return CONDITIONS.get(plain(condition), clean(condition).strip()[:60]) or "with-skills"
+
+
+def read_ident(document: Document, *keys: str) -> str:
+    """Return the first of these fields that is a text or a whole number, as text."""
+    for key in keys:
+        value = document.raw.get(key)
+        if isinstance(value, str) and value.strip():
+            return clean(value).strip()[:200]
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_NUMBER:
+            return str(value)
+    return ""
+
+
+def iterate_rows(
+    document: Document, condition: str = "", ident: str = "", name: str = "", depth: int = 0, *, is_side: bool = False
+) -> Iterator[BenchmarkRow]:
+    """Yield the rows below the document. `is_side`: it is what one condition made of an eval, even without a result."""
+    condition = read_ident(document, "configuration", "config", "condition", "mode") or condition
+    if depth:  # the benchmark's own name is not an eval's
+        label = read_ident(document, "eval_name", "name")
+        if is_condition(label) and not ident and not name:  # an item of configurations[]
+            condition, label = condition or label, ""
+        ident, name = read_ident(document, "eval_id", "id", "case_id") or ident, label or name
+    inner = [
+        key for key, value in document.raw.items() if isinstance(value, dict | list) and key not in {*_SUMS, *LISTS}
+    ]
+    holds_rows = any(key in _GROUPS or is_condition(key) for key in inner)
+    if not holds_rows and any(key in document.raw for key in _RESULTS) or is_side and (ident or name):
+        if ident or name:
+            number = document.count("run_number") if "run_number" in document.raw else document.count("run_index")
+            yield BenchmarkRow(document, condition, ident, name, number)
+        elif any(key in document.raw for key in LISTS):
+            document.report("eval_id", "an eval's id or name", "none; its result is left out")
+        return
+    if depth == MAX_NESTING:
+        return
+    for key, value in document.raw.items():
+        if is_condition(key) and value is not None:
+            for part in document.objects(key) if isinstance(value, list) else (document.object(key),):
+                yield from iterate_rows(part, key, ident, name, depth + 1, is_side=bool(part))
+        elif key in inner and isinstance(value, list):
+            for item in document.objects(key) if any(isinstance(item, dict) for item in value) else ():
+                yield from iterate_rows(item, condition, ident, name, depth + 1)
+        elif key in inner:
+            below = ident if key in _GROUPS or ident or depth == 0 else clean(key)[:200]
+            yield from iterate_rows(document.object(key), condition, below, name, depth + 1)
+
+
+def list_conflicts(benchmark: Document, gradings: Mapping[str, Sequence[Grading]]) -> list[str]:
+    """Say where the benchmark's own means are not those of the results, by our word for each condition."""
+    means, told = dict[str, float](), list[str]()
+    sums = benchmark.object("run_summary") if isinstance(benchmark.raw.get("run_summary"), dict) else None
+    for name, found in gradings.items():
+        rewards = [each.verdict.reward for each in found if each.verdict and each.verdict.reward is not None]
+        if not rewards:
+            continue
+        mean = means[name] = sum(rewards) / len(rewards)
+        judged = sum(each.judged or 0 for each in found)
+        pooled = sum(each.passed or 0 for each in found) / judged if judged else mean
+        written = [key for key in (sums or benchmark).raw if name_condition(key) == name]
+        part = (sums or benchmark).object(written[0]) if written else benchmark if len(gradings) == 1 else None
+        key = next((key for key in _MEANS if key in part.raw), "") if part else ""
+        if not part or not key:
+            continue
+        theirs = part.object(key).number("mean") if isinstance(part.raw[key], dict) else part.number(key)
+        if theirs is not None and min(abs(theirs - mean), abs(theirs - pooled)) > TOLERANCE:
+            told.append(f"its mean of {name} is {theirs:.2f}, not {mean:.2f}")
+    base = next((name for name in ("no-skill", "old-skill") if name in means), "")
+    delta = _read_delta(sums) if sums and base and "with-skills" in means else 0.0
+    if delta * (means.get("with-skills", 0.0) - means.get(base, 0.0)) < 0:
+        told.append(f"its delta {delta:+.2f} is reversed")
+    return told
+
+
+def _read_delta(sums: Document) -> float:
+    """Return the difference in pass rates, 0 if unknown. The official script writes it as a text with a sign."""
+    delta = sums.raw.get("delta")
+    value = delta.get("pass_rate") if isinstance(delta, dict) else None
+    try:
+        return float(value) if isinstance(value, str | int | float) and len(str(value)) < 40 else 0.0
+    except ValueError:
+        return 0.0
