@@ -1,0 +1,1 @@
+"""Readers of the tools that people evolve skills with."""
