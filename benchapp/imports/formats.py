@@ -38,6 +38,7 @@ _OURS = {
     "skillflow": "releases.skillflow",
     "skilllearnbench-output": "releases.skilllearnbench_output",
     "skilllearnbench": "releases.skilllearnbench_release",
+    "skillopt": "tools.skillopt",
     "inspect": "logs.inspect_log",
     "swe-agent": "logs.swe_agent_logs",
     "sessions": "logs.session_logs",

@@ -24,11 +24,7 @@ TITLE = "Harbor"
 NAMES = ("result.json", "config.json")  # what a job's or trial's files are called
 FILES = frozenset(NAMES)
 # Folders of other programs with files of these names: (what such a folder has, what it is).
-_OTHERS = (
-    ("best_skill.md", "a run of SkillOpt"),
-    ("skills/skill_v0000.md", "a run of SkillOpt"),
-    ("candidates.json", "a run of GEPA"),
-)
+_OTHERS = (("candidates.json", "a run of GEPA"),)
 _OF_A_JOB = frozenset("n_total_trials stats jobs_dir job_name agents datasets orchestrator n_attempts".split())
 _PARTS_OF_A_TRIAL = frozenset({"agent", "verifier", "trajectory", "steps"})
 
