@@ -39,6 +39,7 @@ _OURS = {
     "skilllearnbench-output": "releases.skilllearnbench_output",
     "skilllearnbench": "releases.skilllearnbench_release",
     "skillopt": "tools.skillopt",
+    "skillopt-sleep": "tools.skillopt_sleep",
     "inspect": "logs.inspect_log",
     "swe-agent": "logs.swe_agent_logs",
     "sessions": "logs.session_logs",
