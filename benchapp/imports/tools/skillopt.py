@@ -25,6 +25,7 @@ from runner.base.types import DecisionStatus, JsonValue, Phase
 NAME, TITLE, OLD = "skillopt", "SkillOpt", "old-skill"
 MAX_TEXT_BYTES = 16 * 1024 * 1024
 METRICS = ("hard", "soft", "em", "f1", "sub_em", "anls")  # the first two in every environment
+ANSWERS = ("predicted_answer", "gold_answers", "ground_truth")
 FILES = ("conversation.json", "target_system_prompt.txt", "target_user_prompt.txt")  # of one row
 # The settings to keep. The rest of config.json stays out: it has endpoints, and API keys in clear.
 SETTINGS = """env seed num_epochs steps_per_epoch train_size batch_size accumulation minibatch_size merge_batch_size
@@ -60,11 +61,8 @@ def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
     folders, files = root.listing(folder)
     if left := [name_of(path) for path in (*folders, *(file.path for file in files)) if path.name not in KNOWN]:
         root.report(folder, "", "what SkillOpt writes", f"{list_names(left)}: something else; left out")
-    rows = [
-        name[:-14]
-        for file in root.tree(folder, skip=frozenset({"predictions"}))
-        if (name := file.name).endswith("/results.jsonl")
-    ]
+    below = root.tree(folder, skip=frozenset({"predictions"}))
+    rows = [file.name.removesuffix("/results.jsonl") for file in below if file.path.name == "results.jsonl"]
     if left := [name for name in rows if name not in run.stages]:
         root.report(folder, "", "results in the folders of SkillOpt", f"{list_names(left)}: another place; left out")
 
@@ -77,11 +75,9 @@ class OptimizedSkill:
         self.config, self.summary = (read_optional(root, folder / f"{name}.json") for name in ("config", "summary"))
         self.env = re.sub(r"[^A-Za-z0-9._-]+", "-", self.config.text("env", 60) or "").strip(".-") or "skill"
         rows = {step: row for row in self.listed("history.json") if (step := row.count("step"))}
-        own = {
-            step: self.document(f"{_step(step)}/step_record.json")
-            for step in rows.keys() | self.numbers("steps", "step_")
-        }
-        self.records = {step: own[step] or rows.get(step, self.none) for step in sorted(own)}
+        steps = sorted(rows.keys() | self.numbers("steps", "step_"))
+        own = {step: self.document(f"{_step(step)}/step_record.json") for step in steps}
+        self.records = {step: record or rows.get(step, record) for step, record in own.items()}
         self.epochs = sorted(self.numbers("slow_update", "epoch_") | self.numbers("meta_skill", "epoch_"))
         last = {record.count("epoch"): step for step, record in self.records.items()}
         self.last_steps = {epoch: last.get(epoch, 0) for epoch in self.epochs}  # 0: without any step, so at the end
@@ -112,18 +108,14 @@ class OptimizedSkill:
 
     @cached_property
     def source(self) -> sources.ExperimentSource:
-        notes = {
-            f"epoch {epoch}": self.document(f"meta_skill/epoch_{epoch:02d}/meta_skill_result.json")
-            for epoch in self.epochs
-        }
+        names = {f"epoch {epoch}": f"meta_skill/epoch_{epoch:02d}/meta_skill_result.json" for epoch in self.epochs}
+        notes = {epoch: self.document(name).text("meta_skill_content") for epoch, name in names.items()}
         tokens = self.summary.object("token_summary")
         spec = {
             "format": NAME,
             "settings": {key: self.config.raw[key] for key in SETTINGS if key in self.config.raw},
             "tokens_by_stage": {stage: dict(tokens.object(stage).raw) for stage in tokens.raw} or sources.UNKNOWN,
-            "optimizer_notes": {
-                epoch: text for epoch, note in notes.items() if (text := note.text("meta_skill_content"))
-            },
+            "optimizer_notes": {epoch: text for epoch, text in notes.items() if text},
         }
         found = sources.ExperimentSource.of_folder(self.root, self.folder, format=NAME, title=TITLE)
         return replace(found, spec=spec, was_cut_short=not self.root.is_file(self.folder / "summary.json"))
@@ -139,10 +131,8 @@ class OptimizedSkill:
         """Return every set of trials by its folder, in the order they ran."""
         places = [("selection_eval_baseline", Phase.EVALUATION)]
         for step in (*self.records, 0):
-            batches = [
-                f"{_step(step)}/{name}/rollout" for name in self.folders(_step(step)) if name.startswith("batch_")
-            ]
-            places += [(name, Phase.ACQUISITION) for name in (f"{_step(step)}/rollout", *batches)]
+            inner = ["rollout", *(f"{sub}/rollout" for sub in self.folders(_step(step)) if sub.startswith("batch_"))]
+            places += [(f"{_step(step)}/{name}", Phase.ACQUISITION) for name in inner]
             places.append((f"{_step(step)}/selection_eval", Phase.EVALUATION))
             for epoch in self.ended_by(step):
                 below = (f"slow_update/{epoch}", f"meta_skill/{epoch}")
@@ -171,35 +161,28 @@ class OptimizedSkill:
             if isinstance(raw.get("role"), str):
                 found.append(raw)
             elif raw.get("type") == "tool_call":
-                call: JsonValue = {
-                    "id": f"call-{number}",
-                    "function": {"name": "tool", "arguments": {"cmd": raw.get("cmd")}},
-                }
-                found.append({"role": "assistant", "tool_calls": [call]})
-                found.append({"role": "tool", "tool_call_id": f"call-{number}", "content": raw.get("obs")})
+                ident, function = f"call-{number}", {"name": "tool", "arguments": {"cmd": raw.get("cmd")}}
+                found.append({"role": "assistant", "tool_calls": [{"id": ident, "function": function}]})
+                found.append({"role": "tool", "tool_call_id": ident, "content": raw.get("obs")})
             elif "model_response" in raw:  # a move in ALFWorld
                 found.append({"role": "assistant", "content": raw["model_response"]})
                 found.append({"role": "user", "content": raw.get("env_feedback")})
             elif raw.get("type") == "message":
                 found.append({"role": "assistant", "content": raw.get("content")})
             else:
-                item.report(
-                    "", "a message, a tool call or a move", f"something with {list_names(sorted(raw))}; left out"
-                )
+                item.report("", "a message, a tool call or a move", f"one with {list_names(sorted(raw))}; left out")
         prompts = [self.text(str(path.relative_to(self.folder))) for path in files[1:]]
         known = {text for message in found if isinstance(text := message.get("content"), str)}
-        given = [
-            (role, text) for role, text in zip(("system", "user"), prompts, strict=True) if text and text not in known
-        ]
-        return [*({"role": role, "content": text} for role, text in given), *found] if found else []
+        given = zip(("system", "user"), prompts, strict=True)
+        before = [{"role": role, "content": text} for role, text in given if text and text not in known]
+        return [*before, *found] if found else []
 
     # --- history -------------------------------------------------------------------------------------------------
 
     def histories(self) -> Iterator[sources.HistorySource]:
         for condition, read in ((OLD, self.given_skill), (NAME, self.evolution)):
-            trials = [
-                trial.ids[0] for stage in self.stages.values() if stage.condition == condition for trial in stage.trials
-            ]
+            stages = [stage for stage in self.stages.values() if stage.condition == condition]
+            trials = [trial.ids[0] for stage in stages for trial in stage.trials]
             if trials or (condition == NAME and self.records):
                 path, at = self.root.label(self.folder), self.root.modified_at(self.folder / "config.json")
                 yield sources.HistorySource(self.run(condition), self.episode, NAME, path, tuple(trials), read, at)
@@ -221,17 +204,15 @@ class OptimizedSkill:
         self.scored_at = {history.current: "the given skill"}  # the tool scores no text twice
         for step in (*self.records, 0):
             record, stored = self.records.get(step, self.none), f"skills/skill_v{step:04d}.md"
-            rollouts = [
-                name for name in self.stages if name.startswith(f"{_step(step)}/") and name.endswith("/rollout")
-            ]
+            own = [name for name in self.stages if name.startswith(f"{_step(step)}/")]
+            rollouts = [name for name in own if name.endswith("/rollout")]
             for name in rollouts:
                 yield from history.tried(self.stage(name).trials, history.current)
             if len(rollouts) == 1:
                 self.stage(rollouts[0]).check(record, {"hard": "rollout_hard", "soft": "rollout_soft"})
             if step:
-                yield from self.decide(
-                    history, _step(step), record, stored, [ident for name in rollouts for ident in self.shown(name)]
-                )
+                shown = [ident for name in rollouts for ident in self.shown(name)]
+                yield from self.decide(history, _step(step), record, stored, shown)
             for epoch in self.ended_by(step):
                 yield from self.end_epoch(history, epoch, stored)
             if step and (text := self.text(stored)) is not None and text != history.current:
@@ -241,18 +222,13 @@ class OptimizedSkill:
         last, best = history.current, self.text("best_skill.md")
         if best is not None and (self.has_rows("test_eval") or not self.source.was_cut_short):
             if best != last:
-                told = (
-                    f"the best skill by the gate ({self.summary.text('best_origin') or 'an earlier one'}) is the result"
-                )
-                yield history.decide(DecisionStatus.APPLIED, best, "select best", told)
+                origin = self.summary.text("best_origin", 100) or "an earlier one"
+                words = f"the best skill by the gate ({origin}) is the result"
+                yield history.decide(DecisionStatus.APPLIED, best, "select best", words)
             yield sources.FreezeMoment()
         yield from history.tried(self.stage("test_eval").trials, best)
-        for name, key in (
-            ("test_eval_baseline", "baseline_test"),
-            ("test_eval", "test"),
-            ("test_eval_final", "final_test"),
-        ):
-            self.stage(name).check(self.summary, {"hard": f"{key}_hard", "soft": f"{key}_soft"})
+        for sub, key in {"_baseline": "baseline_test", "": "test", "_final": "final_test"}.items():
+            self.stage(f"test_eval{sub}").check(self.summary, {"hard": f"{key}_hard", "soft": f"{key}_soft"})
 
     def end_epoch(self, history: SkillHistory, epoch: str, stored: str) -> Iterator[sources.Moment]:
         """Yield the comparison with the skill at the end of the epoch before, and the slow update."""
@@ -277,16 +253,14 @@ class OptimizedSkill:
         stage.check(record, {"hard": "selection_hard", "soft": "selection_soft"})
         action, edits = record.text("action", 100) or "", self.document(f"{place}/ranked_edits.json")
         if not record:
-            self.root.report(
-                self.folder / place, "", "a step_record.json", "none: the run ended in this step; no decision"
-            )
+            words = "none: the run ended in this step; no decision"
+            self.root.report(self.folder / place, "", "a step_record.json", words)
             return
         status, words = ACTIONS.get(action, (DecisionStatus.FAILED, f"unknown action {action!r}"))
         if action not in ACTIONS:
             record.report("action", f"one of {', '.join(ACTIONS)}", f"{words}; kept as failed")
-        applied = Counter(
-            row.text("status", 100) or "unknown" for row in self.listed(f"{place}/edit_apply_report.json")
-        )
+        report = self.listed(f"{place}/edit_apply_report.json")
+        applied = Counter(row.text("status", 100) or sources.UNKNOWN for row in report)
         others = ", ".join(f"{kind} {count}" for kind, count in applied.items() if not kind.startswith("applied"))
         if status is DecisionStatus.REJECTED and candidate == history.current:
             status = DecisionStatus.FAILED if applied["error"] else DecisionStatus.NO_OP
@@ -376,33 +350,21 @@ class Stage:
     def trial(
         self, row: Document, ident: str, files: tuple[Path, ...], scores: dict[str, float]
     ) -> sources.TrialSource:
-        title = next(
-            (text for key in ("question", "task_description", "instruction") if (text := row.text(key))), ident
-        )
-        game = PurePosixPath(row.text("gamefile") or "").parent.parts[
-            -2:
-        ]  # ALFWorld: env_003 is another game in each batch
         reason, env, messages = row.text("fail_reason") or "", self.run.env, self.run.messages(files)
-        answers = [
-            f"{key}: {row.raw[key]}" for key in ("predicted_answer", "gold_answers", "ground_truth") if row.raw.get(key)
-        ]
-        checks = [
-            (metric, scores[metric] >= 1, f"{scores[metric]:.4g} of 1") for metric in METRICS[2:] if metric in scores
-        ]
-        checks += [
-            (f"case {case.raw.get('no')}", case.raw.get("ok") is True, case.text("reason") or "")
-            for case in row.objects("cases")
-        ]
+        title = row.text("question") or row.text("task_description") or row.text("instruction") or ident
+        game = PurePosixPath(row.text("gamefile") or "").parent.parts[-2:]  # ALFWorld: env_003 is not one game
+        answers = [f"{key}: {value}" for key in ANSWERS if (value := row.raw.get(key))]
+        metrics = [(metric, scores[metric]) for metric in METRICS[2:] if metric in scores]
+        checks = [(metric, value >= 1, f"{value:.4g} of 1") for metric, value in metrics]
+        for case in row.objects("cases"):
+            checks.append((f"case {case.raw.get('no')}", case.raw.get("ok") is True, case.text("reason") or ""))
         success, output = scores["hard"] == 1 if "hard" in scores else None, "\n".join(filter(None, [reason, *answers]))
+        verdict = graded(scores, success=success, reward=scores.get("soft"), checks=checks, output=output)
         return sources.TrialSource(
             run=self.run.run(self.condition),
-            task=sources.TaskSource(
-                NAME, f"{env}/{'/'.join(game) or ident}", " ".join(title.split())[:300], family=env
-            ),
+            task=sources.TaskSource(NAME, f"{env}/{'/'.join(game) or ident}", " ".join(title.split()), family=env),
             timing=sources.Timing(),
-            verdict=graded(scores, success=success, reward=scores.get("soft"), checks=checks, output=output)
-            if scores
-            else None,
+            verdict=verdict if scores else None,
             config={key: value for key, value in row.raw.items() if len(str(value)) <= 1_000},
             choices=(sources.SourceChoice((of_messages(FILES[0], messages),)),) if messages else (),
             episode=self.run.episode,
