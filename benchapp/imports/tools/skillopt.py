@@ -161,7 +161,7 @@ class OptimizedSkill:
             if isinstance(raw.get("role"), str):
                 found.append(raw)
             elif raw.get("type") == "tool_call":
-                ident, function = f"call-{number}", {"name": "tool", "arguments": {"cmd": raw.get("cmd")}}
+                ident, function = f"call-{number}", dict[str, JsonValue](name="tool", arguments={"cmd": raw.get("cmd")})
                 found.append({"role": "assistant", "tool_calls": [{"id": ident, "function": function}]})
                 found.append({"role": "tool", "tool_call_id": ident, "content": raw.get("obs")})
             elif "model_response" in raw:  # a move in ALFWorld

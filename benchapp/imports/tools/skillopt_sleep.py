@@ -24,7 +24,6 @@ NAME, TITLE, FOLDER, STATE = "skillopt-sleep", "SkillOpt-Sleep", ".skillopt-slee
 MAX_TEXT_BYTES = 16 * 1024 * 1024
 PHASES = {"train": Phase.ACQUISITION, "train_post_skill": Phase.REPLAY}  # others are evaluations
 BEFORE = ("baseline_val", "train")  # replays with the skill as it was
-RECEIPTS = ("adopted_legacy.json", "adopted_skills.json")
 
 
 def claims(root: Root, folder: Path) -> bool:
@@ -37,9 +36,9 @@ def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
     if nights.nights:
         trials = tuple(trial for night in nights.nights for trial in night.trials)
         yield sources.FoundExperiment(nights.source, trials, histories=(nights.history,))
-    elif not _is_inside(root, folder.parent.parent) or not any(
-        root.is_dir(sub / FOLDER / "staging") for sub in root.listing(folder.parent.parent)[0]
-    ):
+        return
+    near = folder.parent.parent
+    if not _is_inside(root, near) or not any(root.is_dir(sub / FOLDER / "staging") for sub in root.listing(near)[0]):
         told = "none: the summaries of the nights alone are left out"
         root.report(folder, "", "staging/ with nights, here or in a project next to it", told)
 
@@ -51,12 +50,9 @@ class SleptProject:
         self.root, self.folder, self.project = root, folder, folder.parent
         staged = root.listing(folder / "staging")[0] if root.is_dir(folder / "staging") else []
         self.source = sources.ExperimentSource.of_folder(root, self.project, format=NAME, title=TITLE)
-        self.nights = [
-            Night(self, sub)
-            for sub in staged
-            if any(root.is_file(sub / f"{name}.json") for name in ("report", "manifest"))
-        ]
-        if left := [name_of(sub) for sub in staged if sub not in {night.folder for night in self.nights}]:
+        told = [sub for sub in staged if root.is_file(sub / "report.json") or root.is_file(sub / "manifest.json")]
+        self.nights = [Night(self, sub) for sub in told]
+        if left := [name_of(sub) for sub in staged if sub not in told]:
             root.report(folder / "staging", "", "nights with a report", f"{list_names(left)}: without; left out")
         paths = [PurePosixPath(path) for night in self.nights if (path := night.manifest.text("live_skill_path"))]
         self.slug = (re.sub(r"[^A-Za-z0-9._-]+", "-", paths[-1].parent.name).strip(".-") if paths else "") or "skill"
@@ -79,8 +75,9 @@ class SleptProject:
         """Return the requests behind the tasks, by their ids: as mined in a night, or from the state, where it is near."""
         homes = self.root.listing(self.project.parent)[0] if _is_inside(self.root, self.project.parent) else []
         paths = [self.folder / STATE, *(home / FOLDER / STATE for home in homes if home != self.project)]
-        mined = [event for night in self.nights for event in night.events if event.raw.get("event") == "task_ready"]
-        rows = [(event.text("task_id"), event.text("intent")) for event in mined]
+        rows = [
+            (task.text("task_id"), task.text("intent")) for night in self.nights for task in night.select("task_ready")
+        ]
         for state in (read_optional(self.root, path) for path in paths):
             ours = {night.name for night in self.nights}
             if any(PurePosixPath(row.text("staging") or "").name in ours for row in state.objects("history")):
@@ -89,19 +86,13 @@ class SleptProject:
 
     @cached_property
     def run(self) -> sources.RunSource:
-        settings = [
-            event.object("config")
-            for night in self.nights
-            for event in night.events
-            if event.raw.get("event") == "start"
-        ]
-        agents = {model for each in settings if (model := each.text("target_model", 200) or each.text("model", 200))}
-        authors = {
-            model for each in settings if (model := each.text("optimizer_model", 200) or each.text("model", 200))
-        }
-        agent, author = (models.pop() if len(models) == 1 else sources.UNKNOWN for models in (agents, authors))
+        settings = [event.object("config") for night in self.nights for event in night.select("start")]
+        found = []
+        for key in ("target_model", "optimizer_model"):
+            models = {each.text(key, 200) or each.text("model", 200) for each in settings}
+            found.append((models.pop() if len(models) == 1 else None) or sources.UNKNOWN)
         backends = sorted({name for night in self.nights if (name := night.diagnostics.text("backend", 100))})
-        return sources.RunSource(NAME, "", agent, author, NAME, setup={"backends": backends})
+        return sources.RunSource(NAME, "", *found, NAME, setup={"backends": backends})
 
     @property
     def episode(self) -> sources.EpisodeSource:
@@ -111,9 +102,8 @@ class SleptProject:
     def history(self) -> sources.HistorySource:
         trials = tuple(trial.ids[0] for night in self.nights for trial in night.trials)
         at = self.root.modified_at(self.nights[0].folder / "report.json")  # its times have no zone
-        return sources.HistorySource(
-            self.run, self.episode, NAME, self.root.label(self.folder), trials, self.moments, at
-        )
+        path = self.root.label(self.folder)
+        return sources.HistorySource(self.run, self.episode, NAME, path, trials, self.moments, at)
 
     def moments(self) -> Iterator[sources.Moment]:
         history = SkillHistory(self.slug, f"{self.slug}/SKILL.md")
@@ -123,20 +113,16 @@ class SleptProject:
             later = self.nights[number + 1 :]
             adopted = night.was_adopted(self.live, later)
             unchanged = self.live if not any(each.was_adopted(self.live, []) for each in self.nights[number:]) else None
-            for before in (night.backup, by_hash.get(night.pin), history.current, unchanged):
-                if before is not None:
-                    break
+            known = (night.backup, by_hash.get(night.pin), history.current, unchanged)
+            before = next((text for text in known if text is not None), None)
             if before != history.current:  # the first one, or a person changed it
                 yield from history.seed(before)
+            taken = night.proposed or any(event.raw.get("accepted") is True for event in night.select("trial"))
+            shown = []
             for trial, name in zip(night.trials, night.phases, strict=True):
-                is_before = name in BEFORE or not (
-                    night.proposed or night.was_tried(True) or name.startswith("gate_trial")
-                )
-                text = before if is_before else night.proposed
-                yield from history.tried([trial], text, of_candidate=not is_before)
-            shown = [
-                trial.ids[0] for trial, name in zip(night.trials, night.phases, strict=True) if name.startswith("train")
-            ]
+                is_before = name in BEFORE or not (taken or name.startswith("gate_trial"))
+                yield from history.tried([trial], before if is_before else night.proposed, of_candidate=not is_before)
+                shown += [trial.ids[0]] if name.startswith("train") else []
             status, summary, error = night.decide(adopted, self.live is None)
             yield history.decide(status, night.proposed, night.operation, summary, error=error, evidence=shown)
             night.report_unread()
@@ -156,42 +142,34 @@ class Night:
         self.pin = self.manifest.object("legacy").object("skill").text("live_sha256", 64) or ""
         path = folder / "evidence.jsonl"
         self.events = list(read_lines(of.root, path)) if of.root.is_file(path) else []
-        results = [event for event in self.events if event.raw.get("event") == "result"]
-        rows = [(event.text("phase", 100) or "unknown", event) for event in results]
+        rows = [(event.text("phase", 100) or "unknown", event) for event in self.select("result")]
         rows = rows or [("baseline_val", row) for row in self.diagnostics.objects("holdout_detail")]
         self.phases = [phase for phase, _ in rows]
-        self.scores = [
-            {name: value for name in ("hard", "soft") if (value := read_share(row, name)) is not None}
-            for _, row in rows
-        ]
+        both = [{name: read_share(row, name) for name in ("hard", "soft")} for _, row in rows]
+        self.scores = [{name: value for name, value in pair.items() if value is not None} for pair in both]
         self.trials = [self._found(number, *row) for number, row in enumerate(rows)]
         self.edits = [(word, edit) for word in ("edits", "rejected_edits") for edit in self.report.objects(word)]
         self.operation = ", ".join(dict.fromkeys(op for _, edit in self.edits if (op := edit.text("op", 20))))
 
+    def select(self, event: str) -> list[Document]:
+        return [row for row in self.events if row.raw.get("event") == event]
+
     def _found(self, number: int, phase: str, row: Document) -> FoundRow:
         task = row.text("task_id", 200) or row.text("id", 200) or row.place
         ident = f"{self.of.source.key}/{self.name}/{phase}/{task}/{row.raw.get('seq', number)}"
-        path = f"{self.root.label(row.path)}, {row.place}"
-        order = (self.name, f"{number:08d}")
-        return FoundRow(
-            self.root, path, (ident,), order, partial(self._trial, row, phase, task, self.scores[number]), dict(row.raw)
-        )
+        path, order = f"{self.root.label(row.path)}, {row.place}", (self.name, f"{number:08d}")
+        build = partial(self._trial, row, phase, task, self.scores[number])
+        return FoundRow(self.root, path, (ident,), order, build, dict(row.raw))
 
     def _trial(self, row: Document, phase: str, task: str, scores: dict[str, float]) -> sources.TrialSource:
-        hard, said = scores.get("hard"), [row.text("why") or "", f"the answer began: {row.text('response_head') or ''}"]
-        milliseconds, slug = row.amount("latency_ms"), self.of.slug
-        verdict = graded(
-            scores, success=None if hard is None else hard == 1, reward=scores.get("soft"), output="\n".join(said)
-        )
+        output = f"{row.text('why') or ''}\nthe answer began: {row.text('response_head') or ''}"
+        success, title = scores["hard"] == 1 if "hard" in scores else None, self.of.intents.get(task, task)[:300]
+        seconds = (row.amount("latency_ms") or 0) / 1000 or None  # 0: not measured
         return sources.TrialSource(
             run=self.of.run,
-            task=sources.TaskSource(
-                NAME, f"{name_of(self.of.project)}/{task}", self.of.intents.get(task, task)[:300], family=slug
-            ),
-            timing=sources.Timing(
-                started_text=row.text("ts", 64) or "", duration_seconds=milliseconds / 1000 if milliseconds else None
-            ),
-            verdict=verdict if scores else None,
+            task=sources.TaskSource(NAME, f"{name_of(self.of.project)}/{task}", title, family=self.of.slug),
+            timing=sources.Timing(started_text=row.text("ts", 64) or "", duration_seconds=seconds),
+            verdict=graded(scores, success=success, reward=scores.get("soft"), output=output) if scores else None,
             config=dict(row.raw),
             episode=self.of.episode,
             phase=PHASES.get(phase, Phase.EVALUATION),
@@ -203,12 +181,8 @@ class Night:
             return False
         pin = hashlib.sha256(self.proposed.encode()).hexdigest()
         followed = any(night.pin == pin or night.backup == self.proposed for night in later)
-        receipts = any(self.root.is_file(self.folder / name) for name in RECEIPTS)
-        return self.backup is not None or receipts or followed or live == self.proposed
-
-    def was_tried(self, accepted: bool) -> bool:
-        """Did the gate accept a part of the proposal, at first?"""
-        return any(event.raw.get("event") == "trial" and event.raw.get("accepted") is accepted for event in self.events)
+        has_receipt = self.root.is_file(self.folder / "adopted_legacy.json")
+        return self.backup is not None or has_receipt or followed or live == self.proposed
 
     def decide(self, adopted: bool, is_live_unknown: bool) -> tuple[DecisionStatus, str, str]:
         """Return the status, the summary, and the error of a night that failed."""
@@ -240,12 +214,9 @@ class Night:
 
     def check(self, phase: str, key: str, recorded: float | None) -> None:
         """Report a score of the gate that the rows do not have. Its metric is in an event of the gate."""
-        rows = [
-            scores for name, scores in zip(self.phases, self.scores, strict=True) if name == phase and len(scores) == 2
-        ]
-        event = next(
-            (event for event in self.events if event.raw.get("stage") == "gate" and "metric" in event.raw), None
-        )
+        pairs = zip(self.phases, self.scores, strict=True)
+        rows = [scores for name, scores in pairs if name == phase and len(scores) == 2]
+        event = next(iter(self.select("baseline")), None)
         if not rows or recorded is None or event is None:
             return
         hard, soft = (sum(scores[name] for scores in rows) / len(rows) for name in ("hard", "soft"))
