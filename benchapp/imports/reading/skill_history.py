@@ -14,6 +14,7 @@ class SkillHistory:
     def __init__(self, family: str, path: str) -> None:
         self.family, self.path = family, path
         self.current: str | None = None
+        self.last_trial: str | None = None
         self._libraries: dict[str, Files] = {"": {}}  # moments share one mapping as long as nothing changes
 
     def files(self, text: str | None) -> Files:
@@ -29,7 +30,8 @@ class SkillHistory:
     def tried(self, trials: Iterable[FoundTrial], text: str | None, *, of_candidate: bool = False) -> Iterator[Moment]:
         """Yield trials of the text. `of_candidate`: it may be another one than the current."""
         for trial in trials:
-            yield TrialMoment(trial.ids[0], None if text is None else self.files(text), of_candidate)
+            self.last_trial = trial.ids[0]
+            yield TrialMoment(self.last_trial, None if text is None else self.files(text), of_candidate)
 
     def decide(
         self,
@@ -41,8 +43,8 @@ class SkillHistory:
         error: str = "",
         evidence: Sequence[str] = (),
     ) -> DecisionMoment:
-        """Return the decision about a proposed text (None: it was not kept), which answers the last trial in `evidence`. If
-        it is applied, the text is the current one."""
+        """Return the decision about a proposed text (None: it was not kept). It answers the last trial in `evidence`; without
+        evidence, the last one that was tried. If it is applied, the text is the current one."""
         if status is DecisionStatus.APPLIED:
             self.current = text
         return DecisionMoment(
@@ -50,7 +52,7 @@ class SkillHistory:
             mode=AuthorMode.EVOLVE,
             status=status,
             after=self.files(self.current),
-            after_trial=evidence[-1] if evidence else None,
+            after_trial=evidence[-1] if evidence else self.last_trial,
             operation_type=operation,
             summary=summary,
             error=error,

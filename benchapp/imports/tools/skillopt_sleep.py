@@ -87,12 +87,13 @@ class SleptProject:
     @cached_property
     def run(self) -> sources.RunSource:
         settings = [event.object("config") for night in self.nights for event in night.select("start")]
-        found = []
-        for key in ("target_model", "optimizer_model"):
-            models = {each.text(key, 200) or each.text("model", 200) for each in settings}
-            found.append((models.pop() if len(models) == 1 else None) or sources.UNKNOWN)
+        named = [
+            {each.text(key, 200) or each.text("model", 200) or sources.UNKNOWN for each in settings}
+            for key in ("target_model", "optimizer_model")
+        ]
+        agent, author = (names.pop() if len(names) == 1 else sources.UNKNOWN for names in named)
         backends = sorted({name for night in self.nights if (name := night.diagnostics.text("backend", 100))})
-        return sources.RunSource(NAME, "", *found, NAME, setup={"backends": backends})
+        return sources.RunSource(NAME, "", agent, author, NAME, setup={"backends": backends})
 
     @property
     def episode(self) -> sources.EpisodeSource:
