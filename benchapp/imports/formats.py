@@ -43,6 +43,8 @@ _OURS = {
     "git-skills": "tools.git_skills",
     "skill-creator": "tools.skill_creator",
     "agent-skill-eval": "tools.agent_skill_eval",
+    "skillopt": "tools.skillopt",
+    "skillopt-sleep": "tools.skillopt_sleep",
     "inspect": "logs.inspect_log",
     "swe-agent": "logs.swe_agent_logs",
     "sessions": "logs.session_logs",

@@ -23,11 +23,6 @@ NAME = "harbor"
 TITLE = "Harbor"
 NAMES = ("result.json", "config.json")  # what a job's or trial's files are called
 FILES = frozenset(NAMES)
-# Folders of other programs with files of these names: (what such a folder has, what it is).
-_OTHERS = (
-    ("best_skill.md", "a run of SkillOpt"),
-    ("skills/skill_v0000.md", "a run of SkillOpt"),
-)
 _OF_A_JOB = frozenset("n_total_trials stats jobs_dir job_name agents datasets orchestrator n_attempts".split())
 _PARTS_OF_A_TRIAL = frozenset({"agent", "verifier", "trajectory", "steps"})
 
@@ -94,11 +89,9 @@ def _visit(
         if len(trials) > before:  # broken, but its contents are those of a job
             jobs.append(Job.read(root, folder))
             return
-        looks = (f"it looks like {words}; no reader exists" for name, words in _OTHERS if root.exists(folder / name))
-        told = next(looks, "it is something else")
         for path in (folder / name for name in NAMES):
             if root.exists(path) and read_object(root, path) is not None:
-                root.report(path, "whole file", "the result or config of a Harbor trial or job", told)
+                root.report(path, "whole file", "the result or config of a Harbor trial or job", "it is something else")
 
 
 def _look(root: Root, folder: Path) -> tuple[str, dict[str, Document]]:

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import orjson
 
+from benchapp.imports.reading.documents import Document
 from benchapp.imports.reading.found_sources import TrajectorySource, TrialSource
 from benchapp.imports.reading.walking import Root
 from runner.base.digests import digest_json
-from runner.base.types import JsonValue, Step
+from runner.base.types import Check, CheckGroup, CheckStatus, JsonValue, Step, Verdict
 from runner.trajectories.atif_values import step_to_json
+
+MAX_OUTPUT = 10_000  # characters of what a grader said
 
 
 @dataclass(slots=True)
@@ -58,3 +61,28 @@ def of_steps(path: str, steps: Iterable[Step], *, agent: str, version: str = "")
 def of_bytes(path: str, content: bytes, *, format: str = "") -> TrajectorySource:
     """Build a trajectory from bytes in one of the formats that `runner.trajectories.readers` reads."""
     return TrajectorySource(path, lambda: BytesIO(content), len(content), format=format)
+
+
+def graded(
+    scores: Mapping[str, float],
+    *,
+    success: bool | None,
+    reward: float | None,
+    checks: Iterable[tuple[str, bool, str]] = (),
+    output: str = "",
+) -> Verdict:
+    """Build the verdict of a tool's own grader. `checks`: (name, did it pass?, message)."""
+    status = {True: CheckStatus.PASSED, False: CheckStatus.FAILED}
+    made = tuple(Check(CheckGroup.TEST, name, status[passed], message) for name, passed, message in checks)
+    return Verdict("grader", success, reward, checks=made, rewards=dict(scores), output=output[:MAX_OUTPUT])
+
+
+def read_share(row: Document, key: str) -> float | None:
+    """Return a score from 0 to 1; other values are reported. True is 1."""
+    if isinstance(value := row.raw.get(key), bool):
+        return float(value)
+    found = row.number(key)
+    if found is not None and not 0 <= found <= 1:
+        row.report(key, "a score from 0 to 1", f"{found:.4g}; left out")
+        return None
+    return found

@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO
@@ -119,6 +120,13 @@ class Root:
             return path.lstat().st_size
         except (OSError, ValueError):
             return 0
+
+    def modified_at(self, path: Path) -> datetime:
+        """Return when a file was last changed, for a source that has no times; 1970 if that is unknown."""
+        try:
+            return datetime.fromtimestamp(path.lstat().st_mtime, UTC)
+        except (OSError, OverflowError, ValueError):
+            return datetime.fromtimestamp(0, UTC)
 
     def _mode(self, path: Path) -> int:
         """Return the mode; 0 if nothing exists or is visible (Path.is_file() would raise)."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -155,10 +154,6 @@ class FamilyJob:
 
     def history(self, run: RunSource) -> HistorySource:
         idents = {trial.harbor.folder: trial.ids[0] for trial in self.trials(run)}
-        try:  # the history has no times: its file's own is used before the first trial
-            at = datetime.fromtimestamp((self.folder / HISTORY).stat(follow_symlinks=False).st_mtime, UTC)
-        except (OSError, OverflowError, ValueError):
-            at = datetime.fromtimestamp(0, UTC)
         return HistorySource(
             run=run,
             episode=self.episode,
@@ -166,7 +161,7 @@ class FamilyJob:
             path=self.root.label(self.folder),
             trials=tuple(idents.values()),
             read=lambda: self.replay.moments(idents),
-            at=at,
+            at=self.root.modified_at(self.folder / HISTORY),  # the history has no times: this is before the first trial
         )
 
 

@@ -87,6 +87,8 @@ KNOWN = _table(
     ("from-trajectories", "Generated, from traces", "From traces", Origin.MODEL, 2),
     ("selfgen-always-tier3", "Self-written, revised + files", "Self, with files", Origin.MODEL, 3),
     ("gepa", "GEPA, evolved on scores", "GEPA", Origin.MODEL, 2),
+    ("skillopt", "SkillOpt, revised through a gate", "SkillOpt", Origin.MODEL, 2),
+    ("skillopt-sleep", "SkillOpt-Sleep, revised at night", "SkillOpt-Sleep", Origin.MODEL, 2),
     ("skill-creator", "Self-written, skill creator", "Skill creator", Origin.MODEL, 3),
     ("plug-in", "Generated, plug-in", "Plug-in", Origin.MODEL, 3),
     ("plug-in-trajectories", "Generated, plug-in with traces", "Plug-in, traces", Origin.MODEL, 3),

@@ -148,7 +148,7 @@ def test_a_folder_with_a_config_of_something_else_is_no_interrupted_trial(tmp_pa
     run: Path = tmp_path / "run"
     (run / part).mkdir(parents=True)
     (run / "config.json").write_text(json.dumps({"model": "lab/model-1", "epochs": 2, "skill_init": "seed.md"}))
-    (run / "best_skill.md").write_text("# Sums\n")
+    (run / "sums.md").write_text("# Sums\n")
     report = bring_in(run)
-    assert [problem.message for problem in report.problems][0] == "it looks like a run of SkillOpt; no reader exists"
+    assert [problem.message for problem in report.problems][0] == "it is something else"
     assert not Trial.objects.exists()

@@ -1,0 +1,61 @@
+"""The history of a library that is one skill in one text, as tools keep it that evolve a single SKILL.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from benchapp.imports.reading.found_sources import DecisionMoment, FoundTrial, Moment, SeedMoment, TrialMoment
+from runner.base.types import AuthorMode, DecisionStatus, File, Files, Patch
+
+
+class SkillHistory:
+    """Make the moments in their order. `current` is the text in use, None if unknown. An empty text means an empty library."""
+
+    def __init__(self, family: str, path: str) -> None:
+        self.family, self.path = family, path
+        self.current: str | None = None
+        self.last_trial: str | None = None
+        self._libraries: dict[str, Files] = {"": {}}  # moments share one mapping as long as nothing changes
+
+    def files(self, text: str | None) -> Files:
+        text = text if text and text.strip() else ""
+        return self._libraries.setdefault(text, {self.path: File(text.encode())})
+
+    def seed(self, text: str | None) -> Iterator[Moment]:
+        """Take a text that no author of this history wrote."""
+        self.current = text
+        if self.files(text):
+            yield SeedMoment(self.family, self.files(text))
+
+    def tried(self, trials: Iterable[FoundTrial], text: str | None, *, of_candidate: bool = False) -> Iterator[Moment]:
+        """Yield trials of the text. `of_candidate`: it may be another one than the current."""
+        for trial in trials:
+            self.last_trial = trial.ids[0]
+            yield TrialMoment(self.last_trial, None if text is None else self.files(text), of_candidate)
+
+    def decide(
+        self,
+        status: DecisionStatus,
+        text: str | None,
+        operation: str,
+        summary: str,
+        *,
+        error: str = "",
+        evidence: Sequence[str] = (),
+    ) -> DecisionMoment:
+        """Return the decision about a proposed text (None: it was not kept). It answers the last trial in `evidence`; without
+        evidence, the last one that was tried. If it is applied, the text is the current one."""
+        if status is DecisionStatus.APPLIED:
+            self.current = text
+        return DecisionMoment(
+            family=self.family,
+            mode=AuthorMode.EVOLVE,
+            status=status,
+            after=self.files(self.current),
+            after_trial=evidence[-1] if evidence else self.last_trial,
+            operation_type=operation,
+            summary=summary,
+            error=error,
+            patch=None if text is None else Patch(summary[:1_000], operation, {self.path: text}),
+            evidence=tuple(evidence),
+        )
