@@ -133,7 +133,7 @@ class ResultFile:
         }
         return RunSource(
             author_model="" if condition == "no-skill" else UNKNOWN,
-            condition=condition if condition == "no-skill" else f"{condition}@{self.label}",
+            condition=f"{condition}@{self.label}",
             replicate=int(number[0]) if number else None,
             variant=self.label,
             setup=setup,
@@ -166,7 +166,7 @@ class ResultFile:
                 tokens.count("output_tokens"),
             ),
             exception=ExceptionSource("error", error) if (error := document.text("error")) else None,
-            skills_mounted=() if run.condition == "no-skill" else (self.skill,),
+            skills_mounted=() if run.condition.startswith("no-skill") else (self.skill,),
         )
 
     def _read_query(self, query: Document) -> TrialSource:

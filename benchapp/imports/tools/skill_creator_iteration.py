@@ -168,7 +168,7 @@ class Result:
             verdict=self.graded.verdict,
             config=self.config(),
             choices=(SourceChoice(tuple(self.trajectories())),),
-            skills_mounted=(skill,) if has_skill else () if run.condition == "no-skill" else None,
+            skills_mounted=(skill,) if has_skill else () if run.condition.startswith("no-skill") else None,
         )
 
     def task(self) -> TaskSource:
@@ -425,9 +425,7 @@ class Iteration:
         return RunSource(
             agent_model=self.model(folders),
             author_model="" if condition == "no-skill" else UNKNOWN,
-            condition=f"{condition}@{self.label}"
-            if self.label and condition not in ("no-skill", UNKNOWN)
-            else condition,
+            condition=f"{condition}@{self.label}" if self.label and condition != UNKNOWN else condition,
             replicate=int(number[0]) if number else None,
             setup={key: value for key, value in setup.items() if value},
             variant="" if self.label.isdecimal() else self.label,  # 5b is not 5

@@ -95,7 +95,12 @@ KNOWN = _table(
     shapes={"plug-in-trajectories": "triangle-down", "old-skill": "triangle-down"},
 )
 
-ITERATED = frozenset({"old-skill", "with-skills"})  # "with-skills@5b": the text of iteration 5b
+ITERATED = frozenset({"no-skill", "old-skill", "with-skills"})  # "with-skills@5b": in iteration 5b of an import
+
+
+def drop_iteration(code: str) -> str:
+    base = base_name(code)
+    return base if base in ITERATED else code
 
 
 def name_run(condition: str, replicate: int | None) -> str:

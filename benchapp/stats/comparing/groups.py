@@ -20,7 +20,7 @@ from benchapp.stats.comparing.choices import (
     merge_model_name,
     name_sides,
 )
-from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
+from benchapp.stats.comparing.condition_names import SEPARATOR, drop_iteration, name_condition
 from runner.agents import agent_title
 
 MODEL = "model:"  # a baseline of this kind names an agent model instead of a condition
@@ -152,7 +152,7 @@ class Groups:
         for run in runs:
             members.setdefault(Group((run,)).identity, []).append(run)
         groups = [Group(tuple(sorted(found, key=_by_replicate))) for found in members.values()]
-        conditions = {group.condition for group in groups}
+        conditions = {drop_iteration(group.condition) for group in groups}
         if baseline == NO_SKILL and NO_SKILL not in conditions and OLD_SKILL in conditions:
             baseline = OLD_SKILL
         return cls._label(groups, baseline, unfinished)
@@ -194,7 +194,11 @@ class Groups:
         if self.baseline.startswith(MODEL):
             model = self.baseline.removeprefix(MODEL)
         else:
-            condition = self.baseline
+            condition, iteration = self.baseline, group.condition.partition("@")[2]
+            if iteration and (found := self.find_counterpart(group, f"{condition}@{iteration}", model)):
+                return found  # tried in the same iteration
+            if self.is_baseline(group):
+                return None
         return self.find_counterpart(group, condition, model)
 
     def find_counterpart(self, group: Group, condition: str, model: str) -> Group | None:
@@ -211,7 +215,7 @@ class Groups:
     def is_baseline(self, group: Group) -> bool:
         if self.baseline.startswith(MODEL):
             return group.agent_model == self.baseline.removeprefix(MODEL)
-        return group.condition == self.baseline
+        return self.baseline in (group.condition, drop_iteration(group.condition))
 
     @cached_property
     def pairs(self) -> list[tuple[Group, Group]]:

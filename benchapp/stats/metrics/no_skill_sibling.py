@@ -41,10 +41,12 @@ class BesideNoSkill(Shaped):
 
 def sibling_of(run: Run) -> Run | None:
     """Return the no-skill run of the same experiment, models, harness and replicate. None for a no-skill run itself."""
-    if run.condition == BASELINE:
+    method, mark, iteration = run.condition.partition("@")
+    if method == BASELINE:
         return None
+    same = {BASELINE, f"{BASELINE}{mark}{iteration}"}  # tried in the same iteration of an import
     return run.experiment.runs.filter(
-        condition=BASELINE, agent_model=run.agent_model, harness=run.harness, replicate=run.replicate
+        condition__in=same, agent_model=run.agent_model, harness=run.harness, replicate=run.replicate
     ).first()
 
 

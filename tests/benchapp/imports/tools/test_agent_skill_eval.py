@@ -89,9 +89,9 @@ def test_a_file_is_two_runs_of_the_folder(folder):
     assert list(report.problems) == []
     assert runs() == {
         "with-skills@v1 1": [1.0, 1.0],
-        "no-skill 1": [0.0, 0.5],
+        "no-skill@v1 1": [0.0, 0.5],
         "with-skills@v2 2": [1.0, 1.0],
-        "no-skill 2": [0.0, 0.5],
+        "no-skill@v2 2": [0.0, 0.5],
         "trigger@v1 1": [1.0, 1.0, 0.0],
     }
     assert Experiment.objects.get().name == "agent-skill-eval demo/results"
@@ -181,7 +181,9 @@ def test_everything_readable_comes_in(tmp_path):
     queries = [query("ok", True, 1), {"query": 7, "passed": "yes"}, 5]
     write(tmp_path / "results" / "odd-trigger.json", {"skill_name": "naming", "query_results": queries})
     report = bring_in(tmp_path)
-    found = dict(Trial.objects.exclude(episode__run__condition="no-skill").values_list("task__key", "reward"))
+    found = dict(
+        Trial.objects.exclude(episode__run__condition__startswith="no-skill").values_list("task__key", "reward")
+    )
     assert {key.rpartition("naming/")[2]: reward for key, reward in found.items()} == {
         "a": 1.0,
         "b": None,
@@ -190,7 +192,7 @@ def test_everything_readable_comes_in(tmp_path):
         "trigger/unknown": None,
     }
     assert sorted(
-        Trial.objects.filter(episode__run__condition="no-skill").values_list("reward", flat=True), key=str
+        Trial.objects.filter(episode__run__condition__startswith="no-skill").values_list("reward", flat=True), key=str
     ) == [
         0.5,
         None,  # it has only an error
@@ -215,7 +217,7 @@ def test_the_three_versions_have_their_counts():
         return f"{checks.filter(status='passed').count()}/{checks.count()}"
 
     assert [passed(f"with-skills@v{number}", number) for number in (1, 2, 3)] == ["7/8", "8/8", "8/8"]
-    assert [passed("no-skill", number) for number in (1, 2, 3)] == ["5/8", "7/8", "8/8"]
+    assert [passed(f"no-skill@v{number}", number) for number in (1, 2, 3)] == ["5/8", "7/8", "8/8"]
     assert [passed(f"trigger@v{number}", number) for number in (1, 2, 3)] == ["6/8", "6/8", "5/8"]
     scores = [Run.objects.get(condition=f"with-skills@v{number}").setup["scores"]["overall"] for number in (1, 2, 3)]
     assert scores == [0.8592, 0.8612, 0.8479]

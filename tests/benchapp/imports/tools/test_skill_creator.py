@@ -68,9 +68,9 @@ def test_a_condition_of_an_iteration_is_a_run(workspace):
     assert told(report, "upgrades-workspace") == [": the text of the skill that an iteration ran"]
     assert runs() == {
         "with-skills@1 1": [0.5, 0.5],
-        "no-skill 1": [0.25, 0.25],
+        "no-skill@1 1": [0.25, 0.25],
         "with-skills@2 2": [1.0, 1.0],
-        "no-skill 2": [0.25, 0.25],
+        "no-skill@2 2": [0.25, 0.25],
     }
     assert Experiment.objects.get().name == "skill-creator skills/upgrades-workspace"
     assert list(Task.objects.order_by("key").values_list("key", "title")) == [
@@ -170,7 +170,7 @@ def test_a_copy_inside_its_own_folder_counts_once(tmp_path):
     outer = run_folder(tmp_path / "a-workspace" / "iteration-1" / "plan" / "without_skill", True)
     shutil.copytree(outer, outer / "without_skill")
     report = bring_in(tmp_path)
-    assert runs() == {"no-skill 1": [1.0]}
+    assert runs() == {"no-skill@1 1": [1.0]}
     assert "every run folder once" in str(list(report.problems))
 
 
@@ -180,7 +180,7 @@ def test_a_grading_in_the_folder_of_its_eval_may_be_of_either(tmp_path):
     for condition in ("with_skill", "without_skill"):
         write(place / condition / "outputs" / "plan.md", "Text")
     report = bring_in(tmp_path)
-    assert runs() == {"no-skill 1": [None], "unknown 1": [1.0], "with-skills@1 1": [None]}
+    assert runs() == {"no-skill@1 1": [None], "unknown 1": [1.0], "with-skills@1 1": [None]}
     assert "its condition is unknown" in str(list(report.problems))
 
 
@@ -190,24 +190,14 @@ def test_other_iterations_and_conditions_keep_their_names(tmp_path):
         for condition in ("claude_with_skill", "without_skill", "old_skill"):
             run_folder(folder / iteration / "plan" / condition, True)
     bring_in(folder)
-    assert (
-        sorted(runs())
-        == sorted(
-            [
-                *("claude_with_skill@5 5", "claude_with_skill@5b 5", "claude_with_skill@master None"),
-                *("old-skill@5 5", "old-skill@5b 5", "old-skill@master None"),
-                *("no-skill 5", "no-skill 5", "no-skill None"),
-            ]
-        )
-        or Run.objects.count() == 9
-    )
-    assert Run.objects.filter(condition="no-skill").count() == 3
+    named = ("claude_with_skill", "no-skill", "old-skill")
+    assert sorted(runs()) == [f"{name}@{each}" for name in named for each in ("5 5", "5b 5", "master None")]
 
 
 def test_the_iteration_is_in_the_name_of_a_condition():
     assert name_condition("with-skills@5b").title == "With skills, iteration 5b"
     assert name_run("old-skill@2", 2) == "Old skill, iteration 2"
-    assert name_run("no-skill", 2) == "No skill, replicate 2"
+    assert name_run("no-skill@2", 2) == "No skill, iteration 2"
 
 
 def test_what_was_not_graded_has_no_verdict(tmp_path):
@@ -276,7 +266,7 @@ BOTH = {"with_skill": {"passed": 2, "total": 2}, "without_skill": {"passed": 1, 
 def test_a_benchmark_alone_gives_its_rows(tmp_path, benchmark):
     write(tmp_path / "a-workspace" / "iteration-3" / "benchmark.json", benchmark)
     bring_in(tmp_path)
-    assert runs() == {"with-skills@3 3": [1.0], "no-skill 3": [0.5]}
+    assert runs() == {"with-skills@3 3": [1.0], "no-skill@3 3": [0.5]}
     assert set(Run.objects.values_list("agent_model", flat=True)) == {"unknown"}
     assert Task.objects.get().key.endswith("a-workspace/1")
 
@@ -577,9 +567,10 @@ def test_the_flat_workspace_has_its_counts(sample):
     report = bring_in(sample)
     assert Run.objects.values("replicate").distinct().count() == 10
     assert [passed(f"with-skills@{number}") for number in (1, 2, 3)] == ["27/27"] * 3
-    bare = Check.objects.filter(verdict__attempt__trial__episode__run__condition="no-skill", status="passed")
+    bare = Check.objects.filter(status="passed")
     by_iteration = [
-        bare.filter(verdict__attempt__trial__episode__run__replicate=number).count() for number in (1, 2, 3)
+        bare.filter(verdict__attempt__trial__episode__run__condition=f"no-skill@{number}").count()
+        for number in (1, 2, 3)
     ]
     assert by_iteration == [21, 21, 13]  # the third's list has one more than its own pass_count
     assert [counted(f"with-skills@{number}") for number in (5, 6, 7, 20, 32)] == [
