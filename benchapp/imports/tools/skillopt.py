@@ -280,11 +280,11 @@ class OptimizedSkill:
     def explain(self, history: SkillHistory, record: Document, stored: str, text: str) -> Iterator[sources.Moment]:
         """Yield a change without an edit: notes on lapses that no gate sees, or one without a known reason."""
         if notes := record.count("n_appendix_notes_added"):
-            told = f"{notes} notes on lapses were added to the appendix, without a gate"
-            yield history.decide(DecisionStatus.APPLIED, text, "appendix", told)
+            message = f"{notes} notes on lapses were added to the appendix, without a gate"
+            yield history.decide(DecisionStatus.APPLIED, text, "appendix", message)
         else:
-            told = "another one; kept as a change without an author"
-            self.root.report(self.folder / stored, "", "the skill that the decisions made", told)
+            message = "another one; kept as a change without an author"
+            self.root.report(self.folder / stored, "", "the skill that the decisions made", message)
             yield from history.seed(text)
 
     def shown(self, rollout: str) -> list[str]:
@@ -342,8 +342,8 @@ class Stage:
             self.scores.append(scores)
         silent = sum(not run.root.is_file(trial.files[0]) for trial in self.trials)
         if silent:
-            told = f"{silent} of {len(seen)} rows have none, so no trajectory"
-            run.root.report(path, "", "a conversation.json for each row", told)
+            message = f"{silent} of {len(seen)} rows have none, so no trajectory"
+            run.root.report(path, "", "a conversation.json for each row", message)
         if left := [sub for sub in folders if sub not in seen]:
             run.root.report(path, "", "a row for each folder of predictions", f"{list_names(left)}: no row; left out")
 

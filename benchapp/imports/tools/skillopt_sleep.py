@@ -39,8 +39,8 @@ def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
         return
     near = folder.parent.parent
     if not _is_inside(root, near) or not any(root.is_dir(sub / FOLDER / "staging") for sub in root.listing(near)[0]):
-        told = "none: the summaries of the nights alone are left out"
-        root.report(folder, "", "staging/ with nights, here or in a project next to it", told)
+        message = "none: the summaries of the nights alone are left out"
+        root.report(folder, "", "staging/ with nights, here or in a project next to it", message)
 
 
 class SleptProject:
@@ -50,9 +50,9 @@ class SleptProject:
         self.root, self.folder, self.project = root, folder, folder.parent
         staged = root.listing(folder / "staging")[0] if root.is_dir(folder / "staging") else []
         self.source = sources.ExperimentSource.of_folder(root, self.project, format=NAME, title=TITLE)
-        told = [sub for sub in staged if root.is_file(sub / "report.json") or root.is_file(sub / "manifest.json")]
-        self.nights = [Night(self, sub) for sub in told]
-        if left := [name_of(sub) for sub in staged if sub not in told]:
+        complete = [sub for sub in staged if root.is_file(sub / "report.json") or root.is_file(sub / "manifest.json")]
+        self.nights = [Night(self, sub) for sub in complete]
+        if left := [name_of(sub) for sub in staged if sub not in complete]:
             root.report(folder / "staging", "", "nights with a report", f"{list_names(left)}: without; left out")
         paths = [PurePosixPath(path) for night in self.nights if (path := night.manifest.text("live_skill_path"))]
         self.slug = (re.sub(r"[^A-Za-z0-9._-]+", "-", paths[-1].parent.name).strip(".-") if paths else "") or "skill"
@@ -230,8 +230,8 @@ class Night:
         """Report proposals that are not of the one skill."""
         files = [entry for entry in self.root.listing(self.folder)[1] if entry.name.startswith("proposed_")]
         if left := [entry.name for entry in files if entry.name != "proposed_SKILL.md" and entry.size]:
-            told = f"{list_names(left)}: memory or other skills; left out"
-            self.root.report(self.folder, "", "proposals for one skill", told)
+            message = f"{list_names(left)}: memory or other skills; left out"
+            self.root.report(self.folder, "", "proposals for one skill", message)
 
 
 def _is_inside(root: Root, path: Path) -> bool:
