@@ -138,8 +138,8 @@ def _find_loose(
     for module, mine in found.items():
         if mine:
             yield from read_or_report(root, mine[0].path.parent, module, partial(module.find_files, root, mine))
-    able = [(module, mine) for module, mine in found.items() if mine and hasattr(module, "is_companion")]
-    companions = [module.is_companion(mine) for module, mine in able]
+    named = [(module, mine) for module, mine in found.items() if mine and hasattr(module, "is_companion")]
+    companions = [module.is_companion(mine) for module, mine in named]
     report_files(root, (entry for entry in left if not any(belongs(entry) for belongs in companions)))
 
 

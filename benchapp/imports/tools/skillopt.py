@@ -128,19 +128,22 @@ class OptimizedSkill:
 
     @cached_property
     def stages(self) -> dict[str, Stage]:
-        """Return every set of trials by its folder, in the order they ran."""
-        places = [("selection_eval_baseline", Phase.EVALUATION)]
+        """Return every set of trials by its folder, in the order they ran. What the gate scored only served the search; only
+        the test of the best skill is the result."""
+        places = [("selection_eval_baseline", Phase.ACQUISITION)]
         for step in (*self.records, 0):
             inner = ["rollout", *(f"{sub}/rollout" for sub in self.folders(_step(step)) if sub.startswith("batch_"))]
             places += [(f"{_step(step)}/{name}", Phase.ACQUISITION) for name in inner]
-            places.append((f"{_step(step)}/selection_eval", Phase.EVALUATION))
+            places.append((f"{_step(step)}/selection_eval", Phase.ACQUISITION))
             for epoch in self.ended_by(step):
                 below = (f"slow_update/{epoch}", f"meta_skill/{epoch}")
                 places += [(f"{name}/rollout_{which}", Phase.REPLAY) for name in below for which in ("prev", "curr")]
-                places.append((f"{below[0]}/selection_eval", Phase.EVALUATION))
-        places += [("final_selection_eval", Phase.EVALUATION), ("test_eval_baseline", Phase.DEPLOYMENT)]
-        # Only the best skill is deployed. The test of the last one is an evaluation: it was not chosen as the result.
-        places += [("test_eval", Phase.DEPLOYMENT), ("test_eval_final", Phase.EVALUATION)]
+                places.append((f"{below[0]}/selection_eval", Phase.ACQUISITION))
+        places += [("final_selection_eval", Phase.ACQUISITION), ("test_eval_baseline", Phase.DEPLOYMENT)]
+        places += [
+            ("test_eval", Phase.DEPLOYMENT),
+            ("test_eval_final", Phase.ACQUISITION),
+        ]  # the last one of the last skill
         found = [place for place in places if self.folders(f"{place[0]}/predictions") or self.has_rows(place[0])]
         return {name: Stage(self, number, name, phase) for number, (name, phase) in enumerate(found)}
 
@@ -151,7 +154,7 @@ class OptimizedSkill:
         return self.root.is_file(self.folder / name / "results.jsonl")
 
     def stage(self, name: str) -> Stage:
-        return self.stages.get(name) or Stage(self, 0, name, Phase.EVALUATION)
+        return self.stages.get(name) or Stage(self, 0, name, Phase.ACQUISITION)
 
     def messages(self, files: tuple[Path, ...]) -> list[Mapping[str, JsonValue]]:
         """Return the conversation as chat messages, after the prompts, which most environments keep apart from it."""
@@ -219,13 +222,9 @@ class OptimizedSkill:
                 yield from self.explain(history, record, stored, text)
         for name in ("final_selection_eval", "test_eval_final"):  # of the last skill, so before the best one is chosen
             yield from history.tried(self.stage(name).trials, history.current)
-        last, best = history.current, self.text("best_skill.md")
+        best = self.text("best_skill.md")
         if best is not None and (self.has_rows("test_eval") or not self.source.was_cut_short):
-            if best != last:
-                origin = self.summary.text("best_origin", 100) or "an earlier one"
-                words = f"the best skill by the gate ({origin}) is the result"
-                yield history.decide(DecisionStatus.APPLIED, best, "select best", words)
-            yield sources.FreezeMoment()
+            yield sources.FreezeMoment(kept=history.files(best))
         yield from history.tried(self.stage("test_eval").trials, best)
         for sub, key in {"_baseline": "baseline_test", "": "test", "_final": "final_test"}.items():
             self.stage(f"test_eval{sub}").check(self.summary, {"hard": f"{key}_hard", "soft": f"{key}_soft"})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchapp import audit
-from benchapp.models import Activity, Attempt, Blob, Decision, Entry, Experiment, Run, Trial
+from benchapp.models import Activity, Attempt, Blob, Decision, Entry, Experiment, Run, Seal, Trial
 from benchapp.record.trajectory_store import iterate_steps
 from tests.benchapp.import_folders import bring_in, write
 
@@ -173,13 +173,12 @@ def test_every_decision_has_its_text_its_numbers_and_its_reason(folder):
         (4, "no-op", "replace", f"Reason 3.\nnot all of 1 edits applied: skipped_target_not_found 1\n{cached}", ""),
         (5, "no-op", "", "skipped: no usable edits", ""),
         (6, "rejected", "slow update", "Little changed.\ngate: hard 0.75 -> 0.5 on 4 items, rejected", ""),
-        (7, "applied", "select best", "the best skill by the gate (step_0002) is the result", ""),
     ]
     rows = Decision.objects.order_by("number")
-    assert [text_of(row.after) for row in rows] == [GIVEN, DATES, BLOCK, BLOCK, BLOCK, BLOCK, DATES]
+    assert [text_of(row.after) for row in rows] == [GIVEN, DATES, BLOCK, BLOCK, BLOCK, BLOCK]
     proposed = [row.read_patch() for row in rows if row.status == "rejected"]
     assert [patch.upsert_files["qa/SKILL.md"] for patch in proposed] == [STYLE, SLOW]
-    assert [row.evidence.count() for row in rows] == [2, 2, 0, 2, 2, 4, 0]
+    assert [row.evidence.count() for row in rows] == [2, 2, 0, 2, 2, 4]
     assert list(audit.flaws()) == []
 
 
@@ -189,19 +188,18 @@ def test_each_trial_has_the_text_that_it_was_given(folder):
         (trial.episode.run.condition, trial.phase, text_of(trial.snapshot)) for trial in Trial.objects.all()
     )
     assert given == {
-        ("old-skill", "evaluation", GIVEN): 4,
+        ("old-skill", "acquisition", GIVEN): 4,
         ("old-skill", "deployment", GIVEN): 2,
         ("skillopt", "acquisition", GIVEN): 4,
-        ("skillopt", "evaluation", STYLE): 4,
-        ("skillopt", "evaluation", DATES): 4,
-        ("skillopt", "acquisition", BLOCK): 4,
+        ("skillopt", "acquisition", STYLE): 4,
+        ("skillopt", "acquisition", DATES): 4,
         ("skillopt", "replay", BLOCK): 4,
-        ("skillopt", "evaluation", SLOW): 4,
-        ("skillopt", "evaluation", BLOCK): 4 + 2,
+        ("skillopt", "acquisition", SLOW): 4,
+        ("skillopt", "acquisition", BLOCK): 4 + 4 + 2,
         ("skillopt", "deployment", DATES): 2,
     }
     assert list(Entry.objects.exclude(seal=None).values_list("seal__library_digest", flat=True)) == [
-        Decision.objects.get(operation_type="select best").after.digest
+        Seal.objects.get().library_digest
     ]
 
 
@@ -254,7 +252,7 @@ def test_a_run_that_continues_is_continued(folder):
         path.write_bytes(content)
     bring_in(folder)
     assert Experiment.objects.get().status == "done"
-    assert (Trial.objects.count(), len(decisions()), list(audit.flaws())) == (38, 7, [])
+    assert (Trial.objects.count(), len(decisions()), list(audit.flaws())) == (38, 6, [])
 
 
 @pytest.mark.parametrize(
@@ -353,7 +351,7 @@ def test_what_is_broken_costs_only_itself(folder, tmp_path):
     } <= expected
     assert {"a conversation.json for each row", "a row for each folder of predictions"} <= expected
     assert not Blob.objects.filter(size=len("outside")).exists()
-    assert Decision.objects.filter(operation_type="select best").count() == 0
+    assert Seal.objects.count() == 0
     assert list(audit.flaws()) == []
 
 
@@ -370,7 +368,7 @@ def test_the_real_runs():
     assert [problem.message for problem in report.problems] == ["none: the run ended in this step; no decision"]
     whole, cut = Experiment.objects.order_by("name")
     counted = Counter(Trial.objects.filter(episode__run__experiment=whole).values_list("phase", flat=True))
-    assert counted == {"acquisition": 24, "evaluation": 56 + 8, "replay": 8, "deployment": 16}
+    assert counted == {"acquisition": 24 + 56 + 8, "replay": 8, "deployment": 16}
     assert Trial.objects.filter(episode__run__experiment=cut).count() == 25
     statuses = Decision.objects.order_by("number").values_list("status", flat=True)
     assert list(statuses.filter(episode__run__experiment=whole)) == [
@@ -382,7 +380,6 @@ def test_the_real_runs():
         "no-op",
         "no-op",
         "rejected",  # the slow update
-        "applied",  # the best is not the last
     ]
     assert list(statuses.filter(episode__run__experiment=cut)) == ["rejected", "no-op"]
     deployed = Trial.objects.filter(episode__run__experiment=whole, phase="deployment")
