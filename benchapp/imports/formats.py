@@ -40,6 +40,7 @@ _OURS = {
     "skilllearnbench-output": "releases.skilllearnbench_output",
     "skilllearnbench": "releases.skilllearnbench_release",
     "gepa": "tools.gepa",
+    "cap-evolve": "tools.capevolve",
     "git-skills": "tools.git_skills",
     "skill-creator": "tools.skill_creator",
     "agent-skill-eval": "tools.agent_skill_eval",
