@@ -39,6 +39,7 @@ _OURS = {
     "skillflow": "releases.skillflow",
     "skilllearnbench-output": "releases.skilllearnbench_output",
     "skilllearnbench": "releases.skilllearnbench_release",
+    "darwin-skill": "tools.darwin",
     "gepa": "tools.gepa",
     "cap-evolve": "tools.capevolve",
     "git-skills": "tools.git_skills",

@@ -87,6 +87,7 @@ KNOWN = _table(
     ("from-trajectories", "Generated, from traces", "From traces", Origin.MODEL, 2),
     ("selfgen-always-tier3", "Self-written, revised + files", "Self, with files", Origin.MODEL, 3),
     ("cap-evolve", "cap-evolve, revised through a gate", "cap-evolve", Origin.MODEL, 2),
+    ("darwin-skill", "darwin-skill, kept or taken back", "darwin-skill", Origin.MODEL, 2),
     ("gepa", "GEPA, evolved on scores", "GEPA", Origin.MODEL, 2),
     ("skillopt", "SkillOpt, revised through a gate", "SkillOpt", Origin.MODEL, 2),
     ("skillopt-sleep", "SkillOpt-Sleep, revised at night", "SkillOpt-Sleep", Origin.MODEL, 2),

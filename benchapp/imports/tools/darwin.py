@@ -1,0 +1,111 @@
+"""darwin-skill's log: `results.tsv`, a line for each change that it kept or took back, with scores before and after.
+
+The texts are in the git history next to it (`git_skills`); here are the decisions with their scores. In a dry run nothing was
+run: its scores are a model's estimate.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from io import StringIO
+
+from benchapp.imports.reading.documents import decode
+from benchapp.imports.reading.found_sources import (
+    UNKNOWN,
+    EpisodeSource,
+    ExperimentSource,
+    FoundExperiment,
+    RunSource,
+    TaskSource,
+    Timing,
+    TrialSource,
+)
+from benchapp.imports.reading.found_trials import FoundRow
+from benchapp.imports.reading.walking import FolderEntry, Root, tail_of
+from runner.base.text import clean
+from runner.base.types import Phase, Verdict
+
+NAME = "darwin-skill"
+TITLE = "darwin-skill"
+SUFFIXES = frozenset({".tsv"})
+COLUMNS = ("commit", "skill", "old_score", "new_score", "status")
+MAX_BYTES = 16 * 1024 * 1024
+
+
+def claims_file(root: Root, entry: FolderEntry) -> bool:
+    with root.open(entry.path) as stream:
+        head = stream.readline(4096).decode("utf-8", "replace").strip().split("\t")
+    return set(COLUMNS) <= set(head)
+
+
+def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
+    for entry in entries:
+        content = root.read(entry.path, MAX_BYTES)
+        if content is None:
+            continue
+        table = csv.DictReader(StringIO(decode(root, entry.path, content)), delimiter="\t")
+        name = tail_of(entry.path, 3)
+        trials = []
+        for number, row in enumerate(table, start=2):
+            cells = {str(key): clean(value) for key, value in row.items() if isinstance(value, str)}
+            if cells.get("skill"):
+                trials.append(_build_trial(root, entry, name, number, cells))
+            else:
+                root.report(entry.path, f"line {number}", "a line with a skill", "none; left out")
+        expected = "the text that each line scored, and so what its change was"
+        root.report(entry.path, "commit", expected, "its commit only: import the git repository for the texts")
+        source = ExperimentSource.of_folder(root, entry.path, format=NAME, title=TITLE, name=name)
+        yield FoundExperiment(source, trials=tuple(trials))
+
+
+def _build_trial(root: Root, entry: FolderEntry, name: str, number: int, cells: dict[str, str]) -> FoundRow:
+    """Build the evaluation that a line tells of: one of a skill's text at a commit, out of 100."""
+    score = _read_score(root, entry, number, cells.get("new_score", ""))
+    skill, status = cells["skill"][:200], cells.get("status", "")
+    is_estimate = cells.get("eval_mode", "") == "dry_run"
+
+    def build() -> TrialSource:
+        at = _read_time(cells.get("timestamp", ""))
+        return TrialSource(
+            run=RunSource(author_model=UNKNOWN, condition="old-skill" if status == "baseline" else "darwin-skill"),
+            task=TaskSource(NAME, skill, skill, family=skill),
+            timing=Timing(finished_at=at, finished_text="" if at else cells.get("timestamp", "")[:64]),
+            verdict=None
+            if score is None
+            else Verdict(
+                "judge:dry run" if is_estimate else "judge",
+                None,
+                reward=score / 100,
+                output=f"{status}: {cells.get('old_score', '-')} -> {cells.get('new_score', '-')}. {cells.get('note', '')}",
+            ),
+            config=dict(cells),
+            episode=EpisodeSource(skill, skill, family=skill),
+            phase=Phase.ACQUISITION,
+        )
+
+    path = f"{root.label(entry.path)}, line {number}"
+    return FoundRow(root, path, (f"{NAME}:{name}/{number}",), (f"{number:06}",), build, dict(cells))
+
+
+def _read_score(root: Root, entry: FolderEntry, number: int, text: str) -> float | None:
+    if text.strip() in ("", "-"):
+        return None
+    try:
+        score = float(text)
+    except ValueError:
+        score = -1.0
+    if 0 <= score <= 100:
+        return score
+    root.report(entry.path, f"line {number}, new_score", "a score from 0 to 100, or -", f"found {text[:40]!r}")
+    return None
+
+
+def _read_time(text: str) -> datetime | None:
+    """Return a time with a zone; the tool writes local times, which stay as they are."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found.astimezone(UTC) if found.tzinfo else None
