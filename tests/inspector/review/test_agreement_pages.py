@@ -336,7 +336,7 @@ def test_the_reviews_stand_side_by_side_as_text(client: Client, opened: Queue) -
 def test_an_adjudicator_reads_what_each_code_means(client: Client, opened: Queue) -> None:
     make_code(opened.version, "unread", include="Read, not followed.", exclude="<b>Never read.</b>")
     text = client.get(resolve_page(opened.items.all()[1])).text
-    assert '<p class="definition">What misapplied means.</p>' in text
+    assert '<p class="definition muted small breaks own-line">What misapplied means.</p>' in text
     assert "<dt>Use it when</dt><dd>Read, not followed.</dd>" in text
     assert "<dt>Not when</dt><dd>&lt;b&gt;Never read.&lt;/b&gt;</dd>" in text
 

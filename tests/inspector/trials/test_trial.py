@@ -124,8 +124,8 @@ def test_a_result_that_names_no_call_is_said_to_have_none(client):
     results = (Observation("whose?"), Observation("boom", is_error=True))
     record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, tool_calls=(call,), observations=results)])
     text = page(client, trial)
-    assert '<p class="result-head">result, call unknown</p>' in text
-    assert '<p class="result-head">result, call unknown · error</p>' in text
+    assert '<p class="result-head muted fine">result, call unknown</p>' in text
+    assert '<p class="result-head muted fine">result, call unknown · error</p>' in text
 
 
 @pytest.mark.parametrize(
