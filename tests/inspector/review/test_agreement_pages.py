@@ -67,7 +67,7 @@ def test_it_shows_alpha_with_what_it_rests_on(client: Client, queue: Queue) -> N
     text = client.get(page("agreement", queue)).text
     value = agreement_of(queue).codes.estimate.value
     assert f"α <b>{value:.2f}</b>" in text
-    assert "<b>2/4</b> <span>pairs of reviews alike</span>" in text
+    assert '<b>2/4</b> <span class="muted">pairs of reviews alike</span>' in text
     assert "no interval: 4 tasks, too few for an interval" in text
     assert f"pairs of reviews: {100 * value:.0f} % of the way from chance to perfect." in text
     assert "Another sample could differ a lot." in text
