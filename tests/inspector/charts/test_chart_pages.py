@@ -130,7 +130,7 @@ def test_a_table_on_a_page_has_names_and_points_and_its_files_keep_keys(client: 
     page = client.get("/compare/charts/forest/?metric=ESR").content.decode().partition('id="table"')[2]
     assert "Self, always" in page
     assert "Deployment success" in page
-    assert '<span class="unit">points</span>' in page
+    assert '<span class="unit light">points</span>' in page
     assert "selfgen-always</" not in page
     assert ">pp<" not in page
     (row, *_) = client.get("/compare/charts/forest.json?metric=ESR").json()["table"]["rows"]

@@ -134,7 +134,7 @@ def test_without_a_baseline_values_are_bars_and_no_verdict(client: Client) -> No
     assert text.count('class="bar c-own-3"') == 1
     assert 'class="whisker"' in text  # 24 trials of one run allow an interval
     assert "no baseline" not in text
-    assert "comparisons" not in text.partition('class="key"')[2].partition("</div>")[0]
+    assert "comparisons" not in text.partition('class="key cluster muted fine ruled"')[2].partition("</div>")[0]
 
 
 def test_groups_without_a_baseline_say_so_where_others_have_one(client: Client) -> None:

@@ -62,7 +62,7 @@ def test_every_page_that_compares_them_says_so(client: Client, experiment: Exper
 
 def test_tables_name_the_group_and_how_far_it_is(client: Client, experiment: Experiment) -> None:
     text = client.get("/compare/?since=2020-01-01").text
-    assert '<small class="lines">unfinished · 30 of 36 trials ended</small>' in text
+    assert '<small class="lines own-line">unfinished · 30 of 36 trials ended</small>' in text
     groups = {each["label"]: each["trials"] for each in client.get("/compare.json?since=2020-01-01").json()["groups"]}
     assert {label: (found["done"], found["total"]) for label, found in groups.items()} == {
         "no-skill": (36, 36),
@@ -76,7 +76,7 @@ def test_a_cancelled_run_is_not_waited_for(client: Client, experiment: Experimen
     Run.objects.filter(condition="selfgen-always").touch()
     text = client.get("/compare/?since=2020-01-01").text
     assert "unfinished" not in text.partition("<main")[2]
-    assert '<small class="lines">cancelled: 30 of 36 trials ended</small>' in text
+    assert '<small class="lines own-line">cancelled: 30 of 36 trials ended</small>' in text
     assert client.get("/compare.json?since=2020-01-01").json()["pin"]["unfinished"] is None
 
 

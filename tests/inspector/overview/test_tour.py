@@ -40,7 +40,7 @@ def test_the_tour_leads_over_real_pages(client: Client) -> None:
         page = client.get(address)
         assert page.status_code == 200
         assert f'id="{anchor}"' in page.text, f"stop {number} leads to nothing"
-        guide = page.text.partition('<nav class="guide"')[2].partition("</nav>")[0]
+        guide = page.text.partition('<nav class="guide cluster loose"')[2].partition("</nav>")[0]
         assert guide.count('aria-current="step"') == 1
         assert ('rel="prev"' in guide, 'rel="next"' in guide) == (number > 1, number < len(told["urls"]))
     assert client.get("/?tour=hide").status_code == 302
@@ -62,7 +62,7 @@ def test_it_waits_while_a_blind_review_closes_one_of_its_stops(client: Client) -
     same = Trial.objects.filter(episode__key=story.decision.episode.key, success=False).exclude(task=story.trial.task)
     queue = make_queue(same[:1], reviewers=[local_user()], name="Failures", hides_conditions=False, hides_models=True)
     assert client.get(told["urls"][2]).status_code == 403
-    assert '<nav class="guide"' not in client.get(told["urls"][2]).text
+    assert '<nav class="guide cluster loose"' not in client.get(told["urls"][2]).text
     assert client.get("/index.json").json()["tour"] is None
     text = client.get("/").text
     assert "The tour is paused" in text
@@ -108,7 +108,7 @@ def _find_example() -> Experiment:
 def test_an_address_that_names_no_stop_shows_no_bar(client: Client) -> None:
     make_example()
     for asked in ("0", "5", "x", "-1", "1٣", ""):
-        assert 'class="guide"' not in client.get(f"/jobs/?tour={asked}").text
+        assert 'class="guide cluster loose"' not in client.get(f"/jobs/?tour={asked}").text
     tour.KEPT.clear()
 
 

@@ -67,7 +67,7 @@ def test_it_shows_alpha_with_what_it_rests_on(client: Client, queue: Queue) -> N
     text = client.get(page("agreement", queue)).text
     value = agreement_of(queue).codes.estimate.value
     assert f"α <b>{value:.2f}</b>" in text
-    assert "<b>2/4</b> <span>pairs of reviews alike</span>" in text
+    assert '<b>2/4</b> <span class="muted">pairs of reviews alike</span>' in text
     assert "no interval: 4 tasks, too few for an interval" in text
     assert f"pairs of reviews: {100 * value:.0f} % of the way from chance to perfect." in text
     assert "Another sample could differ a lot." in text
@@ -336,7 +336,7 @@ def test_the_reviews_stand_side_by_side_as_text(client: Client, opened: Queue) -
 def test_an_adjudicator_reads_what_each_code_means(client: Client, opened: Queue) -> None:
     make_code(opened.version, "unread", include="Read, not followed.", exclude="<b>Never read.</b>")
     text = client.get(resolve_page(opened.items.all()[1])).text
-    assert '<p class="definition">What misapplied means.</p>' in text
+    assert '<p class="definition muted small breaks own-line">What misapplied means.</p>' in text
     assert "<dt>Use it when</dt><dd>Read, not followed.</dd>" in text
     assert "<dt>Not when</dt><dd>&lt;b&gt;Never read.&lt;/b&gt;</dd>" in text
 

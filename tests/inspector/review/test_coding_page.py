@@ -97,7 +97,10 @@ def test_codes_beyond_the_keys_are_found_by_name() -> None:
 
 def test_the_page_prints_every_key_on_its_button(client: Client, item: QueueItem) -> None:
     html = client.get(address(item)).text
-    assert '<kbd>1</kbd></span><span class="code-text"><span class="code-name">over-specific</span>' in html
+    assert (
+        '<kbd>1</kbd></span><span class="code-text shrinks"><span class="code-name breaks strong">over-specific</span>'
+        in html
+    )
     assert "What over-specific means." in html
     for key in ("m", "v", "M", "i", "#", "f", "⌫", "w", "W", "0", "z", "Z", "-", "h", "Ctrl"):
         assert f"<kbd>{key}</kbd>" in html

@@ -111,7 +111,9 @@ def test_tasks_by_conditions_have_a_square_a_trial_and_a_fit(client: Client) -> 
     assert text.index(">fit <") < text.index(">too easy <") < text.index(">never solved <") < text.index(">unknown <")
     cell = text[text.index("2 of 3 passed: Waiting times of clinics, Human-written, as is") :].partition("</a>")[0]
     assert (cell.count('class="passed"'), cell.count('class="failed"')) == (2, 1)
-    (link,) = set(re.findall(r'class="tally" href="([^"]+)" aria-label="2 of 3 passed: Waiting', text))
+    (link,) = set(
+        re.findall(r'class="tally muted nowrap digits" href="([^"]+)" aria-label="2 of 3 passed: Waiting', text)
+    )
     assert client.get(unescape(link)).text.count('scope="row"') == 3
 
 

@@ -124,8 +124,8 @@ def test_a_result_that_names_no_call_is_said_to_have_none(client):
     results = (Observation("whose?"), Observation("boom", is_error=True))
     record_steps(trial.counting_attempt(), [Step(1, Source.AGENT, tool_calls=(call,), observations=results)])
     text = page(client, trial)
-    assert '<p class="result-head">result, call unknown</p>' in text
-    assert '<p class="result-head">result, call unknown · error</p>' in text
+    assert '<p class="result-head muted fine">result, call unknown</p>' in text
+    assert '<p class="result-head muted fine">result, call unknown · error</p>' in text
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_a_message_that_stands_in_a_table_is_folded_but_for_what_it_says_beyond(
         Check(CheckGroup.HIDDEN, "the notes", CheckStatus.FAILED, "nothing was counted"),
     )
     text = page(client, make_trial(success=False, verdict=make_verdict(False, checks=checks)))
-    assert text.count("<summary>and 3 more. Empty cells are no zeros</summary>") == 1
+    assert text.count(">and 3 more. Empty cells are no zeros</summary>") == 1
     assert re.search(r'<span class="visually-hidden">failed: </span>the notes</span><pre', text)
 
 
@@ -403,8 +403,10 @@ def test_it_shows_the_compactions_with_their_cuts(client, trial):
     assert "Step 60, agent" in rich
     full = page(client, trial)
     assert 'id="cut-rich"' in full
-    assert '<span class="cut-word is-rich">cut for the author</span>' in full
-    assert '<span class="cut-word is-rich">cut in part for the author</span>' in page(client, trial, "?at=last")
+    assert '<span class="cut-word is-rich muted fine">cut for the author</span>' in full
+    assert '<span class="cut-word is-rich muted fine">cut in part for the author</span>' in page(
+        client, trial, "?at=last"
+    )
     assert "left out of rich" not in full
 
 

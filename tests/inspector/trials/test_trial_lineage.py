@@ -81,4 +81,4 @@ def test_an_error_of_the_provider_is_an_error_and_no_turn(client, tmp_path):
     del lines[3]["message"]["usage"]
     bring_in(write_lines(tmp_path / f"{FIRST}.jsonl", lines))
     assert Trial.objects.values_list("turns", "input_tokens").get() == (1, None)
-    assert 'class="flag bad">error</span>' in page_of(client, FIRST)
+    assert 'class="flag bad fine strong">error</span>' in page_of(client, FIRST)

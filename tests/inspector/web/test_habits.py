@@ -239,9 +239,9 @@ def test_no_template_trusts_a_text() -> None:
     assert offenders(TEMPLATES, re.compile(r"\|\s*safe\b|autoescape off").search) == []
 
 
-def test_every_style_is_in_a_layer_and_every_colour_knows_both_themes() -> None:
+def test_every_style_is_in_a_layer_and_every_colour_and_size_of_text_is_a_token() -> None:
     assert offenders(STYLES, is_outside_a_layer) == []
-    assert offenders([path for path in STYLES if path.name != "tokens.css"], lacks_a_theme) == []
+    assert offenders([path for path in STYLES if path.name != "tokens.css"], holds_a_value) == []
 
 
 def is_outside_a_layer(style: str) -> bool:
@@ -249,10 +249,10 @@ def is_outside_a_layer(style: str) -> bool:
     return not text.strip().startswith("@layer")
 
 
-def lacks_a_theme(style: str) -> bool:
-    """A colour that only one component uses may stay there, but for both themes."""
-    single = re.sub(r"light-dark\([^()]*(?:\([^()]*\)[^()]*)*\)", "", without_comments(style))
-    return bool(re.search(r"#[0-9a-f]{3,8}\b", single, re.IGNORECASE))
+def holds_a_value(style: str) -> bool:
+    """Is there a colour, or a size of text, that tokens.css should name?"""
+    value = r"#[0-9a-f]{3,8}\b|\brgb\(|light-dark\(|font-size: \d|font:(?:[^;]* )?\d[\d.]*px"
+    return bool(re.search(value, without_comments(style), re.IGNORECASE))
 
 
 def without_comments(style: str) -> str:
