@@ -79,10 +79,10 @@ class ArchivedRecord:
         """One row per planned trial, in the columns of the served ones. `settled_at` is unknown in an archive."""
         self._expect(experiment)
         attributes = sorted({each["attribute"] for each in self._shared[GROUPS]})
-        columns = {name: kind for name, (kind, _) in TRIALS.items()} | {f"group_{name}": "text" for name in attributes}
+        columns = {each.name: each.kind for each in TRIALS} | {f"group_{name}": "text" for name in attributes}
         said = self._read_groups()
         rows = (
-            {name: run.value(row, path) for name, (_, path) in TRIALS.items()}
+            {each.name: run.value(row, each.lookup) for each in TRIALS}
             | {f"group_{name}": "; ".join(said[row["task"], name]) or None for name in attributes}
             for run in self._runs
             for row in run.lines["trial"]

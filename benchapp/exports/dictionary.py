@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.metrics.splits import name_attribute
-from runner.base.types import Role
+from skillglass import record_columns
 
 
 class ValueKind(StrEnum):
@@ -37,83 +37,16 @@ class Column(Shaped):
     json_shape = JsonShape("name", "type=kind", "unit?", "meaning", "missing_means=missing?")
 
 
-NOT_TOLD = "the source does not report it"
-NOT_SCORED = "no verdict decides it, or it was settled after the pin"
-NOT_MEASURED = "not known, or settled after the pin"
-WHOLE = "all are known, or none, or settled after the pin"
 IN_UNIT = "the metric's, column unit"
 
-CELL = (  # what names a group: the replicates of one cell of one experiment
-    Column("experiment", ID, "experiment the runs belong to"),
-    Column("experiment_name", TEXT, "its name, as a person gave it"),
-    Column("suite", TEXT, "key of the suite the tasks are from", missing=NOT_TOLD),
-    Column("condition", TEXT, 'memory mechanism, such as no-skill; "unknown" if the source does not report it'),
-    Column("agent_model", TEXT, 'model that solves the tasks; "unknown" if the source does not report it'),
-    Column("author_model", TEXT, "model that writes the library", missing="the condition has no author"),
-    Column("author_agent", TEXT, "agent that works for that model", missing="its model is asked once, or none"),
-    Column("harness", TEXT, 'what runs the agent; "unknown" if the source does not report it'),
-    Column(
-        "scripted", BOOLEAN, "a scripted or recorded model took part, or judged: the numbers say nothing about any LLM"
-    ),
+TRIALS = tuple(
+    Column(each.name, ValueKind(each.kind), each.meaning, each.unit, each.missing) for each in record_columns.TRIALS
 )
+CELL = TRIALS[1:10]  # experiment to scripted, which name a group: the replicates of one cell of one experiment
 
 GROUP = (
     *CELL,
     Column("unfinished", BOOLEAN, "a run of the group has trials that did not end: its numbers will change"),
-)
-
-TRIALS = (
-    Column("trial", ID, "the trial: one planned slot of a run"),
-    *CELL,
-    Column("run", ID, "the run: one agent model, author model, harness, condition and replicate"),
-    Column("harness_version", TEXT, "version of the harness", missing=NOT_TOLD),
-    Column("replicate", INTEGER, "which rerun of the whole learning process, from 1", missing=NOT_TOLD),
-    Column("setup_digest", TEXT, "SHA-256 of the setup; runs with equal ones are comparable", missing="unknown"),
-    Column("episode", ID, "the sequential unit that owns one library"),
-    Column("episode_key", TEXT, "its key, the same in every run of a suite"),
-    Column("ordered", BOOLEAN, "whether the episode's trials share a library in order; false for plain imports"),
-    Column(
-        "tainted",
-        BOOLEAN,
-        "a trial that later ones were to learn from was skipped: every metric leaves the episode out",
-    ),
-    Column("environment", TEXT, "key of the task's environment", missing="the suite has none"),
-    Column("family", TEXT, "key of the task's family", missing="the suite has none"),
-    Column("task", TEXT, "key of the task in its suite"),
-    Column("task_digest", TEXT, "SHA-256 of the task's content that was run", missing=NOT_TOLD),
-    Column("role", TEXT, f"place in the family's design: {', '.join(role.value for role in Role)}", missing=NOT_TOLD),
-    Column("ordinal", INTEGER, "place of the task in its family, from 1; 0 where the suite gives none"),
-    Column("phase", TEXT, "acquisition, deployment, replay or evaluation"),
-    Column("sample", INTEGER, "planned repetition of the same slot, from 0"),
-    Column("status", TEXT, "waiting, running, passed, failed, unscored or skipped", missing="settled after the pin"),
-    Column("success", BOOLEAN, "whether the primary verdict says it passed", missing=NOT_SCORED),
-    Column("reward", NUMBER, "the verifier's reward, on its own scale", missing=NOT_SCORED),
-    Column("outcome", NUMBER, "share of outcome checks passed", "share", NOT_SCORED),
-    Column("process", NUMBER, "share of process checks passed", "share", NOT_SCORED),
-    Column("overall", NUMBER, "outcome and process together, as the suite weighs them", "share", NOT_SCORED),
-    Column("checks_passed", INTEGER, "checks of the primary verdict that passed", "checks", NOT_SCORED),
-    Column("checks_total", INTEGER, "checks of the primary verdict that were not skipped", "checks", NOT_SCORED),
-    Column("steps", INTEGER, "steps of the main trajectory; without one, of all stages", "steps", NOT_MEASURED),
-    Column("turns", INTEGER, "turns of the agent; never compared across harnesses", "turns", NOT_MEASURED),
-    Column("input_tokens", INTEGER, "prompt tokens, cached ones among them", "tokens", NOT_MEASURED),
-    Column("cached_tokens", INTEGER, "of these, read from the provider's cache", "tokens", NOT_MEASURED),
-    Column("output_tokens", INTEGER, "tokens the agent model wrote", "tokens", NOT_MEASURED),
-    Column("input_at_least", INTEGER, "prompt tokens that are known where others are not", "tokens", WHOLE),
-    Column("output_at_least", INTEGER, "written tokens that are known where others are not", "tokens", WHOLE),
-    Column("cost_usd", NUMBER, "cost of the counting attempt alone, as reported", "USD", NOT_MEASURED),
-    Column(
-        "estimated_usd",
-        NUMBER,
-        "where no cost is reported: its tokens at the prices of a list; no part of cost_usd",
-        "USD",
-        "a cost is reported, the tokens are unknown, or the list lacks the model",
-    ),
-    Column("duration_seconds", NUMBER, "from start to end of the counting attempt", "seconds", NOT_MEASURED),
-    Column("skills_mounted", INTEGER, "skills within the agent's reach", "skills", NOT_MEASURED),
-    Column("skills_read", INTEGER, "of these, read, invoked or executed", "skills", NOT_MEASURED),
-    Column("attempts", INTEGER, "executions of the slot, uncounted ones among them", "attempts", NOT_MEASURED),
-    Column("finished_at", TIME, "when the counting attempt ended", missing="unknown, or after the pin"),
-    Column("settled_at", TIME, "when this record took the numbers in", missing="not settled, or after the pin"),
 )
 
 

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 from django.utils import timezone
 
-from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, TRIALS, Column, group_column
+from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, Column, group_column
 from benchapp.exports.formats import csv_pieces, json_pieces, write_parquet
 from benchapp.models import Run, TaskGroup, Trial
 from benchapp.stats.comparing.choices import Choices, parse_choices
@@ -31,12 +31,12 @@ from benchapp.stats.inference.sentences import explain_no_test
 from benchapp.stats.metrics.catalogue import METRICS, RUN_METRICS, TABLES, table_for
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.run_metrics import RunMetric
-from skillglass import record_columns
+from skillglass.record_columns import TRIALS
 
 Row = tuple[object, ...]
 
 CHUNK = 2_000  # rows in memory at once
-TRIAL_LOOKUPS: Mapping[str, str] = {column.name: record_columns.TRIALS[column.name][1] for column in TRIALS}
+TRIAL_LOOKUPS: Mapping[str, str] = {column.name: column.lookup for column in TRIALS}
 SETTLED = len(TRIAL_LOOKUPS) - 1
 FIRST_SETTLED_COLUMN = tuple(TRIAL_LOOKUPS).index("status")  # known only for settled trials, from here on
 

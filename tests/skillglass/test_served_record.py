@@ -17,7 +17,6 @@ import pytest
 from pytest_django.live_server_helper import LiveServer
 
 import skillglass
-from benchapp.exports.dictionary import TRIALS as EXPORTED
 from benchapp.imports.batch import import_paths
 from benchapp.imports.shipped_example import FOLDER
 from benchapp.models import User
@@ -128,12 +127,6 @@ def test_a_frame_without_pandas_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):
         skillglass.RecordRows([], {}).frame()
-
-
-def test_columns_of_trials_have_the_types_of_the_dictionary() -> None:
-    assert {name: kind for name, (kind, _) in record_columns.TRIALS.items()} == {
-        each.name: each.kind.value for each in EXPORTED
-    }
 
 
 def test_the_client_loads_neither_django_nor_a_layer() -> None:

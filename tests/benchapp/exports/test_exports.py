@@ -22,10 +22,12 @@ from benchapp.exports.dictionary import EXPORTS, Column, ValueKind
 from benchapp.exports.export_run import FIRST_SETTLED_COLUMN, FORMATS, TRIAL_LOOKUPS, Export, parse_export_request
 from benchapp.exports.formats import csv_pieces, json_pieces, write_parquet
 from benchapp.models import Attempt, Episode, TaskGroup, Trial
+from benchapp.models.trials import NUMBERS
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.narrowing import OUTCOMES, Narrowing, trials_behind
 from benchapp.stats.metrics.catalogue import METRICS, RUN_METRICS
+from runner.base.types import Role
 from tests.worlds.factories import (
     make_experiment,
     make_family,
@@ -97,9 +99,10 @@ def test_it_writes_exactly_the_columns_of_the_dictionary(what: str, form: str) -
     assert list(rows[0]) == [field.name for field in EXPORTS[what]]
 
 
-def test_it_reads_each_column_of_trials_from_one_place() -> None:
-    assert tuple(TRIAL_LOOKUPS) == tuple(field.name for field in EXPORTS["trials"])
-    assert list(TRIAL_LOOKUPS)[FIRST_SETTLED_COLUMN] == "status"
+def test_it_exports_every_number_of_a_trial_and_names_every_role() -> None:
+    columns = {field.name: field for field in EXPORTS["trials"]}
+    assert set(NUMBERS) <= set(list(columns)[FIRST_SETTLED_COLUMN:])
+    assert columns["role"].meaning.endswith(": " + ", ".join(Role))  # the client imports no enum
 
 
 @pytest.mark.parametrize("what", EXPORTS)
