@@ -45,6 +45,7 @@ from benchapp.models import (
     Trial,
     Verdict,
 )
+from benchapp.models.trials import AT_LEAST, COPIED, NUMBERS, SCORES
 from benchapp.record import recorded
 from benchapp.record.trajectory_store import FORMAT, iterate_steps, references
 from runner import protocols
@@ -412,14 +413,8 @@ def _find_problems(plan: EpisodePlan, episode: Episode) -> Iterator[str]:
         yield f"is done, but {due!r} is due"
 
 
-COPIED = (
-    *("turns", "input_tokens", "cached_tokens", "output_tokens", "cost_usd", "estimated_usd"),
-    *("exception_type", "finished_at"),
-)
-NUMBERS = (
-    *("success", "reward", "outcome", "process", "overall", "checks_passed", "checks_total", "steps", "turns"),
-    *("input_tokens", "cached_tokens", "output_tokens", "cost_usd", "skills_read"),
-)
+# Archives from before trials had the known part of their tokens have it in the attempt alone.
+COMPARED = ("exception_type", *(name for name in COPIED if name not in AT_LEAST))
 
 
 def check_trials() -> Iterator[Flaw]:
@@ -445,7 +440,7 @@ def _check_trials() -> Iterator[Flaw]:
     missing = Trial.objects.filter(is_done=True).exclude(status=Trial.Status.SKIPPED).exclude(counting)
     yield from flaw_each(missing, "trial", "done, but no attempt counts")
     verdicts = Verdict.objects.filter(is_primary=True, attempt__counts=True)  # stages have verdicts of their own
-    for name in ("success", "reward", "outcome", "process", "overall"):
+    for name in SCORES:
         differing = verdicts.exclude(**{f"attempt__trial__{name}": F(name)}).filter(
             Q(**{f"attempt__trial__{name}__isnull": False}) | Q(**{f"{name}__isnull": False})
         )
@@ -464,7 +459,7 @@ def _any_known(names: Iterable[str]) -> Q:
 def _check_copied_numbers() -> Iterator[Flaw]:
     """Check what Trial.settle copies from columns."""
     counting = Attempt.objects.filter(counts=True)
-    for name in COPIED:
+    for name in COMPARED:
         known = Q(**{f"{name}__isnull": False}) | Q(**{f"trial__{name}__isnull": False})
         differing = counting.exclude(**{name: F(f"trial__{name}")}).filter(known)
         for ident, there, here in differing.values_list("trial__public_id", name, f"trial__{name}").iterator():

@@ -58,10 +58,11 @@ SELECTED = (
 USAGE = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
 AT_LEAST = ("input_at_least", "output_at_least")  # columns of attempts, calls and trials: tokens known in part
 SCORES = ("success", "reward", "outcome", "process", "overall")  # columns of verdicts and trials
+COPIED = ("turns", *USAGE, "estimated_usd", *AT_LEAST, "finished_at")  # columns of attempts and trials
 # A trial's columns that come from the attempt that counts.
 NUMBERS = (
-    *(*SCORES, "checks_passed", "checks_total", "steps", "turns", *USAGE, "estimated_usd", *AT_LEAST),
-    *("duration_seconds", "skills_mounted", "skills_read", "finished_at"),
+    *(*SCORES, *COPIED, "checks_passed", "checks_total", "steps"),
+    *("duration_seconds", "skills_mounted", "skills_read"),
 )
 
 # What is counted of trials. A missing verdict counts as planned only.
@@ -219,9 +220,8 @@ class Trial(PublicModel):
         verdict: the primary one. checks: their statuses. own: (steps without copied ones, format) of each of
         `Attempt.own_trajectories`. uses: (skill, kind) of each use.
         """
-        for name in ("turns", *USAGE, *AT_LEAST, "estimated_usd", "exception_type", "finished_at"):
+        for name in (*COPIED, "duration_seconds", "exception_type"):
             setattr(self, name, getattr(attempt, name))
-        self.duration_seconds = attempt.duration_seconds
         for name in SCORES:
             setattr(self, name, getattr(verdict, name, None))
         self.status = {None: self.Status.UNSCORED, True: self.Status.PASSED, False: self.Status.FAILED}[self.success]
