@@ -273,10 +273,11 @@ def pager(context: template.Context, page: Page[object], noun: str, name: str = 
 
 @register.inclusion_tag("shared/_sort_head.html", takes_context=True)
 def sort_head(context: template.Context, key: str, label: str, current: str, kind: str = "") -> dict[str, object]:
-    """A column head that sorts by `?sort=key`, and the other way round when it does already."""
+    """A column head that sorts by `?sort=key`, and the other way round when it does already. Without a key it does not."""
     direction = {key: "ascending", f"-{key}": "descending"}.get(current, "")
     following = f"-{key}" if direction == "ascending" else key
-    return {"label": label, "direction": direction, "next": following, "kind": kind, "request": context["request"]}
+    shown = {"key": key, "label": label, "kind": kind}
+    return {**shown, "direction": direction, "next": following, "request": context["request"]}
 
 
 @register.simple_tag

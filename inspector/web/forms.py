@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any, cast
 from uuid import UUID
 
 from django import forms
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, OrderBy, QuerySet
 
 from benchapp.imports.audited_edits import EDITABLE, Author, RunEdit, TrialEdit, edit_runs, edit_trials
 from benchapp.models import Run, Trial, User
 from runner.base.types import Phase
 
-SORTS = {
-    "task": ("episode__ordinal", "task__ordinal", "task__key"),  # in the order they ran, where there was one
-    "status": ("status",),
-    "reward": ("reward",),
-    "checks": ("checks_passed",),
-    "steps": ("steps",),
-    "input": ("input_tokens",),
-    "output": ("output_tokens",),
-    "cost": ("cost_usd",),
-    "duration": ("duration_seconds",),
-    "exception": ("exception_type",),
+TRIAL_COLUMNS = {  # of lists of trials: `?sort=` -> head, class, and what it sorts by
+    "run": ("Run", "", "episode__run_id"),
+    "task": ("Task", "", "task__key"),
+    "phase": ("Phase", "", "phase"),
+    "status": ("Status", "", "status"),
+    "reward": ("Reward", "num", "reward"),
+    "checks": ("Checks", "num", "checks_passed"),
+    "steps": ("Steps", "num", "steps"),
+    "turns": ("Turns", "num", "turns"),
+    "input": ("Tokens in", "num", "input_tokens"),
+    "output": ("out", "num", "output_tokens"),
+    "cost": ("Cost", "num", "cost_usd"),
+    "duration": ("Took", "num", "duration_seconds"),
+    "read": ("Skills read", "num", "skills_read"),
+    "exception": ("Exception", "", "exception_type"),
 }
+OF_RUN = ("task", "status", "reward", "checks", "steps", "input", "output", "cost", "duration", "exception")
+IN_ORDER = ("episode__ordinal", "task__ordinal", "task__key")  # as they ran, where there was an order
+
+
+def list_heads(keys: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Return (key, head, class) of the columns of a list."""
+    return [(key, *TRIAL_COLUMNS[key][:2]) for key in keys]
+
+
+def sort_unknown_last(names: Iterable[str], sort: str) -> list[OrderBy]:
+    """Return the order by these columns, downwards after a minus. Unknown values are last in both directions."""
+    fields = [F(name) for name in names]
+    return [each.desc(nulls_last=True) if sort.startswith("-") else each.asc(nulls_last=True) for each in fields]
 
 
 def parse_id(text: str) -> UUID | None:
@@ -39,7 +57,7 @@ def parse_id(text: str) -> UUID | None:
 class TrialListForm(forms.Form):
     """`?sort=-cost&status=failed`: a leading minus sorts downwards; nonsense is as if it were not there."""
 
-    sort = forms.ChoiceField(required=False, choices=[(sign + key, sign + key) for key in SORTS for sign in ("", "-")])
+    sort = forms.ChoiceField(required=False, choices=[(sign + key, sign + key) for key in OF_RUN for sign in ("", "-")])
     status = forms.ChoiceField(required=False, choices=Trial.Status.choices)
 
     def chosen(self) -> dict[str, str]:
@@ -50,10 +68,9 @@ class TrialListForm(forms.Form):
         chosen = self.chosen()
         if chosen["status"]:
             trials = trials.filter(status=chosen["status"])
-        is_downwards = chosen["sort"].startswith("-")
-        fields = (F(name) for name in SORTS[chosen["sort"].lstrip("-")])  # unknown values are last in both directions
-        order = [field.desc(nulls_last=True) if is_downwards else field.asc(nulls_last=True) for field in fields]
-        return trials.order_by(*order, "task__key", "sample", "id")
+        key = chosen["sort"].lstrip("-")
+        names = IN_ORDER if key == "task" else TRIAL_COLUMNS[key][2:]
+        return trials.order_by(*sort_unknown_last(names, chosen["sort"]), "task__key", "sample", "id")
 
 
 class AssignForm(forms.Form):

@@ -9,7 +9,7 @@ from typing import cast
 from urllib.parse import urlencode
 
 from django.core.paginator import Page
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -36,25 +36,16 @@ from benchapp.stats.comparing.narrowing import (
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.pages.compare.results import list_tabs, read_parent
 from inspector.reader.reading import Origin, read_origins
+from inspector.web.forms import TRIAL_COLUMNS, list_heads, sort_unknown_last
 from inspector.web.responses import PageLink, next_url, paginate, render_page
 from inspector.web.text.row_shapes import TRIAL
 from runner.base.types import CheckStatus, Phase
 
 PAGE = "compare/compare_trials.html"
 PER_PAGE = 100
-SORTS = {  # in the address -> the column
-    "run": "episode__run_id",
-    "task": "task__key",
-    "phase": "phase",
-    "status": "status",
-    "reward": "reward",
-    "turns": "turns",
-    "input": "input_tokens",
-    "output": "output_tokens",
-    "cost": "cost_usd",
-    "duration": "duration_seconds",
-    "read": "skills_read",
-}
+PLANNED = ("task", "phase", "run")
+SETTLED = ("status", "reward", "turns", "input", "output", "cost", "duration", "read")
+SORTS = (*PLANNED, *SETTLED)
 _BESIDE = (  # columns of its episode, task and family
     *("episode__public_id", "episode__run_id"),
     *("task__key", "task__title", "task__role", "task__family__key", "task__family__name"),
@@ -100,7 +91,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
     choices, narrowing, problems = parse_trials_request(request.GET, besides=("page", "sort"))
     sort = request.GET.get("sort", "")
     if sort.lstrip("-") not in {"", *SORTS}:
-        problems.append(f"sort: {sort[:80]!r} is unknown, expected one of {', '.join(SORTS)}, or -{next(iter(SORTS))}")
+        problems.append(f"sort: {sort[:80]!r} is unknown, expected one of {', '.join(SORTS)}, or -{SORTS[0]}")
     if problems:
         data = {"problems": problems, "trials": list[object]()}
         return render_page(request, PAGE, data=data, context={"page": None}, as_json=as_json, status=400)
@@ -138,8 +129,15 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "sort": sort,
         "all_alike": len({each.trial.episode.run.stand_ins for each in shown}) == 1,
         "stand_ins": join_stand_ins(each.trial.episode.run for each in shown),
-        "replays": any(each.first for each in shown),
-        "reasons": any(each.reason for each in shown),
+        "replays": (replays := any(each.first for each in shown)),
+        "reasons": (reasons := any(each.reason for each in shown)),
+        "heads": [
+            *list_heads((*PLANNED, SETTLED[0])),
+            *[("", "Failed", "")] * reasons,
+            *[("", "First try", "")] * replays,
+            *list_heads(SETTLED[1:]),
+        ],
+        "settled": len(SETTLED),
         "baseline": say_label(choices.baseline.removeprefix(MODEL)),
         "outcomes": [
             (
@@ -158,12 +156,8 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
 
 
 def _sort_trials(trials: QuerySet[Trial], sort: str) -> QuerySet[Trial]:
-    """Sort unknown values last in both directions."""
-    column = SORTS.get(sort.lstrip("-"))
-    if column is None:
-        return trials.order_by("pk")
-    by = F(column).desc(nulls_last=True) if sort.startswith("-") else F(column).asc(nulls_last=True)
-    return trials.order_by(by, "pk")
+    key = sort.lstrip("-")
+    return trials.order_by(*sort_unknown_last(TRIAL_COLUMNS[key][2:] if key else (), sort), "pk")
 
 
 def _tally(trials: QuerySet[Trial], choices: Choices) -> TrialTally:

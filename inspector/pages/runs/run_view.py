@@ -49,7 +49,7 @@ from inspector.pages.library.probe import read_probes_of_run
 from inspector.pages.library.rail import choose_episode
 from inspector.pages.runs.cursor import draw_evolution
 from inspector.web.closed_pages import without_closed, words_of
-from inspector.web.forms import TrialListForm
+from inspector.web.forms import OF_RUN, TRIAL_COLUMNS, TrialListForm, list_heads
 from inspector.web.responses import PageLink, address_of_any, next_url, paginate, read_htmx, render_page, wants_fragment
 from inspector.web.text.formats import in_a_line
 from inspector.web.text.row_shapes import ATTEMPT, AUTHOR_CALL, TRIAL
@@ -212,6 +212,7 @@ def _list_page(request: HttpRequest, run: Run, tally: TrialTally, *, as_json: bo
         "standing_still": troubled,
         "page": page,
         "chosen": form.chosen(),
+        "heads": [*list_heads(OF_RUN[:-1]), ("", *TRIAL_COLUMNS["read"][:2]), *list_heads(OF_RUN[-1:])],
         "statuses": Trial.Status.choices,
         "agent": spent.agent,
         "in_order": in_order,
