@@ -8,6 +8,7 @@ from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.stats.comparing.answer import judge_groups
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.condition_names import say_label
+from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.groups import MODEL, Group
 from benchapp.stats.comparing.hypotheses import judge_difference
 from benchapp.stats.inference.difference import Difference
@@ -164,7 +165,7 @@ def _caption(comparison: GroupComparison, metrics: Sequence[TrialMetric]) -> str
         said.append(f"Other columns: means in {', '.join(map(escape, units))}.")
     said.append(
         f"Second lines: difference to {escape(say_label(comparison.groups.baseline.removeprefix(MODEL)))} on the tasks scored on both sides, with the"
-        r" 95\,\% interval for all groups of its experiment together; bold where it is clearly better or worse."
+        rf" 95\,\% interval for all groups of its experiment together; bold where it is {Effect.BETTER.words} or worse."
     )
     if comparison.choices.as_of:
         said.append(f"As of {comparison.choices.as_of:%Y-%m-%d %H:%M} UTC.")

@@ -21,6 +21,7 @@ from benchapp.models import Square
 from benchapp.record.visible import one_line, visible
 from benchapp.stats.metrics.catalogue import name_role
 from inspector.evolution.timeline import SkillLane, Timeline, TimelineFreeze, TimelinePatch, TimelineTrial
+from inspector.web.text.formats import status_word
 from runner.base.types import Phase
 
 Place = tuple[str, int, int]  # phase, task, sample: the same trial in another run
@@ -293,8 +294,7 @@ def _draw_trial(canvas: Canvas, trial: TimelineTrial) -> str:
 
 def _describe_trial(trial: TimelineTrial) -> Iterator[str]:
     square = trial.square
-    status = "no verdict" if square.status == "unscored" else square.status
-    yield f"Trial {trial.number}, {status}"
+    yield f"Trial {trial.number}, {status_word(square.status)}"
     yield one_line(square.title, MAX_SUMMARY)
     place = PHASE_WORDS.get(Phase(square.phase), (square.phase, ""))[0].lower()
     yield ", ".join(word for word in (one_line(square.family or "", MAX_NAME), name_role(square.role), place) if word)

@@ -8,6 +8,7 @@ from django.utils.safestring import SafeString
 
 from benchapp.record.visible import visible
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
+from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.metrics.amounts import render_change, render_count, render_usd
 from benchapp.stats.metrics.catalogue import METRIC_NAMES, name_metric, note_metric
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
@@ -19,6 +20,11 @@ from inspector.templatetags.page_tags import condition
 register = template.Library()
 register.filter("metric_name", name_metric)
 register.filter("metric_note", note_metric)
+
+
+@register.filter
+def effect_words(code: str) -> str:
+    return Effect(code).words
 
 
 @register.simple_tag

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from benchapp.models import Experiment
+from benchapp.stats.comparing.effects import Effect
 from tests.worlds.copies import built_once
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
@@ -121,7 +122,7 @@ def test_a_comparison_is_saved_and_corrected_over_what_was_declared(base: str, p
     expect(page.locator("h1")).to_contain_text("does it help?")
     expect(page.locator("h2#declared")).to_contain_text("2 of 2 hold: 2 better.")
     expect(page.locator(".answer .held li")).to_have_count(2)
-    expect(page.locator(".answer .held li").first).to_contain_text("clearly better")
+    expect(page.locator(".answer .held li").first).to_contain_text(Effect.BETTER.words)
     page.locator("summary", has_text="How this is tested").click()
     expect(page.locator("main")).to_contain_text("all judged together")
 

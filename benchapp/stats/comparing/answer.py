@@ -343,7 +343,7 @@ class Answer:
         if not self.is_comparable:
             return "Not comparable as a whole."
         if set(effects) == {Effect.ESTIMATE}:
-            return "No verdict in this metric."
+            return f"{Effect.ESTIMATE.words.capitalize()} in this metric."
         is_asked = self.comparison.groups.compares_with_no_skill and self.asks_for_help
         if is_asked or set(effects) == {Effect.TOO_SMALL}:
             clear = [each.difference.claim for each in self.judged if each.effect is not Effect.TOO_SMALL]
@@ -356,7 +356,7 @@ class Answer:
         if found:
             counts = (f"{count} {effect.words}" for effect, count in found.items())
             return f"Of {len(self.tested)} groups: {', '.join(counts)}."
-        return "Not settled."
+        return f"{Effect.OPEN.words.capitalize()}."
 
     @cached_property
     def worse(self) -> list[JudgedGroup]:

@@ -17,7 +17,6 @@ from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.metric import Better, MetricUnit, TrialMetric
 from benchapp.stats.planning.power import SOUGHT
 
-NO_VERDICT_YET = "no verdict before the end"
 _NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -49,14 +48,16 @@ class Effect(StrEnum):
         return self.value if self.is_clear else ""
 
 
+NO_LARGER = "no difference larger than {:.0f} points"
 WORDS = {
     Effect.BETTER: "clearly better",
     Effect.WORSE: "clearly worse",
-    Effect.SAME: f"no difference larger than {100 * SOUGHT:.0f} points",
+    Effect.SAME: NO_LARGER.format(100 * SOUGHT),
     Effect.OPEN: "not settled",
     Effect.TOO_SMALL: "too small to test",
     Effect.ESTIMATE: "no verdict",
 }
+NO_VERDICT_YET = f"{WORDS[Effect.ESTIMATE]} before the end"
 GLYPHS = {
     **{Effect.BETTER: "▲", Effect.WORSE: "▼", Effect.SAME: "≈"},
     **{Effect.OPEN: "↔", Effect.TOO_SMALL: "–", Effect.ESTIMATE: "·"},
@@ -89,7 +90,7 @@ def name_effect(effect: Effect, difference: Difference | None) -> str:
     bound = difference.bound_of_difference if difference else None
     if effect is not Effect.SAME or bound is None:
         return effect.words
-    return f"no difference larger than {ceil(100 * bound)} points"
+    return NO_LARGER.format(ceil(100 * bound))
 
 
 def name_claim(effect: Effect, difference: Difference | None) -> str:
@@ -117,10 +118,10 @@ def answer_question(effects: Sequence[Effect], claims: Sequence[Claim] = ()) -> 
     if not effects:
         return "Nothing to compare yet."
     if set(effects) == {Effect.ESTIMATE}:
-        return "No verdict."
+        return f"{Effect.ESTIMATE.words.capitalize()}."
     tested = [each for each in effects if each is not Effect.TOO_SMALL]
     if not tested:
-        return "Too small to test."
+        return f"{Effect.TOO_SMALL.words.capitalize()}."
     count = len(tested)
     what = "tested conditions" if count < len(effects) else "conditions"
     better, worse = tested.count(Effect.BETTER), tested.count(Effect.WORSE)
@@ -133,7 +134,7 @@ def answer_question(effects: Sequence[Effect], claims: Sequence[Claim] = ()) -> 
     if worse + tested.count(Effect.SAME) == count:
         limited = ", as far as tested" if count < len(effects) else ""
         return f"Not by more than {100 * SOUGHT:.0f} points{limited}{hurt}{where}."
-    return f"Not settled{hurt}{where}."
+    return f"{Effect.OPEN.words.capitalize()}{hurt}{where}."
 
 
 def _count_in_words(count: int) -> str:

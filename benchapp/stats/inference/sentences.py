@@ -32,11 +32,12 @@ class DifferenceWording:
 
 
 SMALLEST = 0.001  # a smaller p is only written as smaller
+SOLVED = "solved"  # what was done to a task that passed
 SHARES = DifferenceWording(
     value=lambda share: f"{percent_text(share, 1)} %",
     number=lambda share: render_signed(100 * share, 1),
     unit="points",
-    verb="solved",
+    verb=SOLVED,
 )
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from benchapp.stats.inference.sentences import SOLVED
 from benchapp.stats.inference.shares import Rate
 from benchapp.stats.judged.judged_rows import ALIGNMENT
 from benchapp.stats.metrics import passk, run_metrics
@@ -268,8 +269,8 @@ class MetricName:
     title: str
     short: str
     tasks: str = "tasks"
-    did: str = "solved"
-    done: str = "solved"
+    did: str = SOLVED
+    done: str = SOLVED
 
     def count(self, number: int) -> str:
         """Return what it counts, in the right number: "new task" for 1."""

@@ -295,7 +295,7 @@ def write_headline(answer: Answer) -> str:
     if is_praised:
         who = name_condition(best.group.condition).title if len(answer.alike) == 1 else "the best conditions"
     if best.group.side and not answer.tested and len(answer.judged) > 1:
-        return f"{len(answer.judged)} pairs, each too small to test."
+        return f"{len(answer.judged)} pairs, each {Effect.TOO_SMALL.words}."
     base = "no skill" if answer.comparison.groups.compares_with_no_skill else "the baseline"
     if not metric.is_share:
         own, other = (render_metric(value, metric.unit) for value in (found.own, found.other))

@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from benchapp.experiments.work.progress import CLOSED
 from benchapp.models import Attempt, Episode, Experiment, Trial
 from benchapp.review.blinding import Words
+from inspector.web.text.formats import status_word
 from inspector.web.text.visible import visible
 
 MOST_EPISODES = 24  # rows of one experiment
@@ -152,7 +153,7 @@ def _draw(axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, now: d
             continue
         left, right = axis.place(attempt.started_at), axis.place(attempt.finished_at or now)
         kind = "running" if attempt.status == Attempt.Status.RUNNING else KINDS[attempt.trial.success]
-        words = escape(f"{visible(attempt.trial.task.title)}: {'no verdict' if kind == 'unscored' else kind}")
+        words = escape(f"{visible(attempt.trial.task.title)}: {status_word(kind)}")
         parts.append(
             f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}" x="{left:.2f}%" y="3"'
             f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 6}" rx="2"><title>{words}</title></rect></a>'

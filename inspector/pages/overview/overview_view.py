@@ -296,7 +296,7 @@ class ExperimentRow(Shaped):
             return ""
         if named := found.headlines:
             more = found.count(*HEADLINES) - len(named)
-            return f"{more} more clearly better or worse" if more else ""
+            return f"{more} more {Effect.BETTER.words} or worse" if more else ""
         count = found.episodes
         return f"{count} episode{'' if count == 1 else 's'}" if count else "no task was scored on both sides"
 

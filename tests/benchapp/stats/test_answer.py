@@ -37,7 +37,7 @@ def make_arms(environments: int) -> Experiment:
 
 def test_two_episodes_are_too_few_and_trials_are_drawn() -> None:
     answer = answer_of(make_arms(2))
-    assert answer.heading == "Too small to test."
+    assert answer.heading == f"{Effect.TOO_SMALL.words.capitalize()}."
     assert answer.best is not None
     assert (answer.best.group.condition, answer.best.effect) == ("selfgen-always", Effect.TOO_SMALL)
 
@@ -67,7 +67,7 @@ def test_only_the_primary_metric_has_a_verdict() -> None:
     assert effects["ESR"] == {Effect.BETTER, Effect.OPEN}
     assert effects["LSR"] == effects["CSSR"] == {Effect.ESTIMATE}
     other = Answer(answer.comparison, METRICS["LSR"])
-    assert other.heading == "No verdict in this metric."
+    assert other.heading == f"{Effect.ESTIMATE.words.capitalize()} in this metric."
     assert {each.words for each in other.judged} == {""}
 
 
@@ -80,7 +80,7 @@ def test_groups_stand_in_one_order_whatever_their_values() -> None:
 def test_another_baseline_asks_another_question() -> None:
     answer = answer_of(make_arms(8), baseline="raw-trajectory")
     assert answer.question == "How do groups differ from “Raw traces”?"
-    assert answer.heading == "Of 2 groups: 1 clearly better."
+    assert answer.heading == f"Of 2 groups: 1 {Effect.BETTER.words}."
 
 
 def test_nothing_to_compare_is_said() -> None:

@@ -9,6 +9,7 @@ from benchapp.models import Experiment, Trial
 from benchapp.stats.comparing.answer import Answer
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
+from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.metrics.catalogue import METRICS
 from runner.base.types import Phase
 from tests.worlds.factories import make_episode, make_experiment, make_run, make_suite
@@ -48,9 +49,9 @@ def test_it_judges_a_difference_that_every_episode_shows_alike() -> None:
     answer = Answer(comparison, ESR)
     assert answer.heading == "Yes, skills clearly helped, in this run; reruns not measured."
     (judged,) = answer.judged
-    assert judged.sentence.endswith("; clearly better, in this run; reruns not measured.")
+    assert judged.sentence.endswith(f"; {Effect.BETTER.words}, in this run; reruns not measured.")
 
 
 def test_it_tests_nothing_below_three_episodes() -> None:
     comparison = compared(make_uniform(2))
-    assert Answer(comparison, ESR).heading == "Too small to test."
+    assert Answer(comparison, ESR).heading == f"{Effect.TOO_SMALL.words.capitalize()}."

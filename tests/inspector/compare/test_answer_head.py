@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from benchapp.models import Experiment, Run, Trial
-from benchapp.stats.comparing.effects import Effect
+from benchapp.stats.comparing.effects import NO_VERDICT_YET, Effect
 from inspector.charts import CHARTS, OF_PAGES
 from inspector.pages.compare.lanes import PointAxis
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
@@ -39,7 +39,7 @@ def test_every_chart_is_on_one_page() -> None:
 def test_few_episodes_have_a_difference_and_no_interval(client: Client) -> None:
     experiment = make_pair(2)
     text = client.get(experiment.get_absolute_url()).text
-    assert "Too small to test." in text
+    assert f"{Effect.TOO_SMALL.words.capitalize()}." in text
     assert "no interval" in text
     assert 'class="range' not in text
     where = client.get(f"/compare/where/?experiment={experiment.public_id}").text
@@ -49,7 +49,7 @@ def test_few_episodes_have_a_difference_and_no_interval(client: Client) -> None:
 def test_enough_episodes_show_the_forest_with_a_verdict(client: Client) -> None:
     said = words(client, make_pair(8).get_absolute_url())
     assert "Yes, skills clearly helped, in this run; reruns not measured." in said
-    assert "clearly better in this run; reruns not measured" in said
+    assert f"{Effect.BETTER.words} in this run; reruns not measured" in said
     assert "Deployment success , points against no skill" in said
 
 
@@ -204,7 +204,7 @@ def test_a_sentence_gives_the_corrected_p(client: Client) -> None:
     make_learning_run(experiment, condition="curated-static", outcomes=OWN)
     said = words(client, experiment.get_absolute_url())
     assert said.count("(95 % interval for 2 comparisons together ") == 2
-    assert said.count("); clearly better, in this run; reruns not measured.") == 2
+    assert said.count(f"); {Effect.BETTER.words}, in this run; reruns not measured.") == 2
     assert "“Detect a difference of 10 points” means" in said
 
 
@@ -215,7 +215,7 @@ def test_before_the_end_there_is_no_verdict(client: Client) -> None:
     Run.objects.all().touch()
     text = client.get(experiment.get_absolute_url()).text
     said = " ".join(re.sub("<[^>]+>", " ", text).split())
-    assert "Did skills help? No verdict before the end. Self-written, always revised solved" in said
+    assert f"Did skills help? {NO_VERDICT_YET.capitalize()}. Self-written, always revised solved" in said
     assert re.search(r"[+−]\d+ to [+−]\d+", said), "the estimate is there"
     assert "clearly" not in said.partition("Did skills help?")[2].partition("How these numbers are made")[0]
     assert 'class="judged better' not in text
@@ -231,7 +231,7 @@ def test_runs_of_another_experiment_take_no_verdict_away(client: Client) -> None
     Trial.objects.filter(episode__run__experiment=other).update(success=None, is_done=False, status="waiting")
     Run.objects.all().touch()
     said = words(client, EVERYTHING)
-    assert "No verdict before the end." in said, "the line above all"
+    assert f"{NO_VERDICT_YET.capitalize()}." in said, "the line above all"
     assert "Did skills help? Yes, skills clearly helped, in this run; reruns not measured." in said
 
 
@@ -240,7 +240,7 @@ def test_a_run_that_was_cancelled_has_ended(client: Client) -> None:
     late = Trial.objects.filter(episode__run__condition="selfgen-always", phase="deployment").order_by("pk")[18:]
     Trial.objects.filter(pk__in=[each.pk for each in late]).update(success=None, is_done=False, status="waiting")
     Run.objects.all().touch()
-    assert "No verdict before the end." in words(client, experiment.get_absolute_url())
+    assert f"{NO_VERDICT_YET.capitalize()}." in words(client, experiment.get_absolute_url())
     Run.objects.filter(condition="selfgen-always").update(status="cancelled")
     Run.objects.all().touch()
     said = words(client, experiment.get_absolute_url())
@@ -276,7 +276,8 @@ def test_what_costs_more_is_named_and_not_called_the_best(client: Client) -> Non
     Run.objects.all().touch()
     said = ask(client, experiment, "cost-per-trial", "usage")
     assert (
-        "No verdict in this metric. Cost: $0.0536 with “Self-written, always revised”, $0.0100 with no skill." in said
+        f"{Effect.ESTIMATE.words.capitalize()} in this metric. Cost: $0.0536 with “Self-written, always revised”, $0.0100 with no skill."
+        in said
     )
     assert "Read the best library" not in said
     assert re.search(r"\+0\.0\d{3} to \+0\.0\d{3}", said)
@@ -288,7 +289,9 @@ def test_a_metric_without_a_better_side_is_told_without_praise(client: Client) -
     Trial.objects.filter(episode__run__condition="no-skill").update(skills_read=0)
     Run.objects.all().touch()
     said = ask(client, experiment, "use", "skillflow")
-    assert "No verdict in this metric. “Self-written, always revised” used a skill in" in said
+    assert (
+        f"{Effect.ESTIMATE.words.capitalize()} in this metric. “Self-written, always revised” used a skill in" in said
+    )
     assert re.search(r"tasks; the baseline in \d+\.", said)
     assert "best" not in said.partition("What did skills change?")[2].partition("Condition")[0]
 
@@ -308,7 +311,7 @@ def test_a_column_is_coloured_only_by_a_verdict(client: Client, table: str) -> N
     cells = re.findall(r'<td class="num other([^"]*)"[^>]*>(.*?)</td>', text)
     assert cells
     assert not any(classes or re.search("[▲▼]", cell) for classes, cell in cells)
-    assert ("clearly better" in text) == (table == "success")
+    assert (Effect.BETTER.words in text) == (table == "success")
 
 
 def test_a_column_head_moves_it_into_the_chart(client: Client) -> None:

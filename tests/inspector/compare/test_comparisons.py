@@ -8,6 +8,7 @@ from django.test import Client
 
 from benchapp.exports.dictionary import EXPORTS
 from benchapp.models import Comparison, Experiment, User
+from benchapp.stats.comparing.effects import Effect
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite, make_user
 
@@ -142,7 +143,7 @@ def test_it_shows_each_declared_difference_with_its_corrected_p(client: Client) 
         assert each["sentence"].startswith(told)
     text = client.get(saved.get_absolute_url()).text
     assert data["differences"][0]["sentence"].split(":")[2].split(";")[0].strip() in text
-    assert "too small to test" in text
+    assert Effect.TOO_SMALL.words in text
 
 
 def test_it_announces_what_came_later(client: Client) -> None:

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from benchapp.models import Experiment, Run, Trial
+from benchapp.stats.comparing.effects import NO_VERDICT_YET
 from tests.worlds.declaring import ONE, make_declaring
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +41,7 @@ def test_the_page_says_what_holds_what_waits_and_what_was_not_declared(client: C
     text = client.get(address).text
     assert "None of 2 found yet, judged together." in text
     assert "waits for 3 trials" in text
-    assert "no verdict before the end" in text
+    assert NO_VERDICT_YET in text
     twin = client.get(f"{address[:-1]}.json").json()["declared"]
     assert (twin["below_level"], twin["tested"], twin["futile"]) == (0, 2, None)
     first, second = twin["differences"]

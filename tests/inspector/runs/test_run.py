@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from benchapp.models import Attempt, Blob, Entry, Episode, Experiment, ModelCall, Run, Seeding, Task, Trial
 from inspector.templatetags.page_tags import run_title
+from inspector.web.text.formats import status_word
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import (
     add_entry,
@@ -51,7 +52,7 @@ def test_it_draws_one_square_per_trial_in_the_order_of_the_plan(client: Client) 
     assert squares(page(client, run)) == [
         "Task E1-F1-T1, acquisition, canonical: passed",
         "Task E1-F1-T2, acquisition, enriched: failed, read a skill",
-        "Task E1-F1-T3, acquisition, variant: no verdict, skill not read",
+        f"Task E1-F1-T3, acquisition, variant: {status_word('unscored')}, skill not read",
         "Task E1-F1-T4, deployment, new context: passed, read a skill",
         "Task E1-F1-T5, deployment, trap: failed, skill not read",
         "Task E1-F1-T6, deployment, composition: failed, read a skill",
