@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
-from benchapp.stats.comparing.condition_names import KNOWN, Origin, name_condition
+from benchapp.stats.comparing.condition_names import KNOWN, SHAPES, Origin, name_condition
 from runner.protocols.conditions import Start, conditions_of
 from runner.protocols.registry import OFFERED as BENCHMARKS
 
+BASE = Path(__file__).parents[3] / "templates" / "base.html"
 OFFERED = [(protocol, condition) for protocol in BENCHMARKS for condition in conditions_of(protocol).values()]
 WROTE_FIRST = {  # who wrote the first skill, by what the library holds at the start
     Start.NO_LIBRARY: {Origin.NOBODY, Origin.TRACES},
@@ -35,6 +38,11 @@ def test_two_conditions_of_a_protocol_share_neither_name_nor_mark(protocol):
         assert one.title != other.title
         assert one.short != other.short
         assert (one.colour, one.shape) != (other.colour, other.shape)
+
+
+def test_every_shape_is_drawn_on_pages():
+    drawn = set(re.findall(r'id="shape-([\w-]+)"', BASE.read_text()))
+    assert drawn == {*SHAPES, *(name.shape for name in KNOWN.values())}
 
 
 def test_no_name_is_kept_for_a_condition_that_is_gone():
