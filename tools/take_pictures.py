@@ -1,8 +1,9 @@
 """Take the pictures of the documents and the README: `python tools/take_pictures.py [NAME ...] [--charts]`.
 
 Fills a record of its own with the example that ships and scripted reviews of it, serves it, and photographs its pages in
-both themes. `tour.webp` is the README's moving picture. `--charts` renews `docs/pictures/charts/` as well, after running
-the experiments of `examples/experiments/` whose trials the example lacks; that takes minutes. Needs Chromium.
+both themes. `tour.webp` is the README's moving picture. `--charts` renews `docs/pictures/charts/` as well. For charts that
+the example cannot draw, it runs experiments of `examples/experiments/`, one after the other and no more than the wanted
+charts need; all of them take minutes. Needs Chromium.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Literal
@@ -36,6 +37,7 @@ WIDTH, HEIGHT = 1440, 900
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 SETTINGS = ("skillgenbench", "skillgenbench-agnostic")  # run by two authors, and shown side by side
 MORE = ("skilllearnbench", *SETTINGS, "budget-sweep", "replicates")  # what charts draw and the example has not
+REVIEWS = ("agreement", "results")
 MEASURED = ("skilllearnbench",)  # each round, for the learning curve
 AUTHORS = ["scripted/apprentice", "scripted/careful"]
 COLOURS = 256  # of a picture: pages have few, and the files stay small
@@ -93,10 +95,13 @@ def out_of_tour(url: str) -> str:
     return f"{path}?{kept}"
 
 
-def run_more() -> list[str]:
-    """Queries that choose experiments whose trials some charts need."""
+def choose_experiments(example: Experiment) -> Iterator[str]:
+    """Yield queries that choose the example, then those that choose further experiments, each run when it is asked for."""
     made = {}
+    call_command("diagnose_libraries", verbosity=0)
+    yield f"experiment={example.public_id}"
     for name in MORE:
+        print(f"running examples/experiments/{name}.yaml", flush=True)
         spec = yaml.safe_load((ROOT / "examples" / "experiments" / f"{name}.yaml").read_text())
         if name in SETTINGS:
             spec = {**spec, "author_model": None, "author_models": AUTHORS}
@@ -106,20 +111,23 @@ def run_more() -> list[str]:
             probes = launch_rounds(preview_rounds(list_learning_runs(experiment), times=1), reason="Learning curve")
             work_off(Episode.objects.filter(run__probe__in=probes), workers=2)
         made[name] = f"experiment={experiment.public_id}"
-    call_command("diagnose_libraries", verbosity=0)
-    return [*made.values(), "&".join(made[name] for name in SETTINGS)]
+        call_command("diagnose_libraries", verbosity=0)
+        yield made[name]
+    yield "&".join(made[name] for name in SETTINGS)
 
 
-def list_charts(queries: Iterable[str]) -> dict[str, str]:
-    """Picture -> address of each chart, over the first of these choices of experiments that it can draw."""
+def list_charts(wanted: Iterable[str], queries: Iterator[str]) -> dict[str, str]:
+    """Picture -> address of each wanted chart, over the first of these choices of experiments that it can draw."""
     found: dict[str, str] = {}
-    for query in queries:
-        for key in CHARTS:
-            address = f"/compare/charts/{key}"
-            if f"charts/{key}" not in found:
-                with urllib.request.urlopen(f"{HOME}{address}.json?{query}") as answer:
-                    if json.load(answer)["figure"]:
-                        found[f"charts/{key}"] = f"{address}/?{query}"
+    missing = set(wanted)
+    while missing and (query := next(queries, None)):
+        for name in sorted(missing):
+            with urllib.request.urlopen(f"{HOME}/compare/{name}.json?{query}") as answer:
+                if json.load(answer)["figure"]:
+                    found[name] = f"/compare/{name}/?{query}"
+        missing -= set(found)
+    if missing:
+        print(f"no experiment draws {', '.join(sorted(missing))}")
     return found
 
 
@@ -222,15 +230,20 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="as overview or charts/forest; default: all")
     parser.add_argument("--charts", action="store_true", help="the pictures of charts as well")
     asked = parser.parse_args()
+    every = [f"charts/{key}" for key in CHARTS]
+    charts = [name for name in asked.names if name in every] if asked.names else every * asked.charts
     example = fill_record()
-    queries = [f"experiment={example.public_id}", *run_more()] if asked.charts else []
+    known = {*every, *list_pages(example), "tour", "review-coding", *(f"review-{name}" for name in REVIEWS)}
+    if unknown := set(asked.names) - known:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(sorted(known))}")
     command = [sys.executable, "manage.py", "runserver", "--noreload", f"127.0.0.1:{PORT}"]
     server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for_server()
+        addresses = list_charts(charts, choose_experiments(example))
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
-            take_all(Camera(browser, asked.names), example, list_charts(queries))
+            take_all(Camera(browser, asked.names), example, addresses)
             browser.close()
     finally:
         server.terminate()
@@ -242,7 +255,7 @@ def take_all(camera: Camera, example: Experiment, charts: Mapping[str, str]) -> 
     camera.take({**list_pages(example), **charts})
     camera.film()
     queue = review_example(example, local_user())
-    camera.take({f"review-{name}": f"{queue.get_absolute_url()}{name}/" for name in ("agreement", "results")})
+    camera.take({f"review-{name}": f"{queue.get_absolute_url()}{name}/" for name in REVIEWS})
     camera.take({"review-coding": wait_for_review(example, local_user(), queue.version).get_absolute_url()})
 
 
