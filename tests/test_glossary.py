@@ -8,6 +8,7 @@ from pathlib import Path
 
 from django.apps import apps
 
+from benchapp.stats.comparing.effects import WORDS
 from inspector.urls import urlpatterns
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -102,7 +103,8 @@ def test_every_ordinary_word_stands_in_a_title() -> None:
 
 def test_every_entry_is_a_word_that_pages_show() -> None:
     """In the names a page shows, or else under the word itself."""
-    shown = as_words("\n".join(path.read_text() for path in [*TEMPLATES, *(ROOT / "inspector").rglob("*.py")]))
+    texts = [path.read_text() for path in [*TEMPLATES, *(ROOT / "inspector").rglob("*.py")]]
+    shown = as_words("\n".join([*texts, *WORDS.values()]))
     names = [name for row in read_rows(THINGS) for name in (row[1] or row[0]).split(", ")]
     assert [name for name in names if not any(as_words(form) in shown for form in list_forms(name))] == []
 

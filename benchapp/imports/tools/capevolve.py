@@ -101,13 +101,12 @@ class CapEvolveRun:
     def trials(self) -> list[FoundRow]:
         """Return a trial for each rollout; without rollouts, one for each task that a summary scores."""
         found = []
-        for split in (
-            self.root.listing(self.folder / "rollouts")[0] if self.root.is_dir(self.folder / "rollouts") else ()
-        ):
-            for entry in self.root.listing(split)[1]:
+        rollouts = self.folder / "rollouts"
+        for folder in self.root.listing(rollouts)[0] if self.root.is_dir(rollouts) else ():
+            for entry in self.root.listing(folder)[1]:
                 task, candidate, attempt = [*entry.name.removesuffix(".json").rsplit("__", 2), "", ""][:3]
                 if (row := find_object(self.root, entry.path)) is not None:
-                    found.append(self._trial(name_of(split), task, candidate, attempt, row, entry.path))
+                    found.append(self._trial(name_of(folder), task, candidate, attempt, row, entry.path))
         if found:
             return found
         baseline = read_optional(self.root, self.folder / "baseline.json")

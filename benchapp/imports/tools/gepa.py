@@ -36,7 +36,7 @@ from benchapp.imports.reading.found_sources import (
 from benchapp.imports.reading.found_trials import FoundRow, of_messages
 from benchapp.imports.reading.walking import Root, name_of, tail_of
 from benchapp.imports.tools.gepa_log import CANDIDATES, LOG, PARENT, PROPOSAL, TEXT_LOG, GepaLog, Iteration, library_of
-from runner.base.types import AuthorMode, DecisionStatus, Patch, Phase, Verdict
+from runner.base.types import AuthorMode, DecisionStatus, JsonValue, Patch, Phase, Verdict
 
 NAME = "gepa"
 TITLE = "GEPA"
@@ -123,7 +123,7 @@ class GepaRun(GepaLog):
                 is_phase_late=True,
             )
 
-        row = [*ident, candidate, item, score, self.is_binary, phase]
+        row: list[JsonValue] = [*ident, candidate, item, score, self.is_binary, str(phase)]
         path = f"{self.root.label(self.folder)}, iteration {number}, {split} item {item}"
         files = () if answer is None else (answer,)
         return FoundRow(

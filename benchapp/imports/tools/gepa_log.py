@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TypeGuard
 
 from benchapp.imports.problems import render_found
 from benchapp.imports.reading.documents import Document, decode, is_finite, read_json
@@ -69,7 +70,7 @@ class GepaLog:
             if value is not None:
                 self.root.report(path, "whole file", "a list of candidates", render_found(value))
             return []
-        found = []
+        found: list[Files] = []
         for place, candidate in enumerate(value):
             texts = candidate if isinstance(candidate, dict) else {}
             files = library_of((name, text) for name, text in texts.items() if isinstance(text, str))
@@ -179,5 +180,5 @@ def _first(pattern: re.Pattern[str], text: str) -> str:
     return found[1] if found else ""
 
 
-def _is_number(value: JsonValue) -> bool:
+def _is_number(value: JsonValue) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value)

@@ -154,7 +154,7 @@ def choose_page() -> str:
     (pk, public_id), *_ = experiments
     runs = Run.objects.filter(experiment=pk)
     if runs.filter(episodes__trials__success__isnull=False).values("condition").distinct().count() > 1:
-        return reverse("compare", query={"experiment": public_id})
+        return reverse("experiment", args=[public_id])
     learned = runs.annotate(decisions=Count("episodes__decisions")).filter(decisions__gt=0).first()
     if learned is not None:
         return reverse("library", args=[learned.public_id])

@@ -127,16 +127,17 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
 def _list_libraries(request: HttpRequest, found: Experiment) -> list[dict[str, object]]:
     """List the libraries with a history, of an import that has no trial: a git repository of skills."""
     closed = words_of(request).closed_runs().values("pk")
-    episodes = Episode.objects.filter(run__experiment=found).exclude(run__in=closed).select_related("run")
-    rows = episodes.annotate(decisions_total=Count("decisions")).filter(decisions_total__gt=0).order_by("ordinal", "pk")
+    episodes = Episode.objects.filter(run__experiment=found).exclude(run__in=closed)
+    counted = episodes.annotate(total=Count("decisions")).filter(total__gt=0).order_by("ordinal", "pk")
+    rows = counted.values_list("public_id", "title", "total", "run__public_id")[:GROUPS_PER_PAGE]
     return [
         {
-            "episode": str(row.public_id),
-            "title": row.title,
-            "decisions": row.decisions_total,
-            "url": f"{reverse('library', args=[row.run.public_id])}?episode={row.public_id}",
+            "episode": str(episode),
+            "title": title,
+            "decisions": total,
+            "url": f"{reverse('library', args=[run])}?episode={episode}",
         }
-        for row in rows[:GROUPS_PER_PAGE]
+        for episode, title, total, run in rows
     ]
 
 
