@@ -101,6 +101,9 @@ def summarise_fit(fits: Sequence[TaskFit]) -> tuple[str, str]:
     parts = [f"{counts[kind]} {words}" for kind, words in told.items() if counts[kind]]
     evidence = f"{', '.join(parts)}." if parts else ""
     tasks = f"{len(fits):,} task{'' if len(fits) == 1 else 's'}"
+    if counts[Fit.UNKNOWN]:
+        many = f"{counts[Fit.FIT] or 'none'} of them can show whether skills help"
+        return f"{known:,} of {tasks} {'is' if known == 1 else 'are'} judged so far; {many}.", evidence
     return f"{counts[Fit.FIT] or 'None'} of {tasks} can show whether skills help.", evidence
 
 
