@@ -111,7 +111,8 @@ def _choose_episodes(experiments: Sequence[Experiment]) -> tuple[list[Episode], 
         else:
             left_out[experiment] += 1
     keys = [pk for rows in chosen.values() for pk in rows]
-    return list(Episode.objects.filter(pk__in=keys).select_related("run").order_by("run", "id")), left_out
+    rows = Episode.objects.filter(pk__in=keys).select_related("run").order_by("run", "id")
+    return list(rows.defer("run__setup", "blocked_reason", "last_failure")), left_out
 
 
 def _draw_timeline(
@@ -132,10 +133,8 @@ def _draw_timeline(
         drawn = _draw(axis, attempts[each.pk], ends.get(each.pk), now)
         rows.append(EpisodeRow(each, drawn, passed, scored, total - closed))
     moments = (start, *([latest] if latest > now else []))
-    ticks = [
-        (axis.place(moment), moment) for moment in moments if abs(axis.place(moment) - axis.place(now)) > LEAST_GAP
-    ]
-    ticks = [(f"{place:.1f}%", moment) for place, moment in ticks]
+    clear = [moment for moment in moments if abs(axis.place(moment) - axis.place(now)) > LEAST_GAP]
+    ticks = [(f"{axis.place(moment):.1f}%", moment) for moment in clear]
     return Timeline(rows, ticks, f"{axis.place(now):.1f}%", left_out)
 
 

@@ -136,7 +136,7 @@ def test_it_counts_trials_of_work_that_is_left_and_never_guesses_the_time(client
     assert (row["progress"]["done"], row["progress"]["total"]) == (1, 2)
     assert row["progress"]["eta_seconds"] is None  # nobody is at work
     text = client.get("/jobs/").text
-    assert "One job waits: 1 of 2 trials is done." in text
+    assert "One job waits: 1 of 2 trials are done." in text
 
 
 def test_the_time_left_is_shared_by_the_workers(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
