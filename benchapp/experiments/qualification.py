@@ -358,7 +358,10 @@ def say_verdicts(tasks: Sequence[TaskVerdict]) -> str:
     """Summarise all of them in one sentence."""
     told = {Admission.ADMIT: "admitted", Admission.REJECT: "rejected", Admission.LOOK: "to look at"}
     counts = count_admissions(tasks)
+    waiting = sum(each.admission is Admission.LOOK and any(check.open for check in each.checks) for each in tasks)
+    counts[Admission.LOOK] -= waiting
     parts = [f"{counts[each]:,} {words}" for each, words in told.items() if counts[each]]
+    parts += [f"{waiting:,} still running"] if waiting else []
     return f"{len(tasks):,} tasks: {', '.join(parts)}." if parts else "No task was tried."
 
 
