@@ -38,7 +38,8 @@ class NulMiddleware:
             return None
         said = f"There is a NUL character in {part}, where no text may have one."
         if wants_page(request):
-            return HttpResponseBadRequest(render_to_string("400.html", {"said": said}))
+            theme = request.COOKIES.get("theme", "").replace(NUL, "")
+            return HttpResponseBadRequest(render_to_string("400.html", {"said": said, "theme": theme}))
         return JsonResponse({"error": said}, status=400)
 
 
