@@ -101,6 +101,9 @@ def summarise_fit(fits: Sequence[TaskFit]) -> tuple[str, str]:
     parts = [f"{counts[kind]} {words}" for kind, words in told.items() if counts[kind]]
     evidence = f"{', '.join(parts)}." if parts else ""
     tasks = f"{len(fits):,} task{'' if len(fits) == 1 else 's'}"
+    if counts[Fit.UNKNOWN]:
+        many = f"{counts[Fit.FIT] or 'none'} of them can show whether skills help"
+        return f"{known:,} of {tasks} {'is' if known == 1 else 'are'} judged so far; {many}.", evidence
     return f"{counts[Fit.FIT] or 'None'} of {tasks} can show whether skills help.", evidence
 
 
@@ -355,7 +358,10 @@ def say_verdicts(tasks: Sequence[TaskVerdict]) -> str:
     """Summarise all of them in one sentence."""
     told = {Admission.ADMIT: "admitted", Admission.REJECT: "rejected", Admission.LOOK: "to look at"}
     counts = count_admissions(tasks)
+    waiting = sum(each.admission is Admission.LOOK and any(check.open for check in each.checks) for each in tasks)
+    counts[Admission.LOOK] -= waiting
     parts = [f"{counts[each]:,} {words}" for each, words in told.items() if counts[each]]
+    parts += [f"{waiting:,} still running"] if waiting else []
     return f"{len(tasks):,} tasks: {', '.join(parts)}." if parts else "No task was tried."
 
 

@@ -28,7 +28,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from benchapp.archive import ENDINGS
-from benchapp.imports.reading.walking import list_names
+from benchapp.imports.reading.walking import UPLOADED, list_names
 from benchapp.models import Upload, UploadFile, User
 
 MAX_DEPTH = 32
@@ -37,7 +37,7 @@ ARCHIVE_ENDINGS = (*ENDINGS, ".tar", ".zip")
 ARCHIVES = PurePosixPath("archives")
 # An experiment without an id is identified by the end of its path (`walking.tail_of`). A browser does not send the folders above
 # the chosen one, so these two replace them. They never change: uploading a folder again finds its rows.
-TREE = PurePosixPath("browser/uploaded")
+TREE = PurePosixPath(UPLOADED)
 LOOSE = "files"  # the folder of files that were chosen without one
 
 _DRIVE = re.compile(r"[A-Za-z]:")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, JsonResponse
+from django.template.loader import render_to_string
 
 from benchapp.record import log_context
 from inspector.web.access import wants_page
@@ -37,7 +38,8 @@ class NulMiddleware:
             return None
         said = f"There is a NUL character in {part}, where no text may have one."
         if wants_page(request):
-            return HttpResponseBadRequest(said, content_type="text/plain; charset=utf-8")
+            theme = request.COOKIES.get("theme", "").replace(NUL, "")
+            return HttpResponseBadRequest(render_to_string("400.html", {"said": said, "theme": theme}))
         return JsonResponse({"error": said}, status=400)
 
 

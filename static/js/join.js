@@ -3,7 +3,7 @@
 const code = document.querySelector("#id_code");
 if (location.hash.length > 1) {
   code.value = decodeURIComponent(location.hash.slice(1));
-  code.readOnly = true; // nothing to type: the link brought it
+  code.closest("div").hidden = true; // nothing to type: the link brought it
   history.replaceState(null, "", location.pathname + location.search);
 }
 const first = [...document.querySelectorAll(".door input:not([type=hidden])")].find((field) => !field.value);

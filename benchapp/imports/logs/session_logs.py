@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 
+from benchapp.imports.harbor.harbor_agents import suggest_condition
 from benchapp.imports.logs.lineage import Lineage, ScannedLog, can_scan, scan_head, scan_log
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
@@ -165,6 +166,13 @@ class Session:
             return tail_of(path.parents[2] if path.parents[1].name == "agents" else path.parent, 2)
         return tail_of(path)
 
+    @property
+    def _folder(self) -> str:
+        """Return the folders between the place that is imported and the log: their names may tell a condition."""
+        folder = self.entry.path.parent
+        parts = folder.relative_to(self.root.base).parts if folder.is_relative_to(self.root.base) else ()
+        return "/".join(part for part in parts if not part.startswith("-"))  # Claude Code's: a project's whole path
+
     def scan(self) -> ScannedLog:
         return scan_log(self.format, self.ident, self.source.open)
 
@@ -196,13 +204,14 @@ class Session:
             started, finished = self.lineage.find_times(self.scan(), finished)
         name = self.ident
         source = replace(self.source, copied_lines=self.lineage.lines if self.lineage else 0)
-        title = read_title(steps)
+        title, suggested = read_title(steps), suggest_condition(self._folder)
         return TrialSource(
             run=RunSource(
                 harness=head.agent_name or HARNESSES.get(self.format, UNKNOWN),
                 harness_version=head.agent_version or "",
                 agent_model=model or UNKNOWN,
-                setup={"source": NAME, "log": self.format},
+                skills=suggested.get("suggested_condition", ""),  # keeps folders of other conditions apart
+                setup={"source": NAME, "log": self.format, **suggested},
             ),
             task=TaskSource(NAME, f"session {name}"[:300], title or f"session {name}"),
             timing=Timing(started, finished, duration_seconds=self._seconds(started, finished)),

@@ -14,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Protocol, runtime_checkable
 
-from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
+from benchapp.imports.reading.walking import UPLOADED, FolderEntry, Root, name_of, tail_of
 from runner.base.types import (
     AuthorMode,
     DecisionStatus,
@@ -76,7 +76,7 @@ class ExperimentSource:
         name = name or tail_of(folder, 2) or name_of(root.base)
         return cls(
             key=f"{format}:{name}",
-            name=f"{title} {name}",
+            name=f"{title} {name.removeprefix(UPLOADED)}",
             path=root.label(folder if folder.is_relative_to(root.base) else root.base),
             spec={"format": format},
             suite=suite or format,

@@ -37,6 +37,9 @@ def name_of(path: Path) -> str:
     return storable(path.name)
 
 
+UPLOADED = "browser/uploaded/"  # above what a browser sent; part of a key, and no folder that anybody named
+
+
 def tail_of(path: Path, length: int = TAIL) -> str:
     """Return the last parts of a path as storable text: names a thing that has no name of its own, the same on every machine."""
     return storable("/".join([part for part in path.parts if part != path.anchor][-length:]))

@@ -193,7 +193,9 @@ def _write_answer(title: str, lanes: Sequence[PrintedLane]) -> str:
     ]
     if pairs:
         above = sum(value > bare for value, bare in pairs)
-        return f"{title}: {above} of {len(pairs)} printed values are above no skill."
+        shared = {lane.bare["printed"] for lane in lanes if lane.bare and not lane.is_own}
+        mean = f", for most the mean over all models, {shared.pop()}" if shared else ""
+        return f"{title}: {above} of {len(pairs)} printed values are above no skill{mean}."
     every: Mapping[float, str] = {dot.number["value"]: dot.number["printed"] for lane in lanes for dot in lane.dots}
     if len(every) < 2:
         return f"{title}: {next(iter(every.values()), 'nothing')} is printed."

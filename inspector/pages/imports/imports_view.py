@@ -26,8 +26,9 @@ from benchapp.imports.audited_edits import (
     undo_import,
 )
 from benchapp.imports.reading.walking import list_names
-from benchapp.models import Experiment, ImportBatch, ImportedExperiment, Run, Upload, User
+from benchapp.models import Experiment, ImportBatch, ImportedExperiment, Run, Trial, Upload, User
 from benchapp.record.json_shape import JsonShape
+from benchapp.review.blinding import Words
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.side_suggestions import (
     CandidateExperiment,
@@ -38,12 +39,14 @@ from benchapp.stats.comparing.side_suggestions import (
 )
 from inspector.pages.imports.upload_view import describe_upload, list_roots
 from inspector.web.access import is_local, needs, user_of
+from inspector.web.closed_pages import words_of
 from inspector.web.forms import AssignForm, parse_id
 from inspector.web.responses import link_to, next_url, paginate, render_page
 from runner.protocols.conditions import unpooled_conditions
 
 BATCHES = 20  # newest, listed on the page
 PROBLEMS = 50  # per page
+LACKING = 200  # trials named that lack something
 RUNS = 100  # offered for editing at once
 ACCEPTED = "Accepted on the page of imports: names of its folders suggest it."  # the reason that the record keeps
 MAX_REASON = 1000
@@ -138,7 +141,7 @@ def group_by_condition(arrivals: Sequence[CandidateExperiment]) -> dict[str, lis
     return dict(sorted(found.items(), key=lambda each: name_condition(each[0]).order))
 
 
-def write_heading(batch: ImportBatch, runs: Sequence[CandidateRun], problems: int) -> str:
+def write_heading(batch: ImportBatch, runs: Sequence[CandidateRun], problems: int, lacking: int = 0) -> str:
     """Say what came in, what it lacks, and how much could not be read; of an undone import who undid it and why."""
     if batch.undone_at:
         return f"Undone{f' by {batch.undone_by}' if batch.undone_by else ''}: {batch.undo_reason}"
@@ -150,12 +153,19 @@ def write_heading(batch: ImportBatch, runs: Sequence[CandidateRun], problems: in
     if runs:
         known = sum(run.recorded != Run.UNKNOWN for run in runs)
         suggested = sum(run.recorded != run.condition for run in runs)
-        more = f"; names of folders suggest {suggested} more" if suggested else ""
-        some = f"{known} of {_count(len(runs), 'run')} {'has' if len(runs) == 1 else 'have'} a condition{more}."
-        said += [some if known < len(runs) or suggested else "Every run has a condition."]
+        told = f"{suggested} of {_count(len(runs), 'run')} {'has' if suggested == 1 else 'have'} a condition in folder names"
+        some = f"{known} of {_count(len(runs), 'run')} {'has' if len(runs) == 1 else 'have'} a condition"
+        if known == len(runs):
+            said += ["Every run has a condition."]
+        elif suggested:
+            said += [f"{told}, {known} on record." if known else f"{told}."]
+        else:
+            said += [f"{some}."]
+    if lacking:
+        said += [f"{_count(lacking, 'trial')} came in without a trajectory or a verdict."]
     if problems:
         said += [f"{_count(problems, 'problem')}."]
-    elif trials and batch.status == ImportBatch.Status.DONE:
+    elif trials and not lacking and batch.status == ImportBatch.Status.DONE:
         said += ["No problems."]
     return " ".join(said)
 
@@ -164,7 +174,22 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _build_arrivals(batch: ImportBatch, problems: int) -> dict[str, object]:
+def _list_lacking(
+    experiments: QuerySet[Experiment], words: Words
+) -> tuple[dict[UUID, list[tuple[UUID, str, str]]], int]:
+    """Return run -> its trials without a trajectory or a verdict and what is missing, and how many there are."""
+    lacking = Trial.objects.filter(episode__run__experiment__in=experiments).filter(Q(steps=None) | Q(success=None))
+    lacking = lacking.exclude(pk__in=words.closed_trials()).order_by("pk")
+    columns = ("episode__run__public_id", "public_id", "task__title", "steps", "success")
+    found: dict[UUID, list[tuple[UUID, str, str]]] = {}
+    rows = list(lacking.values_list(*columns)[: LACKING + 1])
+    for run, trial, title, steps, success in rows[:LACKING]:
+        missing = [*(["no trajectory"] if steps is None else []), *(["no verdict"] if success is None else [])]
+        found.setdefault(run, []).append((trial, title, " and ".join(missing)))
+    return found, len(rows) if len(rows) <= LACKING else lacking.count()
+
+
+def _build_arrivals(batch: ImportBatch, problems: int, words: Words) -> dict[str, object]:
     """What came in, by condition, and the comparison it suggests."""
     arrivals = list_arrivals(batch)
     names = {each.public_id: each.name for each in arrivals}
@@ -176,14 +201,19 @@ def _build_arrivals(batch: ImportBatch, problems: int) -> dict[str, object]:
     brought = Run.objects.filter(experiment__in=standing, condition__in=unpooled_conditions())
     paths = [Path(str(path)) for path in batch.paths]
     shared = {path.parent for path in paths} if len(paths) > 1 else set()
+    # Logs of sessions never have a verdict: where no trial has one, nothing is missing.
+    has_verdicts = Trial.objects.filter(episode__run__experiment__in=standing, success__isnull=False).exists()
+    lacking, lacking_total = _list_lacking(standing, words) if has_verdicts else ({}, 0)
     return {
-        "heading": write_heading(batch, runs, problems),
+        "heading": write_heading(batch, runs, problems, lacking_total),
+        "lacking": lacking,
+        "no_condition": bool(runs) and all(run.condition == Run.UNKNOWN for run in runs),
         "arrived": [
             (
                 code,
                 code in suggested,
                 sum_up_runs(found),
-                [(run, names[run.experiment]) for run in found],
+                [(run, names[run.experiment], lacking.get(run.run, ())) for run in found],
                 len({names[run.experiment] for run in found}) == 1,
             )
             for code, found in groups.items()
@@ -210,7 +240,11 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
     batches = list(_select_batches()[:BATCHES])
     chosen = _choose_batch(request, batches)
     problems = paginate(request, chosen.problems.all() if chosen else [], per_page=PROBLEMS)
-    arrivals = _build_arrivals(chosen, problems.paginator.count) if chosen else {"heading": "Nothing was imported yet"}
+    arrivals = (
+        _build_arrivals(chosen, problems.paginator.count, words_of(request))
+        if chosen
+        else {"heading": "Nothing was imported yet"}
+    )
     runs = list(_select_editable()[: RUNS + 1])
     data = {
         "batches": BATCH.read_all(batches),
@@ -225,6 +259,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         "page": problems,
         "form": form,
         "candidates": runs[:RUNS],
+        "opens": any(run.condition == Run.UNKNOWN and not run.setup.get("suggested_condition") for run in runs),
         "lacks_any": any(Run.UNKNOWN in (run.condition, run.author_model) or run.replicate is None for run in runs),
         "more_runs": len(runs) > RUNS,
         "picked": _read_picked(request),

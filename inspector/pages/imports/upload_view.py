@@ -9,12 +9,14 @@ import json
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.experiments.work.progress import workforce
@@ -46,7 +48,8 @@ def _for_programs(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespon
         except UploadRefused as refusal:
             if wants_page(request):
                 messages.error(request, str(refusal))
-                return redirect("imports")
+                typed = urlencode({"path": path}) if (path := request.POST.get("path")) else ""
+                return redirect(f"{reverse('imports')}{'?' if typed else ''}{typed}")
             return JsonResponse({"error": str(refusal)}, status=STATUS.get(type(refusal), 422))
 
     return takes_runs(needs(User.Level.OPERATOR)(answered))

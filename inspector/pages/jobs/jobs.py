@@ -25,7 +25,17 @@ from inspector.web.text.formats import headline
 MAX_TROUBLED = 40
 MAX_COUNTED = 25  # open experiments whose trials are counted
 MAX_ENDED = 8
-_OF_RUN = ("public_id", "revision", "status", "experiment", "scripted", "agent_model", "author_model", "setup_digest")
+_OF_RUN = (
+    "public_id",
+    "revision",
+    "status",
+    "experiment",
+    "scripted",
+    "agent_model",
+    "author_model",
+    "setup_digest",
+    "condition",
+)
 
 
 class Trouble(StrEnum):
@@ -102,6 +112,7 @@ class OpenExperiment(Shaped):
     progress: WorkProgress | None
     stand_ins: frozenset[StandIn]
     budget: list[BudgetPart]
+    may_end_early: bool = False  # a qualification drops trials that can no longer change a verdict
 
     json_shape = JsonShape(
         *("id=experiment", "name=experiment.name", "episodes=counts", "status=experiment.status"),
@@ -203,7 +214,8 @@ def open_experiments(workers: int | None = None) -> list[OpenExperiment]:
     for each in found:
         runs, known = of_experiment[each.pk], progress.get(each.pk)
         budget = budget_of(runs, known) if known else []
-        rows.append(OpenExperiment(each, counts[each.pk], known, join_stand_ins(runs), budget))
+        stand_ins, may_end_early = join_stand_ins(runs), any(run.is_qualification for run in runs)
+        rows.append(OpenExperiment(each, counts[each.pk], known, stand_ins, budget, may_end_early))
     return rows
 
 

@@ -66,7 +66,8 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if as_json:
         timelines = {}
     elif drawn or not ended:
-        timelines = draw_timelines([row.experiment for row in drawn], now, words_of(request))
+        left = {row.experiment.pk: row.progress.eta_seconds for row in drawn if row.progress}
+        timelines = draw_timelines([row.experiment for row in drawn], now, words_of(request), left)
     else:  # nothing runs: what ended last is drawn up to its end
         end = ended[0].experiment.finished_at
         is_recent = end is not None and end > now - SHOWN_FOR
@@ -85,7 +86,8 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "undrawn": waiting[MOST_DRAWN:],
         "judging": judging,
         "outages": outages,
-        "finished": ended,
+        "finished": ended[1:] if last else ended,
+        "is_moving": bool(working or authors or (crew.workers and any(row.to_do for row in waiting))),
         "crew": crew,
     }
     template = "jobs/_jobs_live.html" if wants_fragment(request) else "jobs/jobs.html"

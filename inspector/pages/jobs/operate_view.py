@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -10,9 +11,10 @@ from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.experiments.work.progress import CLOSED, at_work, progress_of
+from benchapp.experiments.work.progress import CLOSED, WorkProgress, at_work, progress_of, workforce
 from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record import live
@@ -22,7 +24,8 @@ from benchapp.review.blinding import Words, hidden_until
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import budget_of
 from inspector.pages.jobs.operate import carry_out
-from inspector.pages.jobs.operator_acts import ACTS, Target, episodes_of, in_lines, possible, standing_of
+from inspector.pages.jobs.operator_acts import ACTS, Target, episodes_of, experiment_of, in_lines, possible, standing_of
+from inspector.pages.jobs.timeline import Timeline, draw_timelines
 from inspector.web.access import needs, user_of
 from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
@@ -33,6 +36,7 @@ EPISODES_PER_PAGE = 50
 MAX_ACTIVITY = 20
 MAX_ATTEMPTS = 30
 MAX_REASON = 1000
+NO_RESULT = (None, None)  # verdict and seconds
 MAX_OPEN = 500  # trials to choose from; the command takes any
 
 
@@ -61,9 +65,13 @@ def _show(
     standing = None if is_live else standing_of(kind, target, episodes)
     acts = list(possible(standing)) if standing else []
     page = paginate(request, episodes if as_json else in_lines(episodes), per_page=EPISODES_PER_PAGE)
-    working = without_closed(words_of(request), at_work(_select_attempts(target), MAX_ATTEMPTS))
+    under_way = at_work(_select_attempts(target), MAX_ATTEMPTS)
+    working = without_closed(words_of(request), under_way)
     calling = list(_select_calls(target)[:MAX_ATTEMPTS])
-    progress = None if isinstance(target, Episode) else progress_of([target])[target.pk]
+    progress = None
+    if not isinstance(target, Episode):
+        crew = workforce().workers if target.is_open else None
+        progress = progress_of([target], None if crew is None else len(crew))[target.pk]
     budget = budget_of([target], progress) if isinstance(target, Run) and progress else []
     data = {
         "kind": kind,
@@ -80,10 +88,12 @@ def _show(
     if as_json:
         data["episodes"] = EPISODE.read_all(page)
         return render_page(request, "jobs/operate.html", data=data, as_json=True)
+    tallies, experiment = _build_tallies(list(page)), experiment_of(target)
+    runs = list(target.runs.all()) if isinstance(target, Experiment) else [_run_of(target)]
     context = {
         "target": target,
         "refused": refused,
-        "stand_ins": join_stand_ins(target.runs.all() if isinstance(target, Experiment) else [_run_of(target)]),
+        "stand_ins": join_stand_ins(runs),
         "live_url": f"{reverse('operate', args=[kind, target.public_id])}?{request.GET.urlencode()}",
         "title": target.title if isinstance(target, Episode) else str(target),
         "run": None if isinstance(target, Experiment) else _run_of(target),
@@ -91,13 +101,21 @@ def _show(
         "working": working,
         "calling": calling,
         "page": page,
-        "tallies": _build_tallies(list(page)),
+        "tallies": tallies,
+        "to_go": sum(tally.total - tally.done for _, tally in tallies),
+        "may_pause": experiment.origin == Experiment.Origin.RUN
+        and target.status in (Episode.Status.WAITING, Episode.Status.RUNNING)
+        and not getattr(target, "wish", ""),
+        "may_end_early": any(run.is_qualification for run in runs),
+        "active": {each.attempt.trial.episode_id for each in under_way} | {call.episode_id for call in calling},
+        "timeline": _draw_timeline(target, progress, words_of(request)) if isinstance(target, Experiment) else None,
         "possible": acts,
         "standing": standing,
         "activity": _read_activity(target),
         "progress": progress,
         "budget": budget,
         **_read_episode_parts(target, words_of(request)),
+        **(_read_results(target, data["attempts"], words_of(request)) if isinstance(target, Episode) else {}),
     }
     template = "jobs/_operate_live.html" if is_live else "jobs/operate.html"
     return render_page(request, template, data=data, context=context, as_json=False, status=422 if refused else 200)
@@ -113,6 +131,26 @@ def _read_episode_parts(target: Target, words: Words) -> dict[str, object]:
         "open_trials": _list_open_trials(target),
         "aside": [(trial, _explain(trial, target, words)) for trial in target.trials.blocked().select_related("task")],
     }
+
+
+def _read_results(episode: Episode, attempts: list[dict[str, Any]], words: Words) -> dict[str, object]:
+    """Each attempt with the verdict and the duration of its trial, if it counts and this reader may see it, and which
+    columns tell attempts apart."""
+    trials = episode.trials.exclude(pk__in=words.closed_trials())
+    found = {pk: rest for pk, *rest in trials.values_list("pk", "success", "duration_seconds")}
+    counting = [each["trial"].pk if each["counts"] else None for each in attempts]
+    return {
+        "results": [(each, *found.get(pk, NO_RESULT)) for each, pk in zip(attempts, counting, strict=True)],
+        "phases": len({each["phase"] for each in attempts}) > 1,
+        "repeats": any(each["number"] != 1 for each in attempts),
+        "exceptions": any(each.get("exception_type") for each in attempts),
+    }
+
+
+def _draw_timeline(experiment: Experiment, progress: WorkProgress | None, words: Words) -> Timeline | None:
+    end = experiment.finished_at or timezone.now()
+    left = {experiment.pk: progress.eta_seconds if progress else None}
+    return draw_timelines([experiment], end, words, left).get(experiment.pk)
 
 
 def _explain(trial: Trial, episode: Episode, words: Words) -> str:

@@ -21,6 +21,7 @@ from inspector.web.text.visible import visible
 MOST_EPISODES = 24  # rows of one experiment
 MOST_TRIALS = 1_000  # blocks of all rows of one
 LEAST_WIDTH = 0.35  # percent: a trial of a second is still to be seen and clicked
+LEAST_GAP = 13  # percent between a tick and "now", so that their words do not overlap on a phone
 HEIGHT = 20  # px
 NO_TRIAL = (0, 0, 0, 0)  # total, closed, passed, scored
 KINDS = {True: "passed", False: "failed", None: "unscored"}
@@ -57,9 +58,12 @@ class _Axis:
         return 100 * (moment - self.start) / (self.end - self.start)
 
 
-def draw_timelines(experiments: Sequence[Experiment], now: datetime, words: Words) -> dict[int, Timeline]:
+def draw_timelines(
+    experiments: Sequence[Experiment], now: datetime, words: Words, left: Mapping[int, float | None] | None = None
+) -> dict[int, Timeline]:
     """Return timelines by pk, without experiments whose first trial has not started and without trials that this reader
-    still reviews blind. Four queries. Running episodes come before those that wait or ended."""
+    still reviews blind. `left`: seconds until each is expected to end. Four queries. Running episodes come before those
+    that wait or ended."""
     episodes, left_out = _choose_episodes(experiments)
     counted = {
         pk: counts
@@ -91,7 +95,8 @@ def draw_timelines(experiments: Sequence[Experiment], now: datetime, words: Word
     for experiment in experiments:
         own = [each for each in episodes if each.run.experiment_id == experiment.pk]
         if any(of_episode[each.pk] for each in own):
-            found[experiment.pk] = _draw_timeline(own, counted, of_episode, now, left_out[experiment.pk])
+            seconds = (left or {}).get(experiment.pk)
+            found[experiment.pk] = _draw_timeline(own, counted, of_episode, now, left_out[experiment.pk], seconds)
     return found
 
 
@@ -107,7 +112,8 @@ def _choose_episodes(experiments: Sequence[Experiment]) -> tuple[list[Episode], 
         else:
             left_out[experiment] += 1
     keys = [pk for rows in chosen.values() for pk in rows]
-    return list(Episode.objects.filter(pk__in=keys).select_related("run").order_by("run", "id")), left_out
+    rows = Episode.objects.filter(pk__in=keys).select_related("run").order_by("run", "id")
+    return list(rows.defer("run__setup", "blocked_reason", "last_failure")), left_out
 
 
 def _draw_timeline(
@@ -116,29 +122,37 @@ def _draw_timeline(
     attempts: Mapping[int, Sequence[Attempt]],
     now: datetime,
     left_out: int,
+    left: float | None,
 ) -> Timeline:
     start = min(each.started_at for episode in episodes for each in attempts[episode.pk] if each.started_at)
-    ends = {each.pk: _expect_end(each, counted.get(each.pk, NO_TRIAL), attempts[each.pk], now) for each in episodes}
-    latest = max([now, *(end for end in ends.values() if end)])
+    ends = _expect_ends(episodes, counted, now, left)
+    latest = max([now, *ends.values()])
     axis = _Axis(start, latest + (latest - start) * 0.02 + timedelta(seconds=1))
     rows = []
     for each in episodes:
         total, closed, passed, scored = counted.get(each.pk, NO_TRIAL)
-        drawn = _draw(axis, attempts[each.pk], ends[each.pk], now)
+        drawn = _draw(axis, attempts[each.pk], ends.get(each.pk), now)
         rows.append(EpisodeRow(each, drawn, passed, scored, total - closed))
-    ticks = [(f"{axis.place(moment):.1f}%", moment) for moment in (start, *([latest] if latest > now else []))]
+    moments = (start, *([latest] if latest > now else []))
+    clear = [moment for moment in moments if abs(axis.place(moment) - axis.place(now)) > LEAST_GAP]
+    ticks = [(f"{axis.place(moment):.1f}%", moment) for moment in clear]
     return Timeline(rows, ticks, f"{axis.place(now):.1f}%", left_out)
 
 
-def _expect_end(
-    episode: Episode, counted: Sequence[int], attempts: Sequence[Attempt], now: datetime
-) -> datetime | None:
-    """At the pace of its own trials so far; None for one that is over, waits for somebody, or has no trial yet."""
-    total, closed = counted[:2]
-    if not closed or total == closed or episode.status not in (Episode.Status.RUNNING, Episode.Status.WAITING):
-        return None
-    begun = min(attempt.started_at for attempt in attempts if attempt.started_at) if attempts else now
-    return now + (now - begun) * (total - closed) / closed
+def _expect_ends(
+    episodes: Sequence[Episode], counted: Mapping[int, Sequence[int]], now: datetime, left: float | None
+) -> dict[int, datetime]:
+    """Return when each open episode is expected to end: the one with most trials to go at the end of the whole, the
+    others in proportion, since they share its workers."""
+    open_statuses = (Episode.Status.RUNNING, Episode.Status.WAITING)
+    to_go = {}
+    for each in episodes:
+        total, closed = counted.get(each.pk, NO_TRIAL)[:2]
+        if total > closed and each.status in open_statuses:
+            to_go[each.pk] = total - closed
+    if not left or not to_go:
+        return {}
+    return {pk: now + timedelta(seconds=left * count / max(to_go.values())) for pk, count in to_go.items()}
 
 
 def _draw(axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, now: datetime) -> SafeString:
@@ -153,10 +167,11 @@ def _draw(axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, now: d
             continue
         left, right = axis.place(attempt.started_at), axis.place(attempt.finished_at or now)
         kind = "running" if attempt.status == Attempt.Status.RUNNING else KINDS[attempt.trial.success]
+        top = HEIGHT / 2 if kind == "failed" else 3  # half as high: told without colour, however narrow
         words = escape(f"{visible(attempt.trial.task.title)}: {status_word(kind)}")
         parts.append(
-            f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}" x="{left:.2f}%" y="3"'
-            f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 6}" rx="2"><title>{words}</title></rect></a>'
+            f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}" x="{left:.2f}%" y="{top:g}"'
+            f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 3 - top:g}" rx="2"><title>{words}</title></rect></a>'
         )
     parts.append(f'<line class="now" x1="{here:.2f}%" x2="{here:.2f}%" y1="0" y2="{HEIGHT}"/>')
     return SafeString(

@@ -377,6 +377,7 @@ def _render(
         "once": request.POST.get("once") or uuid.uuid4().hex,
         "presets": [each for each in presets if each["name"] in FRONT],
         "more_presets": [each for each in presets if each["name"] not in FRONT],
+        "qualifies": draft.values.get("protocol") == QUALIFICATION,
         "chosen_example": request.GET.get("example", ""),
     }
     return render_page(request, "launch/launch.html", data=data, context=context, as_json=False, status=status)

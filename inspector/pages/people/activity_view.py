@@ -24,6 +24,7 @@ from inspector.web.responses import next_url, paginate, render_page
 from inspector.web.text.visible import visible
 
 PER_PAGE = 50
+SEEN = "labels.seen"  # recorded by a look at a page
 MAX_DETAIL = 300  # characters of one value on the page; the twin has all
 # kind of target -> the page that shows it
 PAGES = {
@@ -48,7 +49,10 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{40}")
 @require_safe
 def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     chosen = {name: request.GET.get(name, "")[:200] for name in ("person", "verb", "target")}
-    page = paginate(request, _filter_acts(chosen), per_page=PER_PAGE)
+    acts_of = _filter_acts(chosen)
+    if not as_json and not chosen["verb"]:  # a look at a page is no act; it would hide those that are
+        acts_of = acts_of.exclude(verb=SEEN)
+    page = paginate(request, acts_of, per_page=PER_PAGE)
     reader = user_of(request)
     unseen = _unseen_queues(reader)
     acts = [_row(act, reader, unseen) for act in page]
@@ -59,6 +63,7 @@ def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "page": page,
         "lines": _tell_acts(acts),
         "people": _values("actor_name"),
+        "reads": SEEN if Activity.objects.filter(verb=SEEN).exists() else "",
         "verbs": [(verb, say_verb(verb)) for verb in _values("verb")],
         "targets": [(kind, name_kind(kind)) for kind in _values("target_kind")],
     }
@@ -128,7 +133,8 @@ def _tell_acts(acts: Sequence[ActRow]) -> list[ActLine]:
     for (_, _, did, kind, name, _), group in groupby(acts, key=read):
         same = list(group)
         things = len({act.target_id or place for place, act in enumerate(same)})  # one may be acted on again
-        words = f"{did} {say_thing(kind, is_named=bool(name), count=things)}"
+        invites = kind == "invitation" and name  # "invited mira", not "invited the invitation mira"
+        words = did if invites else f"{did} {say_thing(kind, is_named=bool(name), count=things)}"
         told = [details for act in same if (details := _list_details(act.detail))]
         lines.append(ActLine(same[0], words, name, len(same), things, told))
     return lines
@@ -165,7 +171,18 @@ def _list_details(detail: dict[str, object]) -> list[tuple[str, str, str]]:
         told = [(_unjoin(name), _shorten(before.get(name)), _shorten(after.get(name))) for name in after]
         detail = {name: value for name, value in detail.items() if name not in {"before", "after"}}
     rest = {name: value for name, value in detail.items() if name not in SAID_ALREADY and value not in (None, "", [])}
-    return told + [(_unjoin(name), "", _shorten(value)) for name, value in rest.items() if not _ID.match(str(value))]
+    for name, value in rest.items():
+        told += _flatten(_unjoin(name), value)
+    return told
+
+
+def _flatten(name: str, value: object) -> list[tuple[str, str, str]]:
+    """An object's members one by one, a change in it as before and after."""
+    if not isinstance(value, dict):
+        return [] if _ID.match(str(value)) else [(name, "", _shorten(value))]
+    if value.keys() == {"before", "after"}:
+        return [(name, _shorten(value["before"]), _shorten(value["after"]))]
+    return [part for key, inner in value.items() for part in _flatten(f"{name}, {_unjoin(str(key))}", inner)]
 
 
 def _unjoin(name: str) -> str:

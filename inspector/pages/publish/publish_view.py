@@ -42,11 +42,11 @@ SAYS = {
     Form.DATA: (
         "Data package",
         "For analysis. CSV, JSON and Parquet.",
-        ("a row a trial", "every value and difference", "a codebook of the columns"),
+        ("one row for each trial", "every value and difference", "a codebook of the columns"),
     ),
     Form.TAXONOMY: (
         "Taxonomy",
-        "For a citation. A page, CSV, LaTeX and the codebook as YAML and JSON.",
+        "What a paper can cite. A page, CSV, LaTeX and the codebook as YAML and JSON.",
         (
             "definitions and examples",
             "counts, with intervals where there are enough",

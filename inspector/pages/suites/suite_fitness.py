@@ -4,6 +4,7 @@ experiment."""
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,14 +12,16 @@ from typing import TypedDict
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.db.models import Max, Min
+from django.db.models import Count, Max, Min
 from django.urls import reverse
 
 from benchapp.analysis.suite_screening import screen_once, summarise_screening, take_screening
 from benchapp.experiments.qualification import (
     CHECK_WORDS,
+    LEAST_TRIALS,
     RATES,
     Admission,
+    Fit,
     TaskCheck,
     TaskFit,
     TaskVerdict,
@@ -256,13 +259,13 @@ class TaskMatrix(Shaped):
 
 
 def read_matrix(view: SuiteView, asked: str, words: Words) -> tuple[TaskMatrix, list[str]]:
-    """Count the trials of the experiment that was asked for by its id, or else of the newest one, without those that this
-    reader still reviews blind. Return also what of the address was not understood."""
+    """Count the trials of the experiment that was asked for by its id, or else of the one that can judge most tasks,
+    without those that this reader still reviews blind. Return also what of the address was not understood."""
     experiments = {str(each.public_id): each for each in view.experiments}
     problems = []
     if asked and asked not in experiments:
         problems.append(f"experiment: {asked[:80]!r} did not use this suite")
-    experiment = experiments.get(asked) or next(iter(view.experiments), None)
+    experiment = experiments.get(asked) or _choose_experiment(view)
     if experiment is None or view.row is None:
         return TaskMatrix(None, (), 0, "", {}), problems
     cells = _read_cells(view.row.pk, experiment.pk, experiment.public_id, words)
@@ -270,6 +273,17 @@ def read_matrix(view: SuiteView, asked: str, words: Words) -> tuple[TaskMatrix, 
     conditions = tuple(sorted(found, key=lambda code: (name_condition(code).order, code)))
     models = Run.objects.filter(experiment=experiment).order_by().values("agent_model").distinct().count()
     return TaskMatrix(experiment, conditions, models, "", cells), problems
+
+
+def _choose_experiment(view: SuiteView) -> Experiment | None:
+    """Return the newest of those with enough trials without a skill for most tasks: a run of one trial each rates none."""
+    if len(view.experiments) < 2:
+        return next(iter(view.experiments), None)
+    trials = Trial.objects.pooled().filter(task__suite=view.row, episode__run__experiment__in=view.experiments)
+    bare = trials.filter(episode__run__condition__startswith=BARE, success__isnull=False).exclude(phase=Phase.REPLAY)
+    counted = bare.order_by().values("episode__run__experiment", "task").annotate(scored=Count("pk"))
+    judged = Counter(counted.filter(scored__gte=LEAST_TRIALS).values_list("episode__run__experiment", flat=True))
+    return max(view.experiments, key=lambda each: judged[each.pk])
 
 
 def _read_cells(suite: int, experiment: int, public_id: UUID, words: Words) -> dict[str, dict[str, MatrixCell]]:
@@ -293,8 +307,11 @@ def _read_cells(suite: int, experiment: int, public_id: UUID, words: Words) -> d
 def judge_tasks(
     view: SuiteView, matrix: TaskMatrix, qualification: SuiteQualification | None, shipped: ShippedVerdicts | None
 ) -> tuple[SuiteView, TaskMatrix]:
-    """Return the view with the fit of each task: by its qualification in this state, or by the verdicts that came along, or by trials."""
-    if qualification and qualification.is_of_this_state:
+    """Return the view with the fit of each task: by its qualification in this state, or by the verdicts that came along,
+    or by trials. A qualification that still runs counts once nothing else judges a task."""
+    by_trials = {key: _judge_row(cells) for key, cells in matrix.cells.items()}
+    is_judged = bool(shipped) or any(each.fit is not Fit.UNKNOWN for each in by_trials.values())
+    if qualification and qualification.is_of_this_state and not (qualification.experiment.is_open and is_judged):
         fits = {
             each.key: judge_by_verdict(each.admission, each.reasons, [c.name for c in each.checks if c.kept is False])
             for each in qualification.tasks
@@ -309,8 +326,7 @@ def judge_tasks(
         }
         source = "shipped"
     else:
-        fits = {key: _judge_row(cells) for key, cells in matrix.cells.items()}
-        source = "trials"
+        fits, source = by_trials, "trials"
     tasks = tuple(replace(task, fit=fits.get(task.key, TaskFit())) for task in view.tasks)
     return replace(view, tasks=tasks), replace(matrix, source=source if fits else "")
 

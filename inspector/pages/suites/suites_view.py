@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.experiments.qualification import RATES, summarise_fit
+from benchapp.experiments.qualification import LEAST_TRIALS, RATES, summarise_fit
 from benchapp.models import Draft, Suite, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.sets.joined_suites import join_by_name, joined_with, propose_by_name, separate
@@ -46,7 +46,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     view = read_suite_view(name)
     matrix, problems = read_matrix(view, request.GET.get("experiment", ""), words_of(request))
     qualification = read_qualification(view.key, view.read.digest if view.read else view.digest)
-    shipped = None if qualification else read_shipped(view.read)
+    shipped = None if qualification and not qualification.experiment.is_open else read_shipped(view.read)
     view, matrix = judge_tasks(view, matrix, qualification, shipped)
 
     def read_split(name: str, default: str) -> str:
@@ -127,6 +127,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "columns": len(matrix.conditions) + 3,
         "rates": RATES,
         "shipped": shipped,
+        "least": LEAST_TRIALS,
     }
     return render_page(request, "suites/suite.html", data=data, context=context, as_json=False, status=status)
 

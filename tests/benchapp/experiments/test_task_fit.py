@@ -43,6 +43,6 @@ def test_a_fault_of_the_task_counts_before_its_difficulty(admission: str, broken
 def test_the_answer_counts_what_is_fit_and_the_line_below_it_what_is_not() -> None:
     fits = [TaskFit(kind) for kind in (Fit.FIT, Fit.FIT, Fit.EASY, Fit.UNSOLVED, Fit.UNKNOWN)]
     said = "1 too easy without a skill, 1 never solved with a skill, 1 unknown."
-    assert summarise_fit(fits) == ("2 of 5 tasks can show whether skills help.", said)
+    assert summarise_fit(fits) == ("4 of 5 tasks are judged so far; 2 of them can show whether skills help.", said)
     assert summarise_fit([TaskFit(Fit.EASY)])[0] == "None of 1 task can show whether skills help."
     assert summarise_fit([TaskFit()]) == ("", "")

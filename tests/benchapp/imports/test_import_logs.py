@@ -755,3 +755,11 @@ def test_it_obeys_the_format_that_is_named(tmp_path):
     traj(tmp_path / "run-1")
     bring_in(tmp_path, format="swe-agent")
     assert Run.objects.get().harness == "swe-agent"
+
+
+def test_names_of_folders_suggest_the_condition_of_sessions(tmp_path):
+    for number, name in enumerate(("without-claude-code", "with-skills-codex", "-home-me-skills-lab")):
+        (tmp_path / "myruns" / name).mkdir(parents=True)
+        claude_session(tmp_path / "myruns" / name / f"{number}.jsonl", f"s-{number}")
+    bring_in(tmp_path / "myruns")
+    assert {run.setup.get("suggested_condition") for run in Run.objects.all()} == {"no-skill", "with-skills", None}

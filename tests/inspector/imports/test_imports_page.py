@@ -224,11 +224,25 @@ def make_jobs() -> tuple[ImportBatch, list[Run]]:
 def test_an_import_ends_in_its_comparison(client: Client) -> None:
     make_jobs()
     text = client.get("/imports/").text
-    assert "0 of 4 runs have a condition; names of folders suggest 3 more." in text
+    assert "3 of 4 runs have a condition in folder names." in text
     assert "No skill / With skills: 1 of 2 tasks on both sides" in text
     address = re.search(r'href="(/compare/\?[^"]+)">Open the comparison', text)
     assert address
     assert "With skills against no skill" in client.get(unescape(address[1])).text
+
+
+def test_trials_that_lack_a_trajectory_or_a_verdict_are_named(client: Client) -> None:
+    batch, runs = make_jobs()
+    trials = Trial.objects.filter(episode__run__in=runs)
+    trials.update(steps=3, success=True)
+    assert "No problems." in client.get("/imports/").text
+    first = trials.order_by("pk")[0]
+    Trial.objects.filter(pk=first.pk).update(steps=None)
+    text = client.get("/imports/").text
+    assert "1 trial came in without a trajectory or a verdict." in text
+    assert "No problems." not in text
+    assert f'<a href="/trials/{first.public_id}/">' in text.partition(">Missing<")[2]
+    assert ": no trajectory" in text
 
 
 def test_suggested_conditions_are_accepted_and_the_record_keeps_by_whom(client: Client) -> None:

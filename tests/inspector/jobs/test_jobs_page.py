@@ -148,16 +148,20 @@ def test_the_time_left_is_shared_by_the_workers(client: Client, monkeypatch: pyt
             Trial.objects.filter(pk=trial.pk).update(duration_seconds=600.0 if finished else None)
     monkeypatch.setattr(jobs_view, "workforce", lambda: Workforce((WORKER, WORKER, WORKER), 0))
     assert [row["progress"]["eta_seconds"] for row in client.get("/jobs.json").json()["open"]] == [1200.0, 1200.0]
-    assert "about 20 minutes to go" in client.get("/jobs/").text
+    text = client.get("/jobs/").text
+    assert "about 20 minutes to go" in text
+    assert "2 jobs are running." in text  # and do not wait because no trial runs at this instant
 
 
-def test_trials_are_drawn_over_time_with_what_is_expected(client: Client) -> None:
+def test_trials_are_drawn_over_time_with_what_is_expected(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs_view, "workforce", lambda: Workforce((WORKER,), 0))
     episode = make_work(experiment="in the middle")
     begun = timezone.now() - timedelta(minutes=10)
     for minute, success in enumerate((True, False)):
         trial = make_trial(episode, success=success)
         at = begun + timedelta(minutes=5 * minute)
         Attempt.objects.filter(trial=trial).update(started_at=at, finished_at=at + timedelta(minutes=5))
+    Trial.objects.filter(episode=episode).update(duration_seconds=300.0)
     make_trial(episode, finished=False)
     put_to_work(episode, started_at=timezone.now())
     text = client.get("/jobs/").text
@@ -167,8 +171,15 @@ def test_trials_are_drawn_over_time_with_what_is_expected(client: Client) -> Non
     here, end = map(float, re.search(r'class="expected" x1="([\d.]+)%" x2="([\d.]+)%"', row).groups())
     assert places == sorted(places)
     assert places[0] == 0 < places[1] == pytest.approx(here / 2, abs=3)  # the clock runs during the set-up
-    assert end == pytest.approx(2 * here, abs=3)  # two are left, at the pace of the first two
+    assert end == pytest.approx(2 * here, abs=3)  # two are left: ten minutes, as the sentence says
+    assert "about 10 minutes to go" in text
     assert (">1 of 2<" in text, 'class="num">2</td>' in text) == (True, True)
+
+
+def test_a_qualification_runs_at_most_its_trials(client: Client) -> None:
+    run = make_run(make_experiment(status="running"), condition="qualify-no-skill", status="running")
+    make_trial(make_episode(run, status="running"), finished=False)
+    assert "0 of at most 1 trials are done" in client.get("/jobs/").text
 
 
 def test_many_episodes_are_bounded_and_the_running_ones_come_first(client: Client) -> None:

@@ -10,8 +10,10 @@ from django.test import Client
 from django.urls import reverse
 
 from benchapp.experiments.work import operations
-from benchapp.models import Activity, Episode, Run, Trial, User
+from benchapp.experiments.work.progress import WorkerAtHand, Workforce
+from benchapp.models import Activity, Attempt, Episode, Run, Trial, User
 from benchapp.record import live
+from inspector.pages.jobs import operate_view
 from inspector.pages.jobs.operator_acts import ActStanding, possible
 from runner.base.types import AuthorMode, Phase, TrialSlot
 from runner.protocols.plan import Ask, RunTrial
@@ -19,6 +21,7 @@ from tests.worlds.factories import make_attempt, make_episode, make_experiment, 
 
 pytestmark = pytest.mark.django_db
 
+WORKER = WorkerAtHand("host-1", "idle", None, None)
 TRACE = "SandboxError: <b>no space</b>\n\nTraceback (most recent call last):\n  boom"
 
 
@@ -321,3 +324,33 @@ def test_it_forks_from_a_place_and_leads_to_the_new_run(client: Client) -> None:
     assert "nothing scored at place 7" in act(client, done, "fork", before="7", reason="why").text
     assert "Say why" in act(client, done, "fork", before="1").text
     assert Run.objects.count() == 1
+
+
+def test_an_episode_says_how_far_it_is_and_what_each_trial_came_to(client: Client) -> None:
+    episode = make_work(status="running")
+    for success in (True, False):
+        make_trial(episode, success=success)
+    make_trial(episode, finished=False)
+    text = page(client, episode)
+    assert "1 of 2 passed, 1 to go." in text
+    attempts = text.partition('id="attempts"')[2].partition("</table>")[0]
+    assert (attempts.count(">passed<"), attempts.count(">failed<")) == (1, 1)
+    assert (">Exception<" in attempts, ">Phase<" in attempts) == (False, False)  # the same in every row
+    assert text.index('id="attempts"') < text.index('id="log"')
+
+
+def test_a_job_gives_the_estimate_of_the_list_and_says_which_episodes_run(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    episode = make_work(status="running")
+    Trial.objects.filter(pk=make_trial(episode).pk).update(duration_seconds=600.0)
+    make_trial(episode, finished=False)
+    monkeypatch.setattr(operate_view, "workforce", lambda: Workforce((WORKER,), 0))
+    text = page(client, episode.run.experiment)
+    assert "1 of 2 trials are done, about 10 minutes to go." in text
+    assert "waits its turn" in text  # held by a worker, and no trial of it runs
+    assert 'class="timeline"' in text
+    Attempt.objects.filter(pk=make_attempt(episode.trials.last(), counts=False).pk).update(
+        status="running", finished_at=None
+    )
+    assert "waits its turn" not in page(client, episode.run.experiment)

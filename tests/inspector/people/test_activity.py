@@ -199,3 +199,16 @@ def test_every_act_that_is_recorded_has_words() -> None:
     recorded |= set(re.findall(r'\.note\([^\n]*verb="([^"]+)"', sources))
     assert len(recorded) >= 50
     assert sorted(recorded - set(VERBS)) == []
+
+
+def test_details_are_words_and_looks_at_labels_are_left_out_until_asked_for(client: Client) -> None:
+    note(verb="code.redefined", detail={"texts": {"definition": {"before": "short", "after": "longer"}}})
+    note(verb="labels.seen", target_kind="queue")
+    note(verb="account.invited", target_kind="invitation", detail={"name": "mira"})
+    text = client.get("/activity/").text
+    assert "texts, definition</span> <del>short</del> → longer" in text
+    assert "{&#x27;" not in text
+    assert ">invited</span> mira" in text
+    assert "read the labels of others on a queue" not in text
+    assert "read the labels of others on a queue" in client.get("/activity/?verb=labels.seen").text
+    assert len(client.get("/activity.json").json()["acts"]) == 3

@@ -79,6 +79,8 @@ def test_a_queue_that_nobody_looked_at_says_what_to_do(client: Client) -> None:
     queue = make_queue(version=make_version(CODES))
     page = client.get(url(queue)).text
     assert "Nothing is settled yet" in page
+    assert "The rules have not read" in page
+    assert "Fired, items" not in page  # no rule was tried
     assert "Run the rules" in page
     assert f"manage.py judge {queue.public_id}" in page
 

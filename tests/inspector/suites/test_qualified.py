@@ -105,15 +105,33 @@ def test_the_fit_of_a_task_is_its_verdict_in_this_state(client: Client) -> None:
     fits = {each["key"]: (each["fit"], each["fit_why"]) for each in page["tasks"]}
     assert fits["E1-LS1-T1"] == ("too-easy", "solved without a skill: 6 of 6 passed, expected at most 5 of 10")
     assert (fits["E1-LS1-T2"], fits["E1-LS1-T3"][0], fits["E1-LS1-T4"]) == (("fit", None), "broken", ("unknown", None))
-    assert page["answer"] == "1 of 24 tasks can show whether skills help."
+    assert page["answer"] == "3 of 24 tasks are judged so far; 1 of them can show whether skills help."
     assert page["matrix"]["source"] == "qualification"
+
+
+def test_a_qualification_that_runs_hides_no_evidence_that_is_there(client: Client) -> None:
+    make_qualification({"E1-LS1-T1": {**SOUND, NO_SKILL: "pppppp"}}, status="running")
+    answer = client.get("/suites/starter.json").json()["answer"]
+    assert answer == "1 of 24 tasks is judged so far; none of them can show whether skills help."
+    rows = record_suite(load_suite("starter"))
+    experiment = make_experiment(suite=rows.suite, name="with trials")
+    for condition, outcomes in (("no-skill", "ff"), ("curated-static", "pf")):
+        episode = make_episode(make_run(experiment, condition=condition))
+        for sample, letter in enumerate(outcomes):
+            make_trial(episode, rows.tasks["E1-LS1-T2"], success=letter == "p", sample=sample, phase="deployment")
+    page = client.get("/suites/starter.json").json()
+    assert (page["matrix"]["source"], page["answer"].partition(";")[2]) == (
+        "trials",
+        " 1 of them can show whether skills help.",
+    )
+    assert "until it ends, fit is judged without it" in client.get("/suites/starter/").text
 
 
 def test_the_list_says_what_is_qualified_and_what_is_not(client: Client) -> None:
     def said() -> str:
         return client.get("/suites/").text.partition("</li>")[0]
 
-    assert "Not checked yet" in said()
+    assert ">Qualify<" in said()
     make_qualification({"E1-LS1-T2": SOUND})
     assert ">qualified</a>" in said()
     make_qualification({"E1-LS1-T1": {**SOUND, NO_SKILL: "pppppp"}, "E1-LS1-T2": SOUND})

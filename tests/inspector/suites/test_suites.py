@@ -106,7 +106,7 @@ def test_tasks_by_conditions_have_a_square_a_trial_and_a_fit(client: Client) -> 
         ("never-solved", "in 3 trials with a skill"),
         ("unknown", None),
     ]
-    assert page["answer"] == "1 of 24 tasks can show whether skills help."
+    assert page["answer"] == "3 of 24 tasks are judged so far; 1 of them can show whether skills help."
     text = client.get("/suites/starter/?by=fit").text
     assert text.index(">fit <") < text.index(">too easy <") < text.index(">never solved <") < text.index(">unknown <")
     cell = text[text.index("2 of 3 passed: Waiting times of clinics, Human-written, as is") :].partition("</a>")[0]
@@ -115,6 +115,24 @@ def test_tasks_by_conditions_have_a_square_a_trial_and_a_fit(client: Client) -> 
         re.findall(r'class="tally muted nowrap digits" href="([^"]+)" aria-label="2 of 3 passed: Waiting', text)
     )
     assert client.get(unescape(link)).text.count('scope="row"') == 3
+
+
+def test_an_experiment_of_one_trial_each_does_not_replace_one_that_can_judge(client: Client) -> None:
+    rows = record_suite(load_suite("starter"))
+
+    def add_experiment(name: str, trials: int) -> None:
+        experiment = make_experiment(suite=rows.suite, name=name)
+        for condition in ("no-skill", "curated-static"):
+            episode = make_episode(make_run(experiment, condition=condition))
+            for sample in range(trials):
+                make_trial(episode, rows.tasks["E1-LS1-T1"], success=bool(sample), sample=sample, phase="deployment")
+
+    add_experiment("small", 1)
+    assert twin(client, "/suites/starter.json")["answer"] is None
+    assert "Too few trials to rate a task: each needs 2 without a skill" in client.get("/suites/starter/").text
+    add_experiment("full", 2)
+    add_experiment("small again", 1)
+    assert ">full</a>" in client.get("/suites/starter/").text.partition(">Group</span>")[0].partition("aria-current")[2]
 
 
 def test_a_blind_reviewer_sees_no_outcome_of_a_task_they_still_code(client: Client, settings: Any) -> None:

@@ -179,7 +179,8 @@ class RankedCauses:
 
     def _draw_cell(self, share: Share, reach: float) -> tuple[Lane, str, str]:
         counts = f"{count_text(share.k)} of {share.n}" if share.n else "none reviewed"
-        return self._lane(share, reach), "" if share.shown is None else per_hundred(share.shown), counts
+        value = "" if share.shown is None or self.are_few else f"{per_hundred(share.shown)} %"
+        return self._lane(share, reach), value, counts
 
 
 # --- numbers as text ---------------------------------------------------------------------------------------------------

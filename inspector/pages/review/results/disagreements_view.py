@@ -81,7 +81,10 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
     opened = was_opened(queue)
     wanted, cell = parse_wanted(request, codes)
     rows = compared_items(queue) if opened else []
-    page = paginate(request, [each for each in rows if wanted.takes(each)], per_page=PER_PAGE)
+    taken = list(filter(wanted.takes, rows))
+    if not as_json:  # what waits comes first
+        taken.sort(key=lambda each: each.standing != Standing.OPEN)
+    page = paginate(request, taken, per_page=PER_PAGE)
     listed = _read_rows(list(page), codes)
     data = {
         "queue": queue.public_id,

@@ -126,6 +126,8 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
     }
     context = {
         "queue_row": queue,
+        "rules_ran": any(each.is_rules for each in sources),
+        "rules_with_code": sum(record.code is not None for record in records),
         "found": source,
         "settled": len(source.looked & truth.codes.keys()) if source else 0,
         "tabs": [(each, asked.query(source=each.key, kind=None, code=None), each is source) for each in sources],
