@@ -138,9 +138,10 @@ def _read_results(episode: Episode, attempts: list[dict[str, Any]], words: Words
     columns tell attempts apart."""
     trials = episode.trials.exclude(pk__in=words.closed_trials())
     found = {pk: rest for pk, *rest in trials.values_list("pk", "success", "duration_seconds")}
-    counting = [each["trial"].pk if each["counts"] else None for each in attempts]
     return {
-        "results": [(each, *found.get(pk, NO_RESULT)) for each, pk in zip(attempts, counting, strict=True)],
+        "results": [
+            (each, *(found.get(each["trial"].pk, NO_RESULT) if each["counts"] else NO_RESULT)) for each in attempts
+        ],
         "phases": len({each["phase"] for each in attempts}) > 1,
         "repeats": any(each["number"] != 1 for each in attempts),
         "exceptions": any(each.get("exception_type") for each in attempts),
