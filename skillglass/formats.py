@@ -38,7 +38,8 @@ from benchapp.imports.reading.found_sources import (
     TrialMoment,
     TrialSource,
 )
-from benchapp.imports.reading.found_trials import FoundRow, of_bytes, of_messages, of_steps
+from benchapp.imports.reading.found_trials import FoundRow, graded, of_bytes, of_messages, of_steps, read_share
+from benchapp.imports.reading.skill_history import SkillHistory
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of
 from runner.base.types import (
     AuthorMode,
@@ -91,6 +92,7 @@ __all__ = [
     "Root",
     "RunSource",
     "SeedMoment",
+    "SkillHistory",
     "Source",
     "SourceChoice",
     "Step",
@@ -103,6 +105,7 @@ __all__ = [
     "Usage",
     "Verdict",
     "find_object",
+    "graded",
     "name_of",
     "of_bytes",
     "of_messages",
@@ -111,4 +114,5 @@ __all__ = [
     "read_lines",
     "read_object",
     "read_optional",
+    "read_share",
 ]
