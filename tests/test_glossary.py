@@ -24,9 +24,9 @@ GUIDES = sorted(
 # Words of titles that name no thing. A word that no title has any more is taken out of here.
 ORDINARY = set(
     """
-    a access account again against allowed an and as at behind broke cannot carry change closed compare did differences does each end failed
+    a access account again against allowed an and as at bad behind broke cannot carry change closed compare did differences does each end failed
     for form found from how it join launch log logged means my new no not nothing now number of on other over page password
-    publish linked most papers read right save saved saw send settle skillglass something the their these this to two unknown
+    publish qualify linked most papers read request right save saved saw send settle skillglass something the their these this to two unknown
     v was were what while why work you your
     """.split()
 )
@@ -51,11 +51,13 @@ def read_segments() -> set[str]:
 
 
 def read_titles() -> Iterator[tuple[str, str]]:
-    """(template, its literal title or heading)."""
+    """(template, its literal title or heading). A heading that is the page's answer is a sentence, and names no thing."""
     for path in TEMPLATES:
         text = path.read_text()
         for title in re.findall(
-            r"\{% block (?:title|heading) %\}(.*?)\{% endblock %\}|<h1[^>]*>(.*?)</h1>", text, re.DOTALL
+            r"\{% block (?:title|heading) %\}(.*?)\{% endblock %\}|<h1(?! class=\"jobs-answer)[^>]*>(.*?)</h1>",
+            text,
+            re.DOTALL,
         ):
             literal = re.sub(
                 r"\{%.*?%\}|\{\{.*?\}\}|<span.*?</span>|<[^>]*>|&\w+;", " ", " ".join(title), flags=re.DOTALL

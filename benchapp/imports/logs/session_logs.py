@@ -168,7 +168,7 @@ class Session:
 
     @property
     def _folder(self) -> str:
-        """Return the folders between the place that is imported and the log: their names may tell a condition."""
+        """Return the folders between the place that is imported and the log: their names may suggest a condition."""
         folder = self.entry.path.parent
         parts = folder.relative_to(self.root.base).parts if folder.is_relative_to(self.root.base) else ()
         return "/".join(part for part in parts if not part.startswith("-"))  # Claude Code's: a project's whole path

@@ -7,7 +7,7 @@ from pathlib import Path
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Case, Count, Q, QuerySet, When
+from django.db.models import Case, Count, Exists, Q, QuerySet, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -178,7 +178,9 @@ def _list_lacking(
     experiments: QuerySet[Experiment], words: Words
 ) -> tuple[dict[UUID, list[tuple[UUID, str, str]]], int]:
     """Return run -> its trials without a trajectory or a verdict and what is missing, and how many there are."""
-    lacking = Trial.objects.filter(episode__run__experiment__in=experiments).filter(Q(steps=None) | Q(success=None))
+    trials = Trial.objects.filter(episode__run__experiment__in=experiments)
+    # Logs of sessions never have a verdict: where no trial has one, nothing is missing.
+    lacking = trials.filter(Q(steps=None) | Q(success=None), Exists(trials.filter(success__isnull=False)))
     lacking = lacking.exclude(pk__in=words.closed_trials()).order_by("pk")
     columns = ("episode__run__public_id", "public_id", "task__title", "steps", "success")
     found: dict[UUID, list[tuple[UUID, str, str]]] = {}
@@ -201,9 +203,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, words: Words) -> dict[str
     brought = Run.objects.filter(experiment__in=standing, condition__in=unpooled_conditions())
     paths = [Path(str(path)) for path in batch.paths]
     shared = {path.parent for path in paths} if len(paths) > 1 else set()
-    # Logs of sessions never have a verdict: where no trial has one, nothing is missing.
-    has_verdicts = Trial.objects.filter(episode__run__experiment__in=standing, success__isnull=False).exists()
-    lacking, lacking_total = _list_lacking(standing, words) if has_verdicts else ({}, 0)
+    lacking, lacking_total = _list_lacking(standing, words)
     return {
         "heading": write_heading(batch, runs, problems, lacking_total),
         "lacking": lacking,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -133,14 +133,15 @@ def _read_episode_parts(target: Target, words: Words) -> dict[str, object]:
     }
 
 
-def _read_results(episode: Episode, attempts: list[dict[str, Any]], words: Words) -> dict[str, object]:
+def _read_results(episode: Episode, attempts: Sequence[Mapping[str, object]], words: Words) -> dict[str, object]:
     """Each attempt with the verdict and the duration of its trial, if it counts and this reader may see it, and which
-    columns tell attempts apart."""
+    columns differ between attempts."""
     trials = episode.trials.exclude(pk__in=words.closed_trials())
     found = {pk: rest for pk, *rest in trials.values_list("pk", "success", "duration_seconds")}
     return {
         "results": [
-            (each, *(found.get(each["trial"].pk, NO_RESULT) if each["counts"] else NO_RESULT)) for each in attempts
+            (each, *(found.get(getattr(each["trial"], "pk", 0), NO_RESULT) if each["counts"] else NO_RESULT))
+            for each in attempts
         ],
         "phases": len({each["phase"] for each in attempts}) > 1,
         "repeats": any(each["number"] != 1 for each in attempts),

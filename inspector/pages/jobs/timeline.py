@@ -167,7 +167,7 @@ def _draw(axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, now: d
             continue
         left, right = axis.place(attempt.started_at), axis.place(attempt.finished_at or now)
         kind = "running" if attempt.status == Attempt.Status.RUNNING else KINDS[attempt.trial.success]
-        top = HEIGHT / 2 if kind == "failed" else 3  # half as high: told without colour, however narrow
+        top = HEIGHT / 2 if kind == "failed" else 3  # half as high: visible without colour, however narrow
         words = escape(f"{visible(attempt.trial.task.title)}: {status_word(kind)}")
         parts.append(
             f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}" x="{left:.2f}%" y="{top:g}"'

@@ -184,8 +184,8 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             make_batch(problems=2, brings=[run.experiment])
             make_trial(make_unordered_episode(run))
 
-    # batches with their experiments, problems, runs; what came in; its probes; uploads; what an undo deletes
-    assert assert_queries_flat(client, "/imports/", make) == 17
+    # batches with their experiments, problems, runs; what came in and what it lacks; its probes; uploads; what an undo deletes
+    assert assert_queries_flat(client, "/imports/", make) == 19
 
 
 def test_it_asks_nobody_who_is_logged_in_for_a_name(client: Client, settings: Any) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
 from uuid import UUID
 
 import orjson
@@ -236,7 +235,6 @@ def _read_context(found: Results, user: User) -> dict[str, object]:
     asked, pers = found.asked, found.taxonomy.pers
     causes = RankedCauses(found, examples)
     heads = causes.heads()
-    taxonomy_rows = [_read_row(found, row, examples) for row in found.rows]
     return {
         "section": "review",
         "results": found,
@@ -252,8 +250,8 @@ def _read_context(found: Results, user: User) -> dict[str, object]:
         "agreed": _read_agreed(found, causes),
         "reviewers": len({review.reviewer for review in found.coding.reviews}),
         "may_go_on": user.may(User.Level.REVIEWER) and open_to(user).filter(queue=found.queues[0]).exists(),
-        "taxonomy_rows": taxonomy_rows,
-        "one_share": all(cell == row["cells"][0] for row in taxonomy_rows for cell in row["cells"]),
+        "taxonomy_rows": [_read_row(found, row, examples) for row in found.rows],
+        "one_share": all(row.shares[per].shown == row.shares[pers[0]].shown for row in found.rows for per in pers),
         "undrawn": len(found.rows) - len(choose_rows(found.rows)),
         "pers": [(per, PER_SAID[per], f"?{asked.query(per=per)}") for per in pers],
         "per": found.per,
@@ -334,7 +332,7 @@ def _read_agreed(found: Results, causes: RankedCauses) -> list[dict[str, object]
     ]
 
 
-def _read_row(found: Results, row: TaxonomyRow, examples: Mapping[int, list[Example]]) -> dict[str, Any]:
+def _read_row(found: Results, row: TaxonomyRow, examples: Mapping[int, list[Example]]) -> dict[str, object]:
     """whole: the other interval."""
     share = row.shares[found.per]
     return {
