@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -33,9 +34,11 @@ BREAKS: dict[str, Callable[[bytes], bytes | None]] = {
 
 @dataclass(slots=True)
 class FormatReport:
-    """`found` counts what the samples hold, `faults` are sentences about the format."""
+    """`found` counts what the samples hold, `runs` the outcomes of their trials by condition and model, `faults` are sentences
+    about the format."""
 
     found: Counter[str] = field(default_factory=Counter)
+    runs: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     problems: ProblemList = field(default_factory=ProblemList)
     faults: list[str] = field(default_factory=list)
     broken: int = 0  # copies that were tried
@@ -55,6 +58,10 @@ def check_format(module: ModuleType, samples: list[Path]) -> FormatReport:
         empty.mkdir()
         if _read(module, empty, ProblemList())[0]:
             report.add("claims: it claims an empty folder")
+        for suffix in getattr(module, "SUFFIXES", ()):
+            (empty / f"other{suffix}").write_text('{"of": "another tool"}\n')
+        if _read(module, empty, ProblemList())[0]:
+            report.add('claims_file: it claims a file that holds {"of": "another tool"}; look at what a file holds')
         for number, sample in enumerate(samples):
             _check_sample(module, sample, Path(scratch, str(number)), report)
     return report
@@ -64,7 +71,7 @@ def _check_sample(module: ModuleType, sample: Path, scratch: Path, report: Forma
     try:
         first, second = (_read(module, sample, problems) for problems in (report.problems, ProblemList()))
     except Exception as error:
-        report.add(f"{sample}: {words_of(error)}")
+        report.add(f"{sample}: {_say(error)}")
         return
     if not first[0]:
         report.add(f"{sample}: it claims nothing in it")
@@ -73,6 +80,7 @@ def _check_sample(module: ModuleType, sample: Path, scratch: Path, report: Forma
     if first != second:
         report.add(f"{sample}: a second reading finds other ids or digests, so each import would add them again")
     _, things = first
+    _count_outcomes(module, sample, report)
     report.found.update(kind for kind, *_ in things)
     for ident, count in Counter(ident for kind, ident, _ in things if kind == "trials").items():
         if count > 1:
@@ -86,7 +94,8 @@ def _check_broken(
     """Break one file at a time in a copy. Reading it must not raise; if anything is lost, the report must say so."""
     copy = scratch / sample.parent.name / sample.name  # ids may come from the end of the path
     shutil.copytree(sample, copy) if sample.is_dir() else shutil.copy(sample, _made(copy))
-    entries = Root(copy, ProblemList()).tree(copy) if copy.is_dir() else [FolderEntry(copy, copy.name, 0)]
+    root = Root(copy if copy.is_dir() else copy.parent, ProblemList())
+    entries = root.tree(copy) if copy.is_dir() else [FolderEntry(copy, copy.name, 0)]
     for entry in entries[:: max(1, len(entries) // MAX_BROKEN)]:
         content = entry.path.read_bytes()
         for how, change in BREAKS.items():
@@ -99,13 +108,36 @@ def _check_broken(
             entry.path.unlink() if broken is None else entry.path.write_bytes(broken)
             try:
                 claimed, things = _read(module, copy, problems)
+                is_mine = broken is not None and (not hasattr(module, "claims_file") or module.claims_file(root, entry))
             except Exception as error:
-                report.add(f"{entry.name} {how}: {words_of(error)}")
+                report.add(f"{entry.name} {how}: {_say(error)}")
             else:
                 lost = len(whole[1]) - len(things)
-                if lost > 0 and claimed == whole[0] and not len(problems) and broken is not None:
+                if lost > 0 and is_mine and claimed == whole[0] and not len(problems):
                     report.add(f"{entry.name} {how}: {lost} trials or libraries are lost without a line in the report")
         entry.path.write_bytes(content)
+
+
+def _count_outcomes(module: ModuleType, sample: Path, report: FormatReport) -> None:
+    """Count the trials of each run by outcome, so that a person sees whether the mapping is the intended one."""
+    root = Root(sample if sample.is_dir() else sample.parent, ProblemList())
+    for found in _find(module, root, sample):
+        for trial in (trial for experiment in found for trial in experiment.trials):
+            source = trial.read()
+            run, success = source.run, None if source.verdict is None else source.verdict.success
+            if not isinstance(run.condition, str) or not run.condition:
+                report.add(f"{trial.path}: its condition is {run.condition!r}, not a text")
+            elif success not in (True, False, None) or not isinstance(success, bool | None):
+                report.add(f"{trial.path}: its success is {success!r}, not True, False or None")
+            else:
+                outcome = {True: "passed", False: "failed", None: "no verdict"}[success]
+                report.runs.setdefault((run.condition, run.agent_model), Counter())[outcome] += 1
+
+
+def _say(error: Exception) -> str:
+    """Return the error with the line that raised it."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{words_of(error)} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
 
 
 def _made(path: Path) -> Path:

@@ -39,9 +39,12 @@ class Command(BaseCommand):
         report = check_format(module, samples)
         for kind, count in report.found.items():
             self.stdout.write(f"{count:>8,}  {kind}")
+        for (condition, model), outcomes in report.runs.items():
+            told = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.items())
+            self.stdout.write(f"          {condition}, model {model}: {told}")
         self.stdout.write(f"{report.broken:>8,}  broken copies tried")
-        for problem in report.problems:
-            self.stdout.write(f"reported: {problem}")
+        for line in dict.fromkeys(map(str, report.problems)):
+            self.stdout.write(f"reported  {line}")
         for fault in report.faults:
             self.stdout.write(f"FAULT     {fault}")
         if report.faults:

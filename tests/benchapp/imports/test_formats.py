@@ -143,12 +143,40 @@ def test_what_a_format_raises_costs_no_other_its_import(
             "are lost without",
         ),
         ("find(root, folder)", "search(root, folder)", "it has no find"),
+        ('"with-skills" if has_skill', '"" if has_skill', "its condition is '', not a text"),
+        ("passed == len(checks), passed", "'yes', passed", "its success is 'yes'"),
+        ('row.amount("seconds")', 'row.amount("seconds") / 0', "mytool_skillglass.py, line"),
     ],
 )
 def test_the_check_finds_what_is_wrong(tmp_path: Path, old: str, new: str, fault: str) -> None:
     assert old in example()
     report = check_format(load(tmp_path, example().replace(old, new)), [results(tmp_path / "runs" / "monday")])
     assert any(fault in told for told in report.faults), report.faults
+
+
+FILES = """
+import skillglass.formats as sg
+NAME, TITLE, SUFFIXES = "files", "Files", {".json"}
+def claims_file(root, entry):
+    with root.open(entry.path) as file:
+        return b"tries" in file.read(100)
+def find_files(root, entries):
+    for entry in entries:
+        document = sg.read_object(root, entry.path)
+        yield sg.FoundExperiment(sg.ExperimentSource.of_folder(root, entry.path, format=NAME, title=TITLE), trials=tuple(
+            sg.FoundRow(root, row.place, (f"files:{entry.path.name}/{row.place}",), (row.place,), lambda: sg.TrialSource(
+                sg.RunSource(condition="a"), sg.TaskSource(NAME, "a", "a"), sg.Timing(), None, {}), dict(row.raw))
+            for row in (document.objects("tries") if document else ())))
+"""
+
+
+def test_a_file_that_is_no_longer_claimed_is_nobody_s_loss(tmp_path: Path) -> None:
+    folder = results(tmp_path / "runs" / "monday")
+    report = check_format(load(tmp_path, FILES, "files_skillglass"), [folder])
+    assert report.faults == []
+    assert report.runs == {("a", "unknown"): {"no verdict": 3}}
+    greedy = load(tmp_path, FILES.replace('b"tries" in file.read(100)', "True"), "greedy_skillglass")
+    assert any("claims_file: it claims a file" in fault for fault in check_format(greedy, [folder]).faults)
 
 
 def test_the_command_prints_what_it_found(
@@ -159,5 +187,6 @@ def test_the_command_prints_what_it_found(
     call_command("check_format", "mytool_skillglass", str(results(tmp_path / "runs" / "monday")))
     told = capsys.readouterr().out
     assert "3  trials" in told
+    assert "with-skills, model unknown: 1 failed, 1 passed" in told
     assert told.endswith("Nothing is wrong with the format.\n")
     sys.modules.pop("mytool_skillglass")
