@@ -55,7 +55,8 @@ def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:
     if top in claimed:
         return
     for folder, module in _find_claimed(quiet, top, CLAIMED_DEPTH, whole_folders(shared=True), root):
-        yield from _find_in(root, folder, module)
+        if not any(folder.is_relative_to(owned) for owned in claimed):
+            yield from _find_in(root, folder, module)
     yield from harbor_folders.find(root, top, skip=claimed)
     entries = _walk_loose(quiet, quiet, top, frozenset(claimed), 0)  # Harbor's walk reports what it cannot enter
     yield from _find_loose(root, entries, loose_files(), reported=harbor_folders.FILES)

@@ -58,7 +58,7 @@ def test_the_form_proposes_esr_and_says_what_it_would_declare(client: Client) ->
 def make_several(conditions: int, episodes: int) -> None:
     experiment = make_experiment(suite=make_suite(environments=episodes, families=1))
     for number in range(conditions):
-        make_learning_run(experiment, condition=f"no-skill@{number}" if number else "no-skill", outcomes=BASELINE)
+        make_learning_run(experiment, condition=f"curated-static@{number}" if number else "no-skill", outcomes=BASELINE)
 
 
 TWO = "2 episodes with one replicate show too little of it. More episodes, or two replicates of each condition, would."

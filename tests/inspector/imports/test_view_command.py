@@ -62,7 +62,7 @@ class TestChoosePage:
         experiment = make_experiment()
         for condition in ("no-skill", "with-skills"):
             make_trial(make_episode(make_run(experiment, condition=condition)), success=True)
-        assert choose_page() == f"/compare/?experiment={experiment.public_id}"
+        assert choose_page() == f"/experiments/{experiment.public_id}/"
 
     def test_a_library_that_changed_is_opened(self) -> None:
         run = make_run(make_experiment(), condition="gepa")
