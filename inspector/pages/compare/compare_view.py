@@ -21,7 +21,7 @@ from benchapp.record.json_shape import JsonShape, encode
 from benchapp.stats.comparing.answer import AcrossModels, Answer, arrange
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison
-from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.comparing.condition_names import drop_iteration, name_condition
 from benchapp.stats.comparing.effects import Effect, difference_in_words
 from benchapp.stats.comparing.group_passes import has_samples, passes_of
 from benchapp.stats.comparing.groups import MODEL, Group
@@ -260,8 +260,10 @@ def _list_baselines(comparison: GroupComparison) -> list[tuple[str, str]]:
     named = [(f"{MODEL}{model}", f"model {model}") for model in models] if len(models) > 1 else []
     chosen = comparison.groups.baseline
     found = [*((name, name_condition(name).title) for name in conditions), *named]
-    missing = f"{name_condition(chosen).title} (not among these)"
-    return found if chosen in {value for value, _ in found} else [(chosen, missing), *found]
+    title = name_condition(chosen).title
+    if chosen not in {drop_iteration(condition) for condition in conditions}:
+        title = f"{title} (not among these)"
+    return found if chosen in {value for value, _ in found} else [(chosen, title), *found]
 
 
 # --- the head: what the numbers answer, in words ----------------------------------------------------------------------
