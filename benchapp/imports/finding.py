@@ -4,8 +4,8 @@ its folders; the failure is reported."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +17,7 @@ from benchapp.imports.reading.walking import NOT_ENTERED, FolderEntry, Root
 from benchapp.record.error_text import is_of_machine
 
 logger = logging.getLogger(__name__)
+REST_LEFT_OUT, NOT_CLAIMED = "the rest of it is left out", "not read as such"
 CLAIMED_DEPTH = 6  # how deep below the given folder to search for folders of these formats
 
 
@@ -62,22 +63,22 @@ def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:
     yield from _find_loose(root, entries, loose_files(), reported=harbor_folders.FILES)
 
 
-def _find_in(root: Root, folder: Path, module: ModuleType) -> Iterator[FoundExperiment]:
-    yield from read_or_report(root, folder, module, lambda: module.find(root, folder))
-
-
-def read_or_report(
-    root: Root, path: Path, module: ModuleType, read: Callable[[], Iterable[FoundExperiment]]
-) -> Iterator[FoundExperiment]:
-    """Yield what a format finds. What it raises is reported, and ends only its own reading."""
+@contextmanager
+def _reporting(root: Root, path: Path, module: ModuleType, outcome: str) -> Iterator[None]:
+    """Report what a format raises, and what comes of it (`outcome`): it ends only that format's own reading."""
     try:
-        yield from read()
+        yield
     except Exception as error:
         if is_of_machine(error):
             raise
         logger.exception("the format %s failed at %s", module.NAME, path)
-        told = f"its reader failed: {type(error).__name__}: {error}; the rest of it is left out"
-        root.report(path, "", f"what {module.TITLE} writes", told)
+        message = f"its reader failed: {type(error).__name__}: {error}; {outcome}"
+        root.report(path, "", f"what {module.TITLE} writes", message)
+
+
+def _find_in(root: Root, folder: Path, module: ModuleType) -> Iterator[FoundExperiment]:
+    with _reporting(root, folder, module, REST_LEFT_OUT):
+        yield from module.find(root, folder)
 
 
 def _find_claimed(
@@ -95,15 +96,9 @@ def _find_claimed(
 
 
 def _is_claimed(root: Root, quiet: Root, folder: Path, module: ModuleType) -> bool:
-    try:
+    with _reporting(root, folder, module, NOT_CLAIMED):
         return bool(module.claims(quiet, folder))
-    except Exception as error:
-        if is_of_machine(error):
-            raise
-        logger.exception("the format %s failed at %s", module.NAME, folder)
-        told = f"{module.TITLE}'s reader failed: {type(error).__name__}: {error}; not read as such"
-        root.report(folder, "", "a folder that every format can look at", told)
-        return False
+    return False
 
 
 def _walk_loose(root: Root, quiet: Root, folder: Path, skip: frozenset[Path], depth: int) -> Iterator[FolderEntry]:
@@ -138,21 +133,17 @@ def _find_loose(
             left.append(entry)
     for module, mine in found.items():
         if mine:
-            yield from read_or_report(root, mine[0].path.parent, module, partial(module.find_files, root, mine))
+            with _reporting(root, mine[0].path.parent, module, REST_LEFT_OUT):
+                yield from module.find_files(root, mine)
     named = [(module, mine) for module, mine in found.items() if mine and hasattr(module, "is_companion")]
     companions = [module.is_companion(mine) for module, mine in named]
     report_files(root, (entry for entry in left if not any(belongs(entry) for belongs in companions)))
 
 
 def _is_one(root: Root, entry: FolderEntry, module: ModuleType) -> bool:
-    try:
-        return bool(module.claims_file(root, entry))
-    except OSError as error:
-        root.report_unreadable(entry.path, error)
-    except Exception as error:
-        if is_of_machine(error):
-            raise
-        logger.exception("the format %s failed at %s", module.NAME, entry.path)
-        told = f"{module.TITLE}'s reader failed: {type(error).__name__}: {error}; not read as such"
-        root.report(entry.path, "", "a file that every format can look at", told)
+    with _reporting(root, entry.path, module, NOT_CLAIMED):
+        try:
+            return bool(module.claims_file(root, entry))
+        except OSError as error:
+            root.report_unreadable(entry.path, error)
     return False

@@ -17,7 +17,7 @@ from runner.base.digests import digest_json
 from runner.base.types import Check, CheckGroup, CheckStatus, JsonValue, Step, Verdict
 from runner.trajectories.atif_values import step_to_json
 
-MAX_OUTPUT = 10_000  # characters of what a grader said
+MAX_OUTPUT = 10_000  # characters of a grader's output
 
 
 @dataclass(slots=True)

@@ -28,6 +28,7 @@ from benchapp.imports.reading.found_sources import (
     TrajectorySource,
     TrialSource,
 )
+from benchapp.imports.reading.skill_folders import read_files
 from benchapp.imports.reading.trajectory_files import PREFERENCE
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of
 from runner.base.text import clean
@@ -39,8 +40,6 @@ from runner.trajectories.readers.reading import read_trajectory, sniff
 NAME = "skilllearnbench"
 TITLE = "SkillLearnBench"
 OWN = frozenset({"skills", "eval_keypoints"})  # the folders that are read; its runner's output can be next to them
-MAX_SKILL_FILE_BYTES = 16 * 1024 * 1024
-MAX_LIBRARY_BYTES = 256 * 1024 * 1024
 VENDORS = "claude|gemini|gpt|o3|o4|qwen|kimi|deepseek|glm|minimax|llama|mistral|grok"
 
 _VENDOR = re.compile(rf"-(?=(?:{VENDORS})(?:-|\d|$))", re.I)
@@ -128,20 +127,11 @@ def _libraries(root: Root, configs: list[Path]) -> Iterator[LibrarySource]:
 def read_library(root: Root, task: Path) -> dict[str, File]:
     """Read the skills of one config for one task. The folder names the skill, even if its front matter differs."""
     files: dict[str, File] = {}
-    total = 0
-    for entry in root.tree(task):
-        content = root.read(entry.path, MAX_SKILL_FILE_BYTES)
-        if content is None:
-            continue
-        if "/" not in entry.name:
+    for entry, file in read_files(root, task):
+        if "/" in entry.name:
+            files[clean(entry.name)[:1000]] = file
+        else:
             root.report(entry.path, "", "files inside a skill's folder", "a file next to the skills; it was left out")
-            continue
-        total += len(content)
-        if total > MAX_LIBRARY_BYTES:
-            root.report(task, "", f"a library of at most {MAX_LIBRARY_BYTES:,} bytes", "the rest is left out")
-            break
-        is_executable = entry.path.stat(follow_symlinks=False).st_mode & 0o100
-        files[clean(entry.name)[:1000]] = File(content, 0o755 if is_executable else 0o644)
     # No harness would load a folder without SKILL.md as a skill. Faulty front matter is not reported.
     for skill in sorted({path.split("/", 1)[0] for path in files}):
         if f"{skill}/SKILL.md" not in files:

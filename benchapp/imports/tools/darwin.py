@@ -61,7 +61,7 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
 
 
 def _build_trial(root: Root, entry: FolderEntry, name: str, number: int, cells: dict[str, str]) -> FoundRow:
-    """Build the evaluation that a line tells of: one of a skill's text at a commit, out of 100."""
+    """Build the trial of a line: a judge's score, out of 100, of a skill at a commit."""
     score = _read_score(root, entry, number, cells.get("new_score", ""))
     skill, status = cells["skill"][:200], cells.get("status", "")
     is_estimate = cells.get("eval_mode", "") == "dry_run"

@@ -121,7 +121,7 @@ def test_what_a_format_raises_costs_no_other_its_import(
     assert report.counts["attempts"] == 3  # the job's
     told = {(Path(problem.path).name, problem.message) for problem in report.problems}
     assert ("theirs", "its reader failed: ZeroDivisionError: division by zero; the rest of it is left out") in told
-    assert any(name == "runs" and message.startswith("Bad's reader failed: KeyError") for name, message in told)
+    assert any(name == "runs" and message.startswith("its reader failed: KeyError") for name, message in told)
     assert ("runs", "ImportError: no module named absent; what it would read is left out") in told
     assert ("runs", "it has no NAME, TITLE, claims, find; what it would read is left out") in told
 

@@ -1,4 +1,4 @@
-"""`manage.py view`: a record of its own, the page that tells most, and what changes while it runs."""
+"""`manage.py view`: its own record, the page that it opens, and files that change while it runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_record_is_named_after_its_folder(path: str, name: str) -> None:
     assert view_record.name_record([path]).startswith(f"records/{name}-")
 
 
-# --- the page that tells most ---------------------------------------------------------------------------------------
+# --- the page that it opens ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db

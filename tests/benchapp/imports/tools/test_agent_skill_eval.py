@@ -9,9 +9,10 @@ import pytest
 from benchapp import audit
 from benchapp.models import Attempt, Check, Episode, Experiment, Run, Task, Trial, Verdict
 from tests.benchapp.import_folders import bring_in, write
+from tests.benchapp.imports.tools.conftest import SKILL_TOOLS
 
 pytestmark = pytest.mark.django_db
-SAMPLE = Path(__file__).resolve().parents[4].parent / "shared" / "contact" / "skill-tools" / "skilleval-lifecycle-v1-v3"
+SAMPLE = SKILL_TOOLS / "skilleval-lifecycle-v1-v3"
 
 
 def side(*answers, method="deterministic", output="It is valid.", **more):
@@ -205,7 +206,6 @@ def test_everything_readable_comes_in(tmp_path):
 
 
 @pytest.mark.shared_data
-@pytest.mark.skipif(not SAMPLE.is_dir(), reason="needs the outputs of real tools next to the project")
 def test_the_three_versions_have_their_counts():
     report = bring_in(SAMPLE)
     assert list(report.problems) == []

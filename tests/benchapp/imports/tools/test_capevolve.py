@@ -15,9 +15,10 @@ from benchapp.imports.format_check import check_format
 from benchapp.imports.tools import capevolve
 from benchapp.models import Decision, Episode, Seal, Trial
 from tests.benchapp.import_folders import write
+from tests.benchapp.imports.tools.conftest import SKILL_TOOLS
 
 pytestmark = pytest.mark.django_db
-SAMPLE = Path(__file__).resolve().parents[4].parent / "shared" / "contact" / "skill-tools" / "capevolve-toy"
+SAMPLE = SKILL_TOOLS / "capevolve-toy"
 
 
 def step(number: int, parent: str, val: float, parent_val: float, reason: str, *, accept: bool) -> dict[str, object]:

@@ -11,9 +11,10 @@ from benchapp.imports.format_check import check_format
 from benchapp.imports.tools import darwin
 from benchapp.models import Trial, Verdict
 from tests.benchapp.import_folders import write
+from tests.benchapp.imports.tools.conftest import SKILL_TOOLS
 
 pytestmark = pytest.mark.django_db
-SAMPLE = Path(__file__).resolve().parents[4].parent / "shared" / "contact" / "skill-tools" / "darwin-results-tsv"
+SAMPLE = SKILL_TOOLS / "darwin-results-tsv"
 HEAD = "timestamp\tcommit\tskill\told_score\tnew_score\tstatus\tdimension\tnote\teval_mode\n"
 LINES = (
     "2026-06-18T23:50\tbaseline\tsums\t-\t64.5\tbaseline\t-\tfirst\tfull_test\n"

@@ -16,9 +16,10 @@ from benchapp.imports.tools import gepa
 from benchapp.models import Decision, Episode, Experiment, Run, Trial
 from benchapp.stats.comparing.groups import Groups
 from tests.benchapp.import_folders import write
+from tests.benchapp.imports.tools.conftest import SKILL_TOOLS
 
 pytestmark = pytest.mark.django_db
-SAMPLE = Path(__file__).resolve().parents[4].parent / "shared" / "contact" / "skill-tools" / "gepa-optimize"
+SAMPLE = SKILL_TOOLS / "gepa-optimize"
 
 SEED = "---\nname: sums\ndescription: Adds numbers.\n---\n# Sums\n"
 SHORT, UNITS, ROUND = f"{SEED}- Answer with one word.", f"{SEED}- Leave the unit out.", f"{SEED}- Round it."

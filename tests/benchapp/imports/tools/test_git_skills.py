@@ -15,9 +15,10 @@ from benchapp.imports.format_check import check_format
 from benchapp.imports.tools import git_skills
 from benchapp.models import Decision, Episode, Run
 from tests.benchapp.import_folders import job, write
+from tests.benchapp.imports.tools.conftest import SKILL_TOOLS
 
 pytestmark = pytest.mark.django_db
-SAMPLE = Path(__file__).resolve().parents[4].parent / "shared" / "contact" / "skill-tools" / "git-skill-history"
+SAMPLE = SKILL_TOOLS / "git-skill-history"
 SKILL = "---\nname: sums\ndescription: Adds.\n---\n# Sums\n"
 
 

@@ -13,9 +13,9 @@ from benchapp.models import Activity, Attempt, Check, Decision, Entry, Episode, 
 from benchapp.models.blobs import Blob
 from benchapp.stats.comparing.condition_names import name_condition, name_run
 from tests.benchapp.import_folders import bring_in, told, write
+from tests.benchapp.imports.tools.conftest import SKILL_TOOLS
 
 pytestmark = pytest.mark.django_db
-SAMPLES = Path(__file__).resolve().parents[4].parent / "shared" / "contact" / "skill-tools"
 
 
 def grading(*answers, key="expectations", text="text", reason="evidence", **more):
@@ -409,7 +409,7 @@ def test_an_improvement_has_its_reasons_and_the_text_before_it(tmp_path):
     assert decision.before.read()["roast/SKILL.md"].content == b"# Roast"
     assert (decision.before, decision.evidence.count()) == (decision.after, 1)
     assert "not in the files" in decision.error
-    assert Trial.objects.get().snapshot is None  # whether the trials had this text is not said
+    assert Trial.objects.get().snapshot is None  # the files do not say whether the trials had this text
     again = bring_in(tmp_path)
     assert (again.counts["created"], again.counts["changed"]) == (0, 0)
     assert (Entry.objects.count(), Activity.objects.filter(verb="supersede").count()) == (3, 0)
@@ -544,7 +544,7 @@ def test_folders_of_another_kind_are_not_claimed(tmp_path):
 
 @pytest.fixture
 def sample(request) -> Path:
-    folder = SAMPLES / request.param
+    folder = SKILL_TOOLS / request.param
     if not folder.is_dir():
         pytest.skip("needs the outputs of real tools next to the project")
     return folder

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +11,9 @@ from benchapp import audit
 from benchapp.models import Activity, Attempt, Blob, Decision, Entry, Experiment, Run, Seal, Trial
 from benchapp.record.trajectory_store import iterate_steps
 from tests.benchapp.import_folders import bring_in, write
+from tests.benchapp.imports.tools.conftest import SKILL_TOOLS
 
 pytestmark = pytest.mark.django_db
-SAMPLES = Path(__file__).resolve().parents[4].parent / "shared" / "contact" / "skill-tools"
 SECRET = "k-7c1d9e02-not-for-the-record"
 
 GIVEN = "# Answers\n"
@@ -362,9 +361,8 @@ def test_a_folder_without_anything_is_reported(tmp_path):
 
 
 @pytest.mark.shared_data
-@pytest.mark.skipif(not SAMPLES.is_dir(), reason="needs the outputs of skill tools beside the project")
 def test_the_real_runs():
-    report = bring_in(SAMPLES / "skillopt-run-accept-reject" / "out_root", SAMPLES / "skillopt-run-interrupted")
+    report = bring_in(SKILL_TOOLS / "skillopt-run-accept-reject" / "out_root", SKILL_TOOLS / "skillopt-run-interrupted")
     assert [problem.message for problem in report.problems] == ["none: the run ended in this step; no decision"]
     whole, cut = Experiment.objects.order_by("name")
     counted = Counter(Trial.objects.filter(episode__run__experiment=whole).values_list("phase", flat=True))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 
 import pytest
 
 from benchapp import audit
 from benchapp.models import Decision, Entry, Experiment, Run, Trial
 from tests.benchapp.import_folders import bring_in, write
+from tests.benchapp.imports.tools.conftest import SKILL_TOOLS
 
 pytestmark = pytest.mark.django_db
-SAMPLES = Path(__file__).resolve().parents[4].parent / "shared" / "contact" / "skill-tools"
 
 HOME = "/home/dev/lab/app"
 OLD = "---\nname: notes\ndescription: Write notes.\n---\n"
@@ -193,9 +192,8 @@ def test_what_is_broken_costs_only_itself(project, tmp_path):
 
 
 @pytest.mark.shared_data
-@pytest.mark.skipif(not SAMPLES.is_dir(), reason="needs the outputs of skill tools beside the project")
 def test_the_real_nights():
-    assert list(bring_in(SAMPLES / "skillopt-sleep-two-nights").problems) == []
+    assert list(bring_in(SKILL_TOOLS / "skillopt-sleep-two-nights").problems) == []
     decisions = Decision.objects.order_by("episode__run__experiment__name", "number")
     assert list(decisions.values_list("status", flat=True)) == ["no-op", "rejected", "applied", "rejected"]
     summaries = [decision.summary.splitlines() for decision in decisions]
