@@ -94,6 +94,7 @@ ROUTES: dict[str, list[Routes]] = {
         part("imports/arrange/", imports_view.arrange, "imports-arrange"),
         part("imports/undo/", imports_view.undo, "imports-undo"),
         part("imports/paths/", upload_view.read_path, "imports-paths"),
+        part("imports/logs/<uuid:log>/", upload_view.run_log, "run-log"),
         part("imports/uploads/", upload_view.begin, "uploads"),
         part("imports/uploads/<uuid:public_id>/", upload_view.upload, "upload"),
         part("imports/uploads/<uuid:public_id>/pieces/", upload_view.pieces, "upload-pieces"),

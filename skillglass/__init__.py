@@ -6,7 +6,9 @@
     trials = record.trials(record.experiments()[0]["experiment"])
     trials.frame().groupby("condition").success.mean()   # frame() needs pandas
 
-It reads the data of the pages and of `export_experiment`, and needs neither Django nor the rest of the project.
+    run = skillglass.start("my experiment", condition="with-skills", agent_model="openai/gpt-5")    # see run_log
+
+Reading takes the data of the pages and of `export_experiment`. Both need neither Django nor the rest of the project.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from pathlib import Path
 
 from skillglass.archived_record import ArchivedRecord
 from skillglass.record_rows import RecordError, RecordRows
+from skillglass.run_log import Run, Trial, start
 from skillglass.served_record import ServedRecord
 
-__all__ = ["ArchivedRecord", "RecordError", "RecordRows", "ServedRecord", "open"]
+__all__ = ["ArchivedRecord", "RecordError", "RecordRows", "Run", "ServedRecord", "Trial", "open", "start"]
 
 
 def open(  # noqa: A001  (as in `skillglass.open`)

@@ -4,41 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from http.client import HTTPException
-from http.cookiejar import CookieJar
-from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlencode, urlsplit
-from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, OpenerDirector, Request, build_opener
+from urllib.parse import quote, urlencode
 
+from skillglass.connection import Connection
 from skillglass.record_columns import DECISIONS, EXPERIMENTS
 from skillglass.record_rows import JsonRow, RecordError, RecordRows
-
-SECONDS = 300  # without a byte: a comparison of many runs is computed before the first one
-MAX_TOLD = 300  # characters of a quoted answer
-
-
-class _NoRedirects(HTTPRedirectHandler):
-    """Refuses redirects: a session belongs to the address that was opened."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
 
 
 class ServedRecord:
     """Sends `token`, or logs in like a person if `user` is given. Both stay in memory, and only go to this address."""
 
     def __init__(self, address: str, user: str = "", password: str = "", *, token: str = "") -> None:
-        parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
-            raise RecordError(
-                f"{parts.hostname or address}: expected http://HOST or https://HOST, without a name in it"
-            )
-        self._root = f"{parts.scheme}://{parts.netloc}"
-        self._cookies = CookieJar()
-        self._opener: OpenerDirector = build_opener(_NoRedirects, HTTPCookieProcessor(self._cookies))
-        self._headers = {"Accept": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
-        if user and not token:
-            self._log_in(user, password)
+        self._connection = Connection(address, user, password, token=token)
 
     def experiments(self, **query: object) -> RecordRows:
         """Newest first. `query`: as in the address of the first page, such as `q="demo"` or `probes=1`."""
@@ -86,8 +63,9 @@ class ServedRecord:
 
     def _read(self, path: str, query: dict[str, object], *members: str) -> JsonRow:
         """Return an object with these members, which every version of Skillglass with that address has."""
-        address = f"{self._root}{path}{'?' if query else ''}{urlencode(query, doseq=True)}"
-        _, content = self._ask(Request(address, headers=self._headers))
+        asked = f"{path}{'?' if query else ''}{urlencode(query, doseq=True)}"
+        address = f"{self._connection.root}{asked}"
+        _, content = self._connection.ask(asked)
         try:
             found = json.loads(content)
         except (ValueError, RecursionError) as error:
@@ -95,40 +73,6 @@ class ServedRecord:
         if not isinstance(found, dict) or (set(members) - found.keys()):
             raise RecordError(f"{address}: expected JSON of Skillglass, an object with {', '.join(members)}")
         return found
-
-    def _log_in(self, user: str, password: str) -> None:
-        """Log in by the people's form; a wrong password counts as one there."""
-        address = f"{self._root}/login/"
-        self._ask(Request(address))
-        token = next((each.value for each in self._cookies if each.name == "csrftoken"), None) or ""
-        form = urlencode({"username": user, "password": password, "csrfmiddlewaretoken": token}).encode()
-        status, _ = self._ask(Request(address, data=form, headers={"Referer": address}), expected=(200, 302))
-        if status != 302:  # the form again
-            raise RecordError(f"{address}: {user} is not known by this password")
-
-    def _ask(self, request: Request, expected: tuple[int, ...] = (200,)) -> tuple[int, bytes]:
-        try:
-            with self._opener.open(request, timeout=SECONDS) as answer:
-                status, content = answer.status, answer.read()
-        except HTTPError as error:
-            with error:
-                if error.code in expected:
-                    return error.code, b""
-                raise RecordError(f"{request.full_url}: {_explain(error)}") from None
-        except (URLError, OSError, HTTPException) as error:
-            raise RecordError(f"{request.full_url}: does not answer; {getattr(error, 'reason', error)}") from error
-        return status, content
-
-
-def _explain(error: HTTPError) -> str:
-    """The server's message, shortened to quote."""
-    if 300 <= error.code < 400:
-        place = error.headers.get("Location", "")[:MAX_TOLD]
-        return f"leads to {place!r}, and nothing is sent there; open that address where it is yours"
-    if error.code == 401:
-        return "expected a token that works: skillglass.open(address, token=...)"
-    told = error.read(MAX_TOLD).decode("utf-8", "replace").strip()
-    return f"answered {error.code}; {told!r}"
 
 
 def _shape_experiment(row: JsonRow) -> JsonRow:

@@ -89,10 +89,12 @@ def import_paths(
     names: Mapping[Path, str] = MappingProxyType({}),
     user: User | None = None,
     processes: int = 1,
+    continued: ImportBatch | None = None,
 ) -> ImportReport:
     """Import everything readable below the paths. It is safe to repeat, to kill, and to start several times at once.
     `waiting` gets a line about the import to wait for, `begun` the batch when its turn has come. `names`: the record's
-    name of a path, if another. `processes`: how many read new trials."""
+    name of a path, if another. `processes`: how many read new trials. `continued`: the import that read these paths before,
+    while they grew: what it created adds up, and its problems are replaced."""
     given = [Path(path) for path in paths]
     run = _Import(format, mapping or ImportMap(), progress, Author(user, "import_runs"), processes, names)
 
@@ -106,7 +108,13 @@ def import_paths(
         stale = ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING)
         stale.update(status=ImportBatch.Status.INTERRUPTED, finished_at=timezone.now())
         shown = [storable(run.name(path)) for path in given]
-        run.batch = ImportBatch.objects.create(paths=shown, format=format, actor=user)
+        if continued is None or continued.undone_at:
+            run.batch = ImportBatch.objects.create(paths=shown, format=format, actor=user)
+        else:
+            run.batch, run.created_before = continued, continued.counts.get("created", 0)
+            run.batch.problems.all().delete()
+            run.batch.status, run.batch.finished_at = ImportBatch.Status.RUNNING, None
+            run.batch.save(update_fields=["status", "finished_at"])
         run.report.batch = str(run.batch.public_id)
         try:
             begun(run.batch)
@@ -142,6 +150,7 @@ class _Import:
     runs: set[int] = field(default_factory=set)
     archives: list[tuple[Path, TakenIn]] = field(default_factory=list)
     saved: int = 0
+    created_before: int = 0  # by earlier readings of a continued import
 
     def name(self, path: Path) -> str:
         return self.names.get(path, str(path))
@@ -267,6 +276,7 @@ class _Import:
                 ImportProblem(batch=batch, **asdict(problem)) for problem in problems[self.saved :]
             )
             batch.counts = {name: self.report.counts[name] for name in (*COUNTED, "redactions")}
+            batch.counts["created"] += self.created_before
             batch.status = status
             batch.finished_at = None if status == ImportBatch.Status.RUNNING else timezone.now()
             batch.save(update_fields=["counts", "status", "finished_at"])

@@ -16,6 +16,7 @@ from typing import IO, Self
 from django.conf import settings
 
 from benchapp.imports.batch import import_paths
+from benchapp.imports.sent_logs import requeue_changed, sweep_logs
 from benchapp.imports.uploads import (
     ARCHIVE_ENDINGS,
     ARCHIVES,
@@ -48,6 +49,8 @@ def enqueue_due() -> int:
 def tend_uploads() -> None:
     """Do the work between jobs."""
     sweep_uploads()
+    sweep_logs()
+    requeue_changed()
     enqueue_due()
 
 
@@ -62,7 +65,7 @@ def _import(upload: Upload) -> SliceEnd:
     except UploadRefused as refusal:
         shutil.rmtree(folder_of(upload) / UNPACKED, ignore_errors=True)
         return SliceEnd(Upload.Status.STOPPED, str(refusal))
-    written_at = 0.0
+    written_at, read = 0.0, upload.bytes_total
 
     def keep_progress(name: str, done: int, total: int) -> None:
         nonlocal written_at
@@ -75,6 +78,7 @@ def _import(upload: Upload) -> SliceEnd:
             paths,
             names=paths,
             user=upload.by,
+            continued=upload.batch if upload.is_log else None,
             begun=lambda batch: WORK.hold(upload, batch=batch, progress={}),
             waiting=lambda line: WORK.hold(upload, progress={"waiting": line}),
             progress=keep_progress,
@@ -83,7 +87,7 @@ def _import(upload: Upload) -> SliceEnd:
         return SliceEnd(Upload.Status.WAITING)
     remove_files(upload)
     upload.files.all().delete()
-    return SliceEnd(Upload.Status.DONE)
+    return SliceEnd(Upload.Status.DONE, told={"progress": {"bytes": read}})
 
 
 def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:
@@ -92,7 +96,7 @@ def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:
         path = Path(upload.server_path)
         if path.resolve() != path:
             raise UploadRefused(f"{path} leads elsewhere by now.")
-        yield path, str(path)
+        yield path, upload.title if upload.is_log else str(path)
         return
     folder = folder_of(upload)
     if not folder.is_dir():

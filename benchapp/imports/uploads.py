@@ -162,7 +162,7 @@ def begin_upload(user: User, entries: object) -> tuple[Upload, list[UploadFile],
 
 
 def _check_open(user: User) -> None:
-    if Upload.objects.unfinished().filter(by=user).count() >= settings.UPLOADS_OPEN:
+    if Upload.objects.unfinished().announced().filter(by=user).count() >= settings.UPLOADS_OPEN:
         told = "Wait for one, or discard it."
         raise TooMuch(f"At most {settings.UPLOADS_OPEN} imports of yours may be under way. {told}")
 
@@ -178,7 +178,7 @@ def _read_entries(entries: object) -> list[UploadFile]:
         if not isinstance(entry, dict):
             raise UploadRefused("Expected each file as an object with path and size.")
         path, size, modified = check_path(entry.get("path")), entry.get("size"), entry.get("modified")
-        if not _is_count(size) or not (modified is None or _is_count(modified, most=LATEST)):
+        if not is_count(size) or not (modified is None or is_count(modified, most=LATEST)):
             expected = "expected size, and modified if it is given, as whole numbers from 0"
             raise UploadRefused(f"{ascii(path[:120])}: {expected}.")
         total += size
@@ -190,7 +190,7 @@ def _read_entries(entries: object) -> list[UploadFile]:
     return files
 
 
-def _is_count(value: object, most: int = 2**62) -> TypeGuard[int]:
+def is_count(value: object, most: int = 2**62) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
@@ -233,7 +233,7 @@ def _read_head(head: bytes) -> list[Part]:
         raise UploadRefused(expected)
     if len(told) > MAX_PARTS:
         raise TooMuch(f"{len(told):,} parts in one request; at most {MAX_PARTS:,} are taken.")
-    if not all(isinstance(each, list) and len(each) == 3 and all(map(_is_count, each)) and each[2] for each in told):
+    if not all(isinstance(each, list) and len(each) == 3 and all(map(is_count, each)) and each[2] for each in told):
         raise UploadRefused(expected)
     parts = [Part(*each) for each in told]
     if sum(part.length for part in parts) > PIECE_BYTES:
@@ -246,18 +246,18 @@ def _write(upload: Upload, file: UploadFile, part: Part, stream: HttpRequest) ->
     if part.offset > file.received:
         raise OutOfStep(f"{ascii(file.path)}: {file.received:,} bytes are here. Send on from there.")
     known = min(part.length, file.received - part.offset)
-    for _ in _pieces(stream, known):
+    for _ in take_pieces(stream, known):
         pass
     if known == part.length:
         return
-    with explain_full_disk(), os.fdopen(_open(place_of(folder_of(upload), file.path)), "r+b") as target:
+    with explain_full_disk(), os.fdopen(open_to_write(place_of(folder_of(upload), file.path)), "r+b") as target:
         target.seek(file.received)
-        for piece in _pieces(stream, part.length - known):
+        for piece in take_pieces(stream, part.length - known):
             target.write(piece)
     file.received = part.offset + part.length
 
 
-def _pieces(stream: HttpRequest, length: int) -> Iterator[bytes]:
+def take_pieces(stream: HttpRequest, length: int) -> Iterator[bytes]:
     while length:
         piece = stream.read(min(length, READ_BYTES))
         if not piece:
@@ -266,7 +266,7 @@ def _pieces(stream: HttpRequest, length: int) -> Iterator[bytes]:
         yield piece
 
 
-def _open(path: Path) -> int:
+def open_to_write(path: Path) -> int:
     """Open for writing. Missing folders are made, and links are not followed."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -333,7 +333,7 @@ def _check_whole(upload: Upload) -> None:
     for file in upload.files.iterator():
         path = place_of(folder_of(upload), file.path)
         with explain_full_disk():
-            descriptor = _open(path)  # creates empty files
+            descriptor = open_to_write(path)  # creates empty files
         try:
             if os.fstat(descriptor).st_size != file.size:
                 upload.files.filter(pk=file.pk).update(received=0)

@@ -64,6 +64,10 @@ class UploadQuerySet(SlicedQuerySet["Upload"]):
         """Uploads that still hold files on the disk, or a path to be read."""
         return self.exclude(status=SlicedModel.Status.DONE)
 
+    def announced(self) -> UploadQuerySet:
+        """Uploads that a person chose; no logs that programs send."""
+        return self.exclude(digest__startswith=Upload.LOG)
+
     def idle_since(self, moment: datetime) -> UploadQuerySet:
         """Uploads that have waited for their sender since then. One that waits for a worker may wait."""
         is_with_sender = Q(whole_at=None) | Q(status=SlicedModel.Status.STOPPED)
@@ -73,8 +77,11 @@ class UploadQuerySet(SlicedQuerySet["Upload"]):
 class Upload(SlicedModel):
     """What one person sends to be imported. When it is complete (`whole_at`), it waits for a worker.
 
-    `server_path` names a file or folder of the server instead; then nothing is sent.
+    `server_path` names a file or folder of the server instead; then nothing is sent. The folder can be that of a run log
+    which a program sends: it is read again whenever more has arrived.
     """
+
+    LOG = "log:"  # begins the digest of a run log's row
 
     by = models.ForeignKey("benchapp.User", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -102,6 +109,10 @@ class Upload(SlicedModel):
         if self.whole_at is None:
             return "receiving"
         return "importing" if self.worker else "waiting"
+
+    @property
+    def is_log(self) -> bool:
+        return self.digest.startswith(self.LOG)
 
     def count_received(self) -> tuple[int, int]:
         """Return how many files have arrived completely, and how many bytes of all."""

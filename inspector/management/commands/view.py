@@ -27,7 +27,7 @@ from benchapp.imports.batch import ImportReport, import_paths
 from benchapp.imports.formats import format_names
 from benchapp.management.commands.migrate import fill_empty
 from benchapp.management.import_bar import ImportBar
-from benchapp.models import Episode, Experiment, Run, Trial
+from benchapp.models import Episode, Experiment, ImportBatch, Run, Trial
 from benchapp.search.indexing import index_waiting
 
 PORT = 8765
@@ -65,7 +65,7 @@ class Command(BaseCommand):
         try:
             self._show(f"http://127.0.0.1:{server.server_port}{choose_page()}", no_browser=options["no_browser"])
             self._work_out()
-            self._wait(paths, follow=options["follow"])
+            self._wait(paths, report.batch, follow=options["follow"])
         except KeyboardInterrupt:
             pass
         finally:
@@ -96,13 +96,13 @@ class Command(BaseCommand):
         for episode in select_with_library(Episode.objects.all()).select_related("run", "library", "family"):
             diagnose_episode(episode)
 
-    def _wait(self, paths: list[Path], *, follow: bool) -> None:
+    def _wait(self, paths: list[Path], batch: str, *, follow: bool) -> None:
         seen = list_changes(paths) if follow else ""
         while True:
             time.sleep(FOLLOWED_SECONDS)
             if follow and (now := list_changes(paths)) != seen:
                 seen = now
-                report = import_paths(paths)
+                report = import_paths(paths, continued=ImportBatch.objects.get(public_id=batch))
                 if new := report.counts["created"] + report.counts["changed"]:
                     self.stdout.write(f"{time.strftime('%H:%M:%S')}  {new:,} new or changed")
                     self.stdout.flush()

@@ -17,16 +17,17 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.experiments.work.progress import workforce
-from benchapp.imports import uploads
+from benchapp.imports import sent_logs, uploads
 from benchapp.imports.upload_import import enqueue_due
 from benchapp.imports.uploads import TooMuch, UploadRefused
 from benchapp.models import Upload, User
 from inspector.web.access import is_local, needs, takes_runs, user_of, wants_page
 from inspector.web.responses import absolute
 from runner.base.var_folder import MANAGE
+from skillglass.sending import EVENTS
 
 BINARY = "application/octet-stream"
 
@@ -108,6 +109,21 @@ def discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if wants_page(request):
         return redirect("imports")
     return JsonResponse({"id": str(public_id), "state": "discarded"})
+
+
+@require_http_methods(["GET", "POST"])
+@_for_programs
+def run_log(request: HttpRequest, log: UUID) -> HttpResponse:
+    """GET: how many bytes of each file of a run log are here. POST: take a line that names stretches of them, and their bytes."""
+    user = user_of(request)
+    if request.method == "GET":
+        return JsonResponse({"files": sent_logs.list_received(user, log)})
+    if request.content_type != BINARY:
+        return JsonResponse({"error": f"Expected Content-Type: {BINARY}."}, status=415)
+    have = sent_logs.receive(user, log, request, int(request.headers.get("Content-Length") or 0))
+    if EVENTS in have:
+        enqueue_due()
+    return JsonResponse({"files": have})
 
 
 @require_POST

@@ -1,0 +1,164 @@
+"""Run logs that programs send while they write them (`skillglass.start`): their folders, and the imports that follow.
+
+The bytes on the disk are what has arrived. A sender asks for their number and continues from there, so nothing is lost or
+doubled by a cut connection, a killed process or a restart. Each log has one row of `Upload`, which waits for a worker
+again whenever more has arrived.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import F
+from django.http import HttpRequest
+from django.utils import timezone
+
+from benchapp.imports.uploads import (
+    FREE_BYTES,
+    MAX_HEAD,
+    MAX_PARTS,
+    PIECE_BYTES,
+    NoSpace,
+    OutOfStep,
+    TooMuch,
+    UploadRefused,
+    explain_full_disk,
+    is_count,
+    make_folders,
+    open_to_write,
+    take_pieces,
+)
+from benchapp.models import Upload, User
+from skillglass.run_log import NAME
+from skillglass.sending import BLOBS, EVENTS, MESSAGES
+
+FOLDER: Path = settings.VAR_DIR / "run_logs"
+_PATH = re.compile(rf"{re.escape(EVENTS)}|{BLOBS}/[0-9a-f]{{64}}|{MESSAGES}/{NAME.pattern}\.jsonl")
+
+
+def folder_of(user: User, log: UUID) -> Path:
+    return FOLDER / str(user.pk) / str(log)
+
+
+def list_received(user: User, log: UUID) -> dict[str, int]:
+    """Return how many bytes of each file are here."""
+    folder = folder_of(user, log)
+    found = {}
+    for part in (folder, folder / BLOBS, folder / MESSAGES):
+        for entry in os.scandir(part) if part.is_dir() else ():
+            path = str(Path(entry.path).relative_to(folder))
+            if entry.is_file(follow_symlinks=False) and _PATH.fullmatch(path):
+                found[path] = entry.stat(follow_symlinks=False).st_size
+    return found
+
+
+def receive(user: User, log: UUID, stream: HttpRequest, length: int) -> dict[str, int]:
+    """Take one request's body: a line of JSON, [[path, offset, length], ...], then those bytes. Return how many bytes of
+    these files are here. What is here already is skipped, so a request may be sent twice."""
+    head = stream.readline(MAX_HEAD)
+    parts = _read_head(head)
+    total = sum(size for _, _, size in parts)
+    if len(head) + total != length:
+        raise UploadRefused("The body is longer or shorter than its first line says.")
+    body = b"".join(take_pieces(stream, total))  # before the lock: a slow sender holds up nobody
+    with _hold(folder_of(user, log)) as folder:
+        if shutil.disk_usage(folder).free - FREE_BYTES < total:
+            raise NoSpace("The server's disk is full. What came in before counts.")
+        row = _find_row(user, log)
+        if row.bytes_total + total > settings.UPLOAD_BYTES:
+            raise TooMuch(f"A run log may have {settings.UPLOAD_BYTES:,} bytes.")
+        have, new, start = dict[str, int](), 0, 0
+        try:
+            for path, offset, size in parts:
+                with explain_full_disk(), os.fdopen(open_to_write(folder / path), "r+b") as file:
+                    here = file.seek(0, os.SEEK_END)
+                    if offset > here:
+                        raise OutOfStep(f"{path}: {here:,} bytes are here. Send on from there.")
+                    new += file.write(body[start + here - offset : start + size])
+                    have[path] = max(here, offset + size)
+                    start += size
+        finally:
+            _note_arrival(row, new, has_events=EVENTS in have)
+    return have
+
+
+def _read_head(head: bytes) -> list[tuple[str, int, int]]:
+    try:
+        told = json.loads(head) if head.endswith(b"\n") else None
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, list) or not 0 < len(told) <= MAX_PARTS:
+        told = [None]
+    if not all(isinstance(each, list) and len(each) == 3 for each in told):
+        raise UploadRefused(f"Expected a first line of JSON: a list of at most {MAX_PARTS:,} [path, offset, length].")
+    for path, offset, size in told:
+        if not (isinstance(path, str) and _PATH.fullmatch(path) and is_count(offset) and is_count(size)):
+            wanted = f"Expected {EVENTS}, blobs/SHA-256 or messages/TRIAL.jsonl, then two whole numbers"
+            raise UploadRefused(f"{wanted}; found {ascii(path)[:120]}.")
+    if sum(size for _, _, size in told) > PIECE_BYTES:
+        raise TooMuch(f"One request takes at most {PIECE_BYTES:,} bytes.")
+    return [(path, offset, size) for path, offset, size in told]
+
+
+@contextmanager
+def _hold(folder: Path) -> Iterator[Path]:
+    with explain_full_disk():
+        make_folders(folder)
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        os.close(descriptor)
+
+
+def _find_row(user: User, log: UUID) -> Upload:
+    path = str(folder_of(user, log))
+    told = {"by": user, "server_path": path, "title": f"Run log {str(log)[:8]}"}
+    return Upload.objects.get_or_create(digest=f"{Upload.LOG}{log}", by=user, defaults=told)[0]
+
+
+def _note_arrival(row: Upload, new: int, *, has_events: bool) -> None:
+    """Have a worker read what has arrived. Only the events name what the other files are."""
+    rows = Upload.objects.filter(pk=row.pk)
+    rows.update(bytes_total=F("bytes_total") + new, changed_at=timezone.now())
+    if has_events:
+        rows.filter(whole_at=None).update(whole_at=timezone.now(), title=_name(Path(row.server_path)) or row.title)
+        rows.filter(status=Upload.Status.DONE).update(status=Upload.Status.WAITING)
+
+
+def _name(folder: Path) -> str:
+    """Name the log by its experiment and its own name."""
+    try:
+        with (folder / EVENTS).open("rb") as file:
+            head = json.loads(file.readline(PIECE_BYTES))
+        return ascii(f"{head['experiment']}, {head['name']}")[1:-1][:300]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return ""
+
+
+def requeue_changed() -> None:
+    """Have logs read again that grew while they were read."""
+    since = timezone.now() - timedelta(hours=1)
+    ended = Upload.objects.filter(digest__startswith=Upload.LOG, status=Upload.Status.DONE, changed_at__gte=since)
+    late = [row.pk for row in ended if row.progress.get("bytes") != row.bytes_total]
+    Upload.objects.filter(pk__in=late).update(status=Upload.Status.WAITING)
+
+
+def sweep_logs() -> None:
+    """Remove the folders of logs that were read and did not grow for UPLOAD_HOURS. A sender that comes back sends all
+    again, which changes nothing."""
+    old = timezone.now() - timedelta(hours=settings.UPLOAD_HOURS)
+    for row in Upload.objects.filter(digest__startswith=Upload.LOG, status=Upload.Status.DONE, changed_at__lt=old):
+        shutil.rmtree(row.server_path, ignore_errors=True)
+        row.delete()
