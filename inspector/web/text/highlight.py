@@ -63,10 +63,8 @@ def _highlight_text(text: str, path: str) -> tuple[Line, ...] | None:
     if front:
         head, body = text.split("\n")[:front], text.split("\n")[front:]
         # To a Markdown lexer the closing fence makes a heading of the line above it.
-        top, rest = (
-            _colour_lines("\n".join(head), _make_lexer("front.yaml") or lexer),
-            _colour_lines("\n".join(body), lexer),
-        )
+        top = _colour_lines("\n".join(head), _make_lexer("front.yaml") or lexer)
+        rest = _colour_lines("\n".join(body), lexer) if body else ()  # else one empty line more than the text has
         return None if top is None or rest is None else (*top, *rest)
     return _colour_lines(text, lexer)
 

@@ -55,6 +55,12 @@ def test_it_rebuilds_random_texts_from_its_rows(seed):
     assert sides(diff_file("s/SKILL.md", old.encode(), new.encode())) == (old[:-1], new[:-1])
 
 
+@pytest.mark.parametrize("front", ["---\nname: a\n---\n", "---\nname: a\n---", "---\nname: a\n---\n\n"])
+def test_a_skill_that_is_only_frontmatter_has_its_lines(front):
+    diff = diff_file("s/SKILL.md", front.encode(), b"new\n")
+    assert sides(diff) == (front.removesuffix("\n"), "new")
+
+
 def test_it_marks_the_words_that_changed():
     diff = diff_file("a.txt", b"replace missing cells with 0 now\n", b"replace missing cells with NA now\n")
     assert marked(diff, LineSign.DEL) == ["0"]
