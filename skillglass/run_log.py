@@ -102,7 +102,7 @@ class Run:
     def __init__(self, folder: Path, head: Mapping[str, object]) -> None:
         self.folder = folder
         self.library: str | None = None
-        self.ended: set[str] = set()  # ids of trials, without those that were cut off
+        self.ended: dict[str, str] = {}  # id of a trial -> its outcome, in order; without those that were cut off
         self._lock = threading.RLock()
         self._begun: dict[str, str] = {}  # trial -> its id as given: a trial that was cut off can be begun again
         self._open: set[str] = set()
@@ -152,7 +152,7 @@ class Run:
     def _note_end(self, ident: str, outcome: str) -> None:
         self._open.discard(ident)
         if outcome != CUT_OFF:
-            self.ended.add(self._begun[ident])
+            self.ended[self._begun[ident]] = outcome
             self._last = ident
 
     # --- what a loop calls -----------------------------------------------------------------------------------------

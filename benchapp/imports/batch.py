@@ -112,6 +112,7 @@ def import_paths(
             run.batch = ImportBatch.objects.create(paths=shown, format=format, actor=user)
         else:
             run.batch, run.created_before = continued, continued.counts.get("created", 0)
+            run.readings = continued.counts.get("readings", 1) + 1
             run.batch.problems.all().delete()
             run.batch.status, run.batch.finished_at = ImportBatch.Status.RUNNING, None
             run.batch.save(update_fields=["status", "finished_at"])
@@ -151,6 +152,7 @@ class _Import:
     archives: list[tuple[Path, TakenIn]] = field(default_factory=list)
     saved: int = 0
     created_before: int = 0  # by earlier readings of a continued import
+    readings: int = 1
 
     def name(self, path: Path) -> str:
         return self.names.get(path, str(path))
@@ -277,6 +279,7 @@ class _Import:
             )
             batch.counts = {name: self.report.counts[name] for name in (*COUNTED, "redactions")}
             batch.counts["created"] += self.created_before
+            batch.counts["readings"] = self.readings
             batch.status = status
             batch.finished_at = None if status == ImportBatch.Status.RUNNING else timezone.now()
             batch.save(update_fields=["counts", "status", "finished_at"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from django.apps import apps
@@ -21,6 +22,8 @@ from runner.agents import agent_title
 from runner.protocols.conditions import unpooled_conditions
 from runner.protocols.probe import CONDITION as PROBE
 from runner.protocols.qualification import CONDITIONS as QUALIFYING
+
+FOLLOWED = timedelta(minutes=10)  # since an import was read again: it may grow further
 
 TRIAL, DECISION = "trial__episode__run__experiment", "decision__episode__run__experiment"
 # What people wrote about an experiment, which keeps it from being deleted.
@@ -165,6 +168,14 @@ class Experiment(PublicModel):
     @property
     def is_open(self) -> bool:
         return Progress(self.status).is_open
+
+    @property
+    def is_live(self) -> bool:
+        """Can more come while somebody looks? Of an import: it was read again, as its files grew, and that was just now."""
+        if self.origin == Experiment.Origin.RUN:
+            return self.is_open
+        since = timezone.now() - FOLLOWED
+        return self.arrivals.filter(batch__counts__readings__gt=1, batch__finished_at__gte=since).exists()
 
     def follow(self) -> None:
         """Take status and times from the runs. Call inside a transaction."""
@@ -322,6 +333,10 @@ class Run(PublicModel):
     @property
     def is_open(self) -> bool:
         return Progress(self.status).is_open
+
+    @property
+    def is_live(self) -> bool:
+        return self.is_open or (self.experiment.origin != Experiment.Origin.RUN and self.experiment.is_live)
 
     def follow(self) -> None:
         """Take the status from the episodes and let the experiment follow. Workers may end episodes at once, so each

@@ -108,7 +108,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "libraries": data["libraries"],
         "total": total,
         "seen": total.done,
-        "is_live": found.is_open and as_of is None,
+        "is_live": as_of is None and found.is_live,
         "standing_still": still,
         "notices": sorted({run.notice for run in runs} - {""}),
         "launch_again": f"{reverse('launch')}?from={found.public_id}" if file else "",
@@ -157,9 +157,10 @@ def _render_count(request: HttpRequest, found: Experiment) -> HttpResponse:
     sent = request.GET.get("seen", "")
     seen = int(sent) if sent.isdecimal() else progress.done
     counts = {"total": progress, "left_seconds": progress.eta_seconds, "seen": seen, "newer": progress.done - seen}
-    context = {"experiment": found, "is_live": found.is_open, "is_fragment": True, **counts}
+    context = {"experiment": found, "is_live": found.is_live, "is_fragment": True, **counts}
     response = render(request, "experiments/_experiment_live.html", context)
-    if not found.is_open or (progress.done and not seen):
+    is_over = found.origin == Experiment.Origin.RUN and not found.is_open
+    if is_over or (progress.done and not seen):
         response["HX-Refresh"] = "true"
     return response
 

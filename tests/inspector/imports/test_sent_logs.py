@@ -20,8 +20,9 @@ from pytest_django.live_server_helper import LiveServer
 
 import skillglass
 from benchapp.imports import sent_logs
+from benchapp.imports.batch import import_paths
 from benchapp.imports.upload_import import import_upload, tend_uploads
-from benchapp.models import Decision, ImportBatch, Trial, Upload, User
+from benchapp.models import Decision, ImportBatch, Run, Trial, Upload, User
 from benchapp.people.accounts import make_token
 from skillglass.sending import RunSender
 from tests.skillglass.test_run_log import SKILL, log_all, start
@@ -249,3 +250,16 @@ def test_sync_sends_what_is_left(
         call_command("sync", str(tmp_path / "runs"), server=live_server.url)
     with pytest.raises(CommandError, match="there is no run log below it"):
         call_command("sync", str(tmp_path / "runs" / "one" / "blobs"), server=live_server.url)
+
+
+def test_the_pages_of_a_run_that_grows_ask_again(client: Client, tmp_path: Path, admin_client: Client) -> None:
+    log_all(tmp_path)
+    first = import_paths([tmp_path])
+    run = Run.objects.get()
+    pages = [run.experiment.get_absolute_url(), run.get_absolute_url()]
+    assert not any('hx-trigger="every 3s"' in admin_client.get(page).content.decode() for page in pages)
+    batch = ImportBatch.objects.get(public_id=first.batch)
+    import_paths([tmp_path], continued=batch)
+    assert all('hx-trigger="every 3s"' in admin_client.get(page).content.decode() for page in pages)
+    ImportBatch.objects.update(finished_at=timezone.now() - timedelta(hours=1))
+    assert not any('hx-trigger="every 3s"' in admin_client.get(page).content.decode() for page in pages)
