@@ -35,6 +35,8 @@ from skillglass.sending import BLOBS, EVENTS, MESSAGES, Sender
 FORMAT, VERSION = "skillglass-run-log", 1
 CUT_OFF = "interrupted"  # outcome of a trial whose process was killed
 PHASES = ("acquisition", "replay", "evaluation", "deployment")
+GROUPS = ("public", "hidden", "process", "test")
+SKIPPED, BY_CHECKS = "skipped", "by checks"
 STATUSES = ("applied", "rejected", "no-op", "failed")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 PLAIN, EXECUTABLE = 0o644, 0o755  # modes of files
@@ -49,7 +51,8 @@ HELD = (
     "replicate",
 )  # the same when resumed
 
-Skills = str | os.PathLike[str] | Mapping[str, str | bytes]  # a folder of skills, or its files by path
+Content = str | bytes | tuple[bytes, int]  # with its mode
+Skills = str | os.PathLike[str] | Mapping[str, Content]  # a folder of skills, or its files by path
 
 
 def start(
@@ -102,6 +105,7 @@ class Run:
     def __init__(self, folder: Path, head: Mapping[str, object]) -> None:
         self.folder = folder
         self.library: str | None = None
+        self.at: str | None = None  # the time of what is logged next, for one that logs what was; None: now
         self.ended: dict[str, str] = {}  # id of a trial -> its outcome, in order; without those that were cut off
         self._lock = threading.RLock()
         self._begun: dict[str, str] = {}  # trial -> its id as given: a trial that was cut off can be begun again
@@ -124,7 +128,7 @@ class Run:
             self._continue(events, head)
         else:
             own = {"format": FORMAT, "version": VERSION, "id": str(uuid.uuid4()), "name": folder.name}
-            self.head = self._write("run", **own, **head, written_by=f"skillglass {_own_version()}")
+            self.head = self._write("run", **{**own, **head}, written_by=f"skillglass {_own_version()}")
 
     def _continue(self, events: list[JsonRow], head: Mapping[str, object]) -> None:
         if self.head.get("format") != FORMAT or self.head.get("version") != VERSION:
@@ -200,6 +204,7 @@ class Run:
         self,
         skills: Skills,
         *,
+        before: Skills | None = None,
         status: str = "applied",
         reason: str = "",
         reply: str = "",
@@ -207,19 +212,21 @@ class Run:
         usage: Mapping[str, float | None] | None = None,
     ) -> str:
         """The author answered with this library. `status`: "applied"; "rejected" if it was not taken; "no-op" if it
-        changes nothing; "failed" if the answer could not be used. `reason`: why, in a sentence. `reply`: the author's own
+        changes nothing; "failed" if the answer could not be used. `before`: an earlier library that the author began with, where
+        candidates are a tree. `reason`: why, in a sentence. `reply`: the author's own
         text. `evidence`: the trials that it saw. `usage`: as in `Trial.add_usage`. Return the library that holds now."""
         if status not in STATUSES:
             raise ValueError(f"status: expected one of {', '.join(STATUSES)}, found {status!r}")
         used = check_usage(usage or {})
         with self._lock:
-            proposed, before = self._put_library(skills), self.library
+            proposed = self._put_library(skills)
+            began = self.library if before is None else self._put_library(before)
             self.decisions += 1
             self._write(
                 "decision",
                 number=self.decisions,
                 status=status,
-                before=before,
+                before=began,
                 library=proposed,
                 reason=reason,
                 reply=self._put_blob(reply.encode("utf-8", "replace")) if reply else None,
@@ -268,7 +275,7 @@ class Run:
 
     def _write(self, type: str, **told: object) -> JsonRow:
         known = {name: value for name, value in told.items() if value is not None and value != ""}
-        event = {"type": type, "at": _now(), **known}
+        event = {"type": type, "at": self.at or _now(), **known}
         with self._lock:
             self._file.write(to_line(event))
             self._file.flush()
@@ -333,7 +340,8 @@ class Trial:
                 raise ValueError(f"expected a message with a role, or a step of ATIF; found {raw!r:.80}")
             if self._kind and kind != self._kind:
                 raise ValueError("expected messages of one kind in a trial: with a role, or steps of ATIF")
-            line = to_line({**raw, "timestamp": raw.get("timestamp") or _now()})
+            stamp = {} if self.run.at or raw.get("timestamp") else {"timestamp": _now()}
+            line = to_line({**raw, **stamp})
             with self.run._lock:
                 self._check_open()
                 self._kind = kind
@@ -342,12 +350,16 @@ class Trial:
                 self._file.write(line)
                 self._file.flush()
 
-    def check(self, name: str, passed: bool | None, message: str = "") -> None:
-        """A verifier's check. `passed`: None if it could not be carried out."""
+    def check(self, name: str, passed: bool | str | None, message: str = "", *, group: str = "") -> None:
+        """A verifier's check. `passed`: None if it could not be carried out, or "skipped". `group`: "public" if the agent could
+        see it, "hidden" if not, "process" if it examines how the agent worked."""
+        if group not in ("", *GROUPS):
+            raise ValueError(f"group: expected one of {', '.join(GROUPS)}, found {group!r}")
         self._check_open()
-        status = {True: "passed", False: "failed", None: "error"}[None if passed is None else bool(passed)]
-        self._passed.append(passed is True or (passed is not None and bool(passed)))
-        self.run._write("check", trial=self.id, name=name, status=status, message=message)
+        status = SKIPPED if passed == SKIPPED else "error" if passed is None else "passed" if passed else "failed"
+        if status != SKIPPED:
+            self._passed.append(status == "passed")
+        self.run._write("check", trial=self.id, name=name, status=status, message=message, group=group)
 
     def score(self, name: str, value: float) -> None:
         """A number that a verifier or grader gave."""
@@ -369,18 +381,19 @@ class Trial:
 
     def end(
         self,
-        success: bool | None = None,
+        success: bool | str | None = BY_CHECKS,
         reward: float | None = None,
         *,
         judge: str = "",
         output: str = "",
-        error: BaseException | None = None,
+        error: BaseException | tuple[str, str] | None = None,
     ) -> None:
-        """The trial is over. Without `success` it is decided by the checks: all passed, and there is one. `judge`: who gave
-        the verdict. `output`: the verifier's text. `error`: what stopped the agent or its machine; then there is no verdict."""
+        """The trial is over. `success`: None if it is unknown; left out, it is decided by the checks: all passed, and there is
+        one. `judge`: who gave the verdict. `output`: the verifier's text. `error`: what stopped the agent or its machine, or
+        its type and message; then there is no verdict by checks."""
         self._check_open()
-        if success is None and self._passed and error is None:
-            success = all(self._passed)
+        if success == BY_CHECKS:
+            success = all(self._passed) if self._passed and error is None else None
         told = {"reward": None if reward is None else _check_number("reward", reward)}
         told |= {"success": None if success is None else bool(success)}
         self._close("finished" if error is None else "error", **told, judge=judge, output=output, error=_explain(error))
@@ -432,9 +445,7 @@ def _check_number(name: str, value: float) -> float:
 def read_skills(skills: Skills) -> dict[str, tuple[bytes, int]]:
     """Return content and mode of each file by its path. Links and hidden files are left out, as agents do not see them."""
     if isinstance(skills, Mapping):
-        found = {
-            path: (text.encode() if isinstance(text, str) else bytes(text), PLAIN) for path, text in skills.items()
-        }
+        found = {path: _with_mode(content) for path, content in skills.items()}
     else:
         folder = Path(skills)
         if not folder.is_dir():
@@ -449,6 +460,12 @@ def read_skills(skills: Skills) -> dict[str, tuple[bytes, int]]:
     if wrong := next((path for path in found if path.startswith("/") or {"", ".", ".."} & set(path.split("/"))), None):
         raise ValueError(f"expected paths below the library, found {wrong!r}")
     return dict(sorted(found.items()))
+
+
+def _with_mode(content: Content) -> tuple[bytes, int]:
+    if isinstance(content, tuple):
+        return content
+    return content.encode() if isinstance(content, str) else bytes(content), PLAIN
 
 
 def library_digest(files: Mapping[str, tuple[bytes, int]]) -> str:
@@ -478,8 +495,11 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _explain(error: BaseException | None) -> dict[str, str] | None:
-    return None if error is None else {"type": type(error).__name__, "message": str(error)[:10_000]}
+def _explain(error: BaseException | tuple[str, str] | None) -> dict[str, str] | None:
+    if error is None:
+        return None
+    kind, message = error if isinstance(error, tuple) else (type(error).__name__, str(error))
+    return {"type": kind, "message": message[:10_000]}
 
 
 def _own_version() -> str:

@@ -51,7 +51,7 @@ from runner.base.types import (
     Usage,
     Verdict,
 )
-from skillglass.run_log import CUT_OFF, EXECUTABLE, FORMAT, PHASES, PLAIN, STATUSES, VERSION
+from skillglass.run_log import CUT_OFF, EXECUTABLE, FORMAT, GROUPS, PHASES, PLAIN, STATUSES, VERSION
 from skillglass.run_log import NAME as PLAIN_NAME
 from skillglass.sending import BLOBS, EVENTS, MESSAGES
 
@@ -279,6 +279,7 @@ class RunLog:
         removed = tuple(sorted(before.keys() - proposed.keys()))
         said = reply.decode("utf-8", "replace") if reply else ""
         reason = event.text("reason") or ""
+        has_failed = status == DecisionStatus.FAILED
         has_patch = bool(changed or removed or said)
         after_trial = event.text("after_trial", 200)
         return DecisionMoment(
@@ -288,10 +289,12 @@ class RunLog:
             after=proposed if status == DecisionStatus.APPLIED else before,
             after_trial=self._ident(after_trial) if after_trial in self.trials else None,
             operation_type="",
-            summary=reason,
+            summary="" if has_failed else reason,
+            error=reason if has_failed else "",
             patch=Patch(said or reason, "revise", changed, removed) if has_patch else None,
             evidence=tuple(self._ident(each) for each in event.texts("evidence") if each in self.trials),
             at=at,
+            before=before,
         )
 
     def _read_library(self, event: Document, key: str = "library") -> Files | None:
@@ -330,7 +333,11 @@ def _read_verdict(end: Document, graded: list[Document]) -> Verdict | None:
         if status not in list(CheckStatus):
             event.report("status", f"one of {', '.join(CheckStatus)}", f"found {status!r}; left out")
             continue
-        checks.append(Check(CheckGroup.TEST, name, CheckStatus(status), event.text("message") or ""))
+        group = event.text("group", 40) or CheckGroup.TEST
+        if group not in GROUPS:
+            event.report("group", f"one of {', '.join(GROUPS)}", f"found {group!r}; taken as {CheckGroup.TEST}")
+            group = CheckGroup.TEST
+        checks.append(Check(CheckGroup(group), name, CheckStatus(status), event.text("message") or ""))
     success, reward = end.raw.get("success"), end.number("reward")
     if success is not None and not isinstance(success, bool):
         end.report("success", "true, false or null", f"found {success!r:.60}; taken as unknown")
