@@ -136,16 +136,18 @@ class GepaLog:
     @cached_property
     def seed_scores(self) -> dict[int, float]:
         """Return the seed's scores on validation. The log gives their mean, single ones where the seed is on the first front
-        that it lists; if one is missing, it follows from the mean."""
+        that it lists; what is missing follows from the mean if it is one score, or if nothing is left for them."""
         base = _BASE.search(self.log.get(0, ""))
         listed = next((text for text in self.log.values() if _PROGRAMS.search(text)), "")
         front = _read_pairs(_FRONT, listed)
         holders = {int(item): programs.split(", ") for item, programs in _SET.findall(_first(_PROGRAMS, listed))}
         known = {item: score for item, score in front.items() if "0" in holders.get(item, ())}
         total = int(base[2]) if base else len(known)
-        if base and len(front) == total and len(known) == total - 1:
-            (missing,) = front.keys() - known.keys()
-            known[missing] = round(float(base[1]) * total - sum(known.values()), 6)
+        missing = front.keys() - known.keys()
+        if base and missing and len(front) == total:
+            rest = round(float(base[1]) * total - sum(known.values()), 6)
+            if len(missing) == 1 or (rest == 0 and min(front.values()) >= 0):
+                known |= dict.fromkeys(missing, rest)
         if len(known) < total:
             place, expected = f"Iteration 0, {total} items", "the seed's score on each item of validation"
             self.root.report(self.folder / TEXT_LOG, place, expected, f"found {len(known)}; the others are unknown")

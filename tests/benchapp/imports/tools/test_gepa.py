@@ -113,6 +113,24 @@ def test_only_the_kept_candidate_s_validation_is_a_result(tmp_path: Path) -> Non
     assert Groups.of(Run.objects.all(), "no-skill").baseline == "old-skill"
 
 
+def test_a_seed_that_solved_nothing_has_its_scores(tmp_path: Path) -> None:
+    """The first candidate alone is on the front, so the log lists no score of the seed: its mean says that all are 0."""
+    folder = run_dir(tmp_path / "runs" / "monday")
+    log = (folder / "run_log.txt").read_text()
+    for before, after in {
+        "valset score: 0.5": "valset score: 0.0",
+        "front scores: {0: 1.0, 1: 0.0}": "front scores: {0: 1.0, 1: 1.0}",
+        "front programs: {0: {0}, 1: {0, 1}}": "front programs: {0: {1}, 1: {1}}",
+    }.items():
+        assert before in log
+        log = log.replace(before, after)
+    (folder / "run_log.txt").write_text(log)
+    assert list(import_paths([folder]).problems) == []
+    assert (
+        list(Trial.objects.filter(episode__run__condition="old-skill").values_list("success", flat=True)) == [False] * 2
+    )
+
+
 def test_a_run_that_goes_on_moves_its_results(tmp_path: Path) -> None:
     """At first the seed is best, so the first candidate's scores served the search only."""
     folder = run_dir(tmp_path / "runs" / "monday")
