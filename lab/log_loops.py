@@ -1,0 +1,206 @@
+"""Has many loops log to one installation at once, and holds its record against what they logged.
+
+    .venv/bin/python lab/log_loops.py [--loops 20] [--steps-a-minute 100000] [--seconds 60] [--restart]
+
+The installation is one as `manage.py demo` starts it, in a temporary folder. Each loop is a process with a run of its own:
+trials of 20 messages, a decision after every ten. `--restart` kills the installation halfway, everything in it with
+kill -9, and starts it again after 20 seconds. Exit status 1 if a trial, message or decision is missing or there twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import skillglass  # noqa: E402
+from lab.kill_workers import _wait_for_web, free_port  # noqa: E402
+
+MESSAGES = 20  # of a trial
+PATIENCE = 900.0  # seconds until the record must hold all
+
+
+def main() -> int:
+    options = _options()
+    with tempfile.TemporaryDirectory(prefix="skillglass-loops-") as base:
+        os.environ |= {
+            "SKILLGLASS_VAR": f"{base}/var",
+            "DJANGO_SETTINGS_MODULE": "benchapp.settings",
+            "SINGLE_USER": "1",
+        }
+        for name in ("REDIS_URL", "DATABASE_URL"):
+            os.environ.pop(name, None)
+        Path(base, "var").mkdir()
+        return run(options, Path(base))
+
+
+def run(options: argparse.Namespace, base: Path) -> int:
+    port = free_port()
+    installation = _start(port, base)
+    _wait_for_web(port, installation)
+    address, token = f"http://127.0.0.1:{port}", _make_token()
+    loops = [
+        multiprocessing.Process(target=log, args=(number, options, address, token, base / "runs"))
+        for number in range(options.loops)
+    ]
+    waits, over = list[float](), threading.Event()
+    threading.Thread(target=_ask, args=(f"{address}/index.json", waits, over), daemon=True).start()
+    began = time.monotonic()
+    for loop in loops:
+        loop.start()
+    if options.restart:
+        time.sleep(options.seconds / 2)
+        os.killpg(installation.pid, signal.SIGKILL)
+        time.sleep(20)
+        installation = _start(port, base)
+    peak = 0.0
+    while any(loop.is_alive() for loop in loops):
+        time.sleep(1)
+        peak = max(peak, _resident(installation.pid))
+    logged = time.monotonic() - began
+    expected = _count_logged(base / "runs")
+    found = _wait_for_record(expected)
+    over.set()
+    os.killpg(installation.pid, signal.SIGTERM)
+    installation.wait(60)
+    rate = 60 * expected["messages"] / options.seconds
+    print(f"logged: {expected}, {rate:,.0f} messages a minute; all sent after {logged:.0f} s")
+    print(f"recorded: {found} {time.monotonic() - began - logged:.0f} s later")
+    print(f"largest process of the installation: {peak:.0f} MB resident")
+    if waits:
+        print(
+            f"/index.json meanwhile: median {1000 * statistics.median(waits):.0f} ms, slowest {1000 * max(waits):.0f} ms"
+        )
+    return 0 if found == expected else 1
+
+
+def log(number: int, options: argparse.Namespace, address: str, token: str, folder: Path) -> None:
+    pause = 60 * options.loops / options.steps_a_minute
+    until, due = time.monotonic() + options.seconds, time.monotonic()
+    run = skillglass.start(
+        "loops",
+        condition="with-skills",
+        agent_model="scripted/loop",
+        author_model="scripted/loop",
+        skills={"sort/SKILL.md": "# Sort\n"},
+        replicate=number,
+        name=f"loop-{number}",
+        folder=folder,
+        server=address,
+        token=token,
+    )
+    trials = 0
+    while time.monotonic() < until:
+        with run.trial(f"task-{trials % 10}", "acquisition") as trial:
+            for step in range(MESSAGES):
+                role = "assistant" if step % 2 else "user"
+                trial.log({"role": role, "content": f"message {step} of loop {number}: " + "word " * 40})
+                due += pause
+                time.sleep(max(0.0, due - time.monotonic()))
+            trial.check("it is right", (trials + number) % 3 > 0)
+        trials += 1
+        if trials % 10 == 0:
+            run.decision(
+                {"sort/SKILL.md": f"# Sort\nRule {trials}.\n"}, reason=f"after {trials} trials", evidence=[trial]
+            )
+    run.freeze()
+    run.finish(seconds=300)
+
+
+def _count_logged(folder: Path) -> dict[str, int]:
+    events = [json.loads(line) for path in folder.glob("*/run.jsonl") for line in path.read_text().splitlines()]
+    ends = [event for event in events if event["type"] == "end"]
+    decisions = sum(event["type"] == "decision" for event in events)
+    return {"trials": len(ends), "messages": sum(event["messages"] for event in ends), "decisions": decisions}
+
+
+def _wait_for_record(expected: dict[str, int]) -> dict[str, int]:
+    import django
+
+    django.setup()
+    from django.db.models import Sum
+
+    from benchapp.models import Decision, Trajectory, Trial
+
+    until = time.monotonic() + PATIENCE
+    while True:
+        rows = Trajectory.objects.filter(attempt__counts=True)
+        found = {
+            "trials": Trial.objects.count(),
+            "messages": rows.aggregate(total=Sum("steps_total"))["total"] or 0,
+            "decisions": Decision.objects.count(),
+        }
+        if found == expected or time.monotonic() > until:
+            return found
+        time.sleep(1)
+
+
+def _ask(address: str, waits: list[float], over: threading.Event) -> None:
+    """Ask for the first page once a second, as somebody who watches; a server that is away is not counted."""
+    while not over.wait(1):
+        began = time.monotonic()
+        try:
+            urllib.request.urlopen(address, timeout=60).read()
+        except OSError:
+            continue
+        waits.append(time.monotonic() - began)
+
+
+def _start(port: int, base: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, str(ROOT / "manage.py"), "demo", "--no-experiment", "--port", str(port)]
+    with (base / "installation.log").open("ab") as told:
+        return subprocess.Popen(command, stdout=told, stderr=subprocess.STDOUT, start_new_session=True)
+
+
+def _make_token() -> str:
+    command = (
+        "from benchapp.people.accounts import make_token; from inspector.web.access import local_user;"
+        "print(make_token(local_user(), 'loops', 'log')[1])"
+    )
+    told = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "shell", "-v0", "-c", command], stdout=subprocess.PIPE, check=True
+    )
+    return told.stdout.decode().strip()
+
+
+def _resident(group: int) -> float:
+    """The largest resident set of the processes of a session now, in MB (Linux)."""
+    largest = 0.0
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getsid(int(folder.name)) != group:
+                continue
+            status = (folder / "status").read_text()
+        except (OSError, ProcessLookupError):
+            continue
+        largest = max(
+            [largest, *(int(line.split()[1]) / 1000 for line in status.splitlines() if line.startswith("VmRSS"))]
+        )
+    return largest
+
+
+def _options() -> Any:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--loops", type=int, default=20)
+    parser.add_argument("--steps-a-minute", type=int, default=100_000, help="of all loops together")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--restart", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
