@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from benchapp.analysis.lineage.attribution import Ended, count_ledger_row, read_no_skill
+from benchapp.analysis.lineage.attribution import Ended, count_ledger_row, describe_readers, read_no_skill
 from benchapp.analysis.lineage.library_states import LibraryHistory, LibraryState, find_round, read_history
 from benchapp.analysis.lineage.line_history import read_lineage
 from benchapp.exports.mailed_patches import MAX_SUBJECT, MailedChange, own_line, quote, render_mails
@@ -223,24 +223,10 @@ def _describe_decision(run: Run, change: TakenChange) -> list[str]:
         if len(change.seen) > MAX_SEEN:
             lines.append(f"- and {len(change.seen) - MAX_SEEN} more")
     if change.later:
-        lines += ["", *describe_later(change.later), "This is association, not effect."]
+        lines += ["", *describe_readers(change.later), "This is association, not effect."]
     scripted = ["", "A scripted or recorded model took part: these numbers say nothing about any LLM."]
     digest = ["", f"Skillglass-Decision: {decision.public_id}", f"Skillglass-Library: {change.after.digest}"]
     return [*lines, *(scripted if run.scripted else []), *digest]
-
-
-def describe_later(ended: Ended) -> list[str]:
-    """Return sentences about the later trials that read the lines; they are counted as on the library page."""
-    if not ended.read.scored:
-        return ["No later trial with a verdict read these lines."]
-    lines = [f"Later trials that read these lines: {ended.read.passed} of {ended.read.scored} passed."]
-    if ended.slots:
-        own, beside = ended.own, ended.beside
-        lines.append(
-            f"On {_count(ended.slots, 'task')} also tried without a skill: {own.passed} of {own.scored} with these lines, "
-            f"{beside.passed} of {beside.scored} without a skill."
-        )
-    return lines
 
 
 def end_in_words(trial: Trial) -> str:

@@ -14,12 +14,12 @@ from django.shortcuts import get_object_or_404
 from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
+from benchapp.analysis.lineage.attribution import describe_readers
 from benchapp.exports.taken_skills import (
     MAX_SEEN,
     CannotTakeSkills,
     TakenChange,
     TakenLibrary,
-    describe_later,
     end_in_words,
     pack_zip,
     read_changes,
@@ -120,7 +120,7 @@ def _describe_change(change: TakenChange) -> dict[str, object]:
         "seen": rate if change.seen else None,
         "trials": [f"{code(trial.task.title)}: {end_in_words(trial)}" for trial in change.seen[:MAX_SEEN]],
         "trials_left_out": max(0, len(change.seen) - MAX_SEEN),
-        "later": " ".join(describe_later(change.later)) if change.later else "",
+        "later": " ".join(describe_readers(change.later)) if change.later else "",
     }
 
 
