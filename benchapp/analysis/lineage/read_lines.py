@@ -1,5 +1,6 @@
 """What the record knows about the lines of files that are somewhere else, such as in a repository: how trials ended that read
-them. A file is known where a library had the same content under the same path."""
+them. A library is known by a file of the same path and content; where none has it, by the one most alike, and then only lines
+that did not change count."""
 
 from __future__ import annotations
 
@@ -17,15 +18,16 @@ from benchapp.analysis.lineage.attribution import (
     list_trials_with_line,
     read_no_skill,
 )
-from benchapp.analysis.lineage.library_states import read_history
+from benchapp.analysis.lineage.library_states import read_histories
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial, read_lineage
-from benchapp.models import Episode, LibraryFinding, SnapshotFile
-from benchapp.record.textual_change import is_binary
+from benchapp.models import Blob, Episode, LibraryFinding, SnapshotFile
+from benchapp.record.textual_change import is_binary, match_files, match_lines, split_bare_lines
 from benchapp.stats.inference.shares import Rate
 from runner.base.digests import digest_bytes, library_digest
 from runner.base.types import DecisionStatus, Files
 
 MAX_EPISODES = 200  # with the same file: the newest
+MAX_VERSIONS = 50  # of a file that has changed since: the newest are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ def find_recorded_leaks(files: Files) -> list[LibraryFinding]:
 def find_read_lines(files: Files) -> Iterator[ReadLines]:
     """Yield the lines that trials with a verdict read, joined over all libraries that had the same file."""
     for path, file in files.items():
-        known = [] if is_binary(file.content) else _find_known(path, digest_bytes(file.content))
+        own, digest = digest_bytes(file.content), "" if is_binary(file.content) else _choose_version(path, file.content)
+        known = _find_known(path, digest) if digest else []
         if not known:
             continue
         written = zip(*(each.lineage.blame.states[each.place][path] for each in known), strict=True)
@@ -68,20 +71,34 @@ def find_read_lines(files: Files) -> Iterator[ReadLines]:
             tuple(each.lineage.blame.lines[number] for each, number in zip(known, numbers, strict=True))
             for numbers in written
         ]
-        numbered = enumerate(lives, 1)
+        recorded = split_bare_lines(file.content if digest == own else Blob.objects.read(digest))
+        kept = match_lines(recorded, split_bare_lines(file.content))
+        numbered = enumerate((() if place is None else lives[place] for place in kept), 1)
         for life, group in groupby(numbered, key=lambda pair: pair[1]):
             lines = [number for number, _ in group]
             pairs = [
                 (each, *pair)
-                for each, line in zip(known, life, strict=True)
+                for each, line in zip(known, life, strict=bool(life))
                 for pair in list_trials_with_line(each.lineage, each.place, path, line)
             ]
             ended = _count(pairs)
             if ended.read.scored:
                 says = [*describe_readers(ended), "Association, not effect."]
+                says += ["Other lines of the file have changed since."] if digest != own else []
                 if any(each.is_scripted for each in known):
                     says.append("A scripted model took part: no LLM is measured.")
                 yield ReadLines(path, lines[0], lines[-1], " ".join(says))
+
+
+def _choose_version(path: str, content: bytes) -> str:
+    """Return the digest of the recorded file of this path that is equal, or most alike; empty where none is half the same."""
+    recorded, own = SnapshotFile.objects.filter(path=path), digest_bytes(content)
+    if recorded.filter(blob=own).exists():
+        return own
+    newest = dict.fromkeys(recorded.order_by("-snapshot").values_list("blob", flat=True)[:MAX_VERSIONS])
+    contents = {**Blob.objects.read_many(list(newest)), own: content} if newest else {}
+    found = match_files({digest: digest for digest in newest}, {path: own}, contents).get(path)
+    return found.old if found else ""
 
 
 def _find_known(path: str, digest: str) -> list[KnownFile]:
@@ -91,9 +108,10 @@ def _find_known(path: str, digest: str) -> list[KnownFile]:
     )
     standing = Episode.objects.filter(run__experiment__deleted_at=None).exclude(protocol="probe")
     episodes = standing.filter(had_it).select_related("run__experiment", "library").distinct().order_by("-pk")
-    found = []
-    for episode in episodes[:MAX_EPISODES] if snapshots else ():
-        run, states = episode.run, read_history(episode).states
+    newest = list(episodes[:MAX_EPISODES])
+    histories, found = read_histories(newest), []
+    for episode in newest:
+        run, states = episode.run, histories[episode.pk].states
         lineage = read_lineage(run, episode, states)
         places = [place for place, key in enumerate(lineage.snapshots) if key in snapshots]
         if places and not lineage.too_big:

@@ -246,8 +246,12 @@ def test_a_record_says_how_readers_of_a_line_ended(here: Path) -> None:
     assert lint("skills", "--record", "--fail-on", "note")[0] == 0  # knowing something is no fault
     results = check_sarif(lint("skills", "--record", "--format", "sarif")[1])
     assert results[0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 1, "endLine": 6}
-    skill.write_text(SECOND + "And another line.\n")
-    assert found_in("skills", "--record") == []
+    skill.write_text(SECOND.replace("Skip empty cells. ", "") + "And another line.\n")
+    edited = found_in("skills", "--record")
+    assert [(each["line"], each["last"]) for each in edited] == [(1, 5), (7, 7)]
+    assert edited[0]["says"] == f"{older['says']} Other lines of the file have changed since."
+    skill.write_text(FIRST.replace("e", "i"))
+    assert not [each for each in found_in("skills", "--record") if each["rule"] == "readers-of-line"]
 
 
 @pytest.mark.django_db
