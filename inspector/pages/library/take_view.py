@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import cast
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -30,8 +31,10 @@ from benchapp.exports.taken_skills import (
 from benchapp.models import Episode, Run
 from benchapp.record.redaction import redact_text
 from benchapp.record.visible import one_line, visible
-from benchapp.stats.comparing.answer import Answer, arrange
+from benchapp.stats.comparing.answer import Answer, JudgedGroup, arrange
 from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.condition_names import name_condition
+from benchapp.stats.comparing.groups import Group
 from benchapp.stats.metrics.catalogue import name_metric
 from inspector.charts.chart_request import build_sheet
 from inspector.evolution.decision_words import describe_decision, write_summary
@@ -86,7 +89,7 @@ def take(taken: TakenLibrary, form: str, prefix: str) -> bytes:
 def write_pull_request(taken: TakenLibrary) -> str:
     """Write what changed, why, what the trials show, and what nobody knows yet."""
     run, changes = taken.episode.run, read_changes(taken)
-    metric, rows, runs = _read_comparison(run)
+    comparison, rows, runs = _read_comparison(run)
     files, _ = read_file_changes(taken.start.snapshot, taken.end.snapshot, None)
     changed = [file for file in files if file.status]
     context = {
@@ -98,7 +101,7 @@ def write_pull_request(taken: TakenLibrary) -> str:
         "files": [(file.status_word, code(file.path)) for file in changed[:MAX_FILES]],
         "files_left_out": max(0, len(changed) - MAX_FILES),
         "changes": [_describe_change(change) for change in changes],
-        "metric": metric,
+        **comparison,
         "rows": rows,
         "unknown": list(_list_unknown(taken, changes, rows, runs)),
         "run": run,
@@ -124,30 +127,24 @@ def _describe_change(change: TakenChange) -> dict[str, object]:
     }
 
 
-def _read_comparison(run: Run) -> tuple[str, list[Row], Sequence[Run]]:
-    """Return the metric's name, the rows of the experiment's own page for this condition and its baseline, and the runs that
-    the first of them counts."""
+def _read_comparison(run: Run) -> tuple[Row, list[Row], Sequence[Run]]:
+    """Return metric and unit in words, the rows of the experiment's own page for this condition and its baseline, and the runs
+    that count for this condition."""
     sheet = build_sheet(Choices(experiment=(run.experiment.public_id,)))
     groups = sheet.comparison.groups
     own = next((group for group in groups.all if run in group.runs), None)
     if own is None or sheet.metric is None:
-        return "", [], ()
-    shown = [own, *filter(None, [groups.baseline_of(own)])]
+        return {}, [], ()
     forest = ForestBuilder(sheet, Answer(sheet.comparison, sheet.metric), arrange(groups.all)).build()
-    lanes = [lane for _, section in forest["sections"] for lane in section if lane["group"] in shown]  # type: ignore[attr-defined]
-    rows = [
-        {
-            "name": code(lane["name"].title),
-            "solved": lane["solved"],
-            "count": lane["count"],
-            "delta": f"{lane['delta']} {forest['unit']}" if lane["delta"] else "",
-            "around": lane["around"],
-            "verdict": lane["judged"].words if lane["judged"] else "the baseline" if lane["is_baseline"] else "",
-            "is_own": lane["group"] is own,
-        }
-        for lane in lanes
-    ]
-    return name_metric(sheet.metric).title.lower(), rows, own.runs
+    rows = []
+    for _, lanes in cast("list[tuple[str, list[Row]]]", forest["sections"]):
+        for lane in lanes:
+            group, judged = cast(Group, lane["group"]), cast(JudgedGroup | None, lane["judged"])
+            if group is own or group is groups.baseline_of(own):
+                verdict = judged.words if judged else "the baseline" if lane["is_baseline"] else ""
+                name = code(name_condition(group.condition).title)
+                rows.append({**lane, "name": name, "verdict": verdict, "is_own": group is own})
+    return {"metric": name_metric(sheet.metric).title.lower(), "unit": forest["unit"]}, rows, own.runs
 
 
 def _list_unknown(
