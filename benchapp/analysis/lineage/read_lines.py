@@ -107,8 +107,8 @@ def _find_known(path: str, digest: str) -> list[KnownFile]:
         decisions__after__in=snapshots, decisions__status=DecisionStatus.APPLIED
     )
     standing = Episode.objects.filter(run__experiment__deleted_at=None).exclude(protocol="probe")
-    episodes = standing.filter(had_it).select_related("run__experiment", "library").distinct().order_by("-pk")
-    newest = list(episodes[:MAX_EPISODES])
+    episodes = standing.filter(pk__in=Episode.objects.filter(had_it).values("pk"))
+    newest = list(episodes.select_related("run__experiment", "library").order_by("-pk")[:MAX_EPISODES])
     histories, found = read_histories(newest), []
     for episode in newest:
         run, states = episode.run, histories[episode.pk].states
