@@ -34,6 +34,7 @@ from inspector.pages.library import (
     findings_view,
     library_view,
     probe_view,
+    take_view,
 )
 from inspector.pages.overview import overview_view
 from inspector.pages.people import activity_view, comments_view, login_view, people_view, sso_view
@@ -127,6 +128,7 @@ ROUTES: dict[str, list[Routes]] = {
         page("judgements/", judgements_view.judgements, "judgements"),
         page("judgements/<uuid:unit_id>/", judgements_view.judged_unit, "judged-unit"),
         part("library/capsule/", capsule_view.library_capsule, "library-capsule"),
+        part("library/take/<slug:form>/", take_view.library_take, "library-take"),
         page("library/probe/", probe_view.probe, "probe"),
     ],
     "trials/<uuid:public_id>/": [

@@ -38,6 +38,17 @@ def find_run(public_id: UUID) -> Run:
     raise CommandError(f"there is no run {public_id}")
 
 
+def find_episode(public_id: UUID) -> Episode:
+    standing = Episode.objects.filter(run__experiment__deleted_at=None).select_related("run__experiment", "library")
+    if found := standing.filter(public_id=public_id).first():
+        return found
+    of_run = list(standing.filter(run__public_id=public_id)[:2])
+    if len(of_run) == 1:
+        return of_run[0]
+    what = "a run with several episodes: name one, from the address of its library" if of_run else "no episode or run"
+    raise CommandError(f"{public_id}: {what}")
+
+
 def find_own_episode(public_id: UUID) -> Episode:
     own = Episode.objects.own().select_related("run__experiment__suite", "environment")
     if found := own.filter(public_id=public_id).first():

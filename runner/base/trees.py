@@ -62,14 +62,20 @@ def write_tree(root: Path, files: Files) -> None:
         target.chmod(file.mode)
 
 
-def read_tree(root: Path, caps: TreeCaps = TreeCaps(), names: frozenset[str] | None = None) -> Tree:
-    """Read the regular files below `root` in sorted order, or only those in `names`.
+def read_tree(
+    root: Path,
+    caps: TreeCaps = TreeCaps(),
+    names: frozenset[str] | None = None,
+    *,
+    skip: frozenset[str] = frozenset(),
+) -> Tree:
+    """Read the regular files below `root` in sorted order, or only those in `names`. `skip`: names of folders to leave out.
 
     Links are not followed, special files are named in `left_out`.
     """
     tree = Tree()
     total = 0
-    for path, entry in _walk(root, "", tree, names):
+    for path, entry in _walk(root, "", tree, names, skip):
         if len(tree.files) >= caps.count:
             tree.left_out.append(f"{path}: and all after it, more than {caps.count:,} files")
             break
@@ -81,7 +87,9 @@ def read_tree(root: Path, caps: TreeCaps = TreeCaps(), names: frozenset[str] | N
     return tree
 
 
-def _walk(root: Path, prefix: str, tree: Tree, names: frozenset[str] | None = None) -> Iterator[tuple[str, Path]]:
+def _walk(
+    root: Path, prefix: str, tree: Tree, names: frozenset[str] | None, skip: frozenset[str]
+) -> Iterator[tuple[str, Path]]:
     try:
         entries = sorted(os.scandir(root / prefix), key=lambda entry: entry.name)
     except OSError as error:
@@ -91,7 +99,8 @@ def _walk(root: Path, prefix: str, tree: Tree, names: frozenset[str] | None = No
     for entry in entries:
         path = f"{prefix}/{entry.name}" if prefix else entry.name
         if entry.is_dir(follow_symlinks=False):
-            yield from _walk(root, path, tree, names)
+            if entry.name not in skip:
+                yield from _walk(root, path, tree, names, skip)
         elif names is not None and path not in names:
             continue
         elif entry.is_file(follow_symlinks=False):

@@ -115,6 +115,7 @@ LEAKS = (
         "alarm",
         "A path, id or number that the trials of exactly one task show, and those of no other task looked through. Paths "
         "count only where another task of the family was looked through too.",
+        "Replace it by how to find the value: another task has another one.",
         find_episode_constants,
     ),
     LibraryRule(
@@ -122,6 +123,7 @@ LEAKS = (
         "leak",
         "alarm",
         "The name of a check that agents are not shown.",
+        "Remove it: who reads it learns what is tested, not how to do the task.",
         find_hidden_checks,
         is_heuristic=False,
     ),
@@ -130,6 +132,7 @@ LEAKS = (
         "leak",
         "alarm",
         f"At least {VERIFIER_WORDS} words in a row that a verifier wrote.",
+        "Say in your own words what to do; keep the grader out of it.",
         find_verifier_text,
     ),
     LibraryRule(
@@ -137,9 +140,15 @@ LEAKS = (
         "leak",
         "alarm",
         f"At least {REFERENCE_WORDS} words in a row that a curated or human skill of the same family has.",
+        "Find out whether the author could see that skill; if so, the comparison with it says nothing.",
         find_reference_text,
     ),
     LibraryRule(
-        "talk-of-checking", "leak", "warning", "Mentions tests, graders or reference answers.", find_talk_of_checking
+        "talk-of-checking",
+        "leak",
+        "warning",
+        "Mentions tests, graders or reference answers.",
+        "Say what a good result is, not how somebody grades it.",
+        find_talk_of_checking,
     ),
 )

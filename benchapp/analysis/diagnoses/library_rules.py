@@ -20,24 +20,39 @@ from runner.authoring.copied import shingles_of, words_of
 from runner.authoring.occasion import BrokenRule, Occasion, Proposal, confinement_problem
 from runner.base.types import AuthorMode, Family, Patch
 
-# rule of the contract -> the group that shows it. Rules about one patch (operations, scope) do not apply here.
+# rule of the contract -> the group that shows it, and what to do about a hit. Rules about one patch (operations, scope) do not apply here.
 _GROUPS = {
-    "path-layout": "contract",
-    "slug-format": "contract",
-    "skill-file": "contract",
-    "frontmatter": "contract",
-    "name-is-folder": "contract",
-    "name-length": "contract",
-    "description-length": "contract",
-    "compatibility-length": "contract",
-    "body-length": "safety",
-    "frontmatter-key": "contract",
-    "description-quality": "description",
-    "tier3-uncited": "files",
-    "citation-dangling": "files",
-    "resource-depth": "files",
-    "vague-file-name": "files",
-    "script-interaction": "environment",
+    "path-layout": ("contract", "Move the file into scripts/, references/ or assets/, where agents look for it."),
+    "slug-format": ("contract", "Rename the folder, and the name in its SKILL.md with it."),
+    "skill-file": ("contract", "Add a SKILL.md, in capitals, or move the files into a skill that has one."),
+    "frontmatter": (
+        "contract",
+        "Begin the file with a line of three hyphens, name: and description:, and three hyphens again.",
+    ),
+    "name-is-folder": ("contract", "Give the folder and the name in the frontmatter the same spelling."),
+    "name-length": ("contract", "Shorten the name, and the folder with it."),
+    "description-length": ("contract", "Say what the skill does and when to use it; move the rest into the body."),
+    "compatibility-length": ("contract", "Name the programs and versions that it needs, and nothing else."),
+    "body-length": (
+        "safety",
+        "Move details into files in references/ and name these in SKILL.md: an agent reads the whole body each time.",
+    ),
+    "frontmatter-key": (
+        "contract",
+        "Put the entry under metadata, or remove it: agents ignore what the format does not have.",
+    ),
+    "description-quality": (
+        "description",
+        "Write one sentence that says what the skill does, on what, and when to use it. Agents choose by it alone.",
+    ),
+    "tier3-uncited": ("files", "Name the file by its path in SKILL.md where it is needed, or delete it."),
+    "citation-dangling": ("files", "Correct the path, or add the file."),
+    "resource-depth": ("files", "Move the file directly into scripts/, references/ or assets/."),
+    "vague-file-name": ("files", "Name the file after its contents."),
+    "script-interaction": (
+        "environment",
+        "Take input from arguments and files, and list what must be installed in SKILL.md.",
+    ),
 }
 _KEY = {"name-is-folder": "name", "name-length": "name", "description-quality": "description"}
 
@@ -108,10 +123,11 @@ CONTRACT = tuple(
         group,
         "warning" if RULES[rule].paper == "error" else "note",
         RULES[rule].says,
+        help,
         _find_rule(rule),
         is_heuristic=rule in ("description-quality", "vague-file-name", "script-interaction", "citation-dangling"),
     )
-    for rule, group in _GROUPS.items()
+    for rule, (group, help) in _GROUPS.items()
 )
 
 
@@ -163,13 +179,29 @@ def find_near_duplicates(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]
 
 
 FILES = (
-    LibraryRule("dead-file", "files", "note", "No other file of its skill names it.", find_dead_files),
-    LibraryRule("empty-file", "files", "note", "The file is empty.", find_empty_files, is_heuristic=False),
+    LibraryRule(
+        "dead-file",
+        "files",
+        "note",
+        "No other file of its skill names it.",
+        "Name it in SKILL.md where it is needed, or delete it.",
+        find_dead_files,
+    ),
+    LibraryRule(
+        "empty-file",
+        "files",
+        "note",
+        "The file is empty.",
+        "Fill it or delete it.",
+        find_empty_files,
+        is_heuristic=False,
+    ),
     LibraryRule(
         "near-duplicate",
         "duplicates",
         "warning",
         f"Two skills share at least {ALIKE:.0%} of their runs of {SHINGLE} words (exact Jaccard).",
+        "Join them, or say in both descriptions when to use which.",
         find_near_duplicates,
     ),
 )
@@ -264,12 +296,20 @@ def find_long_skills(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
 
 
 WRITING = (
-    LibraryRule("install-unpinned", "environment", "note", "Installs a package without a version.", find_unpinned),
+    LibraryRule(
+        "install-unpinned",
+        "environment",
+        "note",
+        "Installs a package without a version.",
+        "Name the version that you tried, so that the skill works the same tomorrow.",
+        find_unpinned,
+    ),
     LibraryRule(
         "home-path",
         "environment",
         "warning",
         "Names the home folder of one machine.",
+        "Use a path relative to the skill or the task, or $HOME.",
         _find_pattern(_HOME, "A home folder of one machine"),
     ),
     LibraryRule(
@@ -277,19 +317,33 @@ WRITING = (
         "grounding",
         "warning",
         "Leaves a gap to be filled in.",
+        "Fill the gap, or say where the value comes from.",
         _find_pattern(_PLACEHOLDER, "A gap that was left"),
     ),
     LibraryRule(
-        "code-fence", "procedure", "warning", "A block of code is not closed.", find_unclosed_fence, is_heuristic=False
+        "code-fence",
+        "procedure",
+        "warning",
+        "A block of code is not closed.",
+        "Close the block with a line of the same marks; a file that was cut off ends like this.",
+        find_unclosed_fence,
+        is_heuristic=False,
     ),
     LibraryRule(
-        "script-broken", "procedure", "warning", "A Python file does not parse.", find_broken_python, is_heuristic=False
+        "script-broken",
+        "procedure",
+        "warning",
+        "A Python file does not parse.",
+        "Run the file once where agents run it, and correct it.",
+        find_broken_python,
+        is_heuristic=False,
     ),
     LibraryRule(
         "vague-instruction",
         "constraints",
         "note",
         "Leaves the decision to the reader in words that say nothing.",
+        "Name the case and what to do in it.",
         _find_pattern(_VAGUE, "Says nothing that could be followed or checked"),
     ),
     LibraryRule(
@@ -297,17 +351,31 @@ WRITING = (
         "safety",
         "warning",
         "A command that destroys, hides or trusts too much.",
+        "Use a narrower command, or say why this one is safe here.",
         _find_pattern(_RISKY, "Risky"),
     ),
     LibraryRule(
-        "secret", "safety", "alarm", "Looks like a key or token.", _find_pattern(_SECRET, "Looks like a key or token")
+        "secret",
+        "safety",
+        "alarm",
+        "Looks like a key or token.",
+        "Remove it, and revoke it where it is valid: anyone who has the skill has it. Read it from a variable instead.",
+        _find_pattern(_SECRET, "Looks like a key or token"),
     ),
     LibraryRule(
         "steering",
         "safety",
         "warning",
         "Speaks to the agent over the heads of its user or prompt.",
+        "Remove it: a skill is advice for a task, and must not set aside what its user or prompt says.",
         _find_pattern(_STEERING, "Speaks over the head of the user or the prompt"),
     ),
-    LibraryRule("too-long", "safety", "note", f"A SKILL.md of more than {LONG_WORDS:,} words.", find_long_skills),
+    LibraryRule(
+        "too-long",
+        "safety",
+        "note",
+        f"A SKILL.md of more than {LONG_WORDS:,} words.",
+        "Move details into files in references/ and name these in SKILL.md.",
+        find_long_skills,
+    ),
 )

@@ -166,12 +166,14 @@ class LibraryHit:
 
 @dataclass(frozen=True, slots=True)
 class LibraryRule:
-    """`says` is one sentence for documents and pages; `is_heuristic` separates a guess from a fact."""
+    """`says` is one sentence for documents and pages, `help` what to do about a hit; `is_heuristic` separates a guess from a
+    fact."""
 
     id: str
     group: str  # one of GROUPS
     severity: Severity
     says: str
+    help: str
     find: Callable[[Shelf, Sources], Iterator[LibraryHit]] = field(repr=False)
     is_heuristic: bool = True
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from django.db.models import Count, Q
 
 from benchapp.analysis.lineage.library_states import LibraryHistory
-from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial
+from benchapp.analysis.lineage.line_history import Lineage, TracedLine, WorkedTrial
 from benchapp.models import Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.stats.inference.shares import Rate
@@ -136,6 +136,20 @@ def list_trials_with_lines(
     return found
 
 
+def list_trials_with_line(
+    lineage: Lineage, place: int, path: str, line: TracedLine
+) -> list[tuple[WorkedTrial, bool | None]]:
+    """Return the trials given a state with this line, and whether they read the skill as it was called then. `place`,
+    `path`: where the line is."""
+    names = lineage.blame.paths(place, path)
+
+    def standing(state: int) -> frozenset[str]:
+        has_line = line.born <= state <= line.last and state in names
+        return frozenset([names[state].partition("/")[0]]) if has_line else frozenset()
+
+    return list_trials_with_lines(lineage, standing, born=line.born)
+
+
 def list_trials_of_state(lineage: Lineage, state: int) -> list[tuple[WorkedTrial, bool | None]]:
     """Return the trials whose library held a line that was written in this state."""
     return list_trials_with_lines(lineage, lambda at: lineage.holding[at].get(state, frozenset()), born=state)
@@ -159,6 +173,20 @@ def count_endings(trials: Iterable[tuple[WorkedTrial, bool | None]], baseline: B
         beside=sum((baseline[slot] for slot in slots), Rate()),
         slots=len(slots),
     )
+
+
+def describe_readers(ended: Ended) -> list[str]:
+    """Return sentences about the trials that read the lines, next to those that did not."""
+    if not ended.read.scored:
+        return ["No later trial with a verdict read these lines."]
+    lines = [f"Later trials that read these lines: {ended.read.passed} of {ended.read.scored} passed."]
+    if ended.unread.scored:
+        lines.append(f"Trials that had them and did not read them: {ended.unread.passed} of {ended.unread.scored}.")
+    if ended.slots:
+        tasks = f"{ended.slots} task{'' if ended.slots == 1 else 's'}"
+        own, beside = f"{ended.own.passed} of {ended.own.scored}", f"{ended.beside.passed} of {ended.beside.scored}"
+        lines.append(f"On {tasks} also tried without a skill: {own} with these lines, {beside} without a skill.")
+    return lines
 
 
 def split_by_family(

@@ -13,10 +13,10 @@ from benchapp.analysis.lineage.attribution import (
     LedgerRow,
     count_later_trials,
     count_ledger_row,
-    list_trials_with_lines,
+    list_trials_with_line,
 )
 from benchapp.analysis.lineage.library_states import LibraryState
-from benchapp.analysis.lineage.line_history import Lineage
+from benchapp.analysis.lineage.line_history import Lineage, TracedLine
 from benchapp.analysis.lineage.word_overlap import WordOverlap, find_overlaps
 from benchapp.experiments.probe_results import ProbeResult
 from benchapp.models import Decision, Episode, Run, Trial
@@ -253,7 +253,7 @@ def _trace_origins(course: LibraryCourse, place: int, path: str) -> dict[int, Li
     newest_first = sorted(set(borns), reverse=True)
     for born in newest_first:
         numbers = [line for line, at in zip(traced.states[place][path], borns, strict=True) if at == born]
-        last = max(traced.lines[number].last for number in numbers)
+        whole = TracedLine(born, max(traced.lines[number].last for number in numbers))
         found[born] = LineOrigin(
             place=born,
             state=rail.states[born],
@@ -262,19 +262,9 @@ def _trace_origins(course: LibraryCourse, place: int, path: str) -> dict[int, Li
             first_line=borns.index(born) + 1,
             rounds_ago=place - born,
             shade=min(newest_first.index(born), AGES - 1),
-            later=_attribute_later(course, place, path, born, last),
+            later=count_later_trials(list_trials_with_line(course.lineage, place, path, whole), course.baseline),
         )
     return found
-
-
-def _attribute_later(course: LibraryCourse, place: int, path: str, born: int, last: int) -> LaterTrials:
-    """Count the trials given a state from `born` to `last`, and whether they read the skill as it was called then."""
-    names = course.lineage.blame.paths(place, path)
-
-    def standing(state: int) -> frozenset[str]:
-        return frozenset([names[state].partition("/")[0]]) if born <= state <= last else frozenset()
-
-    return count_later_trials(list_trials_with_lines(course.lineage, standing, born=born), course.baseline)
 
 
 def _join_spans(
@@ -327,7 +317,7 @@ def _read_line(
         last=last,
         origin=origin,
         stands_until=None if line.last == len(states) - 1 else states[line.last],
-        later=_attribute_later(course, place, path, line.born, line.last),
+        later=count_later_trials(list_trials_with_line(course.lineage, place, path, line), course.baseline),
         ledger=count_ledger_row(
             course.lineage, line.born, origin.stop.family if origin.stop else None, course.baseline
         ),

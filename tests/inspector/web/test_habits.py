@@ -109,6 +109,7 @@ PARTS = {
     "trial-capsule": "inspector/library/test_capsule",
     "trial-trajectory": "inspector/trials/test_trajectory_file",
     "library-capsule": "inspector/library/test_capsule",
+    "library-take": "inspector/library/test_take",
     "palette": "inspector/search/test_palette",
     "trial-live": "inspector/trials/test_live_trial",
     "author-text": "inspector/library/test_author_call",

@@ -1,0 +1,237 @@
+"""A library at one of its states, for a repository of your own: its files, and the changes that led there.
+
+Files leave exactly as they are recorded. Names come from strangers too, so a library with a path that leads out of its
+folder, or into a repository's own files, is refused as a whole.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from benchapp.analysis.lineage.attribution import Ended, count_ledger_row, describe_readers, read_no_skill
+from benchapp.analysis.lineage.library_states import LibraryHistory, LibraryState, find_round, read_history
+from benchapp.analysis.lineage.line_history import read_lineage
+from benchapp.exports.mailed_patches import MAX_SUBJECT, MailedChange, own_line, quote, render_mails
+from benchapp.models import DecisionEvidence, Episode, Run, Snapshot, Trial
+from benchapp.record.redaction import redact_text
+from benchapp.stats.inference.shares import Rate
+from runner.base.trees import check_relative
+from runner.base.types import File, Files
+
+MAX_BYTES = 64 * 1024 * 1024  # of all states that are read for one file
+NO_AUTHOR = "No author recorded"
+MAX_SEEN = 20  # trials named in one message
+OF_REPOSITORY = {".git", "git~1"}  # folders where a file could run a command
+
+
+class CannotTakeSkills(ValueError):
+    """The library cannot leave the record like this. The message names the state or the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakenChange:
+    """A change on the way, by a decision or without one. `seen`: the trials that the author was shown. `later`: how later
+    trials ended that held its lines; None where lines are not traced."""
+
+    before: LibraryState
+    after: LibraryState
+    at: datetime
+    seen: tuple[Trial, ...]
+    later: Ended | None
+
+    @property
+    def seen_rate(self) -> Rate:
+        scored = [trial.success for trial in self.seen if trial.success is not None]
+        return Rate(sum(scored), len(scored), len(self.seen))
+
+
+@dataclass(frozen=True, slots=True)
+class TakenLibrary:
+    """`chain`: the states from the one to start from to the one to take, each made from the one before it."""
+
+    episode: Episode
+    history: LibraryHistory
+    chain: tuple[LibraryState, ...]
+
+    @property
+    def start(self) -> LibraryState:
+        return self.chain[0]
+
+    @property
+    def end(self) -> LibraryState:
+        return self.chain[-1]
+
+
+def read_taken(episode: Episode, at: str = "", start: str = "") -> TakenLibrary:
+    """`at`, `start`: names of states, R3, S1 or 3. Empty: the last one, and the one that the first decision found: the empty
+    library, or the skills it began with."""
+    history = read_history(episode)
+    end = _find_state(history, at or history.states[-1].key)
+    made_from = {step.after.key: step.before for step in history.steps if step.after is not step.before}
+    chain = [end]
+    while chain[-1].key in made_from:  # candidates of an import may be a tree
+        chain.append(made_from[chain[-1].key])
+    chain.reverse()
+    first = next((place - 1 for place, state in enumerate(chain) if state.decision), 0)
+    if start:
+        named = _find_state(history, start)
+        if named not in chain:
+            made = " from ".join(state.key for state in reversed(chain))
+            raise CannotTakeSkills(f"{end.key} was not made from {named.key}: it is {made}")
+        first = chain.index(named)
+    return TakenLibrary(episode, history, tuple(chain[first:]))
+
+
+def _find_state(history: LibraryHistory, name: str) -> LibraryState:
+    if state := find_round(history.states, name):
+        return state
+    known = ", ".join(state.key for state in history.states)
+    raise CannotTakeSkills(f"the library was never at {name[:20]!r} (expected one of {known})")
+
+
+# --- files --------------------------------------------------------------------------------------------------------------
+
+
+def read_files(snapshot: Snapshot | None) -> dict[str, File]:
+    """Return the files of a state by path, sorted."""
+    if snapshot is None:
+        return {}
+    if snapshot.bytes_total > MAX_BYTES:
+        raise CannotTakeSkills(f"the library has {snapshot.bytes_total:,} bytes, expected at most {MAX_BYTES:,}")
+    files = snapshot.read()
+    for path in files:
+        _check_path(path)
+        if any(str(parent) in files for parent in check_relative(path).parents):
+            raise CannotTakeSkills(f"{path!r}: a part of this path is a file")
+    return dict(sorted(files.items()))
+
+
+def _check_path(path: str) -> None:
+    try:
+        parts = check_relative(path).parts
+    except ValueError as error:
+        raise CannotTakeSkills(str(error)) from None
+    if any(part.casefold().rstrip(". ") in OF_REPOSITORY for part in parts):
+        raise CannotTakeSkills(f"{path!r} is among a repository's own files")
+
+
+def pack_zip(files: Files) -> bytes:
+    """Return an archive of the files with their modes. Equal files give equal bytes: it has no time."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, file in sorted(files.items()):
+            entry = zipfile.ZipInfo(path)
+            entry.compress_type, entry.create_system = zipfile.ZIP_DEFLATED, 3  # Unix, so that modes count
+            entry.external_attr = (0o100755 if file.mode & 0o100 else 0o100644) << 16
+            archive.writestr(entry, file.content)
+    return packed.getvalue()
+
+
+# --- changes ------------------------------------------------------------------------------------------------------------
+
+
+def read_changes(taken: TakenLibrary) -> list[TakenChange]:
+    """Return the changes of the chain with their evidence."""
+    states = taken.history.states
+    lineage = read_lineage(taken.episode.run, taken.episode, states)
+    baseline = read_no_skill(taken.episode.run, {trial.task for trial in lineage.trials})
+    recorded = {step.after.key: step.entry.recorded_at for step in reversed(taken.history.steps)}
+    seen = _read_seen(taken)
+    found = []
+    for before, after in zip(taken.chain, taken.chain[1:], strict=False):
+        later = None
+        if not lineage.too_big:
+            later = count_ledger_row(lineage, states.index(after), None, baseline).all.total
+        at = after.decision.decided_at if after.decision else recorded[after.key]
+        shown = seen.get(after.decision.pk, ()) if after.decision else ()
+        found.append(TakenChange(before, after, at, tuple(shown), later))
+    return found
+
+
+def _read_seen(taken: TakenLibrary) -> Mapping[int, list[Trial]]:
+    """Return decision -> the trials its author was shown, in their order. One query."""
+    decisions = [state.decision for state in taken.chain[1:] if state.decision]
+    rows = DecisionEvidence.objects.filter(decision__in=decisions).select_related("trial__task")
+    seen: dict[int, list[Trial]] = {}
+    for row in rows.order_by("decision", "ordinal"):
+        seen.setdefault(row.decision_id, []).append(row.trial)
+    return seen
+
+
+def write_patch(taken: TakenLibrary, prefix: str = "skills/") -> bytes:
+    """Return the mails that `git am` turns into one commit for each change. `prefix`: the folder of the repository that has
+    the skills; empty for its root."""
+    prefix = prefix.strip("/")
+    if prefix:
+        _check_path(prefix)
+    total = sum(state.snapshot.bytes_total for state in taken.chain if state.snapshot)
+    if total > MAX_BYTES:
+        raise CannotTakeSkills(f"the states have {total:,} bytes, expected at most {MAX_BYTES:,}; choose a later start")
+    return b"".join(render_mails(_list_mails(taken), f"{prefix}/" if prefix else ""))
+
+
+def _list_mails(taken: TakenLibrary) -> Iterator[MailedChange]:
+    run, files = taken.episode.run, read_files(taken.start.snapshot)
+    for change in read_changes(taken):
+        decision, after = change.after.decision, read_files(change.after.snapshot)
+        if decision and decision.before_id != (change.before.snapshot and change.before.snapshot.pk):
+            found = read_files(decision.before)
+            said = [own_line("Files differ here that no recorded change explains.")]
+            yield MailedChange(decision.before.digest, NO_AUTHOR, change.at, said[0], said, files, found)
+            files = found
+        if decision:
+            said = _describe_decision(run, change)
+            subject = redact_text(decision.summary).strip() or f"Decision {decision.number}"
+            yield MailedChange(change.after.digest, _name_author(run, change), change.at, subject, said, files, after)
+        else:
+            said = [own_line(f"Skills that entered {_name_episode(taken.episode)} without an author.")]
+            yield MailedChange(change.after.digest, NO_AUTHOR, change.at, said[0], said, files, after)
+        files = after
+
+
+def _name_author(run: Run, change: TakenChange) -> str:
+    call = change.after.decision.call if change.after.decision else None
+    model = call.model if call and not run.author_agent else run.author
+    return "Skill author" if model in ("", Run.UNKNOWN) else f"Skill author {model}"
+
+
+def _name_episode(episode: Episode) -> str:
+    return f"“{episode.title}” of “{episode.run.experiment.name}”"
+
+
+def _describe_decision(run: Run, change: TakenChange) -> list[str]:
+    """Return the message below the subject: the author's reason, the evidence, and where the record has both."""
+    decision, rate = change.after.decision, change.seen_rate
+    assert decision is not None
+    lines = [own_line(f"Decision {decision.number} in {_name_episode(decision.episode)}.")]
+    if trial := decision.after_trial:
+        lines.append(own_line(f"It followed a trial that {end_in_words(trial)}: {trial.task.title}"))
+    summary = redact_text(decision.summary).strip()
+    if "\n" in summary or len(summary) > MAX_SUBJECT:  # else the subject has it
+        lines += ["", "The author’s summary:", "", *quote(summary)]
+    if change.seen:
+        lines += [
+            "",
+            f"The author saw {_count(len(change.seen), 'trial')}: {rate.passed} of {rate.scored} with a verdict passed.",
+        ]
+        for trial in change.seen[:MAX_SEEN]:
+            lines.append(own_line(f"- {trial.phase}, {trial.task.title}: {end_in_words(trial)}"))
+        if len(change.seen) > MAX_SEEN:
+            lines.append(f"- and {len(change.seen) - MAX_SEEN} more")
+    if change.later:
+        lines += ["", *describe_readers(change.later), "This is association, not effect."]
+    scripted = ["", "A scripted or recorded model took part: these numbers say nothing about any LLM."]
+    digest = ["", f"Skillglass-Decision: {decision.public_id}", f"Skillglass-Library: {change.after.digest}"]
+    return [*lines, *(scripted if run.scripted else []), *digest]
+
+
+def end_in_words(trial: Trial) -> str:
+    return {True: "passed", False: "failed", None: "has no verdict"}[trial.success]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
