@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django import forms
 from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Exists, OuterRef
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -15,7 +16,7 @@ from django.utils.text import slugify
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.exports.publications import delete_publication, order_publication
-from benchapp.models import Experiment, Publication, Queue, User
+from benchapp.models import Experiment, Publication, Queue, Review, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import Words, asked_elsewhere, still_to_code, too_early
 from benchapp.review.queues.review_progress import awaiting
@@ -116,7 +117,9 @@ def _count_unresolved(subject: Subject | None, user: User) -> int:
 def _offer_subjects() -> dict[str, object]:
     """The newest experiments and review queues, to choose one from."""
     experiments = Experiment.objects.standing().comparing().order_by("-created_at", "-pk").only("public_id", "name")
-    queues = Queue.objects.order_by("-created_at", "-pk").only("public_id", "name")
+    submitted = Review.objects.filter(item__queue=OuterRef("pk"), state=Review.State.SUBMITTED)
+    queues = Queue.objects.filter(Exists(submitted)).order_by("-created_at", "-pk").only("public_id", "name")
+    queues = queues.annotate(items_total=Count("items"))
     return {"experiments": experiments[:OFFERED], "queues": queues[:OFFERED]}
 
 

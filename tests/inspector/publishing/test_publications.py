@@ -216,6 +216,13 @@ def test_a_blind_reviewer_gets_no_file_that_tells_what_they_still_have_to_say(cl
         assert client.get(f"/publish/{made.public_id}/file/").status_code == 200
 
 
+def test_only_queues_with_an_answer_are_offered(client: Client) -> None:
+    coded, blank = make_coded_queue(), make_queue()
+    text = client.get("/publish/").text
+    assert f"?queue={coded.public_id}" in text
+    assert f"?queue={blank.public_id}" not in text
+
+
 def test_who_still_codes_a_queue_cannot_publish_its_taxonomy() -> None:
     reviewer = make_user(level=User.Level.REVIEWER)
     made = order_publication(reviewer, form="taxonomy", title="early", queue=make_queue(reviewers=[reviewer]))
