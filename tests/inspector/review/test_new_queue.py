@@ -176,7 +176,8 @@ def test_it_warns_of_pages_that_close_and_names_the_choice(client: Client) -> No
     page = client.post(NEW, form(hides_conditions="", hides_models="on", show="1")).text
     assert "Reviewers cannot open some pages until they finish." in page
     assert "You hide the models." in page
-    assert 'for="id_hides_models">Show the models</label>' in page
+    assert 'for="id_hides_models">Let reviewers see the models</label>' in page
+    assert '<span id="of-total">, of 1</span>' in page
     page = client.post(NEW, form(hides_models="on", show="1")).text
     assert "You hide the condition and the models." in page
     page = client.post(NEW, form(hides_conditions="", show="1")).text
