@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django import forms
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Exists, OuterRef
+from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -90,8 +90,8 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             origin=request.build_absolute_uri("/").rstrip("/")[:300],
             **subject.columns,
         )
-        return redirect("publish")
-    page = paginate(request, Publication.objects.select_related("made_by"), per_page=PER_PAGE)
+        return redirect(f"{request.get_full_path()}#made")
+    page = paginate(request, _list_publications(subject), per_page=PER_PAGE)
     is_fragment = wants_fragment(request)
     context = {
         "section": "review" if subject and "queue" in subject.columns else "publish",
@@ -106,6 +106,15 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     template = "publish/_publications.html" if is_fragment else "publish/publish.html"
     data = {"publications": PUBLICATION.read_all(page), "next": next_url(request, page)}
     return render_page(request, template, data=data, context=context, as_json=as_json)
+
+
+def _list_publications(subject: Subject | None) -> QuerySet[Publication]:
+    """Those of the subject; a comparison, whose query is pinned anew each time, goes by its title."""
+    rows = Publication.objects.select_related("made_by")
+    if subject is None:
+        return rows
+    about = {name: subject.columns[name] for name in ("queue", "experiment") if name in subject.columns}
+    return rows.filter(**about or {"queue": None, "experiment": None, "title": subject.title[:300]})
 
 
 def _count_unresolved(subject: Subject | None, user: User) -> int:
