@@ -109,12 +109,13 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def _list_publications(subject: Subject | None) -> QuerySet[Publication]:
-    """Those of the subject; a comparison, whose query is pinned anew each time, goes by its title."""
+    """Those of the subject; a comparison, whose query is pinned again each time, goes by its title."""
     rows = Publication.objects.select_related("made_by")
     if subject is None:
         return rows
-    about = {name: subject.columns[name] for name in ("queue", "experiment") if name in subject.columns}
-    return rows.filter(**about or {"queue": None, "experiment": None, "title": subject.title[:300]})
+    about = {name: subject.columns.get(name) for name in ("queue", "experiment")}
+    rows = rows.filter(**about)
+    return rows if any(about.values()) else rows.filter(title=subject.title[:300])
 
 
 def _count_unresolved(subject: Subject | None, user: User) -> int:
