@@ -15,6 +15,12 @@ from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from inspector.web.text.visible import one_line, visible
 from runner.base.types import CheckGroup, CheckStatus
 
+GROUP_TITLES = {
+    CheckGroup.PUBLIC: "Checks the agent could see",
+    CheckGroup.HIDDEN: "Checks the agent could not see",
+    CheckGroup.PROCESS: "Checks of how it worked",
+    CheckGroup.TEST: "Checks",
+}
 MAX_CHECKS = 1_000  # drawn per group; failed ones come first, the rest is counted
 MAX_DECIDED = 60  # failed checks, and as many passed ones, that get a deciding step
 MAX_MESSAGE = 50_000
@@ -90,6 +96,10 @@ class CheckSection:
     open: tuple[CheckLine, ...]  # not passed
     good: tuple[CheckLine, ...]
     left_out: int = 0
+
+    @property
+    def title(self) -> str:
+        return GROUP_TITLES[CheckGroup(self.name)]
 
 
 @dataclass(frozen=True, slots=True)

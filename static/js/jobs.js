@@ -2,6 +2,7 @@
 
 const live = () => document.querySelector("#live");
 let seen = live()?.dataset.alert;
+const isOn = () => localStorage.getItem("notices") === "on";
 let isAsked = false; // the browser asks where it likes, or not at all
 
 function update() {
@@ -9,20 +10,24 @@ function update() {
   if (button) {
     const state = "Notification" in window ? Notification.permission : "missing";
     button.hidden = state === "missing";
-    button.disabled = state !== "default";
-    button.textContent = { granted: "You are notified while this page is open", denied: "This browser blocks notifications" }[state] ?? (isAsked ? "Allow it in your browser" : "Notify me");
+    button.disabled = state === "denied";
+    const granted = isOn() ? "Stop notifying me" : "Notify me";
+    button.textContent = { granted, denied: "Notifications are blocked: allow them in this site's settings" }[state] ?? (isAsked ? "Allow it in your browser" : "Notify me");
   }
   const { alert, words } = live()?.dataset ?? {};
   if (!alert || alert === seen) return;
   seen = alert;
-  if ("Notification" in window && Notification.permission === "granted") new Notification("Skillglass", { body: words, tag: alert });
+  if ("Notification" in window && Notification.permission === "granted" && isOn()) new Notification("Skillglass", { body: words, tag: alert });
 }
 
 document.addEventListener("click", async (event) => {
   if (!event.target.closest("[data-notify]")) return;
+  const wants = Notification.permission !== "granted" || !isOn();
   isAsked = true;
   update();
-  await Notification.requestPermission();
+  const answer = await Notification.requestPermission();
+  if (answer === "granted") localStorage.setItem("notices", wants ? "on" : "off");
+  if (answer === "granted" && wants) new Notification("Skillglass", { body: "You are notified while this page is open.", tag: "notices" });
   update();
 });
 document.addEventListener("htmx:afterSettle", update);

@@ -35,7 +35,6 @@ class CodingPage {
   }
 
   #startAt() {
-    if (matchMedia("(max-width: 900px)").matches) this.evidence.root.querySelector(".exhibit-task")?.removeAttribute("open");
     const stops = this.evidence.stops;
     const at = stops.findIndex((stop) => stop.matches(".pointed, :target"));
     if (at >= 0) this.evidence.go(at);
@@ -401,6 +400,7 @@ class CodingPage {
     this.evidence.root.querySelectorAll(".at").forEach((each) => each.classList.remove("at"));
     this.evidence.at = at;
     this.evidence.stop.classList.add("at");
+    this.sheet(true);
     this.#arrive();
   }
 
@@ -428,9 +428,16 @@ class CodingPage {
       first: () => this.first(), remove: () => this.remove(), nothing: () => this.nothing(),
       undo: () => this.back(false), redo: () => this.back(true), submit: () => this.submit(),
       skip: () => this.askWhy(), release: () => this.release(), definitions: () => this.definitions(),
+      sheet: () => this.sheet(!this.panel.root.classList.contains("open")),
       mine: () => this.settle(false), theirs: () => this.settle(true), propose: () => this.propose(),
     };
     acts[name]?.();
+  }
+
+  // On a phone the codes are below one row until a step is tapped.
+  sheet(isOpen) {
+    this.panel.root.classList.toggle("open", isOpen);
+    this.panel.find("[data-act=sheet]").setAttribute("aria-expanded", isOpen);
   }
 
   definitions() {

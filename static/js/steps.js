@@ -7,7 +7,10 @@ document.addEventListener("htmx:afterSettle", () => {
 });
 let at = steps.findIndex((step) => step.matches(".pointed, :target"));
 const pane = steps[at]?.closest(".pane"); // where it scrolls by itself, the head of the page stays in view
-if (at >= 0 && !location.hash.startsWith("#step") && (location.search.includes("step=") || pane?.scrollHeight > pane?.clientHeight)) steps[at].scrollIntoView({ block: "start" });
+if (at >= 0 && !location.hash.startsWith("#step")) {
+  if (pane?.scrollHeight > pane?.clientHeight) pane.scrollTop += steps[at].getBoundingClientRect().top - pane.getBoundingClientRect().top;
+  else if (location.search.includes("step=")) steps[at].scrollIntoView({ block: "start" });
+}
 
 function go(index) {
   document.querySelector(".steps > li.at")?.classList.remove("at");

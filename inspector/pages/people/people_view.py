@@ -188,8 +188,7 @@ def _own_page(
         "next": None,
     }
     context = {
-        "does": ", ".join(meaning for level, meaning in MEANINGS.items() if user.may(level)),
-        "does_not": ", ".join(meaning for level, meaning in MEANINGS.items() if not user.may(level)),
+        "rights": [(meaning, user.may(level)) for level, meaning in MEANINGS.items()],
         "own_tokens": tokens,
         "scopes": _list_scopes(user),
         "sso": provider_name() if is_linked(user) else "",

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django import forms
 from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Exists, OuterRef, QuerySet
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -15,7 +16,7 @@ from django.utils.text import slugify
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.exports.publications import delete_publication, order_publication
-from benchapp.models import Experiment, Publication, Queue, User
+from benchapp.models import Experiment, Publication, Queue, Review, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import Words, asked_elsewhere, still_to_code, too_early
 from benchapp.review.queues.review_progress import awaiting
@@ -89,8 +90,8 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             origin=request.build_absolute_uri("/").rstrip("/")[:300],
             **subject.columns,
         )
-        return redirect("publish")
-    page = paginate(request, Publication.objects.select_related("made_by"), per_page=PER_PAGE)
+        return redirect(f"{request.get_full_path()}#made")
+    page = paginate(request, _list_publications(subject), per_page=PER_PAGE)
     is_fragment = wants_fragment(request)
     context = {
         "section": "review" if subject and "queue" in subject.columns else "publish",
@@ -107,6 +108,16 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, template, data=data, context=context, as_json=as_json)
 
 
+def _list_publications(subject: Subject | None) -> QuerySet[Publication]:
+    """Those of the subject; a comparison, whose query is pinned again each time, goes by its title."""
+    rows = Publication.objects.select_related("made_by")
+    if subject is None:
+        return rows
+    about = {name: subject.columns.get(name) for name in ("queue", "experiment")}
+    rows = rows.filter(**about)
+    return rows if any(about.values()) else rows.filter(title=subject.title[:300])
+
+
 def _count_unresolved(subject: Subject | None, user: User) -> int:
     """Open disagreements of the queue to publish, for readers who may know them."""
     queue = subject.columns.get("queue") if subject else None
@@ -116,7 +127,9 @@ def _count_unresolved(subject: Subject | None, user: User) -> int:
 def _offer_subjects() -> dict[str, object]:
     """The newest experiments and review queues, to choose one from."""
     experiments = Experiment.objects.standing().comparing().order_by("-created_at", "-pk").only("public_id", "name")
-    queues = Queue.objects.order_by("-created_at", "-pk").only("public_id", "name")
+    submitted = Review.objects.filter(item__queue=OuterRef("pk"), state=Review.State.SUBMITTED)
+    queues = Queue.objects.filter(Exists(submitted)).order_by("-created_at", "-pk").only("public_id", "name")
+    queues = queues.annotate(items_total=Count("items"))
     return {"experiments": experiments[:OFFERED], "queues": queues[:OFFERED]}
 
 

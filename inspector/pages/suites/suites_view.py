@@ -31,6 +31,7 @@ from runner.base.errors import SetupError
 
 EXPERIMENT = JsonShape("id=public_id", "name", "status", "created_at", link_to("experiment"))
 DRAFT = JsonShape("id=public_id", "name", "status", link_to("draft"))
+USUAL_GROUPS = ("family", "role", "fit")  # the other ways to group tasks are behind "more"
 EXPERIMENTS_OFFERED = 6  # above the tasks; all are listed below them
 JOINED = JsonShape("key", "name", link_to("suite", "key"))
 
@@ -99,9 +100,17 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         parts.setdefault(part["outer"], []).append(part)
     families = {each.name: each for each in view.families} if by == "family" else {}
     groups = [
-        (value, families.get(value), parts.get(value), [(each, matrix.row_of(each)) for each in tasks])
+        (
+            value,
+            family := families.get(value),
+            family.description.removeprefix(value).strip(" ()") if family else "",  # some begin with the name
+            parts.get(value),
+            [(each, matrix.row_of(each)) for each in tasks],
+        )
         for value, tasks in listed
     ]
+    has_tests = any(each.tests or (by != "family" and each.family) for each in view.tasks)
+    has_fit = bool(answer) or bool(matrix.cells)
     reasons: list[dict[str, object]] = []
     if account:
         reasons += [{**line, "is_aside": True} for line in account["set_aside"]]
@@ -111,6 +120,10 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "evidence": evidence,
         "groups": groups,
         "choices": [(name, name_attribute(name), urlencode({**asked, "by": name})) for name in view.splits],
+        "usual": USUAL_GROUPS,
+        "has_more": any(name not in (*USUAL_GROUPS, by) for name in view.splits),
+        "has_tests": has_tests,
+        "has_fit": has_fit,
         "by_words": name_attribute(by),
         "attributes_named": [(name, name_attribute(name)) for name in view.attributes],
         "kept": urlencode({**asked, "by": by}),
@@ -124,7 +137,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "may_launch": read is not None,
         "families_by": row.families_by.get("by", "") if row else "",
         "may_regroup": view.format == "harbor" and view.attributes,
-        "columns": len(matrix.conditions) + 3,
+        "columns": len(matrix.conditions) + 1 + has_tests + has_fit,
         "rates": RATES,
         "shipped": shipped,
         "least": LEAST_TRIALS,

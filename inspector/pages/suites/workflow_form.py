@@ -51,6 +51,14 @@ class WorkflowEditor:
         return check_workflow(self.workflow)
 
     @property
+    def is_blank(self) -> bool:
+        return not any(step.label or step.grounding or step.why for step in self.workflow.steps)
+
+    @property
+    def broken(self) -> int:
+        return sum(bool(rule.problem) for rule in self.rules)
+
+    @property
     def fields(self) -> list[tuple[WorkflowStep, list[tuple[str, str, bool]], list[tuple[str, bool]]]]:
         """Return each step with the labels it can have and the steps it can need, and whether these are chosen."""
         return [

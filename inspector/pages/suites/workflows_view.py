@@ -131,6 +131,11 @@ class WorkflowFamily(Shaped):
         return bool(self.name) and self.standing > 1
 
     @property
+    def is_begun(self) -> bool:
+        """Somebody handed in a workflow of one of its tasks."""
+        return any(row.seen.handed_in for row in self.rows)
+
+    @property
     def svg(self) -> SafeString:
         return draw_workflow(self.shared, f"What tasks of {self.name} share")
 
@@ -165,8 +170,18 @@ def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> Http
             return HttpResponseRedirect(request.path)
     families = list_families(view, user_of(request))
     data = {"key": view.key, "name": view.name, "families": families, "problems": problems, "next": None}
-    context = {"section": "suites", "max_kib": MAX_BYTES // 1024, "drawn": any(each.standing for each in families)}
-    context["places"] = PLACES
+    rows = [row for family in families for row in family.rows]
+    drafts = [row for row in rows if row.may_draw and row.seen.own]
+    context = {
+        "section": "suites",
+        "max_kib": MAX_BYTES // 1024,
+        "standing": sum(family.standing for family in families),
+        "tasks_total": len(rows),
+        "begun": [family for family in families if family.is_begun],
+        "untouched": [family for family in families if not family.is_begun],
+        "next_row": next((row for row in (*drafts, *rows) if row.may_draw), None),
+        "places": PLACES,
+    }
     status = 400 if problems else 200
     return render_page(request, "suites/workflows.html", data=data, context=context, as_json=as_json, status=status)
 

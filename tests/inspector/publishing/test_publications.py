@@ -54,7 +54,7 @@ def make_coded_queue(**fields: Any) -> Queue:
 
 def order(client: Client, form: str, address: str, **fields: str) -> Publication:
     response = client.post(f"/publish/?{address}", {"form": form, **fields})
-    assert (response.status_code, response.headers.get("Location")) == (302, "/publish/")
+    assert (response.status_code, response.headers.get("Location")) == (302, f"/publish/?{address}#made")
     made = Publication.objects.latest("pk")
     publish_now(str(made.public_id))
     made.refresh_from_db()
@@ -144,7 +144,7 @@ def test_the_page_offers_what_fits_and_lists_what_was_made(client: Client) -> No
     assert "Nothing was published yet" in client.get("/publish/").text
     client.post(f"/publish/?experiment={experiment.public_id}", {"form": "data"})
     page = client.get("/publish/").text
-    assert "Queued" in page
+    assert "Waits for a worker" in page
     assert 'hx-trigger="every 3s"' in page
     assert [row["status"] for row in client.get("/publish.json").json()["publications"]] == ["waiting"]
     assert Activity.objects.get().verb == "published"
@@ -214,6 +214,20 @@ def test_a_blind_reviewer_gets_no_file_that_tells_what_they_still_have_to_say(cl
     client.force_login(maker)
     for made in (data, taxonomy):
         assert client.get(f"/publish/{made.public_id}/file/").status_code == 200
+
+
+def test_the_page_of_a_subject_lists_its_own_files(client: Client) -> None:
+    first, second = make_coded_queue(), make_queue()
+    made = order(client, "taxonomy", f"queue={first.public_id}")
+    for address, is_listed in ((f"?queue={first.public_id}", True), (f"?queue={second.public_id}", False), ("", True)):
+        assert (str(made.public_id) in client.get(f"/publish/{address}").text) is is_listed
+
+
+def test_only_queues_with_an_answer_are_offered(client: Client) -> None:
+    coded, blank = make_coded_queue(), make_queue()
+    text = client.get("/publish/").text
+    assert f"?queue={coded.public_id}" in text
+    assert f"?queue={blank.public_id}" not in text
 
 
 def test_who_still_codes_a_queue_cannot_publish_its_taxonomy() -> None:

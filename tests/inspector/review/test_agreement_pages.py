@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -69,7 +70,7 @@ def test_it_shows_alpha_with_what_it_rests_on(client: Client, queue: Queue) -> N
     assert f"α <b>{value:.2f}</b>" in text
     assert '<b>2/4</b> <span class="muted">pairs of reviews alike</span>' in text
     assert "no interval: 4 tasks, too few for an interval" in text
-    assert f"pairs of reviews: {100 * value:.0f} % of the way from chance to perfect." in text
+    assert "<h1>Two reviewers gave the same codes to 2 of 4 items: read the labels with care.</h1>" in text
     assert "Another sample could differ a lot." in text
     assert "&lt;b&gt;Spring" in text
 
@@ -261,14 +262,36 @@ def test_one_count_of_open_disputes_on_every_page(client: Client, opened: Queue,
 
     assert count() == [2, 2, 2, 2]
     for query in ("", "?about=any", "?about=step"):
-        assert all("<b>2</b> disagreements open" in text for text in said(query))
-    listed, _ = said("?about=any")
+        listed, settle = said(query)
+        assert "<h1>2 disagreements are open</h1>" in listed
+        assert "<b>2</b> disagreements open" in settle
+    listed, _ = said("?about=any&state=any")
     assert listed.count("not needed: same codes") == 2
     for item in opened.items.all()[1:3]:
         client.post(resolve_page(item, "?about=any"), answer(item, "misapplied"))
     assert count() == [0, 0, 0, 0]
-    assert all("<b>0</b> disagreements open" in text for text in said("?about=any"))
+    listed, settle = said("?about=any")
+    assert "No disagreements are open, 2 settled</h1>" in listed
+    assert "<b>0</b> disagreements open" in settle
     assert "No disagreement is open." in client.get(page("results", opened)).text
+
+
+def test_five_pages_of_a_queue_lead_to_each_other(client: Client, opened: Queue) -> None:
+    names = ("queue", "results", "agreement", "disagreements", "suggestions")
+    for name in names:
+        text = client.get(page(name, opened)).text
+        tabs = text.partition('aria-label="Of this queue">')[2].partition("</nav>")[0]
+        assert re.findall(r'href="([^"]+)"', tabs) == [page(each, opened) for each in names]
+        assert f'href="{page(name, opened)}" aria-current="page"' in tabs
+
+
+def test_what_is_to_settle_comes_first_and_alone(client: Client, opened: Queue) -> None:
+    statuses = re.findall(r'class="badge (warn|ok)"', client.get(page("queue", opened)).text)
+    assert statuses == ["warn", "warn", "ok", "ok"]
+    assert client.get(page("disagreements", opened)).text.count('<span class="badge warn">open</span>') == 2
+    client.post(resolve_page(opened.items.all()[1]), answer(opened.items.all()[1], "misapplied"))
+    assert ">settled</span>" not in client.get(page("disagreements", opened)).text
+    assert ">settled</span>" in client.get(page("disagreements", opened, "?state=any")).text
 
 
 def test_a_dispute_is_open_before_the_last_review_is_in(client: Client, people: list[User]) -> None:
@@ -278,7 +301,7 @@ def test_a_dispute_is_open_before_the_last_review_is_in(client: Client, people: 
     take_report(queue, Occasion.DISCUSSION, people[0])
     assert client.get("/review.json").json()["queues"][0]["awaiting_resolution"] == 1
     assert client.get(page("queue-json", queue)).json()["statuses"]["awaiting resolution"] == 1
-    assert "<b>1</b> disagreement open" in client.get(page("disagreements", queue)).text
+    assert "1 disagreement is open</h1>" in client.get(page("disagreements", queue)).text
 
 
 def test_the_list_names_tasks(client: Client, opened: Queue) -> None:

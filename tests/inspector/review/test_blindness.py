@@ -185,6 +185,7 @@ WORDS_OF_THE_TWIN = (
     "result",
     "main",
     "test",
+    "public",
     "call",
     "hidden",
     "applied",

@@ -135,6 +135,18 @@ def test_a_frozen_version_offers_no_form_and_takes_no_act(client: Client) -> Non
     assert named(draft, "x").name == "x"
 
 
+def test_a_codebook_shows_the_codes_of_its_newest_frozen_version(client: Client) -> None:
+    draft = begun("a", "b")
+    acts.rename(named(draft, "a"), "later", None)
+    text = client.get(draft.codebook.get_absolute_url()).text
+    assert "What b means." in text
+    assert ">later<" not in text
+    freeze(draft, None)
+    text = client.get(draft.codebook.get_absolute_url()).text
+    assert "later</h3>" in text
+    assert "from v1" in text
+
+
 def test_discarding_and_cloning(client: Client) -> None:
     draft = begun("a")
     client.post(f"/review/versions/{draft.public_id}/clone/", {"name": "Copy"})
@@ -226,6 +238,8 @@ def test_nobody_sees_an_example_of_what_they_still_have_to_code(client: Client, 
     draft = draft_of(queue.version.codebook, ada)
     add_example(named(draft, "misapplied"), ada, trial=item.trial, step=2, quote="SECRET WORDS")
     pages = [f"/review/versions/{draft.public_id}{end}" for end in ("/", ".json", "/codebook.yaml", "/codebook.json")]
+    freeze(draft, ada)
+    pages.append(draft.codebook.get_absolute_url())
     client.force_login(bob)
     for page in pages:
         assert "SECRET WORDS" not in client.get(page).text

@@ -82,7 +82,7 @@ def test_a_failed_check_shows_what_it_expected_and_leads_to_the_step_that_decide
     item = make_queue([checked_trial()], reviewers=[user], hides_conditions=False, hides_models=True).items.get()
     text = html(exhibit_of(load(item), user, {}))
     assert '<td>41.2</td><td class="found">27.5</td>' in text
-    assert 'href="?at=2#step-2"><b>2</b> first prints 27.5</a>' in text
+    assert 'title="first prints 27.5" href="?at=2#step-2"><b>2</b></a>' in text
     assert "step agent pointed" in html(exhibit_of(load(item), user, {"at": "2"}))
 
 
@@ -295,8 +295,8 @@ def test_a_harness_with_a_name_of_its_own_is_cut_out() -> None:
     assert hidden.text("codex_cli calls `shell`") == "[hidden] calls `shell`"
 
 
-@pytest.mark.parametrize(("hides", "is_open"), [(True, True), (False, False)])
-def test_the_task_is_open_above_only_where_no_prompt_shows_it(hides: bool, is_open: bool) -> None:
+@pytest.mark.parametrize(("hides", "is_read"), [(True, True), (False, False)])
+def test_the_task_can_be_read_above_only_where_no_prompt_shows_it(hides: bool, is_read: bool) -> None:
     user = reviewer()
     trial = make_trial(success=False)
     text = Blob.objects.put(b"Sum the column.")
@@ -305,8 +305,8 @@ def test_the_task_is_open_above_only_where_no_prompt_shows_it(hides: bool, is_op
     record_steps(trial.counting_attempt(), steps("ls"))
     item = make_queue([trial], reviewers=[user], hides_conditions=hides).items.get()
     shown = html(exhibit_of(load(item), user, {}))
-    assert bool(re.search(r'exhibit-task[^"]*" open>', shown)) is is_open
-    assert ("in the prompt below, too" in shown) is not is_open
+    assert bool(re.search(r"exhibit-glance[^>]*>Sum the column\.", shown)) is is_read
+    assert ("in the prompt below, too" in shown) is not is_read
 
 
 def test_names_stand_where_codes_have_one() -> None:

@@ -176,7 +176,8 @@ def test_it_warns_of_pages_that_close_and_names_the_choice(client: Client) -> No
     page = client.post(NEW, form(hides_conditions="", hides_models="on", show="1")).text
     assert "Reviewers cannot open some pages until they finish." in page
     assert "You hide the models." in page
-    assert 'for="id_hides_models">Show the models</label>' in page
+    assert 'for="id_hides_models">Let reviewers see the models</label>' in page
+    assert '<span id="of-total">, of 1</span>' in page
     page = client.post(NEW, form(hides_models="on", show="1")).text
     assert "You hide the condition and the models." in page
     page = client.post(NEW, form(hides_conditions="", show="1")).text
@@ -298,18 +299,23 @@ def finished_experiment(failed: int) -> Any:
     return experiment
 
 
+def dated(name: str) -> str:
+    """Two queues of one experiment are told apart by their day."""
+    return f"{name}, {timezone.localdate():%-d %b %Y}"
+
+
 def test_a_name_that_nobody_changed_follows_what_is_chosen(client: Client) -> None:
     first, second = finished_experiment(1), finished_experiment(1)
     Experiment.objects.filter(pk=second.pk).update(name="Theirs")
     fields = client.get(NEW).context["form"].data
     sent = {name: fields.getlist(name) for name in fields}
-    other = first if sent["name"] == ["Trials that failed: Theirs"] else second
+    other = first if sent["name"] == [dated("Trials that failed: Theirs")] else second
     other.refresh_from_db()
     chosen = {**sent, "narrowed": "1", "in.experiment": str(other.public_id)}
     passed = client.post(NEW, {**chosen, "what": "trial:passed", "show": "1"}).context["form"].data
-    assert passed["name"] == f"Trials that passed: {other.name}"
+    assert passed["name"] == dated(f"Trials that passed: {other.name}")
     shown = client.post(NEW, {**chosen, "show": "1"}).context["form"].data
-    assert shown["name"] == shown["proposed"] == f"Trials that failed: {other.name}"
+    assert shown["name"] == shown["proposed"] == dated(f"Trials that failed: {other.name}")
     client.post(NEW, {**chosen, "name": "Mine", "make": "1"})
     assert Queue.objects.get().name == "Mine"
 
@@ -326,7 +332,7 @@ def test_review_offers_the_failures_of_the_newest_finished_experiment_ready_to_s
     made = client.post(NEW, {**sent, "narrowed": "1", "in.experiment": str(experiment.public_id), "make": "1"})
     queue = Queue.objects.get()
     assert made.url == queue.get_absolute_url()
-    assert (queue.name, queue.items.count()) == ("Trials that failed: Ours", 3)
+    assert (queue.name, queue.items.count()) == (dated("Trials that failed: Ours"), 3)
     assert queue.version.is_frozen
     assert "starter:skill-evolution" not in client.get(NEW).text  # its copy is there now
     assert "failures of Ours" not in client.get("/review/").text  # a queue is there: nothing to offer
@@ -340,7 +346,7 @@ def test_review_offers_the_two_experiments_that_ended_last(client: Client) -> No
     assert f'href="{NEW}">Code the 2 failures of Demo</a>' in text
     (address,) = re.findall(r'href="([^"]+)">Code the 2 failures of Example<', text)
     assert "failures of Oldest" not in text
-    assert client.get(unescape(address)).context["form"].data["name"] == "Trials that failed: Example"
+    assert client.get(unescape(address)).context["form"].data["name"] == dated("Trials that failed: Example")
 
 
 def test_a_queue_that_is_refused_leaves_no_codebook_behind(client: Client) -> None:

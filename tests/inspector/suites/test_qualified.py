@@ -59,6 +59,7 @@ def twin(client: Client) -> dict[str, Any]:
 def test_a_suite_without_one_offers_it(client: Client) -> None:
     page = client.get("/suites/starter/").text
     assert "No results yet, so no task can be rated." in page
+    assert "Fit to measure skills" not in page  # unknown for every task
     assert "Qualify the suite, or launch an experiment" in page
     assert 'href="/launch/?qualify=starter">Qualify</a>' in page
     assert client.get("/suites/starter.json").json()["qualification"] is None

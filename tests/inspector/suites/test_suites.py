@@ -87,6 +87,16 @@ def test_two_splits_count_tasks_as_the_rings_of_a_figure(client: Client) -> None
     assert "Merging duplicate records 6" not in client.get("/suites/starter/?by=domain").text
 
 
+def test_columns_and_words_that_say_nothing_are_left_out(client: Client) -> None:
+    text = client.get("/suites/starter-corpora/").text
+    assert "What it tests</th>" not in text
+    assert text.count("gaugekit, a package for water gauges") == 1
+    assert "repository · reference skill" in text
+    usual, _, more = client.get("/suites/starter/?by=trap").text.partition(">more</summary>")
+    assert [f">{name}</a>" in usual for name in ("family", "role", "trap", "domain")] == [True] * 3 + [False]
+    assert ">domain</a>" in more
+
+
 def test_tasks_by_conditions_have_a_square_a_trial_and_a_fit(client: Client) -> None:
     rows = record_suite(load_suite("starter"))
     experiment = make_experiment(suite=rows.suite, name="newest")

@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from benchapp.models import Suite, Task, TaskWorkflow, User
-from benchapp.review.workflows import export_workflows, hand_in
+from benchapp.review.workflows import export_workflows, hand_in, save_workflow
 from inspector.pages.suites.workflow_drawing import draw_workflow
 from inspector.pages.suites.workflow_form import add_step, blank_workflow, drop_step, renumber
 from runner.suites.workflows.workflow import Workflow, WorkflowStep
@@ -76,6 +76,8 @@ def test_a_workflow_is_drawn_step_by_step_and_handed_in(task: Task) -> None:
     client, user = login()
     first = client.get(page_of(task))
     assert first.text.count('<legend class="bold">s') == 5
+    assert "not s1" not in first.text
+    assert "5 to 8 steps" in first.text
     client.post(page_of(task), fields(blank_workflow(), act="add"))
     row = TaskWorkflow.objects.get()
     assert (len(row.workflow.steps), row.by, row.is_handed_in) == (6, user.pseudonym, False)
@@ -88,6 +90,22 @@ def test_a_workflow_is_drawn_step_by_step_and_handed_in(task: Task) -> None:
     assert "You handed in your workflow" not in said  # it shows it instead
     assert '<form method="post" id="draw-form"' not in said
     assert "read; extract after read" in said
+
+
+def test_the_list_says_how_many_have_a_workflow_and_what_to_draw_next(task: Task) -> None:
+    client, user = login()
+    untouched = client.get("/suites/set/workflows/").text
+    assert re.search(r"None of \d+ tasks has a workflow</h1>", untouched)
+    assert "Draw the first</a>" in untouched
+    assert "<table" not in untouched
+    save_workflow(task, user, CHAIN, revision=0)
+    drafted = client.get("/suites/set/workflows/").text
+    assert f'href="{page_of(task)}">Continue your draft</a>' in drafted
+    hand_in(task, user, CHAIN, revision=1)
+    begun = client.get("/suites/set/workflows/").text
+    assert re.search(r"1 of \d+ tasks has a workflow</h1>", begun)
+    assert "What varies</th>" in begun
+    assert "Screening</th>" not in begun  # nobody can screen before a second one
 
 
 def test_the_drawing_and_the_rules_follow_while_somebody_draws(task: Task) -> None:

@@ -341,7 +341,9 @@ def test_a_failed_check_leads_to_the_step_that_decided_it(client):
     assert [(one["check"], one["step"], one["rule"]) for one in twin(client, trial)["deciding"]] == [
         ("the averages", 3, "prints"), ("the averages", 2, "wrote"), ("solve.py is there", 2, "last-write"),
     ]  # fmt: skip
-    assert text.index("<h3>hidden") < text.index("<h3>public"), "what failed comes first"
+    assert text.index("<h3>Checks the agent could not see") < text.index("<h3>Checks the agent could see"), (
+        "what failed comes first"
+    )
 
 
 def test_it_names_the_class_of_its_failure_as_the_table_of_failures_does(client):

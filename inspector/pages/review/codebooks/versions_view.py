@@ -3,7 +3,7 @@ examples; its file."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -98,10 +98,7 @@ def version_page(
 ) -> HttpResponse:
     """`form`, `refusal`, `note`: what somebody sent and why it was not done, so that nothing typed is lost."""
     queues = list(found.queues.all())
-    counted = _find_counted(found, user_of(request)) if queues else set()
-    rows = _read_codes(found, user_of(request), counted)
-    shown = [each.example for row in rows for each in row.examples]
-    note_examples_seen(user_of(request), shown)
+    rows, uncounted = list_codes(found, user_of(request), queues)
     data = {**VERSION.read(found), "codes": rows, "url": PageLink("codebook-version", found.public_id), "next": None}
     # queues of earlier versions that nobody carried over to this one yet
     carriable = Queue.objects.filter(version__codebook=found.codebook, version__number__lt=found.number)
@@ -122,7 +119,7 @@ def version_page(
         "freeze_note": note,
         "siblings": siblings,
         "queues": queues,
-        "uncounted": [queue for queue in queues if queue.pk not in counted],
+        "uncounted": uncounted,
         "carriable": carriable if found.is_frozen else [],
         "hidden_total": sum(row.examples_hidden for row in rows),
         "labels_total": sum(row.labels or 0 for row in rows),
@@ -130,6 +127,14 @@ def version_page(
     return render_page(
         request, "review/codebook_version.html", data=data, context=context, as_json=as_json, status=status
     )
+
+
+def list_codes(version: CodebookVersion, user: User, queues: Sequence[Queue]) -> tuple[list[CodeRow], list[Queue]]:
+    """Return a version's codes, and those of its queues whose labels must not be counted yet. Examples count as seen."""
+    counted = _find_counted(version, user) if queues else set()
+    rows = _read_codes(version, user, counted)
+    note_examples_seen(user, [each.example for row in rows for each in row.examples])
+    return rows, [queue for queue in queues if queue.pk not in counted]
 
 
 def _form(request: HttpRequest, found: CodebookVersion, codes: list[Code]) -> CodeForm | None:

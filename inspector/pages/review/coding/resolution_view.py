@@ -125,7 +125,7 @@ def _answer(request: HttpRequest, item: QueueItem) -> HttpResponse:
     messages.success(request, f"Item {item.ordinal + 1} is settled. {still}")
     if following:
         return HttpResponseRedirect(f"{following}#main")  # else the browser keeps the step of this one
-    return HttpResponseRedirect(f"{reverse('disagreements', args=[item.queue.public_id])}?{query}")
+    return HttpResponseRedirect(f"{reverse('disagreements', args=[item.queue.public_id])}{f'?{query}' if left else ''}")
 
 
 def _find_following(request: HttpRequest, item: QueueItem) -> tuple[str, str, int]:

@@ -14,6 +14,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.dateformat import format as date_format
 from django.views.decorators.http import require_http_methods, require_POST
 
 from benchapp.models import CodebookVersion, Experiment, Queue, User
@@ -369,10 +371,11 @@ def proposes_to_hide_conditions(what: str, version: str, selection: Population) 
 
 
 def propose_name(what: str, selection: Population) -> str:
-    """What it reviews, and the experiments it comes from: "Trials that failed: Example"."""
+    """What it reviews, the experiments it comes from, and the day: "Trials that failed: Example, 3 May 2026"."""
     labels = {value: label for _, options in what_choices() for value, label in options}
     names = Experiment.objects.filter(public_id__in=selection.choices.experiment).values_list("name", flat=True)
-    return f"{labels.get(what, what)}: {', '.join(names)}"[:200] if names else labels.get(what, what)
+    about = f"{labels.get(what, what)}: {', '.join(names)}" if names else labels.get(what, what)
+    return f"{about[:180]}, {date_format(timezone.localdate(), 'j M Y')}"
 
 
 @dataclass(frozen=True, slots=True)

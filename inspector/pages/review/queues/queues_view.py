@@ -13,7 +13,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Code, Label, Queue, QueueItem, Review, Slot, User
@@ -66,12 +65,6 @@ HIDDEN = {
     "hides_conditions": "the condition",
     "hides_models": "the models",
 }
-LINKS = {
-    "results": "Results",
-    "agreement": "Agreement",
-    "disagreements": "Disagreements",
-    "suggestions": "Suggestions",
-}
 QUEUE_RULES = JsonShape(
     *("instructions", "population_total", "sampling", "stratified_by=strata?", "seed", "reviews_per_item"),
     ("hidden", lambda queue: [name.removeprefix("hides_") for name in HIDDEN if getattr(queue, name)]),
@@ -96,6 +89,8 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         members = coding.within(cause)
         carrying = {item.pk for item in coding.items if item.share(members)}  # by the answers that count in results
         chosen = [pk for pk in chosen if pk in carrying]
+    if not as_json:  # what waits to be settled comes first
+        chosen.sort(key=lambda pk: statuses[pk] != ItemStatus.AWAITING)
     page = paginate(request, chosen)
     rows = _read_items(list(page), statuses, user, unsaid)
     [progress], people = progress_of([found], user), people_of(found)
@@ -140,10 +135,6 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "held_minutes": max(1, round(found.reservation_seconds / 60)),
         "hides": [text for name, text in HIDDEN.items() if getattr(found, name)],
         "hides_skills": hides_skills(found),
-        "links": [
-            (title, reverse(name, args=[found.public_id]), unresolved if name == "disagreements" else 0)
-            for name, title in LINKS.items()
-        ],
         "is_early": is_early,
         "unresolved": unresolved,
         "settleable": unresolved and count_settleable([found], user).get(found.pk, 0),

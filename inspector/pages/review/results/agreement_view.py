@@ -25,7 +25,6 @@ from benchapp.review.coding.queue_agreement import (
 )
 from benchapp.review.seeing import note_seen
 from benchapp.stats.agreement.kappa import COHEN, NONE, CodeAgreement
-from benchapp.stats.inference.shares import half_up
 from inspector.pages.review.queues.queues import load_open_queue, may_manage, may_review, open_queue
 from inspector.web.access import needs, user_of
 from inspector.web.responses import render_page
@@ -71,7 +70,6 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
         "queue_row": queue,
         "found": found,
         "alphas": alphas,
-        "is_by_chance": alphas[0]["verdict"] == BY_CHANCE,
         "rows": [row for row in rows if row.found.used.k],
         "unused": [row for row in rows if not row.found.used.k],
         "matrix": _read_matrix(found, rows),
@@ -174,8 +172,16 @@ def in_words(found: Agreement) -> str:
         return "Reviewers give every shared item the same codes."
     if value <= 0:
         return "Reviewers agree no more than chance: two reviews of one item differ as much as any two."
-    share = f"{half_up(100 * value)} % of the way from chance to perfect"
-    return f"Reviewers gave the same codes in {same.k} of {same.n} pairs of reviews: {share}."
+    ends = found.codes.estimate.interval
+    says = {
+        BY_CHANCE: "so few that chance could explain it",
+        "reliable": "reliable by custom",
+        "tentative": "enough for tentative conclusions",
+        "read with care": "read the labels with care",
+    }[judge_alpha(value, ends.low if ends else None)]
+    if found.reviewers == 2:
+        return f"Two reviewers gave the same codes to {same.k} of {same.n} items: {says}."
+    return f"Reviewers gave the same codes in {same.k} of {same.n} pairs of reviews: {says}."
 
 
 def list_cautions(found: Agreement, *, discussed: bool) -> list[str]:

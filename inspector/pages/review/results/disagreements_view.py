@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -37,7 +37,7 @@ from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
 PER_PAGE = 50
-ANY = "any"  # ?about=any lists items also where nothing differs
+ANY = "any"  # ?about=any lists items also where nothing differs, ?state=any settled ones too
 WITHOUT_CODE = "none"  # ?with=none
 WORDS = {About.CODES: "codes", About.ATTRIBUTION: "who failed", About.STEP: "first mistake"}
 
@@ -81,6 +81,9 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
     opened = was_opened(queue)
     wanted, cell = parse_wanted(request, codes)
     rows = compared_items(queue) if opened else []
+    open_total = count_open(rows)
+    if not as_json and "state" not in request.GET and not cell and open_total:
+        wanted = replace(wanted, standing=Standing.OPEN)
     taken = list(filter(wanted.takes, rows))
     if not as_json:  # what waits comes first
         taken.sort(key=lambda each: each.standing != Standing.OPEN)
@@ -96,6 +99,7 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
         "next": next_url(request, page),
     }
     found = None if opened else agreement_of(queue)
+    resolved_total = sum(each.standing == Standing.RESOLVED for each in rows)
     own_open = _find_own_open(rows, user)
     to_settle = (row for row in page if row.standing == Standing.OPEN and row.item.pk not in own_open)
     abouts: list[tuple[About | None, str]] = [*WORDS.items(), (None, "all")]
@@ -128,12 +132,17 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
         "standing": None if opened else standing_report(queue),
         "says": in_words(found) if found else "",
         "query": query_of(wanted, codes),
-        "open_total": count_open(rows),
+        "open_total": open_total,
+        "heading": _say_open(open_total, resolved_total) if opened else "Disagreements",
         "own_open": own_open,
-        "resolved_total": sum(each.standing == Standing.RESOLVED for each in rows),
         "may_open": user.may(User.Level.REVIEWER),
     }
     return render_page(request, "review/disagreements.html", data=data, context=context, as_json=as_json)
+
+
+def _say_open(open_total: int, resolved_total: int) -> str:
+    noun = "disagreement is" if open_total == 1 else "disagreements are"
+    return f"{open_total or 'No'} {noun} open{f', {resolved_total} settled' if resolved_total else ''}"
 
 
 def _find_own_open(rows: list[Compared], user: User) -> frozenset[int]:
@@ -201,9 +210,7 @@ def parse_wanted(request: HttpRequest, codes: dict[int, Code]) -> tuple[Wanted, 
 
 def query_of(wanted: Wanted, codes: dict[int, Code]) -> str:
     """The address of the same list."""
-    pairs = [("about", wanted.about or ANY)]
-    if wanted.standing:
-        pairs.append(("state", wanted.standing))
+    pairs = [("about", wanted.about or ANY), ("state", wanted.standing or ANY)]
     if wanted.cell:
         names = [WITHOUT_CODE if key is NONE else str(codes[key].public_id) for key in wanted.cell]
         pairs += [("code", names[0]), ("with", names[1])]

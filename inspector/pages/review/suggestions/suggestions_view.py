@@ -22,6 +22,7 @@ from benchapp.review.blinding import ELSEWHERE, asked_elsewhere
 from benchapp.review.results.queue_results import Basis
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_matches import (
+    CodeMatch,
     MatchKind,
     SuggestionSource,
     Truth,
@@ -129,6 +130,7 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         "rules_ran": any(each.is_rules for each in sources),
         "rules_with_code": sum(record.code is not None for record in records),
         "found": source,
+        "finding": _find_share(matches, source) if source else f"The rules have not read {_count(items)}",
         "settled": len(source.looked & truth.codes.keys()) if source else 0,
         "tabs": [(each, asked.query(source=each.key, kind=None, code=None), each is source) for each in sources],
         "matches": [(match, asked.query(code=match.code.public_id)) for match in matches if match.was_used],
@@ -202,6 +204,18 @@ def _read_kinds(asked: SuggestionChoices, truth: Truth, source: SuggestionSource
         }
         for kind, words in KIND_WORDS.items()
     ]
+
+
+def _find_share(matches: Sequence[CodeMatch], source: SuggestionSource) -> str:
+    """How many of the codes that people settled on this source proposed."""
+    both = sum(match.both for match in matches)
+    total = both + sum(match.people_only for match in matches)
+    who = "The rules" if source.is_rules else "The judge"
+    return f"{who} found {both or 'none'} of the {total} codes that people gave" if total else "Suggestions"
+
+
+def _count(items: int) -> str:
+    return "this item" if items == 1 else f"these {items} items"
 
 
 def _compare_in_words(truth: Truth) -> str:
