@@ -15,11 +15,11 @@ from django.db.models import Count, Q
 
 from benchapp.analysis.lineage.library_states import LibraryHistory
 from benchapp.analysis.lineage.line_history import Lineage, TracedLine, WorkedTrial
-from benchapp.models import Run, Trial
+from benchapp.models import Decision, Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.stats.inference.shares import Rate
 from benchapp.stats.metrics.no_skill_sibling import BASELINE
-from runner.base.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, Phase
+from runner.base.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, DecisionStatus, Phase
 
 Slot = tuple[int, int | None, str]  # task, its revision, phase
 Baseline = Mapping[Slot, Rate]  # under no-skill
@@ -202,6 +202,26 @@ def count_rate(trials: Iterable[WorkedTrial]) -> Rate:
     outcomes = [trial.success for trial in trials]
     scored = [outcome for outcome in outcomes if outcome is not None]
     return Rate(sum(scored), len(scored), len(outcomes))
+
+
+def read_round_rates(episodes: Sequence[int]) -> dict[int, dict[int, Rate]]:
+    """Return episode -> round -> how its trials of acquisition ended that had the library of that round. Proposals that were
+    rejected, and trials whose library is unknown, count in no round. Two queries."""
+    rounds: dict[tuple[int, int | None], int] = {}  # by episode and snapshot
+    applied = Decision.objects.filter(episode__in=episodes, status=DecisionStatus.APPLIED).order_by("number")
+    for episode, number, before, after in applied.values_list("episode", "round", "before", "after"):
+        rounds.setdefault((episode, before), number - 1)
+        rounds[episode, after] = number
+    trials = Trial.objects.filter(episode__in=episodes, phase=Phase.ACQUISITION).order_by()
+    found: dict[int, dict[int, Rate]] = {episode: {} for episode in episodes}
+    counted = trials.values_list("episode", "snapshot").annotate(
+        passed=Count("pk", filter=Q(success=True)), scored=Count("success"), planned=Count("pk")
+    )
+    for episode, snapshot, *counts in counted:
+        if (episode, snapshot) in rounds:
+            number = rounds[episode, snapshot]
+            found[episode][number] = found[episode].get(number, Rate()) + Rate(*counts)
+    return found
 
 
 def _rank(key: str, order: Sequence[str]) -> int:

@@ -186,7 +186,7 @@ class RunLog:
             begun.report("phase", f"one of {', '.join(PHASES)}", f"found {phase!r}; taken as {Phase.EVALUATION}")
             phase = Phase.EVALUATION
         key = begun.text("task", 200) or UNKNOWN
-        library = self._read_library(begun)
+        library = self._read_given(begun)
         return TrialSource(
             run=self.run,
             task=TaskSource(self.suite, key, begun.text("title", 300) or key, family=begun.text("family", 200) or None),
@@ -250,7 +250,7 @@ class RunLog:
             if event.raw["type"] == "end":
                 begun = self.trials[str(event.raw["trial"])]
                 is_candidate = begun.raw.get("is_candidate") is True
-                yield TrialMoment(self._ident(str(event.raw["trial"])), self._read_library(begun), is_candidate)
+                yield TrialMoment(self._ident(str(event.raw["trial"])), self._read_given(begun), is_candidate)
                 continue
             library = self._read_library(event)
             if library is None:
@@ -296,6 +296,10 @@ class RunLog:
             at=at,
             before=before,
         )
+
+    def _read_given(self, begun: Document) -> Files | None:
+        """Return the library of a trial, empty if it names none; None if it names one that is not in the log."""
+        return {} if begun.raw.get("library") is None else self._read_library(begun)
 
     def _read_library(self, event: Document, key: str = "library") -> Files | None:
         """Return the files of a library, one mapping for each; None if the event names none, or none that is here."""

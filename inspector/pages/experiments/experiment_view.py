@@ -14,6 +14,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from benchapp.analysis.lineage.attribution import read_round_rates
 from benchapp.experiments.launch_spec import describe_launched
 from benchapp.experiments.probe_results import read_results
 from benchapp.experiments.qualification import read_verdicts, say_verdicts
@@ -72,7 +73,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "is_probe": any(run.is_probe for run in runs),
         "trials": total,
         "runs_total": len(runs),
-        "libraries": [] if total.total else _list_libraries(request, found),
+        "libraries": [] if sheet.metric else _list_libraries(request, found),
         **TIMES.read(found),
         "spent": sum_up(spending_of(runs, as_of).values()),
         "estimate": found.estimate.get("whole"),  # null for what was not launched here
@@ -125,19 +126,22 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
 
 
 def _list_libraries(request: HttpRequest, found: Experiment) -> list[dict[str, object]]:
-    """List the libraries with a history, of an import that has no trial: a git repository of skills."""
+    """List the libraries with a history where no metric has an answer: a git repository of skills has no trial, and a loop that
+    only learned has none that shows the result. `rounds`: trials of the author by the round of the library that they had."""
     closed = words_of(request).closed_runs().values("pk")
     episodes = Episode.objects.filter(run__experiment=found).exclude(run__in=closed)
     counted = episodes.annotate(total=Count("decisions")).filter(total__gt=0).order_by("ordinal", "pk")
-    rows = counted.values_list("public_id", "title", "total", "run__public_id")[:GROUPS_PER_PAGE]
+    rows = list(counted.values_list("pk", "public_id", "title", "total", "run__public_id")[:GROUPS_PER_PAGE])
+    rates = read_round_rates([pk for pk, *_ in rows])
     return [
         {
             "episode": str(episode),
             "title": title,
             "decisions": total,
+            "rounds": [{"round": number, **rate.as_json()} for number, rate in sorted(rates[pk].items())],
             "url": f"{reverse('library', args=[run])}?episode={episode}",
         }
-        for episode, title, total, run in rows
+        for pk, episode, title, total, run in rows
     ]
 
 
