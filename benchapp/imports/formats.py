@@ -47,6 +47,7 @@ _OURS = {
     "agent-skill-eval": "tools.agent_skill_eval",
     "skillopt": "tools.skillopt",
     "skillopt-sleep": "tools.skillopt_sleep",
+    "terminal-bench": "logs.terminal_bench",
     "inspect": "logs.inspect_log",
     "swe-agent": "logs.swe_agent_logs",
     "sessions": "logs.session_logs",
