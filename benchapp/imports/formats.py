@@ -48,6 +48,8 @@ _OURS = {
     "skillopt": "tools.skillopt",
     "skillopt-sleep": "tools.skillopt_sleep",
     "terminal-bench": "logs.terminal_bench",
+    "tau2-bench": "logs.tau2_bench",
+    "tau-bench": "logs.tau_bench",
     "inspect": "logs.inspect_log",
     "swe-agent": "logs.swe_agent_logs",
     "sessions": "logs.session_logs",

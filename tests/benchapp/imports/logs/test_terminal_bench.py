@@ -56,7 +56,14 @@ def run(tmp_path: Path) -> Path:
     rows = [
         row(1),
         row(2, is_resolved=False, failure_mode="agent_timeout", parser_results={"a": "failed", "b": "passed"}),
-        row(3, is_resolved=None, failure_mode="test_timeout", parser_results=None, total_input_tokens=0, total_output_tokens=0),
+        row(
+            3,
+            is_resolved=None,
+            failure_mode="test_timeout",
+            parser_results=None,
+            total_input_tokens=0,
+            total_output_tokens=0,
+        ),
         row(4),
     ]
     write(folder / "run_metadata.json", METADATA)
