@@ -52,6 +52,7 @@ HARNESSES = {
     "qwen-stream-json": "qwen-code",
     "qwen-session": "qwen-code",
     "kimi-wire": "kimi-cli",
+    "openhands": "openhands",
 }
 LOGS = frozenset({*HARNESSES, "atif"})
 _BESIDE = frozenset({"sessions-index.json", "state.json", "context.jsonl", "logs.json"})

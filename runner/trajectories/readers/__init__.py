@@ -40,6 +40,7 @@ READERS: dict[str, str] = {
     "inspect-sample": "chat:read_inspect",
     "mini-swe-agent": "chat:read_mini",
     "swe-agent": "chat:read_swe",
+    "openhands": "openhands:read",
     "chat-messages": "chat:read_chat",
     PLAIN_TEXT: "plain_text:read_text",
     "git-lfs-pointer": "plain_text:read_absent",
@@ -62,6 +63,7 @@ EVIDENCE = {
     "inspect-sample": "a sample's id, epoch and input",
     "mini-swe-agent": "its info and messages, or marks of its shell",
     "swe-agent": "its trajectory or history of actions",
+    "openhands": "events that name an action, an observation or a kind",
     "terminus-episodes": "prompts with episodes",
     "acp-jsonl": "updates of the Agent Client Protocol",
     "chat-messages": "messages with roles",
@@ -72,7 +74,6 @@ UNREAD = {
     "pi": "a session of Pi",
     UNKNOWN_PROGRAM: "a session of an unknown program",
     "telemetry": "telemetry (OpenTelemetry records of Qwen Code or Gemini CLI)",
-    "openhands": "events of OpenHands",
     "aider-history": "a chat history of aider in Markdown",
     "markdown-history": "a history of an agent in Markdown",
 }
