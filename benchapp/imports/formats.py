@@ -52,6 +52,7 @@ _OURS = {
     "tau-bench": "logs.tau_bench",
     "inspect": "logs.inspect_log",
     "swe-agent": "logs.swe_agent_logs",
+    "opencode": "logs.opencode",
     "openhands": "logs.openhands",
     "sessions": "logs.session_logs",
 }

@@ -38,7 +38,14 @@ SUFFIXES = frozenset({".json", ".jsonl"})
 _HEAD_BYTES = 256 * 1024
 _ROW = re.compile(rb'^\s*\{\s*"(?:instance_id|issue)"\s*:')
 _BESIDE = frozenset({"metadata.json", "base_state.json", "meta.json", "agent_state.pkl", "llm_registry.json"})
-_ANSWERS = ("resolved", "success", "correct", "score", "reward", "result")  # keys of benchmarks; the first one found decides
+_ANSWERS = (
+    "resolved",
+    "success",
+    "correct",
+    "score",
+    "reward",
+    "result",
+)  # keys of benchmarks; the first one found decides
 
 
 def claims_file(root: Root, entry: FolderEntry) -> bool:

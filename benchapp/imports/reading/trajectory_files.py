@@ -44,6 +44,8 @@ PREFERENCE = (
     "swe-agent",
     "mini-swe-agent",
     "openhands",
+    "opencode-export",
+    "opencode-stream",
     "terminus-episodes",
     "acp-jsonl",
 )

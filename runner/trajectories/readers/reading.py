@@ -162,6 +162,10 @@ def _swe_agent_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
 
 def _object_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
     kind = keys.get("type")
+    if {"info", "messages"} <= keys.keys() and b'"parts"' in start and b'"sessionID"' in start:
+        return "opencode-export"
+    if "sessionID" in keys and ("part" in keys or kind == "error"):
+        return "opencode-stream"
     if str(keys.get("schema_version", "")).startswith("ATIF") or {"steps", "agent"} <= keys.keys():
         return "atif"
     if "messages" in keys and {"sessionId", "projectHash"} & keys.keys():
