@@ -54,6 +54,8 @@ _OURS = {
     "swe-agent": "logs.swe_agent_logs",
     "opencode": "logs.opencode",
     "openhands": "logs.openhands",
+    "otel": "logs.otel",
+    "langfuse": "logs.langfuse",
     "sessions": "logs.session_logs",
 }
 

@@ -28,6 +28,7 @@ from benchapp.imports.reading.found_trials import MAX_OUTPUT, FoundRow, of_messa
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from runner.base.text import clean
 from runner.base.types import Check, CheckGroup, CheckStatus, JsonValue, Usage, Verdict
+from runner.trajectories.log_records import read_objects
 
 NAME, TITLE = "tau2-bench", "tau2-bench"
 SUFFIXES = frozenset({".json"})
@@ -129,11 +130,8 @@ def _find_trial(root: Root, results: ResultsFile, row: Document) -> FoundRow:
 def _build(info: Document, results: ResultsFile, row: Document, task: str) -> TrialSource:
     agent, user, environment = info.object("agent_info"), info.object("user_info"), info.object("environment_info")
     domain = environment.text("domain_name", 100) or UNKNOWN
-    ended, started_at, finished_at = (
-        row.text("termination_reason", 100) or "",
-        read_time(row, "start_time"),
-        read_time(row, "end_time"),
-    )
+    ended = row.text("termination_reason", 100) or ""
+    began, finished = (read_time(row, key) for key in ("start_time", "end_time"))
     policy = row.text("policy", 1_000_000) or environment.text("policy", 1_000_000)
     messages: list[dict[str, JsonValue]] = [{"role": "system", "content": policy}] if policy else []
     for message in row.objects("messages"):
@@ -145,24 +143,16 @@ def _build(info: Document, results: ResultsFile, row: Document, task: str) -> Tr
             harness=agent.text("implementation", 100) or UNKNOWN,
             agent_model=agent.text("llm", 200) or UNKNOWN,
             author_model="",
-            variant=name_of(results.path.parent if results.path.name == RESULTS else results.path).removesuffix(
-                ".json"
-            ),
-            setup={
-                "source": NAME,
-                "user_model": user.raw.get("llm"),
-                "user": user.raw.get("implementation"),
-                "domain": domain,
-            }
+            variant=name_of(results.path.parent if results.path.name == RESULTS else results.path.with_suffix("")),
+            setup={"source": NAME, "domain": domain}
+            | {"user": user.raw.get("implementation"), "user_model": user.raw.get("llm")}
             | {key: info.raw.get(key) for key in ("git_commit", "num_trials", "max_steps", "max_errors", "seed")}
-            | {"agent_arguments": agent.raw.get("llm_args"), "user_arguments": user.raw.get("llm_args")},
+            | {key: agent.object("llm_args").raw.get(key) for key in ("temperature", "reasoning_effort")},
         ),
         task=TaskSource(NAME, f"{domain}/{task}", _title(results.top, task) or task, family=domain),
         timing=Timing(
-            aware(started_at),
-            aware(finished_at),
-            zoneless_text(row, "start_time", started_at),
-            zoneless_text(row, "end_time", finished_at),
+            *(aware(began), aware(finished)),
+            *(zoneless_text(row, "start_time", began), zoneless_text(row, "end_time", finished)),
             row.amount("duration"),
         ),
         verdict=_verdict(row.object("reward_info")),
@@ -175,12 +165,8 @@ def _build(info: Document, results: ResultsFile, row: Document, task: str) -> Tr
 
 def _title(top: Mapping[str, JsonValue], task: str) -> str:
     """Return why the user calls, as the task says."""
-    tasks = top.get("tasks")
-    found = (
-        next((each for each in tasks if isinstance(each, dict) and str(each.get("id")) == task), {})
-        if isinstance(tasks, list)
-        else {}
-    )
+    tasks = read_objects(top.get("tasks"))
+    found = next((each for each in tasks if str(each.get("id")) == task), {})
     scenario = found.get("user_scenario")
     asked = scenario.get("instructions") if isinstance(scenario, dict) else ""
     text = asked.get("reason_for_call") if isinstance(asked, dict) else asked
@@ -194,13 +180,8 @@ def _verdict(info: Document) -> Verdict | None:
     basis = info.texts("reward_basis") or list(_CHECKS)
     checks, asides = list[Check](), list[str]()
     for component, (key, asked, met) in _CHECKS.items():
-        for item in (
-            info.objects(key)
-            if isinstance(info.raw.get(key), list)
-            else (info.object(key),)
-            if info.raw.get(key)
-            else ()
-        ):
+        is_list = isinstance(info.raw.get(key), list)
+        for item in info.objects(key) if is_list else filter(None, [info.object(key)]):
             status = CheckStatus.PASSED if item.raw.get(met) is True else CheckStatus.FAILED
             named, why = item.raw.get(asked, ""), item.text("justification") or ""
             name = f"{component} {_name(named)}".strip()[:500]
