@@ -29,6 +29,7 @@ from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from runner.base.text import clean
 from runner.base.types import Check, CheckGroup, CheckStatus, JsonValue, Usage, Verdict
 from runner.trajectories.log_records import read_objects
+from runner.trajectories.readers.messages import NO_MODEL
 
 NAME, TITLE = "tau2-bench", "tau2-bench"
 SUFFIXES = frozenset({".json"})
@@ -134,8 +135,11 @@ def _build(info: Document, results: ResultsFile, row: Document, task: str) -> Tr
     began, finished = (read_time(row, key) for key in ("start_time", "end_time"))
     policy = row.text("policy", 1_000_000) or environment.text("policy", 1_000_000)
     messages: list[dict[str, JsonValue]] = [{"role": "system", "content": policy}] if policy else []
-    for message in row.objects("messages"):
-        messages += _convert(message)
+    for place, message in enumerate(row.objects("messages")):
+        made = list(_convert(message))
+        if place == 0 and message.raw.get("role") == "assistant" and "usage" not in message.raw:
+            made = [{**each, "model": NO_MODEL} for each in made]  # the program's greeting, not an answer of the agent
+        messages += made
     if row.raw["ticks"] and not row.raw["messages"]:
         row.report("ticks", "a conversation in messages", "one in ticks, of a voice run; it is not read")
     return TrialSource(

@@ -95,9 +95,10 @@ def test_a_simulation_is_a_trial_whose_reward_has_parts(tmp_path: Path) -> None:
         ("shop/3", "3", None, "infrastructure_error"),
     ]
     assert Run.objects.values_list("harness", "agent_model").get() == ("llm_agent", "lab/model-1")
+    assert (found[0].input_tokens, found[0].output_tokens, found[0].cost_usd) == (100, 10, 0.02)  # of the agent alone
     assert steps() == [
         ("system", POLICY, []),
-        ("agent", "Hello.", []),
+        ("system", "Hello.", []),
         ("user", "Cancel my order.\n[the user calls look({})]", []),
         ("user", "[result of the user's tool]\nbars: 3", []),
         ("agent", "", ["cancel"]),
