@@ -57,6 +57,13 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     for ident, session in sessions.items():
         parent = session.text("parentID", 200)
         children[parent if parent in sessions else ""].append(ident)
+        seen = {ident}
+        while parent in sessions and parent not in seen:
+            seen.add(parent)
+            parent = sessions[parent].text("parentID", 200)
+        if parent in seen:
+            session.report("parentID", "a parent that did not come from this session", "a loop; a session of its own")
+            children[""].append(ident)
     trials = [_find_session(root, storage, sessions, children, ident) for ident in children[""]]
     home = storage.parent if storage.name == STORAGE else storage
     source = ExperimentSource.of_folder(root, home, format=NAME, title=TITLE)

@@ -153,6 +153,12 @@ def test_the_storage_folder_gives_sessions_with_their_sub_agents(storage: Path) 
     assert import_paths([storage]).counts["created"] == 0
 
 
+def test_sessions_that_name_each_other_as_parents_are_kept(storage: Path) -> None:
+    write(storage / "session" / "p" / "ses_1.json", {**SESSION, "parentID": "ses_2"})
+    assert {problem.message for problem in import_paths([storage]).problems} == {"a loop; a session of its own"}
+    assert Trial.objects.count() == 2
+
+
 def test_a_newer_version_s_database_is_named(tmp_path: Path) -> None:
     write(tmp_path / "opencode" / "opencode.db", b"SQLite format 3\0")
     messages = [problem.message for problem in import_paths([tmp_path]).problems]
