@@ -48,8 +48,15 @@ _OURS = {
     "skillopt": "tools.skillopt",
     "skillopt-sleep": "tools.skillopt_sleep",
     "run-log": "logs.run_log",
+    "terminal-bench": "logs.terminal_bench",
+    "tau2-bench": "logs.tau2_bench",
+    "tau-bench": "logs.tau_bench",
     "inspect": "logs.inspect_log",
     "swe-agent": "logs.swe_agent_logs",
+    "opencode": "logs.opencode",
+    "openhands": "logs.openhands",
+    "otel": "logs.otel",
+    "langfuse": "logs.langfuse",
     "sessions": "logs.session_logs",
 }
 

@@ -52,6 +52,9 @@ HARNESSES = {
     "qwen-stream-json": "qwen-code",
     "qwen-session": "qwen-code",
     "kimi-wire": "kimi-cli",
+    "openhands": "openhands",
+    "opencode-export": "opencode",
+    "opencode-stream": "opencode",
 }
 LOGS = frozenset({*HARNESSES, "atif"})
 _BESIDE = frozenset({"sessions-index.json", "state.json", "context.jsonl", "logs.json"})

@@ -205,6 +205,21 @@ def read_lines(root: Root, path: Path, limit: int = MAX_LINES_BYTES) -> Iterator
             root.report(path, problem.place, problem.expected, problem.message)
 
 
+def read_parts(root: Root, path: Path, streamed: frozenset[str] = frozenset()) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the top level of a large JSON document: (key, value), and for lists in `streamed` an item at a time. The
+    key of a list's own items is empty. What is wrong with the document is reported."""
+    problems = Problems()
+    try:
+        with root.open(path) as stream:
+            for key, value in walk(stream, problems, streamed=streamed):
+                yield key, storable_value(value)
+    except OSError as error:
+        root.report_unreadable(path, error)
+    finally:
+        for problem in problems:
+            root.report(path, problem.place, problem.expected, problem.message)
+
+
 def read_rest(
     root: Root,
     path: Path,

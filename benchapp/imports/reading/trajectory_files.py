@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from benchapp.imports.reading.documents import read_optional
+import orjson
+
+from benchapp.imports.reading.documents import read_object, read_optional
 from benchapp.imports.reading.found_sources import SourceChoice, TrajectorySource
 from benchapp.imports.reading.walking import FolderEntry, Root
 from runner.base.text import storable
@@ -39,6 +43,9 @@ PREFERENCE = (
     "kimi-wire",
     "swe-agent",
     "mini-swe-agent",
+    "openhands",
+    "opencode-export",
+    "opencode-stream",
     "terminus-episodes",
     "acp-jsonl",
 )
@@ -56,6 +63,8 @@ _EVENT_FILE = re.compile(r"(?:^|/)(?:events|event_cache|completions)/[^/]+\.json
 _SKIPPED_SUFFIXES = frozenset(
     ".cast .mp4 .pane .png .jpg .jpeg .gif .webp .pdf .zip .zst .gz .xz .tar .bin .db .sqlite .py .sh .toml .yaml".split()
 )
+_ONE_EVENT = re.compile(r"(?:event-)?(\d{1,9})(?:-.{1,100})?\.json")
+MAX_JOINED_BYTES = 256 * 1024 * 1024
 AGENT_FOLDERS = frozenset({"agent", "trajectory"})  # folders of a trial that hold what its agent did
 _STRUCTURED = frozenset({".json", ".jsonl"})
 _NOT_A_LOG = frozenset({"exit-code.txt", "settings.json", ".claude.json", ".claude.json.backup", "auth.json"})
@@ -98,10 +107,14 @@ def choose(root: Root, folder: Path, entries: Sequence[FolderEntry], *, stage: s
     subagents = [found for found in wholes if is_of_subagent(found.source.format, found.source.path, found.source.open)]
     wholes = [found for found in wholes if found not in subagents] or subagents or _select_plain(candidates)
     _report_strange(root, folder, candidates, any_found=bool(structured))
-    pieces = sorted(entry.name for entry in entries if not structured and _EVENT_FILE.search(entry.name))
-    if pieces:  # the only log is split into a file per event: report it once
-        text = f"{len(pieces):,} files with one event or completion each; not read"
-        root.report(folder / PurePosixPath(pieces[0]).parent, "", "a trajectory in one file", text)
+    if not structured:  # the only log may be split into a file for each event
+        events = _list_events(entries)
+        joined = join_events(root, events[0]) if events else None
+        wholes = [_Candidate(joined)] if joined else wholes
+        pieces = events[1:] if joined else [[entry for entry in entries if _EVENT_FILE.search(entry.name)]]
+        if pieces and pieces[0]:
+            text = f"{sum(map(len, pieces)):,} files with one event or completion each; not read"
+            root.report(pieces[0][0].path.parent, "", "a trajectory in one file", text)
     if not wholes:
         return SourceChoice(tuple(_attach_part(found.source, stage) for found in parts))
     if len(wholes) > 1:
@@ -122,6 +135,32 @@ def choose(root: Root, folder: Path, entries: Sequence[FolderEntry], *, stage: s
         source = _with_kind(found.source, TrajectoryKind.SUBAGENT, stage)
         chosen.append(replace(source, extra=read_call(root, folder / found.source.path)))
     return SourceChoice(tuple(chosen), tuple(found.source for found in others))
+
+
+def event_number(entry: FolderEntry) -> int | None:
+    """Return the place of an event of OpenHands that has a file of its own: events/7.json, events/event-00007-ID.json."""
+    found = _ONE_EVENT.fullmatch(entry.path.name) if entry.path.parent.name == "events" else None
+    return int(found[1]) if found else None
+
+
+def _list_events(entries: Sequence[FolderEntry]) -> list[list[FolderEntry]]:
+    """Return the conversations of OpenHands among the files, the longest first, each with its events."""
+    folders = defaultdict[Path, list[FolderEntry]](list)
+    for entry in entries:
+        if event_number(entry) is not None:
+            folders[entry.path.parent].append(entry)
+    return sorted(folders.values(), key=len, reverse=True)
+
+
+def join_events(root: Root, entries: Sequence[FolderEntry]) -> TrajectorySource | None:
+    """Join events with a file each to one trajectory, in order. None if there is none, or if they are too large."""
+    if (size := sum(entry.size for entry in entries)) > MAX_JOINED_BYTES:
+        root.report(entries[0].path.parent, "", f"events of at most {MAX_JOINED_BYTES:,} bytes", f"{size:,}; not read")
+        return None
+    ordered = sorted(entries, key=lambda entry: event_number(entry) or 0)
+    events = [found.raw for entry in ordered if (found := read_object(root, entry.path)) is not None]
+    content = orjson.dumps(events)
+    return TrajectorySource("events", lambda: BytesIO(content), len(content), format="openhands") if events else None
 
 
 def _likelihood(entry: FolderEntry) -> tuple[bool, bool, int, str]:

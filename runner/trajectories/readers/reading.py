@@ -93,6 +93,8 @@ def sniff(source: Path | BinaryIO) -> str:
             keys = _top_keys(line, until_atif=True)
             if unread := _unread_format(keys, start):
                 return unread
+            if _is_openhands(keys, start):
+                return "openhands"
             found = _swe_agent_format(keys, start) or _object_format(keys, start)
             if found == UNKNOWN_PROGRAM:  # a later line may still identify the program
                 fallback = found
@@ -129,7 +131,7 @@ def _unread_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
         return "factory-droid"
     if {"resource", "attributes"} <= keys.keys() or "resourceSpans" in keys or {"hrTime", "attributes"} <= keys.keys():
         return "telemetry"
-    return "openhands" if _is_openhands(keys, start) else None
+    return None
 
 
 def _is_of_another_program(keys: dict[str, JsonValue]) -> bool:
@@ -160,6 +162,10 @@ def _swe_agent_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
 
 def _object_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
     kind = keys.get("type")
+    if {"info", "messages"} <= keys.keys() and b'"parts"' in start and b'"sessionID"' in start:
+        return "opencode-export"
+    if "sessionID" in keys and ("part" in keys or kind == "error"):
+        return "opencode-stream"
     if str(keys.get("schema_version", "")).startswith("ATIF") or {"steps", "agent"} <= keys.keys():
         return "atif"
     if "messages" in keys and {"sessionId", "projectHash"} & keys.keys():

@@ -81,14 +81,23 @@ def test_events_in_files_of_their_own_never_hide_the_trajectory(tmp_path):
     assert Trajectory.objects.get().source_path == "agent/trajectory.json"
 
 
-def test_an_account_in_hundreds_of_files_is_told_in_one_line(tmp_path):
-    pieces = {f"agent/sessions/2b3f/events/{number}.json": OPENHANDS_EVENT for number in range(30)}
-    trial(tmp_path, trajectory=False, files=pieces)
+def test_events_in_files_of_their_own_are_joined_where_there_is_no_other_account(tmp_path):
+    pieces = {f"agent/sessions/2b3f/events/{n}.json": {**OPENHANDS_EVENT, "id": n} for n in range(30)}
+    others = {f"agent/sessions/9c1e/events/{n}.json": OPENHANDS_EVENT for n in range(3)}
+    trial(tmp_path, trajectory=False, files={**pieces, **others})
     report = bring_in(tmp_path)
-    assert [(problem.path[-8:], problem.expected) for problem in report.problems] == [
-        ("f/events", "a trajectory in one file")
-    ]
-    assert "30 files" in next(iter(report.problems)).message
+    assert Trajectory.objects.values_list("source_format", "steps_total").get() == ("openhands", 30)
+    (problem,) = report.problems
+    assert problem.path.endswith("9c1e/events")
+    assert problem.message == "3 files with one event or completion each; not read"
+
+
+def test_an_account_in_hundreds_of_files_is_told_in_one_line(tmp_path):
+    trial(tmp_path, trajectory=False, files={f"agent/completions/call-{n}.json": {"messages": []} for n in range(30)})
+    report = bring_in(tmp_path)
+    (problem,) = report.problems
+    assert (problem.path[-12:], problem.expected) == ("/completions", "a trajectory in one file")
+    assert "30 files" in problem.message
 
 
 def test_files_that_an_agent_edited_never_hide_its_session(tmp_path):

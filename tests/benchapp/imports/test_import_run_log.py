@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from django.test import Client
 
 import skillglass
 from benchapp.imports.batch import ImportReport, import_paths
@@ -174,22 +173,3 @@ def test_files_that_are_gone_or_changed_are_said(tmp_path: Path) -> None:
     assert "it has other bytes; left out" in said(report)
     assert "the trial has no trajectory" in said(report)
     assert Trial.objects.count() == 2
-
-
-def test_a_run_that_only_learned_is_told_by_round(tmp_path: Path, admin_client: Client) -> None:
-    """No metric covers its trials, so its page says how those of the author ended, with each library."""
-    with start(tmp_path) as run:
-        for number, passed in enumerate(([False, False], [True, False], [True, True])):
-            for each in passed:
-                with run.trial("t", "acquisition") as trial:
-                    trial.end(success=each)
-            status = "rejected" if number == 1 else "applied"
-            run.decision({"sort/SKILL.md": f"round {number}"}, status=status)
-    read(tmp_path)
-    page = Experiment.objects.get().get_absolute_url()
-    (library,) = admin_client.get(f"{page.rstrip('/')}.json").json()["libraries"]
-    rounds = [(each["round"], each["passed"], each["scored"]) for each in library["rounds"]]
-    assert rounds == [(0, 0, 2), (1, 3, 4)], "the rejected library had no trial"
-    shown = admin_client.get(page).content.decode()
-    assert "Only trials that the author learned from: 3 of 6 passed." in shown
-    assert "No metric covers" not in shown

@@ -46,12 +46,6 @@ TELEMETRY = {
     "body": "CLI configuration loaded.",
     "attributes": {"session.id": "s1", "event.name": "qwen-code.config"},
 }
-ASKED = {"id": 0, "timestamp": AT, "source": "user", "action": "message", "args": {"content": "Go"}, "message": "Go"}
-RAN = {"id": 1, "timestamp": AT, "source": "agent", "action": "run", "args": {"command": "ls"}, "message": "Running"}
-SAW = {"id": 2, "timestamp": AT, "source": "agent", "observation": "run", "content": "a", "extras": {}, "cause": 1}
-EVENT = {"id": "e1", "timestamp": AT, "source": "agent", "kind": "MessageEvent", "llm_message": {"role": "user"}}
-OPENHANDS = {"instance_id": "x-1", "instruction": "Go", "history": [ASKED, RAN, SAW], "metrics": {}, "error": None}
-ROLES = [{**SAW, "role": "agent", "tool_call_metadata": {}}]
 PI = [
     {"type": "session", "version": 3, "id": "p1", "timestamp": AT, "cwd": "/w"},
     {"type": "message", "id": "a", "parentId": None, "timestamp": AT, "message": {"role": "user", "content": "Go"}},
@@ -89,11 +83,6 @@ LOGS = [
     ("said.jsonl", lines(*DROID_STREAM[1:]), "a session of Factory Droid"),
     ("telemetry.log", json.dumps(TELEMETRY, indent=2), "telemetry"),
     ("telemetry.jsonl", lines(TELEMETRY), "telemetry"),
-    ("trajectory.json", json.dumps([ASKED, RAN, SAW]), "events of OpenHands"),
-    ("output.jsonl", lines(OPENHANDS), "events of OpenHands"),
-    ("roles.json", json.dumps({"history": ROLES}), "events of OpenHands"),
-    ("rows.jsonl", lines({"instance_id": "x", "trajectory": [ASKED, RAN, SAW]}), "events of OpenHands"),
-    ("event.json", json.dumps(EVENT), "events of OpenHands"),
     (".aider.chat.history.md", "\n# aider chat started at 2026-03-01 10:00:00\n\n#### Go\n\nDone.\n", "aider"),
     ("history.md", "# Session\n\n## User\n\nGo\n\n## Assistant\n\nDone.\n", "a history of an agent in Markdown"),
     (

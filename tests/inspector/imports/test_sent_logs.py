@@ -22,7 +22,7 @@ import skillglass
 from benchapp.imports import sent_logs
 from benchapp.imports.batch import import_paths
 from benchapp.imports.upload_import import import_upload, tend_uploads
-from benchapp.models import Decision, ImportBatch, Run, Trial, Upload, User
+from benchapp.models import Decision, Experiment, ImportBatch, Run, Trial, Upload, User
 from benchapp.people.accounts import make_token
 from skillglass.sending import RunSender
 from tests.skillglass.test_run_log import SKILL, log_all, start
@@ -252,14 +252,33 @@ def test_sync_sends_what_is_left(
         call_command("sync", str(tmp_path / "runs" / "one" / "blobs"), server=live_server.url)
 
 
-def test_the_pages_of_a_run_that_grows_ask_again(client: Client, tmp_path: Path, admin_client: Client) -> None:
+def test_the_pages_of_a_run_that_grows_ask_again(client: Client, tmp_path: Path) -> None:
     log_all(tmp_path)
     first = import_paths([tmp_path])
     run = Run.objects.get()
     pages = [run.experiment.get_absolute_url(), run.get_absolute_url()]
-    assert not any('hx-trigger="every 3s"' in admin_client.get(page).content.decode() for page in pages)
+    assert not any('hx-trigger="every 3s"' in client.get(page).content.decode() for page in pages)
     batch = ImportBatch.objects.get(public_id=first.batch)
     import_paths([tmp_path], continued=batch)
-    assert all('hx-trigger="every 3s"' in admin_client.get(page).content.decode() for page in pages)
+    assert all('hx-trigger="every 3s"' in client.get(page).content.decode() for page in pages)
     ImportBatch.objects.update(finished_at=timezone.now() - timedelta(hours=1))
-    assert not any('hx-trigger="every 3s"' in admin_client.get(page).content.decode() for page in pages)
+    assert not any('hx-trigger="every 3s"' in client.get(page).content.decode() for page in pages)
+
+
+def test_a_run_that_only_learned_is_told_by_round(tmp_path: Path, client: Client) -> None:
+    """No metric covers its trials, so its page says how those of the author ended, with each library."""
+    with start(tmp_path) as run:
+        for number, passed in enumerate(([False, False], [True, False], [True, True])):
+            for each in passed:
+                with run.trial("t", "acquisition") as trial:
+                    trial.end(success=each)
+            status = "rejected" if number == 1 else "applied"
+            run.decision({"sort/SKILL.md": f"round {number}"}, status=status)
+    import_paths([tmp_path])
+    page = Experiment.objects.get().get_absolute_url()
+    (library,) = client.get(f"{page.rstrip('/')}.json").json()["libraries"]
+    rounds = [(each["round"], each["passed"], each["scored"]) for each in library["rounds"]]
+    assert rounds == [(0, 0, 2), (1, 3, 4)], "the rejected library had no trial"
+    shown = client.get(page).content.decode()
+    assert "Only trials that the author learned from: 3 of 6 passed." in shown
+    assert "No metric covers" not in shown
