@@ -318,6 +318,8 @@ class Answer:
         if self.comparison.is_without_model:
             solved = all(group.harness == "oracle" for group in self.comparison.groups.all)
             return "Do the tasks’ own solutions pass?" if solved else "What passes without a model?"
+        if self.comparison.groups.names_no_condition:
+            return "How often did they pass?"
         if self.comparison.groups.compares_with_no_skill:
             return "Did skills help?" if self.asks_for_help else "What did skills change?"
         if baseline.startswith(MODEL):

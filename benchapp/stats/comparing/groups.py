@@ -237,6 +237,11 @@ class Groups:
     def compares_with_no_skill(self) -> bool:
         return self.baseline == NO_SKILL
 
+    @property
+    def names_no_condition(self) -> bool:
+        """Does no run say its condition, so that nothing can be said about skills?"""
+        return self.compares_with_no_skill and {group.condition for group in self.all} == {Run.UNKNOWN}
+
 
 def _by_replicate(run: Run) -> tuple[bool, int, int]:
     """Sort runs without a number last, so that replicates of two groups line up."""

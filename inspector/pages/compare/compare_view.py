@@ -365,6 +365,10 @@ def _write_missing(comparison: GroupComparison) -> str:
         return "No model took part. Next, launch these tasks with one."
     if any(map(groups.baseline_of, groups.all)):
         return "No task was scored on both sides."
+    if groups.names_no_condition:
+        told = "These files name no condition."
+        models = len({group.agent_model for group in groups.all})
+        return f"{told} Choose a model in “Against” to compare models." if models > 1 else told
     if not groups.compares_with_no_skill:
         return "Add runs to compare with the baseline, with the same tasks."
     what = "a condition with skills" if all(map(groups.is_baseline, groups.all)) else "runs without a skill"
