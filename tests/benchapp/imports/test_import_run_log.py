@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 
 import skillglass
 from benchapp.imports.batch import ImportReport, import_paths
-from benchapp.models import Attempt, Decision, Entry, Episode, Experiment, Run, Trial
+from benchapp.models import Attempt, Blob, Decision, Entry, Episode, Experiment, Run, Trial
 from runner.base.types import DecisionStatus
 from tests.skillglass.test_run_log import SKILL, log_all, start
 
@@ -173,3 +174,18 @@ def test_files_that_are_gone_or_changed_are_said(tmp_path: Path) -> None:
     assert "it has other bytes; left out" in said(report)
     assert "the trial has no trajectory" in said(report)
     assert Trial.objects.count() == 2
+
+
+def test_a_key_that_a_loop_logs_stays_in_its_folder(tmp_path: Path) -> None:
+    key = "sk-proj-" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6"
+    with start(tmp_path, config={"api_key": key}, skills={"a/SKILL.md": f"key {key}"}) as run:
+        with run.trial("t", "acquisition") as trial:
+            trial.log({"role": "user", "content": f"use {key}"})
+            trial.check(f"check {key}", True, key)
+            trial.end(output=key, error=("Error", key))
+        run.decision({"a/SKILL.md": f"other {key}"}, reason=key, reply=key, status="rejected")
+    read(tmp_path)
+    rows = [row for model in apps.get_app_config("benchapp").get_models() for row in model.objects.values()]
+    assert any(row.get("harness") is not None for row in rows)
+    assert [row for row in rows if key in str(row)] == []
+    assert [blob.pk for blob in Blob.objects.all() if key.encode() in blob.content()] == []
