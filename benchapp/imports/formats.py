@@ -47,6 +47,7 @@ _OURS = {
     "agent-skill-eval": "tools.agent_skill_eval",
     "skillopt": "tools.skillopt",
     "skillopt-sleep": "tools.skillopt_sleep",
+    "ace": "tools.ace",
     "run-log": "logs.run_log",
     "terminal-bench": "logs.terminal_bench",
     "tau2-bench": "logs.tau2_bench",

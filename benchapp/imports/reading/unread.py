@@ -18,7 +18,8 @@ from runner.base.text import storable
 from runner.trajectories.readers import UNREAD
 from runner.trajectories.readers.reading import sniff, sniff_markdown
 
-ARCHIVES = frozenset({".gz", ".zst", ".xz", ".bz2", ".zip", ".tar", ".tgz", ".7z"})
+BUNDLE = ".bundle"  # of git
+ARCHIVES = frozenset({".gz", ".zst", ".xz", ".bz2", ".zip", ".tar", ".tgz", ".7z", BUNDLE})
 MARKDOWN = frozenset({".md", ".markdown"})
 MAX_LOOKED_AT = 500  # files of one trial, or of one job
 _MEANINGS = {
@@ -27,6 +28,7 @@ _MEANINGS = {
     "empty": "without content",
     "git-lfs-pointer": "that are Git LFS pointers: their content was not downloaded",
     "archive": "to be unpacked first",
+    "git-bundle": "of git, to be cloned first (git clone FILE)",
 }
 _SUFFIXES = frozenset({".json", ".jsonl", ".traj"})
 
@@ -58,7 +60,8 @@ def report_files(
     kinds: dict[tuple[str, str], _Kind] = {}
     for entry in entries:
         suffix, folder = entry.path.suffix.lower(), str(entry.path.parent)
-        kind = kinds.setdefault(("archive" if suffix in ARCHIVES else _sniff(root, entry), suffix), _Kind(folder))
+        packed = "git-bundle" if suffix == BUNDLE else "archive"
+        kind = kinds.setdefault((packed if suffix in ARCHIVES else _sniff(root, entry), suffix), _Kind(folder))
         kind.folder = os.path.commonpath([kind.folder, folder])
         kind.count += 1
         if len(kind.first) < NAMED:
