@@ -77,18 +77,21 @@ def receive(user: User, log: UUID, stream: HttpRequest, length: int) -> dict[str
         row = _find_row(user, log)
         if row.bytes_total + total > settings.UPLOAD_BYTES:
             raise TooMuch(f"A run log may have {settings.UPLOAD_BYTES:,} bytes.")
-        have, new, start = dict[str, int](), 0, 0
+        if row.files_total >= settings.UPLOAD_FILES:
+            raise TooMuch(f"A run log may have {settings.UPLOAD_FILES:,} files.")
+        have, new, files, start = dict[str, int](), 0, 0, 0
         try:
             for path, offset, size in parts:
                 with explain_full_disk(), os.fdopen(open_to_write(folder / path), "r+b") as file:
                     here = file.seek(0, os.SEEK_END)
                     if offset > here:
                         raise OutOfStep(f"{path}: {here:,} bytes are here. Send on from there.")
+                    files += here == 0
                     new += file.write(body[start + here - offset : start + size])
                     have[path] = max(here, offset + size)
                     start += size
         finally:
-            _note_arrival(row, new, has_events=EVENTS in have)
+            _note_arrival(row, new, files, has_events=EVENTS in have)
     return have
 
 
@@ -102,8 +105,8 @@ def _read_head(head: bytes) -> list[tuple[str, int, int]]:
     if not all(isinstance(each, list) and len(each) == 3 for each in told):
         raise UploadRefused(f"Expected a first line of JSON: a list of at most {MAX_PARTS:,} [path, offset, length].")
     for path, offset, size in told:
-        if not (isinstance(path, str) and _PATH.fullmatch(path) and is_count(offset) and is_count(size)):
-            wanted = f"Expected {EVENTS}, blobs/SHA-256 or messages/TRIAL.jsonl, then two whole numbers"
+        if not (isinstance(path, str) and _PATH.fullmatch(path) and is_count(offset) and is_count(size) and size):
+            wanted = f"Expected {EVENTS}, blobs/SHA-256 or messages/TRIAL.jsonl, then an offset and a length"
             raise UploadRefused(f"{wanted}; found {ascii(path)[:120]}.")
     if sum(size for _, _, size in told) > PIECE_BYTES:
         raise TooMuch(f"One request takes at most {PIECE_BYTES:,} bytes.")
@@ -128,10 +131,11 @@ def _find_row(user: User, log: UUID) -> Upload:
     return Upload.objects.get_or_create(digest=f"{Upload.LOG}{log}", by=user, defaults=told)[0]
 
 
-def _note_arrival(row: Upload, new: int, *, has_events: bool) -> None:
+def _note_arrival(row: Upload, new: int, files: int, *, has_events: bool) -> None:
     """Have a worker read what has arrived. Only the events name what the other files are."""
     rows = Upload.objects.filter(pk=row.pk)
-    rows.update(bytes_total=F("bytes_total") + new, changed_at=timezone.now())
+    added = {"bytes_total": F("bytes_total") + new, "files_total": F("files_total") + files}
+    rows.update(**added, changed_at=timezone.now())
     if has_events:
         rows.filter(whole_at=None).update(whole_at=timezone.now(), title=_name(Path(row.server_path)) or row.title)
         rows.filter(status=Upload.Status.DONE).update(status=Upload.Status.WAITING)

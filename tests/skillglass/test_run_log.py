@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -173,3 +175,25 @@ def test_an_id_belongs_to_one_trial(tmp_path: Path) -> None:
             open_one.check("late", True)
         with pytest.raises(ValueError, match="has a trial x already"):
             run.trial("a", "evaluation", id="x")
+
+
+def test_the_example_of_the_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    document = (ROOT / "docs" / "how-to" / "log-your-loop.md").read_text()
+    example, resumed = re.findall(r"```python\n(.*?)```", document, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "skills" / "sort").mkdir(parents=True)
+    skill = tmp_path / "skills" / "sort" / "SKILL.md"
+    skill.write_text("one")
+    answer = SimpleNamespace(messages=[{"role": "user", "content": "sort"}], passed=True)
+    given = {
+        "tasks": [SimpleNamespace(name="a"), SimpleNamespace(name="b")],
+        "my_agent": lambda task, skills: answer,
+        "my_author": lambda skills: skill.write_text("two"),
+    }
+    exec(example, dict(given))
+    (folder,) = (tmp_path / "skillglass-runs").iterdir()
+    kinds = [event["type"] for event in read_events(folder.parent, folder.name)]
+    assert kinds.count("trial") == kinds.count("end") == 2
+    assert kinds[-4:] == ["library", "decision", "freeze", "finish"]
+    exec(resumed, {**given, "skillglass": skillglass})
+    assert len([event for event in read_events(folder.parent, "nightly-7") if event["type"] == "end"]) == 6

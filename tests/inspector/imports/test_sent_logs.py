@@ -92,6 +92,7 @@ def test_other_paths_are_refused(path: object, client: Client, folder: Path) -> 
         ([["run.jsonl", 0, 5]], b"abc"),
         ([["run.jsonl", 0, 2]], b"abc"),
         ([["run.jsonl", -1, 3]], b"abc"),
+        ([["run.jsonl", 0, 0]], b""),
         ([["run.jsonl", 0]], b"abc"),
         ({"run.jsonl": 3}, b"abc"),
         ([], b""),
@@ -111,6 +112,11 @@ def test_only_operators_and_tokens_for_logs_may_send(client: Client) -> None:
 
 
 def test_a_log_has_a_limit(client: Client, settings: Any) -> None:
+    settings.UPLOAD_FILES = 2
+    for number, status in enumerate((200, 200, 413)):
+        assert (
+            send(client, [[f"messages/{number}.jsonl", 0, 1]], b"x", log=uuid.uuid5(LOG, "files")).status_code == status
+        )
     settings.UPLOAD_BYTES = 5
     assert send(client, [["run.jsonl", 0, 3]], b"abc").status_code == 200
     assert send(client, [["run.jsonl", 3, 3]], b"def").status_code == 413
