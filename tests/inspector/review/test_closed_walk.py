@@ -87,6 +87,7 @@ def fill(world: PlantedWorld) -> Fill:
         ("runs/", "public_id"): [run.public_id for run in [*runs, *Run.objects.filter(probe__origin__run__in=runs)]],
         ("runs/", "unit_id"): list(JudgedUnit.objects.filter(judging__run__in=runs).values_list("public_id", flat=True)),
         ("runs/", "call_id"): list(ModelCall.objects.filter(episode__run__in=runs).values_list("public_id", flat=True)),
+        ("runs/", "form"): ["zip", "patch", "pull-request"],
         ("runs/", "part"): ["reply", "1", "2"],
         ("trials/", "public_id"): [trial.public_id for trial in [*trials, *other]],
         ("trials/", "other_id"): [trial.public_id for trial in [trials[0], *other]],
@@ -108,6 +109,7 @@ def fill(world: PlantedWorld) -> Fill:
         ("people/", "public_id"): [UUID(int=7)],  # of invitations and tokens, which hold no words
         ("publish/", "public_id"): [publication.public_id],
         ("imports/", "public_id"): [UUID(int=7)],  # an upload is its sender's alone
+        ("imports/", "log"): [UUID(int=7)],
         ("review/queues/", "public_id"): queues,
         ("review/queues/", "key"): ["taxonomy"],
         ("review/items/", "public_id"): list(QueueItem.objects.filter(queue__public_id__in=queues).values_list("public_id", flat=True)),

@@ -28,6 +28,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 
 # Parts and acts: asked for by a page, never opened by themselves. Their own tests are named beside them.
 PARTS = {
+    "run-log": "inspector/imports/test_sent_logs",
     "suite-families": "inspector/suites/test_suites",
     "suite-join": "inspector/suites/test_joined_suites",
     "suite-workflows-file": "inspector/suites/test_workflow_pages",
