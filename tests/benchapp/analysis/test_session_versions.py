@@ -105,6 +105,15 @@ def test_unknown_numbers_are_left_out_of_medians(team: Repository, log: Callable
     assert "with R1 read it; steps unknown." in read_sessions(Episode.objects.get(key="sort")).sentence
 
 
+def test_a_listed_skill_or_another_one_is_not_read(team: Repository, log: Callable[..., None], tmp_path: Path) -> None:
+    log("a", "2026-03-03T00:00:00Z", str(team.folder))
+    import_paths([team.folder, tmp_path / "logs"])
+    attempt = Trial.objects.get(task__title="a").counting_attempt()
+    for skill, kind, read in (("sort", "mounted", 0), ("plot", "read", 0), ("sort", "invoked", 1)):
+        SkillUse.objects.create(attempt=attempt, skill=skill, kind=kind)
+        assert read_sessions(Episode.objects.get(key="sort")).versions[-1].read == read
+
+
 def test_failed_calls_of_copied_steps_are_unknown(team: Repository, log: Callable[..., None], tmp_path: Path) -> None:
     log("a", "2026-03-03T00:00:00Z", str(team.folder), is_error=True)
     import_paths([team.folder, tmp_path / "logs"])

@@ -13,6 +13,8 @@ from benchapp.models import Episode, Run, Trial
 from tests.benchapp.log_files import claude_session
 from tests.benchapp.skill_repository import Repository, make_skills
 from tests.queries import assert_queries_flat, count_queries
+from tests.worlds.factories import make_user
+from tests.worlds.review_factories import make_queue
 
 pytestmark = pytest.mark.django_db
 READ = {"command": "cat .claude/skills/sort/SKILL.md", "output": "# sort\n" * 60}
@@ -79,6 +81,20 @@ def test_the_twin_has_the_same_numbers(client: Client, bring: Callable[..., str]
     assert (twin["without_version"]["before_first_commit"], twin["matched_by_name"]) == (1, 1)
     assert {each["title"]: each["matched_by_name"] for each in twin["sessions"]} == {"reads": False, "moved": True}
     assert "1 session matched by a guess" in client.get(url).text
+
+
+def test_sessions_closed_to_a_blind_reviewer_are_left_out(
+    client: Client, bring: Callable[..., str], settings: pytest.FixtureRequest
+) -> None:
+    settings.SINGLE_USER = False  # type: ignore[attr-defined]
+    person = make_user(level="reviewer")
+    url = bring(reads=READ, closed=READ)
+    make_queue([Trial.objects.get(task__title="closed")], reviewers=[person])
+    client.force_login(person)
+    twin = client.get(url.replace("/?", ".json?")).json()
+    assert [each["title"] for each in twin["sessions"]] == ["reads"]
+    assert twin["versions"][-1]["read"] == 1
+    assert ">closed<" not in client.get(url).text
 
 
 def test_more_sessions_and_versions_need_no_more_queries(client: Client, bring: Callable[..., str]) -> None:
