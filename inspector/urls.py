@@ -34,6 +34,7 @@ from inspector.pages.library import (
     findings_view,
     library_view,
     probe_view,
+    sessions_view,
     take_view,
 )
 from inspector.pages.overview import overview_view
@@ -119,6 +120,7 @@ ROUTES: dict[str, list[Routes]] = {
         page("library/", library_view.library, "library"),
         part("library/file/", library_view.library_file, "library-file"),
         page("library/beside/", beside_view.library_beside, "library-beside"),
+        page("library/sessions/", sessions_view.library_sessions, "library-sessions"),
         page("library/blame/", blame_view.blame, "blame"),
         page("library/findings/", findings_view.findings, "findings"),
         part("library/findings/ask/", findings_view.findings_ask, "findings-ask"),

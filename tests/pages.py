@@ -104,6 +104,7 @@ PAGES: dict[str, Callable[[], list[object]]] = {
     "run": lambda: [_run().public_id],
     "library": lambda: [_run().public_id],
     "library-beside": lambda: [_run().public_id],
+    "library-sessions": lambda: [_run().public_id],
     "blame": lambda: [_run().public_id],
     "findings": lambda: [_run().public_id],
     "author-call": lambda: [_run().public_id],

@@ -266,6 +266,7 @@ class Run(PublicModel):
     Status = Progress
 
     UNKNOWN = "unknown"
+    SESSIONS, GIT_SKILLS = "sessions", "git-skills"  # formats, as `setup` names the source of an import
     # Databases differ in where they sort an unknown one.
     BY_REPLICATE = F("replicate").asc(nulls_last=True)
 
@@ -318,7 +319,12 @@ class Run(PublicModel):
     @property
     def is_of_sessions(self) -> bool:
         """Are its trials logs of sessions? Nothing judges those, so a verdict cannot be missing."""
-        return bool(self.setup.get("source") == "sessions")
+        return bool(self.setup.get("source") == self.SESSIONS)
+
+    @property
+    def is_of_git(self) -> bool:
+        """Are its episodes the skills of a git repository, with a commit as each decision?"""
+        return bool(self.setup.get("source") == self.GIT_SKILLS)
 
     @property
     def notice(self) -> str:

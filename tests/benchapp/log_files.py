@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -123,18 +124,23 @@ def traj(folder: Path, instance: str = "acme__sums-1", **changes: Any) -> Path:
     return write(folder / instance / f"{instance}.traj", {**told, **changes})
 
 
-def claude_session(path: Path, session: str = "s-1", *, side: bool = False, prompt: str = "Sum the column.") -> Path:
-    base = {
-        "sessionId": session,
-        "version": "2.0.1",
-        "cwd": "/home/somebody",
-        "isSidechain": side,
-        "userType": "external",
-    }
+def claude_session(
+    path: Path,
+    session: str = "s-1",
+    *,
+    side: bool = False,
+    prompt: str = "Sum the column.",
+    cwd: object = "/home/somebody",
+    started: str = "2026-03-01T10:00:00Z",
+    command: str = "ls",
+    output: str = "data.csv",
+    is_error: bool = False,
+) -> Path:
+    """One request, one command of nine seconds. `started` "": no line has a time."""
+    base = {"sessionId": session, "version": "2.0.1", "cwd": cwd, "isSidechain": side, "userType": "external"}
     if side:
         base["agentId"] = "a1"
-    asked = {"role": "user", "content": prompt}
-    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": command}}
     answered = {
         "id": "m1",
         "role": "assistant",
@@ -143,45 +149,47 @@ def claude_session(path: Path, session: str = "s-1", *, side: bool = False, prom
         "stop_reason": "tool_use",
         "usage": {"input_tokens": 100, "output_tokens": 10},
     }
-    done = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "data.csv"}]}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": output, **({"is_error": True} if is_error else {})}
+    messages = [
+        ("user", 0, {"role": "user", "content": prompt}),
+        ("assistant", 5, answered),
+        ("user", 9, {"role": "user", "content": [result]}),
+    ]
     lines = [
         {
             **base,
-            "type": "user",
-            "uuid": "u1",
-            "parentUuid": None,
-            "timestamp": "2026-03-01T10:00:00Z",
-            "message": asked,
-        },
-        {
-            **base,
-            "type": "assistant",
-            "uuid": "u2",
-            "parentUuid": "u1",
-            "timestamp": "2026-03-01T10:00:05Z",
-            "message": answered,
-        },
-        {
-            **base,
-            "type": "user",
-            "uuid": "u3",
-            "parentUuid": "u2",
-            "timestamp": "2026-03-01T10:00:09Z",
-            "message": done,
-        },
+            "type": kind,
+            "uuid": f"u-{session}-{number}",
+            "parentUuid": f"u-{session}-{number - 1}" if number > 1 else None,
+            **({"timestamp": _later(started, second)} if started else {}),
+            "message": message,
+        }
+        for number, (kind, second, message) in enumerate(messages, start=1)
     ]
     return write(path, "".join(json.dumps(line) + "\n" for line in lines))
 
 
-def codex_rollout(path: Path) -> Path:
+def _later(moment: str, seconds: int) -> str:
+    return f"{datetime.fromisoformat(moment) + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def codex_rollout(
+    path: Path,
+    session: str = "codex-1",
+    *,
+    cwd: object = "/home/somebody",
+    started: str = "2026-03-01T11:00:00Z",
+    command: str = "ls",
+) -> Path:
     def line(kind: str, second: int, payload: dict[str, Any]) -> str:
-        return json.dumps({"timestamp": f"2026-03-01T11:00:{second:02d}.000Z", "type": kind, "payload": payload}) + "\n"
+        return json.dumps({"timestamp": _later(started, second), "type": kind, "payload": payload}) + "\n"
 
     told = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "List the files."}]}
-    call = {"type": "function_call", "name": "shell", "arguments": '{"command":["ls"]}', "call_id": "c1"}
+    words = json.dumps({"command": command.split()})
+    call = {"type": "function_call", "name": "shell", "arguments": words, "call_id": "c1"}
     return write(
         path,
-        line("session_meta", 0, {"id": "codex-1", "cli_version": "0.50.0", "cwd": "/home/somebody"})
+        line("session_meta", 0, {"id": session, "cli_version": "0.50.0", "cwd": cwd})
         + line("turn_context", 0, {"model": "gpt-5.2-codex"})
         + line("response_item", 1, told)
         + line("response_item", 2, call)

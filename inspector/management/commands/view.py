@@ -21,6 +21,7 @@ from django.db.models import Count
 from django.urls import reverse
 
 from benchapp.analysis.diagnoses.diagnosis_queue import diagnose_episode, select_with_library
+from benchapp.analysis.lineage.session_versions import find_most_read_skill
 from benchapp.deploy import view_record
 from benchapp.deploy.static_files import collect_if_changed
 from benchapp.imports.batch import ImportReport, import_paths
@@ -147,9 +148,12 @@ def list_changes(paths: list[Path]) -> str:
 
 def choose_page() -> str:
     """Choose the comparison if there are several conditions, else the library if it changed, else the trial if there is
-    one, else the experiment or the list of them."""
+    one, else the experiment or the list of them. Of sessions and one git repository, choose the skill that most read."""
     experiments = list(Experiment.objects.filter(deleted_at=None).values_list("pk", "public_id")[:2])
     if len(experiments) != 1:
+        is_joined = all(run.is_of_git or run.is_of_sessions for run in Run.objects.standing())
+        if is_joined and (skill := find_most_read_skill()):
+            return f"{reverse('library-sessions', args=[skill.run.public_id])}?episode={skill.public_id}"
         return reverse("index")
     (pk, public_id), *_ = experiments
     runs = Run.objects.filter(experiment=pk)

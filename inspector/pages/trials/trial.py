@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.analysis.alignment.counterparts import Counterpart, find_counterparts
 from benchapp.analysis.failures.failure_reading import WORDS, read_class
+from benchapp.analysis.lineage.session_versions import SeenSkill, list_seen_skills
 from benchapp.models import Attempt, Decision, Trajectory, Trial
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.record.recorded import BOUND_OF
@@ -35,7 +36,7 @@ from inspector.reader.verdict import write_ending
 from inspector.web.closed_pages import words_of
 from inspector.web.responses import PageLink, is_published, link_to, read_htmx, render_page
 from inspector.web.subject import find_neighbours, of_trial
-from runner.base.types import Phase
+from runner.base.types import Phase, TrajectoryKind
 from runner.trajectories.fields import fields
 
 VIEW_WORDS = {"rich": "full trace", "rough": "short trace"}
@@ -69,6 +70,7 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
     ending = write_ending(found, attempt, reading.decided.verdict)
     decisions = list(found.decisions.select_related("episode__run", "after").order_by("number"))
     shown_in = list(Decision.objects.filter(evidence__trial=found).select_related("episode__run").order_by("number"))
+    seen = _list_seen(found, opened)
     retrieved = list(found.retrieved.select_related("task").order_by("id")[:MAX_SIBLINGS])
 
     def twin() -> dict[str, object]:
@@ -80,6 +82,7 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
                 {**VERDICT.read(each.verdict), "dimensions": DIMENSION.read_all(each.dimensions)} for each in verdicts
             ],
             "skills": [{"skill": skill.slug, **encode(skill)} for skill in skills],
+            "could_see": SEEN.read_all(seen),
             "trajectories": TRAJECTORY.read_all(opened.trajectories),
             "trajectory": reading.trajectory,
             "compactions": [{"kind": kind, **COMPACTION.read(one)} for kind, one in compactions.items()],
@@ -120,6 +123,7 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
         "excerpt": read_excerpts([compactions[view]])[0] if view in compactions else None,
         "skills": skills,
         "read": [skill for skill in skills if skill.kinds],
+        "seen": [] if is_published(request) else seen,  # a site shows no library of another run
         "held": held,  # skills of the library it was given: folders with a SKILL.md
         "verdicts": verdicts,
         # Its end: that is where a verifier says what it concluded.
@@ -212,6 +216,14 @@ def find_surroundings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | 
     return found[start : start + MAX_SIBLINGS], *find_neighbours(found, trial)
 
 
+def _list_seen(trial: Trial, opened: TrialReading) -> list[SeenSkill]:
+    """List the skills in git that a session could see. Only sessions have a folder that a person worked in."""
+    main = next((one for one in opened.trajectories if one.kind == TrajectoryKind.MAIN), None)
+    if main is None or opened.attempt is None or not trial.episode.run.is_of_sessions:
+        return []
+    return list_seen_skills(opened.attempt, main.extra.get("cwd"), opened.uses)
+
+
 def _list_unknown(trial: Trial, attempt: Attempt | None) -> list[str]:
     """Numbers that nobody recorded, in words. A part of a sum that is known counts as known; without a model there are
     no tokens to record, and a session has no verdict."""
@@ -286,6 +298,11 @@ def _deciding_twin(reading: StepReading) -> Iterator[dict[str, object]]:
                 yield {"check": check.name, "step": one.step, "rule": one.rule, "about": one.about, "words": one.words}
 
 
+def _seen_link(each: SeenSkill) -> PageLink:
+    state = {"episode": each.episode.public_id, "from": each.version.key, "to": each.version.key}
+    return PageLink("library-json", each.episode.run.public_id, **state)
+
+
 def _library_link(decision: Decision) -> PageLink:
     episode = decision.episode
     return PageLink("library-json", episode.run.public_id, episode=episode.public_id, decision=decision.number)
@@ -328,6 +345,10 @@ STEP = JsonShape(
     *("input_tokens=usage.input_tokens", "output_tokens=usage.output_tokens"),
 )
 COMPACTION = JsonShape("version", "tokens", "kept=steps_kept", "of=steps_total")
+SEEN = JsonShape(
+    *("skill=episode.key", "*version", "read=has_read", "matched_by_name=is_guess"),
+    *(("changed_while_it_ran", lambda each: [version.key for version in each.changes]), ("url", _seen_link)),
+)
 DECISION = JsonShape("number", "status", ("url", _library_link))
 SHOWN_IN = JsonShape("number", ("url", _library_link))
 FACTS = JsonShape(

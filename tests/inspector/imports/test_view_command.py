@@ -18,8 +18,12 @@ import pytest
 from django.conf import settings
 
 from benchapp.deploy import view_record
+from benchapp.imports.batch import import_paths
+from benchapp.models import Episode
 from inspector.management.commands.view import choose_page, list_changes
 from tests.benchapp.import_folders import job, trial
+from tests.benchapp.log_files import claude_session
+from tests.benchapp.skill_repository import make_skills
 from tests.worlds.factories import make_decision, make_episode, make_experiment, make_family, make_run, make_trial
 
 # --- its record -----------------------------------------------------------------------------------------------------
@@ -68,6 +72,21 @@ class TestChoosePage:
         run = make_run(make_experiment(), condition="gepa")
         make_decision(make_episode(run), make_family())
         assert choose_page() == f"/runs/{run.public_id}/library/"
+
+    def test_a_skill_in_git_is_opened_where_sessions_read_it(self, tmp_path: Path) -> None:
+        skills, logs = make_skills(tmp_path / "toolbox").folder, tmp_path / "logs"
+        facts = {"cwd": str(skills), "started": "2026-03-03T00:00:00Z"}
+        claude_session(logs / "a.jsonl", "a", **facts)
+        import_paths([skills, logs])
+        assert choose_page() == "/"  # nobody read a skill
+        claude_session(
+            logs / "b.jsonl", "b", **facts, command="cat .claude/skills/sort/SKILL.md", output="# Sort\n" * 60
+        )
+        import_paths([logs])
+        skill = Episode.objects.get(key="sort")
+        assert choose_page() == f"/runs/{skill.run.public_id}/library/sessions/?episode={skill.public_id}"
+        make_run(make_experiment(name="something else"))
+        assert choose_page() == "/"
 
     def test_one_trial_is_opened(self) -> None:
         found = make_trial(make_episode(make_run(make_experiment())), success=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -16,32 +15,11 @@ from benchapp.imports.tools import git_skills
 from benchapp.models import Decision, Episode, Run
 from tests.benchapp.import_folders import job, write
 from tests.benchapp.imports.tools.conftest import SKILL_TOOLS
+from tests.benchapp.skill_repository import Repository
 
 pytestmark = pytest.mark.django_db
 SAMPLE = SKILL_TOOLS / "git-skill-history"
 SKILL = "---\nname: sums\ndescription: Adds.\n---\n# Sums\n"
-
-
-class Repository:
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.commits = folder, 0
-        folder.mkdir(parents=True)
-        self.git("init", "-q", "-b", "main")
-
-    def git(self, *words: str) -> None:
-        self.commits += 1
-        at = f"2026-03-01T10:00:{self.commits:02d}Z"
-        who = {"GIT_AUTHOR_NAME": "Ada", "GIT_COMMITTER_NAME": "Ada", "GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at}
-        mail = {"GIT_AUTHOR_EMAIL": "ada@example.com", "GIT_COMMITTER_EMAIL": "ada@example.com"}
-        subprocess.run(
-            ["git", *words], cwd=self.folder, check=True, capture_output=True, env={**os.environ, **who, **mail}
-        )
-
-    def commit(self, message: str, **files: str) -> None:
-        for path, content in files.items():
-            write(self.folder / path.replace("__", "/").replace("_md", ".md"), content)
-        self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", message)
 
 
 @pytest.fixture
