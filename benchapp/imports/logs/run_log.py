@@ -59,7 +59,7 @@ NAME, TITLE = "run-log", "Run log"
 MAX_FILE = 32 * 1024 * 1024
 MAX_STEPS_BYTES = 64 * 1024 * 1024  # of a trial in ATIF, which is held as a whole
 FAMILY = "all"
-MAX_EVENTS = 200_000  # of a log; they are held while it is read
+MAX_EVENTS = 150_000  # of a log; they are held while it is read
 MAX_HELD_BYTES = MAX_FILE  # of the contents of all its libraries
 
 

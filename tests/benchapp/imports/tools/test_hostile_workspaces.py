@@ -556,7 +556,7 @@ def a_folder_that_grows_and_shrinks(folder: Path) -> None:
     capevolve.run_dir(folder / "lab" / "run_1")
 
 
-@attack("at most 200,000 events", trials=1)
+@attack("at most 150,000 events", trials=1)
 def a_run_log_of_a_million_events(folder: Path) -> None:
     log_all(folder / "logs")
     events = folder / "logs" / "one" / "run.jsonl"
