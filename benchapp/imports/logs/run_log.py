@@ -59,6 +59,8 @@ NAME, TITLE = "run-log", "Run log"
 MAX_FILE = 32 * 1024 * 1024
 MAX_STEPS_BYTES = 64 * 1024 * 1024  # of a trial in ATIF, which is held as a whole
 FAMILY = "all"
+MAX_EVENTS = 150_000  # of a log; they are held while it is read
+MAX_HELD_BYTES = MAX_FILE  # of the contents of all its libraries
 
 
 def claims(root: Root, folder: Path) -> bool:
@@ -102,7 +104,12 @@ class RunLog:
         self.libraries: dict[str, Document] = {}
         self.has_failed = self.is_over = False
         self._files: dict[str, Files] = {}
-        for event in read_lines(root, folder / EVENTS):
+        self._blobs: dict[str, bytes] = {}
+        self._left = MAX_HELD_BYTES
+        for number, event in enumerate(read_lines(root, folder / EVENTS)):
+            if number == MAX_EVENTS:
+                event.report("", f"at most {MAX_EVENTS:,} events", "more; the rest is left out")
+                break
             self._take(event)
         self.ident = self.head.text("id", 100) or folder.name
         self.suite = self.head.text("suite", 200) or self.head.text("experiment", 200) or NAME
@@ -245,6 +252,7 @@ class RunLog:
         )
 
     def list_moments(self) -> Iterator[Moment]:
+        is_frozen = False
         for event in self.story:
             at = aware(read_time(event, "at"))
             if event.raw["type"] == "end":
@@ -253,11 +261,14 @@ class RunLog:
                 yield TrialMoment(self._ident(str(event.raw["trial"])), self._read_given(begun), is_candidate)
                 continue
             library = self._read_library(event)
-            if library is None:
+            if is_frozen:
+                event.report("", "no change of a library after its freeze", f"found {event.raw['type']}; left out")
+            elif library is None:
                 event.report("library", "a library of this log", f"{event.raw.get('library')!r:.80}; left out")
             elif event.raw["type"] == "seed":
                 yield SeedMoment(FAMILY, library, at)
             elif event.raw["type"] == "freeze":
+                is_frozen = True
                 yield FreezeMoment(at, library)
             else:
                 yield self._read_decision(event, library, at)
@@ -270,7 +281,7 @@ class RunLog:
         before = self._read_library(event, "before") or {}
         changed, unreadable = dict[str, str](), list[str]()
         for path, file in proposed.items():
-            if before.get(path) != file:
+            if before.get(path) != file and b"\0" not in file.content:  # as JSON, a NUL is six times as long
                 try:
                     changed[path] = file.content.decode()
                 except UnicodeDecodeError:
@@ -307,22 +318,34 @@ class RunLog:
         if digest is None or digest not in self.libraries:
             return None
         if digest not in self._files:
-            listed, files = self.libraries[digest], dict[str, File]()
+            listed, files, total = self.libraries[digest], dict[str, File](), 0
             for each in listed.objects("files"):
                 path, content = each.text("path", 1_000), self._read_blob(each, each.text("sha256", 64))
+                total += len(content or b"")
+                if total > MAX_HELD_BYTES:  # a content may be named by any number of paths
+                    each.report("", f"a library of at most {MAX_HELD_BYTES:,} bytes", "more; the rest is left out")
+                    break
                 if path and content is not None:
                     files[path] = File(content, EXECUTABLE if each.raw.get("executable") is True else PLAIN)
             self._files[digest] = files
         return self._files[digest]
 
     def _read_blob(self, event: Document, digest: str | None) -> bytes | None:
+        if digest in self._blobs:
+            return self._blobs[digest]
         content = None
         if digest and len(digest) == 64 and digest.isalnum():
-            content = self.root.read(self.folder / BLOBS / digest, MAX_FILE)
+            path = self.folder / BLOBS / digest
+            if self.root.size(path) > self._left:
+                event.report("", f"at most {MAX_HELD_BYTES:,} bytes of contents in all", f"{digest} is left out")
+                return None
+            content = self.root.read(path, MAX_FILE)
         if content is None or hashlib.sha256(content).hexdigest() != digest:
             found = "it is not there" if content is None else "it has other bytes"
             event.report("", f"{BLOBS}/{str(digest)[:64]}", f"{found}; left out")
             return None
+        self._left -= len(content)
+        self._blobs[str(digest)] = content
         return content
 
 

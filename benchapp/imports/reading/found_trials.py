@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -45,7 +46,15 @@ class FoundRow:
 
 def of_messages(path: str, messages: Sequence[Mapping[str, JsonValue]]) -> TrajectorySource:
     """Build the trajectory of a conversation: messages with `role` and `content`, as chat models take them."""
-    return of_bytes(path, orjson.dumps(list(messages)), format="chat-messages")
+    return of_bytes(path, dump_json(list(messages)), format="chat-messages")
+
+
+def dump_json(value: object) -> bytes:
+    """Return a value that was read from JSON as JSON, also with integers that the faster writer refuses."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value).encode()
 
 
 def of_steps(path: str, steps: Iterable[Step], *, agent: str, version: str = "") -> TrajectorySource:

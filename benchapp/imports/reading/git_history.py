@@ -11,6 +11,7 @@ import os
 import re
 import resource
 import shutil
+import stat
 import subprocess
 import tempfile
 import time
@@ -254,7 +255,7 @@ def _checked_head(root: Root, folder: Path) -> str:
     for name in ("alternates", "http-alternates"):
         if root.exists(objects / "info" / name):
             raise GitProblem("a repository that holds its own objects", "it borrows them from elsewhere; not read")
-    _refuse_links(objects)
+    _refuse_special(objects)
     head = _small(root, git / "HEAD")
     for _ in range(5):
         if _OBJECT.fullmatch(head):
@@ -263,17 +264,17 @@ def _checked_head(root: Root, folder: Path) -> str:
     raise GitProblem("a branch that ends at a commit", "a chain of references")
 
 
-def _refuse_links(objects: Path) -> None:
+def _refuse_special(objects: Path) -> None:
     seen = 0
     for folder, folders, files in os.walk(objects):
         for name in (*folders, *files):
             seen += 1
             try:
-                is_link = Path(folder, name).is_symlink()
+                mode = Path(folder, name).lstat().st_mode
             except OSError as error:
                 raise GitProblem("objects that can be read", error.strerror or str(error)) from error
-            if is_link:
-                raise GitProblem("objects that are regular files", "a symbolic link among them; not read")
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # git would wait for a pipe, and follow a link
+                raise GitProblem("objects that are regular files", "a link, pipe or socket among them; not read")
         if seen > 500_000:
             raise GitProblem("at most 500,000 objects", "more; not read")
 

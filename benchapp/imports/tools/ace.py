@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from benchapp.imports.reading.documents import Document, read_object
@@ -21,7 +22,7 @@ from benchapp.imports.reading.found_sources import (
     RunSource,
 )
 from benchapp.imports.reading.skill_history import SkillHistory
-from benchapp.imports.reading.walking import FolderEntry, Root, name_of
+from benchapp.imports.reading.walking import FolderEntry, Root, list_names, name_of
 from runner.base.types import DecisionStatus
 
 NAME, TITLE = "ace", "ACE"
@@ -29,6 +30,7 @@ SUFFIXES = frozenset({".json"})
 SKILL = "skillbook"
 COUNTERS = ("helpful", "harmful", "neutral")
 _MARKS = (b'"sections"', b'"next_id"')
+MAX_BYTES = 64 * 1024 * 1024  # of the states of one list, which are held together
 _END_BYTES = 64 * 1024  # the list of sections is behind the rules
 
 
@@ -46,7 +48,12 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
     for entry in sorted(entries, key=lambda entry: entry.path):
         folders[entry.path.parent].append(entry)
     for folder, states in folders.items():
-        read = [(entry, document) for entry in states if (document := read_object(root, entry.path))]
+        sizes = list(accumulate(entry.size for entry in states))
+        if left := [entry.name for entry, size in zip(states, sizes, strict=True) if size > MAX_BYTES]:
+            expected = f"at most {MAX_BYTES:,} bytes in the states of one list"
+            root.report(folder, "", expected, f"more; {list_names(left)} left out")
+        fitting = states[: len(states) - len(left)]
+        read = [(entry, document) for entry in fitting if (document := read_object(root, entry.path))]
         if read:
             moments = list(_list_moments(read))
             run = RunSource(author_model=UNKNOWN, condition=NAME)

@@ -42,6 +42,7 @@ START, SEED = "old-skill", "seed"
 SKILL = "capability"
 NOTES = frozenset({"INSTRUCTIONS.md", "PROCESS.md", "JOURNAL.md", "LEDGER.md", "RUNMAP.md"})
 MAX_FILE_BYTES = 16 * 1024 * 1024
+MAX_HELD_BYTES = 64 * 1024 * 1024  # of all candidates: they are held while the run is read
 
 
 def claims(root: Root, folder: Path) -> bool:
@@ -61,6 +62,7 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
 class CapEvolveRun:
     def __init__(self, root: Root, folder: Path) -> None:
         self.root, self.folder, self.name = root, folder, tail_of(folder, 2)
+        self._left = MAX_HELD_BYTES
         self.episode = EpisodeSource(SKILL, SKILL, family=SKILL)
         self.events = list(read_lines(root, folder / EVENTS))
         self.steps = [event for event in self.events if event.text("kind") == "step"]
@@ -87,6 +89,11 @@ class CapEvolveRun:
             folder = self.folder / "candidates" / candidate
             inside = self.root.is_dir(folder) and "/" not in candidate and candidate not in ("", ".", "..")
             entries = [e for e in self.root.tree(folder) if e.name not in NOTES] if inside else []
+            self._left -= (size := sum(min(entry.size, MAX_FILE_BYTES) for entry in entries))
+            if self._left < 0:
+                found = f"{size:,} more; left out"
+                self.root.report(folder, "", f"at most {MAX_HELD_BYTES:,} bytes of candidates in all", found)
+                self._left, entries = self._left + size, []
             read = {entry.name: self.root.read(entry.path, MAX_FILE_BYTES) for entry in entries}
             self._libraries[candidate] = {f"{SKILL}/{n}": File(text) for n, text in read.items() if text is not None}
         return self._libraries[candidate]
@@ -166,7 +173,7 @@ class CapEvolveRun:
             before, proposed = self.files(parent), self.files(candidate)
             if not proposed:
                 step.report("candidate", "a folder of candidates/", f"found {candidate!r} without files")
-            mine = tried.get((candidate, False), [])
+            mine = tried.pop((candidate, False), [])  # a step may name a candidate again
             yield from (TrialMoment(ident, proposed or None, of_candidate=True) for ident in mine)
             accepted = step.raw.get("accept") is True
             texts = {path: file.content.decode("utf-8", "replace") for path, file in proposed.items()}
@@ -184,10 +191,18 @@ class CapEvolveRun:
                 at=_time(step),
                 before=before,
             )
+        rest = [  # also of candidates without a step, and tests of others than the best
+            (
+                is_test,
+                TrialMoment(ident, self.files(candidate) or None, of_candidate=not is_test or candidate != self.best),
+            )
+            for (candidate, is_test), idents in tried.items()
+            for ident in idents
+        ]
+        yield from (moment for is_test, moment in rest if not is_test)
         if self.best is not None:
             yield FreezeMoment(kept=self.files(self.best))
-            for ident in tried.get((self.best, True), []):
-                yield TrialMoment(ident, self.files(self.best))
+        yield from (moment for is_test, moment in rest if is_test)
 
     def _summarise(self, step: Document, candidate: str, parent: str) -> str:
         note = self.notes.get(candidate)

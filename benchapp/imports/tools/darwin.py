@@ -6,10 +6,8 @@ run: its scores are a model's estimate.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from io import StringIO
 
 from benchapp.imports.reading.documents import decode
 from benchapp.imports.reading.found_sources import (
@@ -45,11 +43,14 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
         content = root.read(entry.path, MAX_BYTES)
         if content is None:
             continue
-        table = csv.DictReader(StringIO(decode(root, entry.path, content)), delimiter="\t")
+        # The tool writes lines, not quoted cells: a quotation mark is a part of its cell, and no line reaches the next.
+        head, *lines = (line.rstrip("\r").split("\t") for line in decode(root, entry.path, content).split("\n"))
         name = tail_of(entry.path, 3)
         trials = []
-        for number, row in enumerate(table, start=2):
-            cells = {str(key): clean(value) for key, value in row.items() if isinstance(value, str)}
+        for number, line in enumerate(lines, start=2):
+            if line == [""]:
+                continue
+            cells = {key.strip(): clean(value) for key, value in zip(head, line, strict=False)}
             if cells.get("skill"):
                 trials.append(_build_trial(root, entry, name, number, cells))
             else:

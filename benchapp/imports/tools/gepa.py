@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-import orjson
-
 from benchapp.imports.reading.documents import read_json
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
@@ -33,7 +31,7 @@ from benchapp.imports.reading.found_sources import (
     TrialMoment,
     TrialSource,
 )
-from benchapp.imports.reading.found_trials import FoundRow, of_messages
+from benchapp.imports.reading.found_trials import FoundRow, dump_json, of_messages
 from benchapp.imports.reading.walking import Root, name_of, tail_of
 from benchapp.imports.tools.gepa_log import CANDIDATES, LOG, PARENT, PROPOSAL, TEXT_LOG, GepaLog, Iteration, library_of
 from runner.base.types import AuthorMode, DecisionStatus, JsonValue, Patch, Phase, Verdict
@@ -179,5 +177,5 @@ def _read_answer(root: Root, path: Path) -> SourceChoice:
     """Read what a candidate answered, as a conversation of one message."""
     value = read_json(root, path)
     text = value.get("full_assistant_response") if isinstance(value, dict) else value
-    content = text if isinstance(text, str) else orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    content = text if isinstance(text, str) else dump_json(value).decode()
     return SourceChoice((of_messages(name_of(path), [{"role": "assistant", "content": content}]),))

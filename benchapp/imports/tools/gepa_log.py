@@ -6,6 +6,7 @@ Texts that were rejected, and scores on validation, are in the text log only.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,18 +22,24 @@ from runner.base.types import File, Files, JsonValue
 CANDIDATES, LOG, TEXT_LOG = "candidates.json", "run_log.json", "run_log.txt"
 MAX_LOG_BYTES = 64 * 1024 * 1024
 MAX_ITERATIONS = 10_000
+MAX_ITEM = 10**9  # the number of an item of a data set
 PARENT, PROPOSAL = "subsample_scores", "new_subsample_scores"  # scores on a minibatch of the training set
 
-_LINE = re.compile(r"^Iteration (\d+): ", re.MULTILINE)
+# Anybody writes these lines: no repetition may begin inside another, or a long line takes quadratic time.
+_NUMBER = r"-?\d{1,30}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?"
+_FLAT = r"[^{}\n]*"
+_LINE = re.compile(r"^Iteration (\d{1,9}): ", re.MULTILINE)
 _PROPOSED = re.compile(r"Proposed new text for (.{1,200}?): ", re.DOTALL)
 _OWN = ("New subsample score", "Accepted candidate", "Reflective mutation", "All subsample scores", "Merge")
-_SCORES = re.compile(r"Individual valset scores for new program: (\{.*?\})")
-_FRONT = re.compile(r"New valset pareto front scores: (\{.*?\})")
-_PROGRAMS = re.compile(r"Updated valset pareto front programs: (\{.*\})")
-_BASE = re.compile(r"Base program full valset score: (\S+) over (\d+)")
-_BEST = re.compile(r"Best program as per aggregate score on valset: (\d+)")
-_PAIR = re.compile(r"(\d+): ([-\d.e+]+)")
-_SET = re.compile(r"(\d+): \{([\d, ]+)\}")
+_SCORES = re.compile(r"Individual valset scores for new program: (\{" + _FLAT + r"\})")
+_FRONT = re.compile(r"New valset pareto front scores: (\{" + _FLAT + r"\})")
+_PROGRAMS = re.compile(
+    r"Updated valset pareto front programs: (\{" + _FLAT + r"(?:\{" + _FLAT + r"\}" + _FLAT + r")*\})"
+)
+_BASE = re.compile(r"Base program full valset score: (" + _NUMBER + r") over (\d{1,9})")
+_BEST = re.compile(r"Best program as per aggregate score on valset: (\d{1,9})\b")
+_PAIR = re.compile(r"\b(\d{1,9}): (" + _NUMBER + r")(?=[,}])")
+_SET = re.compile(r"\b(\d{1,9}): \{([\d, ]+)\}")
 
 
 @dataclass
@@ -53,7 +60,7 @@ class Iteration:
         if not isinstance(items, list) or not isinstance(scores, list):
             return []
         pairs = zip(items, scores, strict=False)
-        return [(item, float(score)) for item, score in pairs if isinstance(item, int) and _is_number(score)]
+        return [(item, float(score)) for item, score in pairs if _is_item(item) and _is_number(score)]
 
 
 class GepaLog:
@@ -87,10 +94,10 @@ class GepaLog:
         parts = _LINE.split(clean(decode(self.root, path, content)))
         if len(parts) == 1:
             self.root.report(path, "", "the text log", "none: texts rejected and scores on validation are unknown")
-        found: dict[int, str] = {}
+        found = defaultdict[int, list[str]](list)
         for number, text in zip(parts[1::2], parts[2::2], strict=True):
-            found[int(number)] = found.get(int(number), "") + text
-        return dict(sorted(found.items()))
+            found[int(number)].append(text)
+        return {number: "".join(texts) for number, texts in sorted(found.items())}
 
     @cached_property
     def iterations(self) -> list[Iteration]:
@@ -127,6 +134,11 @@ class GepaLog:
         if found.accepted is not None and not found.validation and self.log:
             place, expected = f"Iteration {found.number}", f"the scores of candidate {found.accepted} on validation"
             self.root.report(self.folder / TEXT_LOG, place, expected, "none: unknown")
+        for name in (PARENT, PROPOSAL):
+            scored = row.raw.get(name)
+            if isinstance(scored, list) and 0 < len(found.scores(name)) < len(scored):
+                lost = len(scored) - len(found.scores(name))
+                row.report(name, "a finite score of each item, by the item's number", f"{lost} others; left out")
         if (items := row.raw.get("subsample_ids")) and not found.scores(PARENT):
             row.report(
                 "subsample_ids", "a score for each item", f"none for {items}: {found.reason or 'no trial'}"[:300]
@@ -174,12 +186,17 @@ def library_of(texts: Iterable[tuple[str, str]]) -> dict[str, File]:
 
 
 def _read_pairs(pattern: re.Pattern[str], text: str) -> dict[int, float]:
-    return {int(item): float(score) for item, score in _PAIR.findall(_first(pattern, text))}
+    pairs = ((int(item), float(score)) for item, score in _PAIR.findall(_first(pattern, text)))
+    return {item: score for item, score in pairs if is_finite(score)}
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
     found = pattern.search(text)
     return found[1] if found else ""
+
+
+def _is_item(value: JsonValue) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_ITEM
 
 
 def _is_number(value: JsonValue) -> TypeGuard[float]:

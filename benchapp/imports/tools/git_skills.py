@@ -52,20 +52,20 @@ def _has_skill(root: Root, folder: Path, depth: int) -> bool:
 def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     try:
         with open_history(root, folder) as history:
-            skills = read_skills(history)
+            skills, total = read_skills(history)
     except GitProblem as problem:
         root.report(folder / ".git", "", problem.expected, str(problem))
         return
     run = RunSource(harness=UNKNOWN, author_model=UNKNOWN, condition="git", setup={"source": NAME})
     label = root.label(folder)
     histories = []
-    for skill in skills[:MAX_SKILLS]:
+    for skill in skills:
         episode = EpisodeSource(skill.key, skill.key, family=skill.key)
         at = skill.moments[0].at or datetime.fromtimestamp(0, UTC)
         histories.append(HistorySource(run, episode, NAME, label, (), lambda skill=skill: skill.moments, at))  # type: ignore[misc]
-    if len(skills) > MAX_SKILLS:
+    if total > MAX_SKILLS:
         root.report(
-            folder, "", f"at most {MAX_SKILLS} skills in one repository", f"found {len(skills)}; the rest is left out"
+            folder, "", f"at most {MAX_SKILLS} skills in one repository", f"found {total}; the rest is left out"
         )
     if histories:
         source = ExperimentSource.of_folder(root, folder, format=NAME, title=TITLE)
@@ -82,11 +82,12 @@ class SkillHistory:
     moments: list[DecisionMoment] = field(default_factory=list)
 
 
-def read_skills(history: History) -> list[SkillHistory]:
-    """Return every skill that the branch ever had, the first one first."""
+def read_skills(history: History) -> tuple[list[SkillHistory], int]:
+    """Return the skills that the branch ever had, the first one first, at most MAX_SKILLS; and the number of all."""
     commits, changes = history.commits(), history.changes()
     tree: dict[str, tuple[str, str]] = {}
     skills: list[SkillHistory] = []
+    folders, left_out = set[str](), set[str]()
     for commit in commits:
         touched = {path for path, _, _ in changes.get(commit.ident, ())}
         before = {skill.folder: skill for skill in skills if skill.folder}
@@ -95,10 +96,15 @@ def read_skills(history: History) -> list[SkillHistory]:
                 tree[path] = (ident, mode)
             else:  # it went, or became a link or a nested repository
                 tree.pop(path, None)
-        folders = {str(PurePosixPath(path).parent) for path in tree if PurePosixPath(path).name == SKILL}
+            if path == SKILL or path.endswith(f"/{SKILL}"):
+                (folders.add if path in tree else folders.discard)(str(PurePosixPath(path).parent))
         gone = [skill for folder, skill in before.items() if folder not in folders]
-        for folder in sorted(folders - before.keys()):
-            found = _find_moved(gone, folder, tree) or SkillHistory(_name_skill(folder, skills), folder)
+        for folder in sorted(folders - before.keys() - left_out):
+            found = _find_moved(gone, folder, tree)
+            if found is None and len(skills) == MAX_SKILLS:  # each commit costs time for each skill
+                left_out.add(folder)
+                continue
+            found = found or SkillHistory(_name_skill(folder, skills), folder)
             if found in gone:
                 gone.remove(found)
             else:
@@ -110,7 +116,7 @@ def read_skills(history: History) -> list[SkillHistory]:
                 _take_in(skill, commit, {} if skill in gone else _state_of(skill.folder, folders, tree), history)
         for skill in gone:
             skill.folder = ""
-    return [skill for skill in skills if skill.moments]
+    return [skill for skill in skills if skill.moments], len(skills) + len(left_out)
 
 
 def _state_of(folder: str, folders: set[str], tree: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:

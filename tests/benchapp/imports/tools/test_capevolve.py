@@ -36,8 +36,11 @@ def rollout(run: Path, split: str, task: str, candidate: str, reward: float, att
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
+    return run_dir(tmp_path / "lab" / "run_1")
+
+
+def run_dir(folder: Path) -> Path:
     """Candidate 1 is accepted, 2 rejected; 3 comes from the seed again and is the best."""
-    folder = tmp_path / "lab" / "run_1"
     for name, text in (("seed", "a"), ("cand_0001", "b"), ("cand_0002", "c"), ("cand_0003", "d")):
         write(folder / "candidates" / name / "prompt.txt", text)
         write(folder / "candidates" / name / "INSTRUCTIONS.md", "the optimizer's")
