@@ -18,7 +18,7 @@ from benchapp.models import Code, Queue, QueueItem, Suggestion, User
 from benchapp.models.stand_ins import StandIn
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.writing.human_acts import note_activity
-from benchapp.review.blinding import ELSEWHERE, asked_elsewhere
+from benchapp.review.blinding import AskedElsewhere, asked_elsewhere
 from benchapp.review.results.queue_results import Basis
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_matches import (
@@ -185,7 +185,7 @@ def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
             " another one. Finish them first."
         )
     if asked_elsewhere([queue], user_of(request)):
-        raise PermissionDenied(ELSEWHERE)
+        raise AskedElsewhere([queue], user_of(request))
     note_seen(user_of(request), queue)
     return queue
 
