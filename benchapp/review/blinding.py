@@ -235,7 +235,8 @@ class AskedElsewhere(PermissionDenied):
     """Other people's answers are closed to a person whom `queue` still asks about the same; `items`: how many it asks."""
 
     def __init__(self, queues: Collection[Queue], user: User) -> None:
-        self.queue, self.items = asking_queue(queues, user) or (None, 0)
+        found: tuple[Queue | None, int] = asking_queue(queues, user) or (None, 0)
+        self.queue, self.items = found
         name = f"The queue “{self.queue.name}”" if self.queue else "Another queue"
         super().__init__(f"{name} still asks you about this. Other people's answers open when you have answered there.")
 
