@@ -35,7 +35,8 @@ NOTHING = {"tokens": [0.0], "cost_usd": [0.0]}  # what an agent without a model 
 
 @dataclass(frozen=True, slots=True)
 class Amount(Shaped):
-    """A sum of medians over the parts that have a basis. Without any, `value` is unknown (None)."""
+    """A sum of medians over the parts that have a basis. `value` is unknown (None) without any, and where those with a
+    basis take nothing: 0 would read as the whole."""
 
     value: float | None = None
     known: int = 0  # parts with a basis
@@ -47,9 +48,8 @@ class Amount(Shaped):
         return self.value is not None and self.known == self.parts
 
     def __add__(self, other: Amount) -> Amount:
-        told = [amount.value for amount in (self, other) if amount.value is not None]
-        parts = self.known + other.known, self.parts + other.parts, self.priced + other.priced
-        return Amount(sum(told) if told else None, *parts)
+        values = [amount.value or 0.0 for amount in (self, other) if amount.known]
+        return _sum_up(values, self.known + other.known, self.parts + other.parts, self.priced + other.priced)
 
     def scale(self, times: int, of: int) -> Amount:
         value = None if self.value is None else self.value * times / of
@@ -180,7 +180,12 @@ def _author_key(arm: Arm, plan: EpisodePlan) -> tuple[object, ...]:
 def _sum_medians(parts: Iterable[list[float]]) -> Amount:
     every = list(parts)
     medians = [median(values) for values in every if values]
-    return Amount(sum(medians) if medians else None, len(medians), len(every))
+    return _sum_up(medians, len(medians), len(every))
+
+
+def _sum_up(values: list[float], known: int, parts: int, priced: int = 0) -> Amount:
+    total = sum(values)
+    return Amount(total if known and (total or known == parts) else None, known, parts, priced)
 
 
 def _make_empty() -> Taken:

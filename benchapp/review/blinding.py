@@ -17,6 +17,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from benchapp.models import Decision, Episode, Queue, QueueItem, Review, Run, Slot, Trial, User
@@ -221,6 +222,25 @@ def asked_elsewhere(queues: Collection[Queue], user: User) -> frozenset[int]:
     return frozenset(items.exclude(pk__in=unsaid.values("pk")).order_by().values_list("queue", flat=True).distinct())
 
 
+def asking_queue(queues: Collection[Queue], user: User) -> tuple[Queue, int] | None:
+    """Return a queue that makes `asked_elsewhere` name one of these, and how many items it still asks this person."""
+    unsaid = unsaid_by(user)
+    shown = QueueItem.objects.filter(queue__in=[queue.pk for queue in queues]).exclude(pk__in=unsaid.values("pk"))
+    alike = _could_be(shown) & (Q(queue__hides_conditions=True) | Q(queue__hides_models=True))
+    found = unsaid.filter(same_unit(shown) | alike).select_related("queue").first()
+    return (found.queue, unsaid.filter(queue=found.queue).count()) if found else None
+
+
+class AskedElsewhere(PermissionDenied):
+    """Other people's answers are closed to a person whom `queue` still asks about the same; `items`: how many it asks."""
+
+    def __init__(self, queues: Collection[Queue], user: User) -> None:
+        found: tuple[Queue | None, int] = asking_queue(queues, user) or (None, 0)
+        self.queue, self.items = found
+        name = f"The queue “{self.queue.name}”" if self.queue else "Another queue"
+        super().__init__(f"{name} still asks you about this. Other people's answers open when you have answered there.")
+
+
 def too_early(queues: Collection[Queue], user: User) -> frozenset[int]:
     """Return keys of queues where any number made of labels would reveal too much to this person. Four queries."""
     if not queues:
@@ -235,6 +255,3 @@ def _could_be(items: QuerySet[QueueItem]) -> Q:
     for path in ("decision__episode__key", "episode__key"):
         found |= Q(**{f"{path}__in": items.exclude(**{path: None}).values(path)})
     return found
-
-
-ELSEWHERE = "Another queue still asks you about this. Other people's answers open when you have answered there."

@@ -130,7 +130,7 @@ def deny(request: HttpRequest, exception: Exception) -> HttpResponse:
     said = str(exception) or "You may not do this."
     if not wants_page(request):
         return JsonResponse({"error": said}, status=403)
-    return render(request, "403.html", {"said": said}, status=403)
+    return render(request, "403.html", {"said": said, "asked": exception}, status=403)
 
 
 def local_user() -> User:

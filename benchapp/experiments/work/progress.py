@@ -45,6 +45,11 @@ class WorkProgress(Shaped):
         *("unknown_cost", "unknown_tokens", "eta_seconds"),
     )
 
+    @property
+    def is_early(self) -> bool:
+        """Is the estimate of the time left a lower bound? Few trials are done, and setup and authors are not in it."""
+        return self.done * 10 < self.total
+
     @cached_property
     def spent_usd(self) -> float | None:
         """Return the sum of the known costs; None while no cost is known."""

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from benchapp.models import Attribution, Code, Label, Queue, QueueItem, Resolution, Review, User
 from benchapp.record.writing.human_acts import note_activity
-from benchapp.review.blinding import ELSEWHERE, asked_elsewhere
+from benchapp.review.blinding import AskedElsewhere, asked_elsewhere
 from benchapp.review.coding.queue_agreement import Answered, answered_items, still_to_review, was_opened
 from benchapp.review.queues.passes import NONE_MOUNTED, judging_skills, lacks_skills
 from benchapp.review.queues.review_progress import differ
@@ -160,7 +160,7 @@ def explain_barred(item: QueueItem, user: User) -> str:
     if left := still_to_review(item.queue, user):
         return closed_sentence(left)
     if asked_elsewhere([item.queue], user):
-        return ELSEWHERE
+        return str(AskedElsewhere([item.queue], user))
     own = Review.objects.filter(item=item, reviewer=user).exclude(state=Review.State.DRAFT)
     if not user.may(User.Level.ADMIN) and own.exists():
         return "You reviewed this item. Somebody else or an admin must settle it."

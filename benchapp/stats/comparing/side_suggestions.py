@@ -40,7 +40,8 @@ class TrialCounts:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRun:
-    """One run, with its trials counted. `condition`: the recorded one, else the one that its folders' names suggest."""
+    """One run, with its trials counted. `condition`: the recorded one, else the one that its folders' names suggest.
+    `came_in`: the experiment it was imported with, if it was joined to another."""
 
     run: UUID
     experiment: UUID
@@ -50,6 +51,7 @@ class CandidateRun:
     model: str
     replicate: int | None
     counts: TrialCounts
+    came_in: str = ""
 
     @property
     def condition(self) -> str:
@@ -162,11 +164,11 @@ def _read_runs(experiments: Sequence[Experiment]) -> dict[int, list[CandidateRun
     counted = _count_trials(found)
     runs = Run.objects.filter(experiment__in=found).exclude(condition__in=unpooled_conditions())
     columns = ("experiment", "experiment__public_id", "pk", "public_id", "condition", "agent_model", "replicate")
-    for pk, experiment, run, public_id, condition, model, replicate, suggested, by in runs.order_by(
+    for pk, experiment, run, public_id, condition, model, replicate, suggested, by, came_in in runs.order_by(
         "condition", Run.BY_REPLICATE, "id"
-    ).values_list(*columns, "setup__suggested_condition", "setup__suggested_by"):
+    ).values_list(*columns, "setup__suggested_condition", "setup__suggested_by", "joined_from__name"):
         of_run = public_id, experiment, condition, suggested or "", by or "", model, replicate
-        found[pk].append(CandidateRun(*of_run, counted.get(run, TrialCounts())))
+        found[pk].append(CandidateRun(*of_run, counted.get(run, TrialCounts()), came_in or ""))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -29,6 +29,7 @@ from benchapp.imports.reading.walking import list_names
 from benchapp.models import Experiment, ImportBatch, ImportedExperiment, Run, Trial, Upload, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import Words
+from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.side_suggestions import (
     CandidateExperiment,
@@ -50,6 +51,7 @@ LACKING = 200  # trials named that lack something
 RUNS = 100  # offered for editing at once
 ACCEPTED = "Accepted on the page of imports: names of its folders suggest it."  # the reason that the record keeps
 MAX_REASON = 1000
+INCOMPLETE = Q(steps=None) | Q(success=None)  # a trial without a trajectory or a verdict
 ARRANGED = "Arranged on the page of imports."
 
 
@@ -141,6 +143,19 @@ def group_by_condition(arrivals: Sequence[CandidateExperiment]) -> dict[str, lis
     return dict(sorted(found.items(), key=lambda each: name_condition(each[0]).order))
 
 
+def find_contradiction(condition: str, runs: Sequence[CandidateRun]) -> str:
+    """Say where the trials contradict the condition that names of folders suggest; empty where they do not."""
+    counts, name = (
+        sum_up_runs([run for run in runs if run.suggested == condition != run.recorded]),
+        name_condition(condition),
+    )
+    if condition == NO_SKILL and counts.opened:
+        return f"Folder names say {name.title}, but {counts.opened} of {_count(counts.known, 'trial')} opened a skill."
+    if condition != NO_SKILL and counts.known and not counts.opened:
+        return f"Folder names say {name.title}, but none of {_count(counts.known, 'trial')} opened a skill."
+    return ""
+
+
 def write_heading(batch: ImportBatch, runs: Sequence[CandidateRun], problems: int, lacking: int = 0) -> str:
     """Say what came in, what it lacks, and how much could not be read; of an undone import who undid it and why."""
     if batch.undone_at:
@@ -180,7 +195,7 @@ def _list_lacking(
     """Return run -> its trials without a trajectory or a verdict and what is missing, and how many there are."""
     trials = Trial.objects.filter(episode__run__experiment__in=experiments)
     # Logs of sessions never have a verdict: where no trial has one, nothing is missing.
-    lacking = trials.filter(Q(steps=None) | Q(success=None), Exists(trials.filter(success__isnull=False)))
+    lacking = trials.filter(INCOMPLETE, Exists(trials.filter(success__isnull=False)))
     lacking = lacking.exclude(pk__in=words.closed_trials()).order_by("pk")
     columns = ("episode__run__public_id", "public_id", "task__title", "steps", "success")
     found: dict[UUID, list[tuple[UUID, str, str]]] = {}
@@ -197,6 +212,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, words: Words) -> dict[str
     names = {each.public_id: each.name for each in arrivals}
     groups = group_by_condition(arrivals)
     suggested = [code for code, runs in groups.items() if any(run.suggested == code != run.recorded for run in runs)]
+    doubts = {code: doubt for code in suggested if (doubt := find_contradiction(code, groups[code]))}
     runs = [run for each in groups.values() for run in each]
     standing = Experiment.objects.standing().brought_by(batch)
     joined = standing.filter(runs__joined_from__isnull=False).distinct().first()
@@ -205,7 +221,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, words: Words) -> dict[str
     shared = {path.parent for path in paths} if len(paths) > 1 else set()
     lacking, lacking_total = _list_lacking(standing, words)
     return {
-        "heading": write_heading(batch, runs, problems, lacking_total),
+        "heading": " ".join([*doubts.values(), write_heading(batch, runs, problems, lacking_total)]),
         "lacking": lacking,
         "no_condition": bool(runs) and all(run.condition == Run.UNKNOWN for run in runs),
         "arrived": [
@@ -213,13 +229,14 @@ def _build_arrivals(batch: ImportBatch, problems: int, words: Words) -> dict[str
                 code,
                 code in suggested,
                 sum_up_runs(found),
-                [(run, names[run.experiment], lacking.get(run.run, ())) for run in found],
-                len({names[run.experiment] for run in found}) == 1,
+                [(run, run.came_in or names[run.experiment], lacking.get(run.run, ())) for run in found],
+                len({names[run.experiment] for run in found}) == 1 and not any(run.came_in for run in found),
+                doubts.get(code, ""),
             )
             for code, found in groups.items()
         ],
         "probes": brought.aggregate(runs=Count("pk", distinct=True), trials=Count("episodes__trials")),
-        "suggested": suggested,
+        "suggested": [code for code in suggested if code not in doubts],
         "suggestion": next(iter(suggest(arrivals)), None),
         "arrived_experiments": arrivals,
         "joined": joined,
@@ -254,7 +271,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         "runs": RUN.read_all(runs[:RUNS]),
     }
     context = {
-        "batch_rows": _name_batches(batches),
+        "batch_rows": _name_batches(batches, words_of(request)),
         "chosen": chosen,
         "page": problems,
         "form": form,
@@ -273,8 +290,9 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
     return render_page(request, "imports/imports.html", data=data, context=context, as_json=as_json, status=status)
 
 
-def _name_batches(batches: list[ImportBatch]) -> list[tuple[ImportBatch, str, list[Experiment]]]:
-    """Return each batch with its source in short, and its remaining experiments, or the ones they were joined into."""
+def _name_batches(batches: list[ImportBatch], words: Words) -> list[tuple[ImportBatch, str, list[Experiment], int]]:
+    """Return each batch with its source in short, its remaining experiments or the ones they were joined into, and the
+    number of their incomplete trials, as its own page counts them."""
     titles = dict(Upload.objects.filter(batch__in=batches, server_path="").values_list("batch", "title"))
     arrivals = list(
         ImportedExperiment.objects.filter(batch__in=batches).values_list("batch", "experiment").order_by("pk")
@@ -287,11 +305,25 @@ def _name_batches(batches: list[ImportBatch]) -> list[tuple[ImportBatch, str, li
     for batch, experiment in places:
         if experiment in standing:
             found.setdefault(batch, {})[experiment] = standing[experiment]
+    incomplete = INCOMPLETE & ~Q(pk__in=words.closed_trials())
+    by_experiment = Trial.objects.filter(episode__run__experiment__in=standing).order_by()
+    counts = {
+        experiment: (lacking, scored)
+        for experiment, lacking, scored in by_experiment.values_list("episode__run__experiment").annotate(
+            lacking=Count("pk", filter=incomplete), scored=Count("success")
+        )
+    }
+
+    def count_incomplete(experiments: Collection[int]) -> int:
+        known = [counts[each] for each in experiments if each in counts]
+        return sum(lacking for lacking, _ in known) if any(scored for _, scored in known) else 0
+
     return [
         (
             batch,
             titles.get(batch.pk) or list_names([Path(str(path)).name or str(path) for path in batch.paths]),
             list(found.get(batch.pk, {}).values()),
+            count_incomplete(found.get(batch.pk, {})),
         )
         for batch in batches
     ]

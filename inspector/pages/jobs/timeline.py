@@ -37,6 +37,12 @@ class EpisodeRow:
     scored: int
     to_go: int
 
+    @property
+    def head(self) -> tuple[str, ...]:
+        """What its run has in common with its replicates: they share one condition in the table."""
+        run = self.episode.run
+        return run.condition, run.agent_model, run.author_model, run.harness
+
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
@@ -46,6 +52,10 @@ class Timeline:
     ticks: list[tuple[str, datetime]]
     now: str
     left_out: int
+
+    @property
+    def has_replicates(self) -> bool:
+        return len({row.episode.run.replicate for row in self.rows}) > 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,8 @@ class Join(Braked):
         return {"username": self.request.GET.get("name", "")[:MAX_NAME]}
 
     def get_form_class(self) -> type[forms.Form]:
-        return CodeForm if "sso" in self.request.POST and provider_name() else JoinForm
+        needs_no_password = "check" in self.request.POST or ("sso" in self.request.POST and provider_name())
+        return CodeForm if needs_no_password else JoinForm
 
     def known(self) -> str:
         """Who gets a new password."""
@@ -153,6 +154,12 @@ class Join(Braked):
     def form_valid(self, form: BaseForm) -> HttpResponse:
         given = form.cleaned_data
         try:
+            if "check" in self.request.POST:  # the script asks when the page opens
+                found = find_invitation(given["code"])
+                self.attempt.succeed()
+                who = f"{found.made_by} invited you. " if found.made_by else ""
+                until = f"{found.expires_at:%d %B %Y, %H:%M} UTC"
+                return HttpResponse(f"{who}The link works once, until {until}.", "text/plain")
             if not isinstance(form, JoinForm):
                 self.request.session[INVITATION] = str(find_invitation(given["code"]).public_id)
                 messages.success(self.request, f"Your invitation is valid. Log in with {settings.OIDC_NAME} to use it.")

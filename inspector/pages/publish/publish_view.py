@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django import forms
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.db.models import Case, Count, Exists, OuterRef, QuerySet, When
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -28,6 +28,8 @@ from inspector.web.responses import PathLink, next_url, paginate, render_page, w
 
 PER_PAGE = 30
 OFFERED = 8  # experiments and queues to choose from
+FOUND = 100  # of them that a filter lists
+MAX_FIND = 100
 Form = Publication.Form
 SAYS = {
     Form.SITE: (
@@ -95,7 +97,7 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     is_fragment = wants_fragment(request)
     context = {
         "section": "review" if subject and "queue" in subject.columns else "publish",
-        **({} if subject or is_fragment else _offer_subjects()),
+        **({} if subject or is_fragment else _offer_subjects(request.GET.get("find", "").strip()[:MAX_FIND])),
         "page": page,
         "live": any(row.status == Publication.Status.WAITING for row in page),
         "subject": subject,
@@ -124,13 +126,28 @@ def _count_unresolved(subject: Subject | None, user: User) -> int:
     return awaiting([queue]).get(queue.pk, 0) if isinstance(queue, Queue) and not too_early([queue], user) else 0
 
 
-def _offer_subjects() -> dict[str, object]:
-    """The newest experiments and review queues, to choose one from."""
-    experiments = Experiment.objects.standing().comparing().order_by("-created_at", "-pk").only("public_id", "name")
+def _offer_subjects(find: str) -> dict[str, object]:
+    """Experiments that compare conditions, then the other ones, and review queues, the newest first. `find`: part of
+    the name."""
+    experiments = Experiment.objects.standing().comparing().filter(name__icontains=find)
+    experiments = experiments.annotate(conditions=Count("runs__condition", distinct=True))
+    experiments = experiments.annotate(single=Case(When(conditions__gt=1, then=0), default=1)).only("public_id", "name")
     submitted = Review.objects.filter(item__queue=OuterRef("pk"), state=Review.State.SUBMITTED)
-    queues = Queue.objects.filter(Exists(submitted)).order_by("-created_at", "-pk").only("public_id", "name")
+    queues = (
+        Queue.objects.filter(Exists(submitted), name__icontains=find)
+        .order_by("-created_at", "-pk")
+        .only("public_id", "name")
+    )
     queues = queues.annotate(items_total=Count("items"))
-    return {"experiments": experiments[:OFFERED], "queues": queues[:OFFERED]}
+    listed = FOUND if find else OFFERED
+    more = max(0, experiments.count() - listed)
+    return {
+        "experiments": experiments.order_by("single", "-created_at", "-pk")[:listed],
+        "queues": queues[:listed],
+        "find": find,
+        "more": more,
+        "is_cut": bool(more) or queues.count() > listed,
+    }
 
 
 @require_safe
@@ -173,6 +190,7 @@ def _read_subject(request: HttpRequest) -> Subject | None:
     """None without one: the page lists what was published."""
     query = request.GET.copy()
     query.pop("page", None)
+    query.pop("find", None)
     if number := query.get("queue", ""):
         queue = get_object_or_404(Queue.objects.select_related("version__codebook"), public_id=_as_id(number))
         url = reverse("results", args=[queue.public_id])

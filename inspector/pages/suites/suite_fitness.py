@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from typing import TypedDict
 from urllib.parse import urlencode
 from uuid import UUID
@@ -31,11 +32,13 @@ from benchapp.experiments.qualification import (
     list_qualifications,
     read_verdicts,
     say_verdicts,
+    summarise_fit,
 )
 from benchapp.models import Experiment, Run, Trial
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.sets.suite_files import find_suite
 from benchapp.review.blinding import Words
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.shares import Rate
@@ -318,17 +321,54 @@ def judge_tasks(
         }
         source = "qualification"
     elif shipped:
-        fits = {
-            each["task"]: judge_by_verdict(
-                each["verdict"], each["reasons"], [c["check"] for c in each["checks"] if c["kept"] is False]
-            )
-            for each in shipped["tasks"]
-        }
-        source = "shipped"
+        fits, source = _judge_shipped(shipped), "shipped"
     else:
         fits, source = by_trials, "trials"
     tasks = tuple(replace(task, fit=fits.get(task.key, TaskFit())) for task in view.tasks)
     return replace(view, tasks=tasks), replace(matrix, source=source if fits else "")
+
+
+def _judge_shipped(shipped: ShippedVerdicts) -> dict[str, TaskFit]:
+    return {
+        each["task"]: judge_by_verdict(
+            each["verdict"], each["reasons"], [c["check"] for c in each["checks"] if c["kept"] is False]
+        )
+        for each in shipped["tasks"]
+    }
+
+
+@cache
+def _judge_bundled(key: str) -> dict[str, TaskFit]:
+    shipped = read_shipped(find_suite(key))
+    return _judge_shipped(shipped) if shipped else {}
+
+
+def list_answers(sizes: Mapping[str, int], words: Words) -> dict[str, str]:
+    """Return, by key of a suite, what its page says about its fit without a qualification made here; empty where no
+    task is judged. `sizes`: number of tasks by key. One query."""
+    trials = Trial.objects.pooled().filter(task__suite__key__in=sizes).exclude(pk__in=words.closed_trials())
+    counted = trials.exclude(phase=Phase.REPLAY).order_by("-episode__run__experiment__created_at")
+    by = ("task__suite__key", "episode__run__experiment", "task__key", "episode__run__condition")
+    cells: dict[str, dict[int, dict[str, dict[str, MatrixCell]]]] = {}
+    for each in counted.values(*by, "episode__run__experiment__created_at").annotate(**TALLY):
+        suite, experiment, task, condition = (each[name] for name in by)
+        rate = Rate(each["passed"], each["scored"], each["planned"])
+        row = cells.setdefault(suite, {}).setdefault(experiment, {}).setdefault(task, {})
+        row[condition] = MatrixCell(condition, rate, "")
+    found = {}
+    for key, size in sizes.items():
+        fits = _judge_bundled(key) if key in SUITES else {}
+        if not fits:
+            by_experiment = [{task: _judge_row(row) for task, row in of.items()} for of in cells.get(key, {}).values()]
+            # As the suite's page: the newest of those that judge most tasks.
+            fits = max(by_experiment, key=_count_judged, default={})
+        unknown = [TaskFit()] * (size - len(fits))
+        found[key] = summarise_fit([*fits.values(), *unknown])[0]
+    return found
+
+
+def _count_judged(fits: Mapping[str, TaskFit]) -> int:
+    return sum(fit.fit is not Fit.UNKNOWN for fit in fits.values())
 
 
 def _judge_row(cells: Mapping[str, MatrixCell]) -> TaskFit:

@@ -69,6 +69,15 @@ class ListedSuite(Shaped):
     digest: str = ""
     rate: Rate = Rate()
     qualification: ListedQualification | None = None
+    answer: str = ""  # which of its tasks can show whether skills help
+
+    @property
+    def qualified(self) -> str:
+        """Return the answer of its qualification; empty unless that ended and is of its present state."""
+        found = self.qualification
+        if found is None or found.is_open or not found.is_current:
+            return ""
+        return f"{found.counts['admit'] or 'None'} of {self.tasks:,} tasks can show whether skills help."
 
     @property
     def source(self) -> str:
@@ -82,7 +91,7 @@ class ListedSuite(Shaped):
 
     json_shape = JsonShape(
         *("key", "name", "version?", "format", "licence?", "families", "tasks"),
-        *("attributes", "experiments", "can_launch"),
+        *("attributes", "experiments", "can_launch", "answer?"),
         ("account", lambda row: row.account or None),
         *("passed=rate.passed", "scored=rate.scored", "planned=rate.planned"),
         ("qualification", lambda row: row.qualification and dict(row.qualification._asdict())),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -18,6 +19,7 @@ from benchapp.stats.metrics.splits import name_attribute
 from inspector.pages.suites.suite import SuiteView, read_suite_view, read_task_view, summarise
 from inspector.pages.suites.suite_fitness import (
     judge_tasks,
+    list_answers,
     read_matrix,
     read_qualification,
     read_screening,
@@ -39,6 +41,8 @@ JOINED = JsonShape("key", "name", link_to("suite", "key"))
 @require_safe
 def suites(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     listed = list_suites()
+    answers = list_answers({each.key: each.tasks for each in listed}, words_of(request))
+    listed = [replace(each, answer=each.qualified or answers[each.key]) for each in listed]
     return render_page(request, "suites/suites.html", data={"suites": listed, "next": None}, as_json=as_json)
 
 

@@ -193,3 +193,10 @@ def test_an_agent_without_a_model_takes_no_tokens_and_no_money_even_if_it_never_
     found = estimate(prepare(SPEC | {"agent_model": None, "author_model": None, "conditions": ["no-skill"]})).whole
     assert (found.tokens.value, found.tokens.is_whole, found.cost_usd.value) == (0, True, 0)
     assert found.seconds.value is None
+
+
+def test_parts_that_take_nothing_do_not_make_the_unknown_rest_zero() -> None:
+    free, unknown = Amount(0.0, 2, 2), Amount(None, 0, 3)
+    assert (free + unknown).value is None
+    assert (free + unknown + Amount(5.0, 1, 1)).value == 5.0
+    assert (free + free).value == 0.0

@@ -184,8 +184,8 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             make_batch(problems=2, brings=[run.experiment])
             make_trial(make_unordered_episode(run))
 
-    # batches with their experiments, problems, runs; what came in and what it lacks; its probes; uploads; what an undo deletes
-    assert assert_queries_flat(client, "/imports/", make) == 19
+    # batches with their experiments, problems, runs; what came in and what it lacks; its probes; uploads; what an undo deletes; incomplete trials
+    assert assert_queries_flat(client, "/imports/", make) == 20
 
 
 def test_it_asks_nobody_who_is_logged_in_for_a_name(client: Client, settings: Any) -> None:
@@ -243,6 +243,18 @@ def test_trials_that_lack_a_trajectory_or_a_verdict_are_named(client: Client) ->
     assert "No problems." not in text
     assert f'<a href="/trials/{first.public_id}/">' in text.partition(">Missing<")[2]
     assert ": no trajectory" in text
+    make_batch()
+    assert "1 incomplete" in client.get("/imports/").text.partition("All imports")[2]
+
+
+def test_a_suggestion_that_the_trials_contradict_is_not_accepted_with_the_others(client: Client) -> None:
+    _, runs = make_jobs()
+    Trial.objects.filter(episode__run__in=runs).update(steps=3, success=True, skills_read=1)
+    text = client.get("/imports/").text
+    assert "<h1>Folder names say No skill, but 1 of 1 trial opened a skill." in text
+    assert "Accept the condition" in text  # with-skills alone
+    Trial.objects.filter(episode__run__in=runs).update(skills_read=0)
+    assert "Folder names say With skills, but none of 2 trials opened a skill." in client.get("/imports/").text
 
 
 def test_suggested_conditions_are_accepted_and_the_record_keeps_by_whom(client: Client) -> None:
@@ -272,7 +284,10 @@ def test_jobs_of_an_import_are_joined_renamed_and_split(client: Client) -> None:
         ).text
 
     assert 'value="jobs"' in client.get("/imports/").text
-    assert "Split again" in act("join", name="All jobs")
+    joined = act("join", name="All jobs")
+    assert "Split again" in joined
+    for name in ("without", "with-a", "with-b", "odd"):
+        assert re.search(rf'<a href="/runs/[^"]+">{name}</a>', joined.partition("What came in")[2])
     (whole,) = {run.experiment for run in Run.objects.filter(pk__in=[run.pk for run in runs])}
     assert (whole.name, whole.source) == ("All jobs", "/data/jobs")
     assert Experiment.objects.standing().filter(name="without").count() == 0

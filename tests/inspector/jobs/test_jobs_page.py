@@ -176,6 +176,25 @@ def test_trials_are_drawn_over_time_with_what_is_expected(client: Client, monkey
     assert (">1 of 2<" in text, bool(re.search(r'class="num[^"]*">2</td>', text))) == (True, True)
 
 
+def test_a_forecast_is_a_lower_bound_until_a_tenth_is_done(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs_view, "workforce", lambda: Workforce((WORKER,), 0))
+    episode = make_work()
+    for number in range(11):
+        trial = make_trial(episode, finished=not number)
+        Trial.objects.filter(pk=trial.pk).update(duration_seconds=None if number else 60.0)
+    assert "1 of 11 trials are done, at least 10 min 00 s to go" in client.get("/jobs/").text
+
+
+def test_episodes_of_replicates_are_numbered_below_one_condition(client: Client) -> None:
+    experiment = make_experiment(status="running")
+    for replicate in (1, 2):
+        run = make_run(experiment, status="running", condition="no-skill", replicate=replicate)
+        put_to_work(make_episode(run, status="running"), started_at=timezone.now())
+    table = client.get("/jobs/").text.partition("Episodes with their trials over time")[2].partition("</table>")[0]
+    assert re.findall(r"replicate </span>(\d)<", table) == ["1", "2"]
+    assert strip_tags(table).count("No skill") == 1
+
+
 def test_a_qualification_runs_at_most_its_trials(client: Client) -> None:
     run = make_run(make_experiment(status="running"), condition="qualify-no-skill", status="running")
     make_trial(make_episode(run, status="running"), finished=False)

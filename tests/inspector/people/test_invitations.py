@@ -184,3 +184,13 @@ def test_only_admins_invite(client: Client) -> None:
 def test_no_other_level_is_made_up(client: Client) -> None:
     assert "no such level" in client.post("/people/invite/", {"level": "owner"}, follow=True).text
     assert not Invitation.objects.exists()
+
+
+def test_the_door_checks_the_link_before_a_password_is_chosen(client: Client) -> None:
+    link = make_link(client)
+    code = {"code": urlsplit(link).fragment, "check": "1"}
+    answer = Client().post("/join/", code)
+    assert answer.status_code == 200
+    assert "invited you. The link works once, until " in answer.text
+    join(link)
+    assert Client().post("/join/", code).status_code == 422

@@ -19,7 +19,7 @@ from benchapp.models.experiments import publications_folder
 from benchapp.review.coding.queue_agreement import take_report
 from inspector.publishing import publication_job
 from inspector.publishing.publication_job import publish_now
-from tests.worlds.factories import make_experiment, make_learning_run, make_suite, make_trial, make_user
+from tests.worlds.factories import make_experiment, make_learning_run, make_run, make_suite, make_trial, make_user
 from tests.worlds.review_factories import make_queue, make_review
 
 pytestmark = pytest.mark.django_db
@@ -149,6 +149,20 @@ def test_the_page_offers_what_fits_and_lists_what_was_made(client: Client) -> No
     assert [row["status"] for row in client.get("/publish.json").json()["publications"]] == ["waiting"]
     assert Activity.objects.get().verb == "published"
     assert f"/publish/?experiment={experiment.public_id}" in client.get(experiment.get_absolute_url()).text
+
+
+def test_experiments_that_compare_come_first_and_a_filter_finds_the_others(client: Client) -> None:
+    both = make_experiment(name="an answer")
+    for condition in ("no-skill", "curated-static"):
+        make_run(both, condition=condition)
+    for number in range(9):
+        make_run(make_experiment(name=f"folder {number}"))
+    page = client.get("/publish/").text
+    assert page.index("an answer") < page.index("folder 8")
+    assert "folder 0" not in page
+    assert "2 more." in page
+    assert "folder 0" in client.get("/publish/?find=folder").text
+    assert "Nothing has this in its name." in client.get("/publish/?find=%3Cb%3E").text
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from django.urls import reverse
 
 from benchapp.models import AgreementReport, Queue, QueueItem, Resolution, Review, User
 from benchapp.review.coding.queue_agreement import Occasion, agreement_of, take_report
-from inspector.pages.review.results.agreement_view import judge_alpha
+from inspector.pages.review.results.agreement_view import in_words, judge_alpha
 from inspector.web.access import local_user
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_trial, make_user
@@ -73,6 +74,15 @@ def test_it_shows_alpha_with_what_it_rests_on(client: Client, queue: Queue) -> N
     assert "<h1>Two reviewers gave the same codes to 2 of 4 items: read the labels with care.</h1>" in text
     assert "Another sample could differ a lot." in text
     assert "&lt;b&gt;Spring" in text
+
+
+def test_the_sentence_never_calls_a_large_share_few(queue: Queue) -> None:
+    found = agreement_of(queue)
+    wide = SimpleNamespace(value=0.4, interval=SimpleNamespace(low=-0.1, high=0.8))
+    codes = SimpleNamespace(estimate=wide, equal=SimpleNamespace(k=11, n=14))
+    assert in_words(SimpleNamespace(codes=codes, reviewers=found.reviewers)) == (  # type: ignore[arg-type]
+        "Two reviewers gave the same codes to 11 of 14 items, but chance alone could explain that."
+    )
 
 
 def test_its_twin_says_the_same_numbers(client: Client, queue: Queue) -> None:

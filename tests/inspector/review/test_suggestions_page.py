@@ -209,3 +209,27 @@ def test_it_shows_how_often_after_correction(client: Client) -> None:
     page = client.get(url(queue)).text
     assert "How often, corrected" in page
     assert "3 settled, too few for an interval" in page
+
+
+def test_rules_without_a_code_here_are_not_measured_by_the_codes_of_people(client: Client) -> None:
+    queue = make_queue(
+        [make_trial(success=False) for _ in range(3)], version=make_version(["asked for, not handed in"])
+    )
+    for item in queue.items.all():
+        for reviewer in (make_user(), make_user()):
+            make_review(item, reviewer, ["asked for, not handed in"])
+    suggest(queue)
+    page = client.get(url(queue)).text
+    assert "rules read 3 items; none has a code in this codebook" in page
+    assert "leaves alone" not in page
+    assert "How often, corrected" not in page
+    assert client.get(url(queue, "suggestions-json")).json()["codes"] == []
+
+
+def test_a_code_without_a_rule_does_not_count_against_the_rules(client: Client) -> None:
+    version = make_version(["numeric/formula", "asked for, not handed in"])
+    queue = make_queue([make_trial(success=False)], version=version)
+    for reviewer in (make_user(), make_user()):
+        make_review(queue.items.get(), reviewer, ["numeric/formula", "asked for, not handed in"])
+    suggest(queue)
+    assert "found 1 of the 1 codes that people gave and that have a rule" in client.get(url(queue)).text

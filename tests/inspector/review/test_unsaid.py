@@ -386,3 +386,14 @@ def test_it_costs_one_query_where_nobody_read_ahead(ann: User, bob: User, django
     queue = told(make_queue(reviewers=[ann, bob]), ann, bob)
     with django_assert_num_queries(1):
         assert informed_reviews(queue) == frozenset()
+
+
+def test_the_refusal_leads_to_the_queue_that_still_asks(client: Client, ann: User, bob: User) -> None:
+    trial = make_trial(success=False)
+    waiting = asked(bob, trial, name="Trials that <b>failed")
+    other = told(make_queue([trial], reviewers=[ann]), ann)
+    refused = client.get(reverse("agreement", args=[other.public_id]))
+    assert refused.status_code == 403
+    assert "The queue “Trials that &lt;b&gt;failed” still asks you about this." in refused.text
+    assert f'primary" href="{waiting.get_absolute_url()}">Code 1 item of Trials' in refused.text
+    assert "still asks you about this" in client.get(reverse("results", args=[other.public_id])).text

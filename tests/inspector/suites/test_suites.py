@@ -55,6 +55,7 @@ def test_it_lists_bundled_loaded_and_imported_suites(client: Client, tmp_path: P
     suite = make_suite(key="harbor/some set", environments=1, families=1)
     make_learning_run(make_experiment(suite=suite))
     listed = {each["key"]: each for each in twin(client, "/suites.json")["suites"]}
+    assert listed["starter-environments"]["answer"] == twin(client, "/suites/starter-environments.json")["answer"]
     assert set(listed) == {*SUITES, "flow", "harbor/some set"}
     assert (listed["flow"]["format"], listed["flow"]["licence"], listed["flow"]["can_launch"]) == (
         "skillflow",

@@ -14,7 +14,7 @@ from django.shortcuts import get_object_or_404
 from benchapp.models import Queue, QueueItem, User
 from benchapp.people.accounts import LOCAL_USER
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import ELSEWHERE, asked_elsewhere
+from benchapp.review.blinding import AskedElsewhere, asked_elsewhere
 from benchapp.review.coding.disagreements import closed_sentence
 from benchapp.review.coding.queue_agreement import still_to_review
 from benchapp.review.queues.review_progress import awaiting
@@ -55,7 +55,7 @@ def load_open_queue(request: HttpRequest, public_id: UUID) -> Queue:
     if left := still_to_review(queue, user):
         raise PermissionDenied(closed_sentence(left))
     if asked_elsewhere([queue], user):
-        raise PermissionDenied(ELSEWHERE)
+        raise AskedElsewhere([queue], user)
     return queue
 
 

@@ -174,14 +174,14 @@ def in_words(found: Agreement) -> str:
         return "Reviewers agree no more than chance: two reviews of one item differ as much as any two."
     ends = found.codes.estimate.interval
     says = {
-        BY_CHANCE: "so few that chance could explain it",
-        "reliable": "reliable by custom",
-        "tentative": "enough for tentative conclusions",
-        "read with care": "read the labels with care",
+        BY_CHANCE: ", but chance alone could explain that",
+        "reliable": ": reliable by custom",
+        "tentative": ": enough for tentative conclusions",
+        "read with care": ": read the labels with care",
     }[judge_alpha(value, ends.low if ends else None)]
     if found.reviewers == 2:
-        return f"Two reviewers gave the same codes to {same.k} of {same.n} items: {says}."
-    return f"Reviewers gave the same codes in {same.k} of {same.n} pairs of reviews: {says}."
+        return f"Two reviewers gave the same codes to {same.k} of {same.n} items{says}."
+    return f"Reviewers gave the same codes in {same.k} of {same.n} pairs of reviews{says}."
 
 
 def list_cautions(found: Agreement, *, discussed: bool) -> list[str]:

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from benchapp.exports.formats import csv_pieces
 from benchapp.models import Label, Queue, QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.review.blinding import ELSEWHERE, Words, asked_elsewhere, open_to, reviews_alone, still_to_code
+from benchapp.review.blinding import AskedElsewhere, Words, asked_elsewhere, open_to, reviews_alone, still_to_code
 from benchapp.review.coding.queue_agreement import standing_report
 from benchapp.review.queues.populations import FACETS
 from benchapp.review.results.code_counts import count_together
@@ -179,7 +179,7 @@ def _check_open(queues: list[Queue], user: User) -> None:
             sentence = f"{items} before you see what others said. Results open after that."
         raise ResultsRefused(403, [sentence], queues[0])
     if asked_elsewhere(queues, user):
-        raise ResultsRefused(403, [ELSEWHERE], queues[0])
+        raise ResultsRefused(403, [str(AskedElsewhere(queues, user))], queues[0])
     for queue in queues:
         note_seen(user, queue)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from benchapp.models import Code, Queue, QueueItem, Suggestion, User
 from benchapp.models.stand_ins import StandIn
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.writing.human_acts import note_activity
-from benchapp.review.blinding import ELSEWHERE, asked_elsewhere
+from benchapp.review.blinding import AskedElsewhere, asked_elsewhere
 from benchapp.review.results.queue_results import Basis
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_matches import (
@@ -102,12 +102,16 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
     codes = list(queue.version.codes.all())
     truth, sources = truth_of(queue), sources_of(queue)
     asked, source = _parse_choices(request.GET, sources, codes)
-    matches = matches_of(codes, truth, source) if source else []
-    rates = correct_rates(codes, truth, source) if source else []
+    records, bills = rule_records(queue, truth), judge_bills(queue)
+    with_rule = {record.code for record in records if record.code}
+    # A rule without a code here proposes none, so people's other codes say nothing about the rules.
+    compared = [code for code in codes if code in with_rule] if source and source.is_rules else codes
+    truth = _keep_codes(truth, compared)
+    matches = matches_of(compared, truth, source) if source else []
+    rates = correct_rates(compared, truth, source) if source else []
     pairs = pairs_of(truth, source, asked.kind or MatchKind.SOURCE, asked.code) if source else []
     page = paginate(request, pairs, per_page=PER_PAGE)
     rows = _read_pairs(page, source, codes) if source else []
-    records, bills = rule_records(queue, truth), judge_bills(queue)
     items = queue.items.count()
     data = {
         "queue": queue.public_id,
@@ -115,7 +119,7 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         "codebook_version": str(queue.version),
         "items": items,
         "says": _compare_in_words(truth),
-        "cautions": _list_cautions(queue, truth, source),
+        "cautions": _list_cautions(queue, truth, source) if compared else [],
         "sources": SOURCE.read_all(sources),
         "source": source.key if source else None,
         "codes": [{**MATCH.read(match), "rate": rate} for match, rate in zip(matches, rates, strict=True)],
@@ -128,9 +132,14 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
     context = {
         "queue_row": queue,
         "rules_ran": any(each.is_rules for each in sources),
-        "rules_with_code": sum(record.code is not None for record in records),
+        "rules_with_code": len(with_rule),
+        "compared": compared,
         "found": source,
-        "finding": _find_share(matches, source) if source else f"The rules have not read {_count(items)}",
+        "finding": f"The rules have not read {_count(items)}"
+        if not source
+        else _find_share(matches, source, is_part=len(compared) < len(codes))
+        if compared
+        else f"{len(records)} rules read {len(source.looked)} item{'' if len(source.looked) == 1 else 's'}; none has a code in this codebook",
         "settled": len(source.looked & truth.codes.keys()) if source else 0,
         "tabs": [(each, asked.query(source=each.key, kind=None, code=None), each is source) for each in sources],
         "matches": [(match, asked.query(code=match.code.public_id)) for match in matches if match.was_used],
@@ -139,7 +148,7 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         ],
         "read": rates[0].read if rates else 0,
         "unused": [match.code.name for match in matches if not match.was_used],
-        "records": records,
+        "records": sorted(records, key=lambda record: not record.spoke),
         "bills": bills,
         "kinds": _read_kinds(asked, truth, source) if source else [],
         "asked": asked,
@@ -176,7 +185,7 @@ def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
             " another one. Finish them first."
         )
     if asked_elsewhere([queue], user_of(request)):
-        raise PermissionDenied(ELSEWHERE)
+        raise AskedElsewhere([queue], user_of(request))
     note_seen(user_of(request), queue)
     return queue
 
@@ -206,12 +215,18 @@ def _read_kinds(asked: SuggestionChoices, truth: Truth, source: SuggestionSource
     ]
 
 
-def _find_share(matches: Sequence[CodeMatch], source: SuggestionSource) -> str:
-    """How many of the codes that people settled on this source proposed."""
+def _keep_codes(truth: Truth, codes: Sequence[Code]) -> Truth:
+    kept = {code.pk for code in codes}
+    return replace(truth, codes={item: own & kept for item, own in truth.codes.items()})
+
+
+def _find_share(matches: Sequence[CodeMatch], source: SuggestionSource, *, is_part: bool) -> str:
+    """How many of the codes that people settled on this source proposed. is_part: some codes have no rule."""
     both = sum(match.both for match in matches)
     total = both + sum(match.people_only for match in matches)
     who = "The rules" if source.is_rules else "The judge"
-    return f"{who} found {both or 'none'} of the {total} codes that people gave" if total else "Suggestions"
+    found = f"{who} found {both or 'none'} of the {total} codes that people gave"
+    return f"{found} and that have a rule" if total and is_part else found if total else "Suggestions"
 
 
 def _count(items: int) -> str:
