@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +24,8 @@ from benchapp.imports.formats import AUTO, format_names
 from benchapp.imports.import_map import ImportMap
 from benchapp.imports.import_recording import ExperimentRecorder
 from benchapp.imports.problems import ProblemList
-from benchapp.imports.reading.found_sources import FoundExperiment
+from benchapp.imports.reading.found_sources import FoundExperiment, FoundTrial
+from benchapp.imports.reading.found_trials import FoundRow
 from benchapp.imports.reading.walking import Root
 from benchapp.models import Episode, ImportBatch, ImportedExperiment, ImportProblem, Run, SkillUse, User
 from benchapp.record.collecting import collect_seldom
@@ -150,6 +151,7 @@ class _Import:
     experiments: set[int] = field(default_factory=set)
     runs: set[int] = field(default_factory=set)
     archives: list[tuple[Path, TakenIn]] = field(default_factory=list)
+    rows: dict[str, str] = field(default_factory=dict)  # path of each trial that a row describes, by its id
     saved: int = 0
     created_before: int = 0  # by earlier readings of a continued import
     readings: int = 1
@@ -213,6 +215,10 @@ class _Import:
                 self.report.problems.add(self.name(path), "manifest.json", expected, message)
 
     def _import_experiment(self, found: FoundExperiment) -> None:
+        if found.trials:
+            found = replace(found, trials=tuple(trial for trial in found.trials if self._is_first(trial)))
+            if not found.trials:  # a copy, or what claims to be one: the history of the first stays, too
+                return
         recorder = ExperimentRecorder(
             found.source, self.mapping, self.report.problems, self.author, self.report.counts, self.processes
         )
@@ -247,6 +253,14 @@ class _Import:
         recorder.keep_quiet()
         with_library = Run.objects.filter(experiment=places.experiment, episodes__library__isnull=False)
         self.runs |= set(with_library.values_list("pk", flat=True))
+
+    def _is_first(self, trial: FoundTrial) -> bool:
+        """False, with a report, if another trial of this import has its id: they would replace each other each time."""
+        first = self.rows.setdefault(trial.ids[0], trial.path) if isinstance(trial, FoundRow) else trial.path
+        if first != trial.path:
+            message = f"that of {first}; left out"
+            self.report.problems.add(trial.path, "id", "an id of its own for every trial", message)
+        return first == trial.path
 
     @contextmanager
     def _reporting(self, path: str) -> Iterator[None]:

@@ -386,11 +386,16 @@ def a_library_that_names_one_blob_a_thousand_times(folder: Path) -> None:
     add_events(log, library, {"type": "decision", "library": "big", "status": "applied"})
 
 
-@attack(trials=8)
+@attack("an id of its own for every trial", trials=6)
 def ids_of_another_experiment(folder: Path) -> None:
     for place in ("honest", "thief"):
-        log_all(folder / place)
-        creator(folder / place)
+        creator(folder / place / "same")
+    log_all(folder / "honest" / "logs")
+    shutil.copytree(folder / "honest" / "logs", folder / "thief" / "logs")
+    events = folder / "thief" / "logs" / "one" / "run.jsonl"
+    stolen = events.read_text().replace('"sorting"', '"theft"').replace('"reward": 0.5', '"reward": 0.9')
+    assert stolen != events.read_text()
+    events.write_text(stolen)
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------
@@ -582,7 +587,7 @@ def bounded_memory() -> Iterator[None]:
         assert found
         return int(found[1]) * 1024
 
-    Path("/proc/self/clear_refs").write_text("5")  # so that the highest mark is the present one
+    Path("/proc/self/clear_refs").write_text("5")  # so that the highest mark is the current one
     before = read("VmRSS")
     yield
     assert read("VmHWM") - before < MAX_GROWTH
