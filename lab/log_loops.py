@@ -1,15 +1,16 @@
 """Has many loops log to one installation at once, and holds its record against what they logged.
 
-    .venv/bin/python lab/log_loops.py [--loops 20] [--steps-a-minute 100000] [--seconds 60] [--restart]
+    .venv/bin/python lab/log_loops.py [--loops 20] [--steps-a-minute 100000] [--seconds 60] [--restart] [--away 20]
 
 The installation is one as `manage.py demo` starts it, in a temporary folder. Each loop is a process with a run of its own:
 trials of 20 messages, a decision after every ten. `--restart` kills the installation halfway, everything in it with
-kill -9, and starts it again after 20 seconds. Exit status 1 if a trial, message or decision is missing or there twice.
+kill -9, and starts it again after `--away` seconds. Exit status 1 if a trial, message or decision is missing or there twice.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import multiprocessing
 import os
@@ -64,18 +65,20 @@ def run(options: argparse.Namespace, base: Path) -> int:
         loop.start()
     if options.restart:
         time.sleep(options.seconds / 2)
-        os.killpg(installation.pid, signal.SIGKILL)
-        time.sleep(20)
+        killed = _kill_all()
+        installation.wait()
+        print(f"killed {killed} processes, away for {options.away:.0f} s", flush=True)
+        time.sleep(options.away)
         installation = _start(port, base)
     peak = 0.0
     while any(loop.is_alive() for loop in loops):
         time.sleep(1)
-        peak = max(peak, _resident(installation.pid))
+        peak = max(peak, _resident())
     logged = time.monotonic() - began
     expected = _count_logged(base / "runs")
     found = _wait_for_record(expected)
     over.set()
-    os.killpg(installation.pid, signal.SIGTERM)
+    installation.terminate()
     installation.wait(60)
     rate = 60 * expected["messages"] / options.seconds
     print(f"logged: {expected}, {rate:,.0f} messages a minute; all sent after {logged:.0f} s")
@@ -177,19 +180,35 @@ def _make_token() -> str:
     return told.stdout.decode().strip()
 
 
-def _resident(group: int) -> float:
-    """The largest resident set of the processes of a session now, in MB (Linux)."""
-    largest = 0.0
+def _list_processes() -> list[Path]:
+    """The folders in /proc of the installation's processes: each has a session of its own (Linux)."""
+    found, place = [], os.environ["SKILLGLASS_VAR"].encode()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if os.getsid(int(folder.name)) != group:
-                continue
-            status = (folder / "status").read_text()
-        except (OSError, ProcessLookupError):
+            command = (folder / "cmdline").read_bytes()
+            is_own = place in (folder / "environ").read_bytes()
+        except OSError:
             continue
-        largest = max(
-            [largest, *(int(line.split()[1]) / 1000 for line in status.splitlines() if line.startswith("VmRSS"))]
-        )
+        if is_own and any(name in command for name in (b"manage.py", b"gunicorn", b"valkey")):
+            found.append(folder)
+    return found
+
+
+def _kill_all() -> int:
+    killed = _list_processes()
+    for folder in killed:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(folder.name), signal.SIGKILL)
+    return len(killed)
+
+
+def _resident() -> float:
+    """The largest resident set of the installation's processes now, in MB."""
+    largest = 0.0
+    for folder in _list_processes():
+        with contextlib.suppress(OSError):
+            lines = (folder / "status").read_text().splitlines()
+            largest = max([largest, *(int(line.split()[1]) / 1000 for line in lines if line.startswith("VmRSS"))])
     return largest
 
 
@@ -199,6 +218,7 @@ def _options() -> Any:
     parser.add_argument("--steps-a-minute", type=int, default=100_000, help="of all loops together")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--restart", action="store_true")
+    parser.add_argument("--away", type=float, default=20, help="seconds until it starts again")
     return parser.parse_args()
 
 
