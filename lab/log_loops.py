@@ -153,7 +153,7 @@ def _wait_for_record(expected: dict[str, int]) -> dict[str, int]:
 
 
 def _ask(address: str, waits: list[float], over: threading.Event) -> None:
-    """Ask for the first page once a second, as somebody who watches; a server that is away is not counted."""
+    """Ask for the first page once a second and note the wait. Failed requests are not counted."""
     while not over.wait(1):
         began = time.monotonic()
         try:

@@ -40,6 +40,7 @@ SKIPPED, BY_CHECKS = "skipped", "by checks"
 STATUSES = ("applied", "rejected", "no-op", "failed")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 PLAIN, EXECUTABLE = 0o644, 0o755  # modes of files
+MAX_ID = 90  # characters of a trial's id: a repetition adds a number
 MAX_FILES = 20_000  # of a library
 HELD = (
     "experiment",
@@ -185,11 +186,13 @@ class Run:
             raise ValueError(f"phase: expected one of {', '.join(PHASES)}, found {phase!r}")
         with self._lock:
             plain = re.sub(r"[^A-Za-z0-9._-]+", "-", task)[:80].strip("-.")
-            first = ident = check_name(id or f"{len(self._begun) + 1:05}-{plain}")
+            first = ident = check_name(id or f"{len(self._begun) + 1:05}-{plain}", MAX_ID)
+            tries = 1
             while ident in self._begun:
                 if first in self.ended or ident in self._open:
                     raise ValueError(f"id: this run has a trial {ident} already")
-                ident = f"{first}.{len(self._begun)}"  # the earlier try was cut off
+                tries += 1  # the earlier one was cut off
+                ident = f"{first}.{tries}"
             given = self.library if skills is None else self._put_library(skills)
             told = {"task": task, "title": title, "family": family, "phase": phase}
             repeats = first if ident != first else ""
@@ -420,11 +423,10 @@ class Trial:
             self.end(error=error)
 
 
-def check_name(name: str) -> str:
-    if not NAME.fullmatch(name):
-        raise ValueError(
-            f"expected a name of letters, digits, dots, dashes and underscores (100 at most), found {name!r}"
-        )
+def check_name(name: str, most: int = 100) -> str:
+    if not NAME.fullmatch(name) or len(name) > most:
+        told = f"expected a name of letters, digits, dots, dashes and underscores ({most} at most)"
+        raise ValueError(f"{told}, found {name!r}")
     return name
 
 

@@ -110,7 +110,7 @@ def test_a_killed_loop_goes_on_where_it_was(tmp_path: Path) -> None:
     for event in events:
         VALIDATOR.validate(event)
     outcomes = [(event["trial"], event["outcome"]) for event in events if event["type"] == "end"]
-    assert sorted(trial for trial, outcome in outcomes if outcome == "interrupted") == ["0-b", "1-a", "1-a.4"]
+    assert sorted(trial for trial, outcome in outcomes if outcome == "interrupted") == ["0-b", "1-a", "1-a.2"]
     whole = [trial for trial, outcome in outcomes if outcome == "finished"]
     repeats = {event["trial"]: event.get("repeats", event["trial"]) for event in events if event["type"] == "trial"}
     assert sorted(repeats[trial] for trial in whole) == ["0-a", "0-b", "1-a", "1-b", "2-a", "2-b"]
@@ -142,6 +142,7 @@ def test_one_process_writes_a_run(tmp_path: Path) -> None:
     [
         (lambda run: run.trial("a", "training"), "phase: expected one of acquisition"),
         (lambda run: run.trial("a", "evaluation", id="../a"), "expected a name of letters"),
+        (lambda run: run.trial("a", "evaluation", id="a" * 91), "90 at most"),
         (lambda run: run.trial("a", "evaluation").log({"content": "no role"}), "expected a message with a role"),
         (lambda run: run.trial("a", "evaluation").score("speed", float("nan")), "speed: expected a finite number"),
         (lambda run: run.decision({"../../x": "y"}), "expected paths below the library"),
@@ -163,6 +164,15 @@ def test_a_run_keeps_what_it_began_with(tmp_path: Path) -> None:
     start(tmp_path).finish()
     with pytest.raises(ValueError, match="condition was 'with-skills'"):
         start(tmp_path, condition="no-skill")
+
+
+def test_a_repetition_finds_a_free_name(tmp_path: Path) -> None:
+    run = start(tmp_path)
+    for ident in ("x", "x.2", "x.3"):
+        run.trial("a", "evaluation", id=ident)
+    run._file.close()  # as a killed process does
+    with start(tmp_path) as run, run.trial("a", "evaluation", id="x") as trial:
+        assert trial.id == "x.4"
 
 
 def test_an_id_belongs_to_one_trial(tmp_path: Path) -> None:

@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-import orjson
-
 from benchapp.imports.reading.documents import Document, aware, read_lines, read_time, seconds_between
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,
@@ -34,8 +32,9 @@ from benchapp.imports.reading.found_sources import (
     TrialMoment,
     TrialSource,
 )
-from benchapp.imports.reading.found_trials import MAX_OUTPUT, FoundRow, of_bytes
-from benchapp.imports.reading.walking import Root
+from benchapp.imports.reading.found_trials import MAX_OUTPUT, FoundRow, of_atif
+from benchapp.imports.reading.walking import Root, list_names
+from benchapp.record.textual_change import is_binary
 from runner.base.text import storable
 from runner.base.types import (
     AuthorMode,
@@ -222,24 +221,17 @@ class RunLog:
             return ()
         if not (size := self.root.size(path)):
             return ()
-        with self.root.open(path) as file:
-            first = file.readline(MAX_STEPS_BYTES)
-        if b'"source"' not in first or b'"role"' in first:
-            source = TrajectorySource(
-                f"{MESSAGES}/{path.name}", lambda: self.root.open(path), size, format="chat-messages"
-            )
-            return (SourceChoice((source,)),)
-        steps = [
-            {**line.raw, "step_id": number}
-            for number, line in enumerate(read_lines(self.root, path, MAX_STEPS_BYTES), start=1)
-        ]
-        whole = {
-            "schema_version": "ATIF-v1.8",
-            "session_id": path.stem,
-            "agent": {"name": self.run.harness, "version": self.run.harness_version or UNKNOWN},
-            "steps": steps,
-        }
-        return (SourceChoice((of_bytes(f"{MESSAGES}/{path.name}", orjson.dumps(whole), format="atif"),)),)
+        name, said = f"{MESSAGES}/{path.name}", end.text("sha256", 64) if end else None
+        if end and said and said != self.root.sha256(path):
+            end.report("sha256", f"the digest of {name}", "it has other bytes; they are read as they are")
+        first = next(read_lines(self.root.mute(), path, MAX_STEPS_BYTES), None)
+        if first is None or "source" not in first.raw:
+            source = TrajectorySource(name, lambda: self.root.open(path), size, format="chat-messages")
+        else:
+            lines = enumerate(read_lines(self.root, path, MAX_STEPS_BYTES), start=1)
+            steps = [{**line.raw, "step_id": number} for number, line in lines]
+            source = of_atif(name, steps, agent=self.run.harness)
+        return (SourceChoice((source,)),)
 
     # --- the library ------------------------------------------------------------------------------------------------
 
@@ -252,6 +244,9 @@ class RunLog:
         )
 
     def list_moments(self) -> Iterator[Moment]:
+        if billed := sum(bool(event.raw.get("usage")) for event in self.story if event.raw["type"] == "decision"):
+            found = f"{billed:,} have; left out"
+            self.root.report(self.folder / EVENTS, "usage", "decisions without tokens or cost", found)
         is_frozen = False
         for event in self.story:
             at = aware(read_time(event, "at"))
@@ -279,13 +274,10 @@ class RunLog:
             event.report("status", f"one of {', '.join(STATUSES)}", f"found {status!r}; taken as failed")
             status = DecisionStatus.FAILED
         before = self._read_library(event, "before") or {}
-        changed, unreadable = dict[str, str](), list[str]()
-        for path, file in proposed.items():
-            if before.get(path) != file and b"\0" not in file.content:  # as JSON, a NUL is six times as long
-                try:
-                    changed[path] = file.content.decode()
-                except UnicodeDecodeError:
-                    unreadable.append(path)
+        new = {path: file.content for path, file in proposed.items() if before.get(path) != file}
+        changed = {path: content.decode() for path, content in new.items() if not is_binary(content)}
+        if status != DecisionStatus.APPLIED and (lost := [path for path in new if path not in changed]):
+            event.report("library", "texts in a proposal that was not taken", f"{list_names(lost)}: binary; left out")
         reply = self._read_blob(event, event.text("reply", 64)) if event.raw.get("reply") else None
         removed = tuple(sorted(before.keys() - proposed.keys()))
         said = reply.decode("utf-8", "replace") if reply else ""

@@ -16,7 +16,7 @@ from benchapp.imports.reading.found_sources import TrajectorySource, TrialSource
 from benchapp.imports.reading.walking import Root
 from runner.base.digests import digest_json
 from runner.base.types import Check, CheckGroup, CheckStatus, JsonValue, Step, Verdict
-from runner.trajectories.atif_values import step_to_json
+from runner.trajectories.atif_values import ATIF_VERSION, step_to_json
 
 MAX_OUTPUT = 10_000  # characters of a grader's output
 
@@ -59,12 +59,14 @@ def dump_json(value: object) -> bytes:
 
 def of_steps(path: str, steps: Iterable[Step], *, agent: str, version: str = "") -> TrajectorySource:
     """Build the trajectory of steps, numbered from 1. `agent`: the program that made them."""
-    head = {
-        "schema_version": "ATIF-v1.8",
-        "session_id": path,
-        "agent": {"name": agent, "version": version or "unknown"},
-    }
-    return of_bytes(path, orjson.dumps({**head, "steps": [step_to_json(step) for step in steps]}), format="atif")
+    return of_atif(path, [step_to_json(step) for step in steps], agent=agent, version=version)
+
+
+def of_atif(path: str, steps: Sequence[Mapping[str, JsonValue]], *, agent: str, version: str = "") -> TrajectorySource:
+    """Build the trajectory of steps as ATIF writes them."""
+    told = {"name": agent, "version": version or "unknown"}
+    whole = {"schema_version": ATIF_VERSION, "session_id": path, "agent": told, "steps": list(steps)}
+    return of_bytes(path, dump_json(whole), format="atif")
 
 
 def of_bytes(path: str, content: bytes, *, format: str = "") -> TrajectorySource:

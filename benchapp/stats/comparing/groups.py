@@ -239,7 +239,7 @@ class Groups:
 
     @property
     def names_no_condition(self) -> bool:
-        """Does no run say its condition, so that nothing can be said about skills?"""
+        """Are all conditions unknown, so that skills cannot be judged?"""
         return self.compares_with_no_skill and {group.condition for group in self.all} == {Run.UNKNOWN}
 
 

@@ -1,4 +1,4 @@
-"""A library out of the record: real git applies the patches and ends with the same bytes, whatever the texts say."""
+"""Exported skills: real git applies the patches and gets the same bytes, also with hostile texts."""
 
 from __future__ import annotations
 

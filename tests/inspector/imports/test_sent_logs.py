@@ -1,4 +1,4 @@
-"""Run logs that programs send as they write them: each byte once, whatever is cut, and the record follows."""
+"""Programs send run logs while they write them: each byte arrives once, also after cuts, and the record is updated."""
 
 from __future__ import annotations
 

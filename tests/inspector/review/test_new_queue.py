@@ -300,7 +300,7 @@ def finished_experiment(failed: int) -> Any:
 
 
 def dated(name: str) -> str:
-    """Two queues of one experiment are told apart by their day."""
+    """The default name has the day, so that two queues of one experiment differ."""
     return f"{name}, {timezone.localdate():%-d %b %Y}"
 
 
