@@ -100,17 +100,16 @@ def _read_head(head: bytes) -> list[tuple[str, int, int]]:
         told = json.loads(head) if head.endswith(b"\n") else None
     except (ValueError, RecursionError):
         told = None
-    if not isinstance(told, list) or not 0 < len(told) <= MAX_PARTS:
-        told = [None]
-    if not all(isinstance(each, list) and len(each) == 3 for each in told):
+    parts = told if isinstance(told, list) and len(told) <= MAX_PARTS else []
+    if not parts or not all(isinstance(each, list) and len(each) == 3 for each in parts):
         raise UploadRefused(f"Expected a first line of JSON: a list of at most {MAX_PARTS:,} [path, offset, length].")
-    for path, offset, size in told:
+    for path, offset, size in parts:
         if not (isinstance(path, str) and _PATH.fullmatch(path) and is_count(offset) and is_count(size) and size):
             wanted = f"Expected {EVENTS}, blobs/SHA-256 or messages/TRIAL.jsonl, then an offset and a length"
             raise UploadRefused(f"{wanted}; found {ascii(path)[:120]}.")
-    if sum(size for _, _, size in told) > PIECE_BYTES:
+    if sum(size for _, _, size in parts) > PIECE_BYTES:
         raise TooMuch(f"One request takes at most {PIECE_BYTES:,} bytes.")
-    return [(path, offset, size) for path, offset, size in told]
+    return [(path, offset, size) for path, offset, size in parts]
 
 
 @contextmanager
