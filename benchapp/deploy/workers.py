@@ -1,4 +1,8 @@
-"""The rq worker of this project: it reconciles while it has nothing to do, and right after a work-horse was killed."""
+"""The rq workers of this project. Each reconciles while it listens, and ends with `--burst` when nothing waits.
+
+`EpisodeWorker` works on one trial at a time, in a process of its own (a work-horse). `ThreadedWorker` works on many, each
+in a thread: a trial mostly waits for its model or its sandbox.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,26 @@ import importlib
 import logging
 import os
 import signal
+import threading
+import time
 from datetime import datetime, timedelta
 from resource import struct_rusage
+from types import FrameType
 from typing import Any
 
 from django.db import DatabaseError, connections
 from redis.client import Pipeline
 from rq import Worker
+from rq.executions import Execution
 from rq.job import Job
+from rq.queue import Queue
+from rq.timeouts import TimerDeathPenalty
 from rq.utils import now
 
 from benchapp.drafting import draft_orders
 from benchapp.experiments import alerts
 from benchapp.experiments.work import advance
+from benchapp.experiments.work.progress import TRIALS
 from benchapp.experiments.work.sandbox_sweep import sweep_sandboxes
 from benchapp.exports import publications
 from benchapp.imports import upload_import
@@ -34,6 +45,7 @@ from runner.suites import SUITES
 log = logging.getLogger(__name__)
 
 RECONCILE_SECONDS = 5
+BURST_SECONDS = 2.0  # between two looks of `--burst` at an empty queue
 SEARCH_SECONDS = 15  # between two checks for the search index
 
 
@@ -83,6 +95,28 @@ class EpisodeWorker(Worker):
     @property
     def dequeue_timeout(self) -> int:
         return RECONCILE_SECONDS
+
+    def dequeue_job_and_maintain_ttl(
+        self, timeout: int | None, max_idle_time: int | None = None
+    ) -> tuple[Job, Queue] | None:
+        """With `--burst` (no `timeout`) return None only when nothing waits: an episode between two tries still does."""
+        while (found := super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)) is None:
+            if timeout is not None or not self._is_work_left():
+                return None
+            self._pause()
+        return found
+
+    def _is_work_left(self) -> bool:
+        try:
+            return advance.is_any_waiting()
+        except DatabaseError:
+            log.warning("no answer whether work is left: cannot reach the database")
+            return True
+        finally:
+            connections.close_all()
+
+    def _pause(self) -> None:
+        time.sleep(BURST_SECONDS)
 
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
         """Called before and after every job and whenever listening times out."""
@@ -141,3 +175,73 @@ class EpisodeWorker(Worker):
             log.warning("search index not updated: cannot reach the database")
         finally:
             connections.close_all()
+
+
+class _JobTimeLimit(TimerDeathPenalty):
+    """SETTINGS.JOB_SECONDS for a thread. rq's own timer would keep an ending process alive for hours."""
+
+    def new_timer(self) -> threading.Timer:
+        timer: threading.Timer = super().new_timer()  # type: ignore[no-untyped-call]  # in rq
+        timer.daemon = True
+        return timer
+
+
+class ThreadedWorker(EpisodeWorker):
+    """Work on up to `trials` jobs at a time, each in a thread. The main thread listens and reconciles."""
+
+    death_penalty_class = _JobTimeLimit
+
+    def __init__(self, *args: object, trials: int, **options: object) -> None:
+        super().__init__(*args, **options)
+        self.trials = trials
+        self._at_work: dict[threading.Thread, tuple[Job, Execution]] = {}
+        self._one_ended = threading.Event()
+        self._maintained_at = now()
+
+    def serialize(self) -> dict[str, object]:
+        return {**super().serialize(), TRIALS: self.trials}
+
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        execution = self.prepare_execution(job)
+        thread = threading.Thread(target=self._perform, args=(job, queue, execution), name=job.id, daemon=True)
+        self._at_work[thread] = (job, execution)
+        thread.start()
+        while len(self._at_work) >= self.trials:
+            self._pause()
+
+    def _perform(self, job: Job, queue: Queue, execution: Execution) -> None:
+        try:
+            self.perform_job(job, queue, execution)
+        finally:
+            connections.close_all()
+            del self._at_work[threading.current_thread()]
+            self._one_ended.set()
+
+    def _pause(self) -> None:
+        """Wait until a job ends, for a while."""
+        self._one_ended.wait(BURST_SECONDS)
+        self._one_ended.clear()
+        self.heartbeat()
+
+    def _is_work_left(self) -> bool:
+        return bool(self._at_work) or super()._is_work_left()
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            Worker.heartbeat(self, timeout, pipeline)
+            return
+        super().heartbeat(timeout, pipeline)
+        if now() - self._maintained_at > timedelta(seconds=2 * self.job_monitoring_interval):
+            self._maintained_at = now()
+            for job, execution in tuple(self._at_work.values()):
+                self.maintain_heartbeats(job, execution)
+
+    def teardown(self) -> None:
+        while self._at_work:
+            self._pause()
+        super().teardown()  # type: ignore[no-untyped-call]  # in rq
+
+    def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
+        """End as if killed, because threads cannot be ended: leases and sandboxes are freed as after a kill."""
+        log.warning("stopped with %d trials under way: other workers continue them", len(self._at_work))
+        os._exit(1)

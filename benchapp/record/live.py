@@ -19,6 +19,7 @@ import django_rq
 import orjson
 from redis.exceptions import RedisError
 
+from benchapp.record import log_context
 from benchapp.record.redaction import Redactor, own_secrets
 from runner.base.text import cut, storable
 from runner.base.types import JsonObject, JsonValue, Step
@@ -124,14 +125,17 @@ LOG_FORMAT.converter = time.gmtime
 
 
 class Tail(logging.Handler):
-    """Publish this process's lines under one episode. A work-horse works on one at a time."""
+    """Publish the lines about one episode. A process may work on several, each in a thread with its own ids."""
 
     def __init__(self, episode: str) -> None:
         super().__init__(logging.INFO)
         self.setFormatter(LOG_FORMAT)
-        self._key = _log_key(episode)
+        self._episode, self._key = episode, _log_key(episode)
         self._silent_until = 0.0
         self._redactor = Redactor(own_secrets())
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return log_context.present().get("episode") == self._episode and bool(super().filter(record))
 
     def emit(self, record: logging.LogRecord) -> None:
         if time.monotonic() < self._silent_until:
@@ -153,11 +157,12 @@ class Tail(logging.Handler):
 
 @contextmanager
 def keep_tail(episode: str) -> Iterator[None]:
-    """Keep what is logged inside the block as the episode's tail."""
+    """Keep what this thread logs inside the block as the episode's tail; its lines carry the episode's id."""
     tail, root = Tail(episode), logging.getLogger()
     root.addHandler(tail)
     try:
-        yield
+        with log_context.about(episode=episode):
+            yield
     finally:
         root.removeHandler(tail)
 

@@ -56,20 +56,25 @@ def hide_environment() -> bool:
 
 def find_marked_processes(mark: str, folder: Path) -> set[int]:
     """Process ids that belong to the sandbox with this mark and folder; empty without /proc."""
-    wanted = f"{MARK_VARIABLE}={mark}".encode()
-    numbers = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()) if PROC.is_dir() else iter(())
-    return {pid for pid in numbers if pid != os.getpid() and _belongs(pid, wanted, folder)}
+    marked = f"\0{MARK_VARIABLE}={mark}\0".encode()
+    numbers = [int(place.name) for place in os.scandir(PROC) if place.name.isdigit()] if PROC.is_dir() else []
+    return {pid for pid in numbers if pid != os.getpid() and _belongs(pid, marked, str(folder))}
 
 
-def _belongs(pid: int, wanted: bytes, folder: Path) -> bool:
-    try:
-        if (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z":
-            return False  # already dead, waiting for its parent to notice
-        if wanted in (PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+def _belongs(pid: int, marked: bytes, folder: str) -> bool:
+    """Plain calls of the system: this reads every process of the machine, several times a trial. What is dead and waits
+    for its parent to notice has neither an environment nor a folder."""
+    with contextlib.suppress(OSError):  # ended since then, or somebody else's
+        descriptor = os.open(f"{PROC}/{pid}/environ", os.O_RDONLY)
+        try:
+            variables = b"".join(iter(lambda: os.read(descriptor, 1 << 20), b""))
+        finally:
+            os.close(descriptor)
+        if marked in b"\0" + variables:
             return True
-        return (PROC / str(pid) / "cwd").readlink().is_relative_to(folder)
-    except (OSError, IndexError):
-        return False  # ended since then, or somebody else's
+        place = os.readlink(f"{PROC}/{pid}/cwd")  # noqa: PTH115
+        return place == folder or place.startswith(f"{folder}/")
+    return False
 
 
 def wait_for_process(process: subprocess.Popen[bytes], seconds: float) -> bool:

@@ -31,6 +31,7 @@ from benchapp.experiments.work import budgets
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.record import live, log_context, slices
 from benchapp.record.error_text import log_of, render_error, with_end_of_log, words_of
+from benchapp.record.pooling import give_back
 from benchapp.record.redaction import Redactor, own_secrets
 from benchapp.record.writing.recording import RowRecorder
 from runner.base.errors import (
@@ -99,6 +100,8 @@ class Lease:
         except DatabaseError:
             log.warning("episode %s: lease not renewed, trying again", self.episode, exc_info=True)
             return True
+        finally:
+            give_back()
 
 
 HINT = "advance"
@@ -118,9 +121,7 @@ def advance(episode_id: str) -> None:
     if episode is None or lease is None:
         log.info("episode %s: not free, or ended", episode_id)
         return
-    about = log_context.about(
-        experiment=episode.run.experiment.public_id, run=episode.run.public_id, episode=episode_id
-    )
+    about = log_context.about(experiment=episode.run.experiment.public_id, run=episode.run.public_id)
     with about, live.keep_tail(episode_id):
         with lease:
             more = _work(episode, lease)
@@ -426,6 +427,11 @@ def reconcile() -> int:
     except (RedisError, OSError):
         hinted = set()
     return sum(hint(episode_id) for episode_id in free if episode_id not in hinted)
+
+
+def is_any_waiting() -> bool:
+    """Does an open episode wait for a worker, or between two tries?"""
+    return Episode.objects.own().open().filter(lease_owner="").exists()
 
 
 def _drop_hints(episode_id: str) -> None:

@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Count, Q, QuerySet, Sum
 
 from benchapp.models import Attempt, Episode, ModelCall, Run, User
+from benchapp.record.pooling import give_back
 from benchapp.record.writing.human_acts import note_activity
 from benchapp.stats.metrics.spending import select_known_part
 from runner.base.errors import BudgetSpent, SetupError
@@ -71,9 +72,11 @@ def guard(episode: Episode) -> Callable[[Usage], None]:
     def allow(under_way: Usage) -> None:
         run = Run.objects.only("public_id", "budget_usd", "budget_tokens").get(pk=episode.run_id)
         if not is_set(run):
+            give_back()
             return
         used = Spent(usd=under_way.known_usd or 0.0, tokens=under_way.known_tokens, unpriced=int(under_way.is_unpriced))
         require(run, count_spent(run, without_session_of=episode) + used)
+        give_back()
 
     return allow
 

@@ -93,11 +93,14 @@ class AtWork:
         return self.silent_seconds is not None and self.silent_seconds > settings.STUCK_SECONDS
 
 
+TRIALS = "trials"  # in the broker, of a worker: how many it works on at a time; absent: one
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerAtHand:
-    """A worker that listens to the queue."""
+    """Room for one trial at a worker that listens to the queue."""
 
-    name: str
+    name: str  # a worker of many trials is named as often
     state: str  # "idle", "busy", "suspended", ...
     episode: str | None  # public id of the episode whose hint it follows
     since: datetime | None
@@ -230,9 +233,12 @@ def workforce() -> Workforce:
         connection = django_rq.get_connection()
         workers = []
         for worker in Worker.all(connection=connection):
-            parts = (worker.get_current_job_id() or "").split("_")
-            episode = parts[1] if len(parts) == 3 else None
-            workers.append(WorkerAtHand(worker.name, str(worker.get_state()), episode, worker.birth_date))
+            jobs = [execution.job_id.split("_") for execution in worker.get_current_executions()]
+            episodes = [parts[1] if len(parts) == 3 else None for parts in jobs]
+            room = int(connection.hget(worker.key, TRIALS) or 1)
+            for episode in [*episodes, *[None] * (room - len(episodes))]:
+                state = "busy" if episode else str(worker.get_state())
+                workers.append(WorkerAtHand(worker.name, state, episode, worker.birth_date))
         return Workforce(tuple(workers), django_rq.get_queue().count)
     except (RedisError, OSError):
         return Workforce(None, None)

@@ -8,20 +8,34 @@ from redis.exceptions import RedisError
 from rq.logutils import setup_loghandlers
 
 from benchapp.deploy.readiness import what_migrate_would_mend
-from benchapp.deploy.workers import EpisodeWorker, preload, sweep_at_start
+from benchapp.deploy.workers import EpisodeWorker, ThreadedWorker, preload, sweep_at_start
 from benchapp.experiments.work.call_queue import BrokerQueue
+from benchapp.record.pooling import share_connections
 from runner.models.wire.call_slots import use_queue
 from runner.sandboxes.processes import hide_environment
 
+MOST_TRIALS = 1_000  # threads of one process
+
 
 class Command(BaseCommand):
-    help = "Runs episodes until you stop it. One SIGTERM waits for the running trial; a second one interrupts it."
+    help = "Runs episodes until you stop it. One SIGTERM waits for the running trials; a second one interrupts them."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--burst", action="store_true", help="exit when the queue is empty")
+        parser.add_argument(
+            "--trials",
+            type=int,
+            default=1,
+            metavar="N",
+            help="trials at a time (default: 1). More than one share this process, each in a thread",
+        )
+        parser.add_argument("--burst", action="store_true", help="exit when nothing waits, not even for another try")
         parser.add_argument("--name", default=None, help="worker name, unique per broker")
 
-    def handle(self, *args: object, burst: bool, name: str | None, **options: object) -> None:
+    def handle(self, *args: object, trials: int, burst: bool, name: str | None, **options: object) -> None:
+        if not 1 <= trials <= MOST_TRIALS:
+            raise CommandError(f"--trials {trials}: expected 1 to {MOST_TRIALS}")
+        if trials > 1:
+            share_connections()
         hide_environment()  # the parent of the work-horses, which hide themselves
         setup_loghandlers("INFO")
         if told := what_migrate_would_mend():
@@ -33,6 +47,7 @@ class Command(BaseCommand):
         preload()
         use_queue(BrokerQueue())
         sweep_at_start()
-        worker = get_worker("default", worker_class=EpisodeWorker, name=name)
+        many = {"worker_class": ThreadedWorker, "trials": trials} if trials > 1 else {"worker_class": EpisodeWorker}
+        worker = get_worker("default", name=name, **many)
         connections.close_all()  # a work-horse is a fork: it opens its own
         worker.work(burst=burst, logging_level="INFO")

@@ -35,6 +35,7 @@ from benchapp.models import (
 from benchapp.models.episodes import Target
 from benchapp.record import log_context, recorded
 from benchapp.record.error_text import log_of, with_end_of_log, words_of
+from benchapp.record.pooling import give_back
 from benchapp.record.redaction import redact_text
 from benchapp.record.trajectory_store import pack_steps
 from benchapp.record.writing.rows import (
@@ -328,6 +329,7 @@ class RowRecorder:
             if not held:
                 raise LeaseLost(f"episode {self.episode.public_id} is no longer held under epoch {self.epoch}")
             yield now
+        give_back()  # a sandbox or a model may be next
 
     def _enter(self, target: Target, now: datetime) -> None:
         """Take the next place on the spine; safe because the renewed lease row is locked until the commit."""
