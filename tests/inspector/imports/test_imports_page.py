@@ -46,9 +46,9 @@ def send(client: Client, *runs: Run, **fields: object) -> object:
 
 def test_it_says_how_to_import(client: Client) -> None:
     text = client.get("/imports/").text
-    assert "Drop a folder of finished runs above, or import it with <code>manage.py import_runs PATH</code>." in text
+    assert "For a script: <code>manage.py import_runs PATH</code>" in text
     assert "Nothing was imported yet" in text
-    assert "Jobs of Harbor" in text
+    assert "<code>~/.claude/projects</code>" in text
 
 
 def test_it_lists_batches_with_their_counts(client: Client) -> None:
