@@ -362,7 +362,30 @@ def say_verdicts(tasks: Sequence[TaskVerdict]) -> str:
     counts[Admission.LOOK] -= waiting
     parts = [f"{counts[each]:,} {words}" for each, words in told.items() if counts[each]]
     parts += [f"{waiting:,} still running"] if waiting else []
-    return f"{len(tasks):,} tasks: {', '.join(parts)}." if parts else "No task was tried."
+    total = f"{len(tasks):,} task{'' if len(tasks) == 1 else 's'}"
+    if waiting == len(tasks):
+        return f"No verdict yet on {total}." if waiting else "No task was tried."
+    return f"{total}: {', '.join(parts)}."
+
+
+def sum_up_checks(tasks: Sequence[TaskVerdict]) -> list[dict[str, object]]:
+    """Return, for each check, how many of its trials are done and how many tasks keep or break its rule."""
+    found: dict[str, list[TaskCheck]] = {}
+    for check in (check for each in tasks for check in each.checks):
+        found.setdefault(check.name, []).append(check)
+    return [
+        {
+            "title": CHECK_WORDS[name],
+            "condition": checks[0].condition,
+            "rule": str(checks[0].rule),
+            "trials": sum(each.trials for each in checks),
+            "done": sum(each.trials - each.open for each in checks),
+            "tasks": len(checks),
+            "kept": sum(each.kept is True for each in checks),
+            "broken": sum(each.kept is False for each in checks),
+        }
+        for name, checks in sorted(found.items(), key=lambda each: list(CHECK_WORDS).index(each[0]))
+    ]
 
 
 def count_admissions(tasks: Sequence[TaskVerdict]) -> dict[str, int]:

@@ -65,13 +65,14 @@ def _import(upload: Upload) -> SliceEnd:
     except UploadRefused as refusal:
         shutil.rmtree(folder_of(upload) / UNPACKED, ignore_errors=True)
         return SliceEnd(Upload.Status.STOPPED, str(refusal))
-    written_at, read = 0.0, upload.bytes_total
+    written_at, read, size = 0.0, 0, upload.bytes_total
 
     def keep_progress(name: str, done: int, total: int) -> None:
-        nonlocal written_at
+        nonlocal written_at, read
+        read += 1
         if time.monotonic() - written_at > PROGRESS_SECONDS:
             written_at = time.monotonic()
-            WORK.hold(upload, progress={"name": name, "done": done, "total": total})
+            WORK.hold(upload, progress={"name": name, "done": done, "total": total, "read": read})
 
     try:
         import_paths(
@@ -87,7 +88,7 @@ def _import(upload: Upload) -> SliceEnd:
         return SliceEnd(Upload.Status.WAITING)
     remove_files(upload)
     upload.files.all().delete()
-    return SliceEnd(Upload.Status.DONE, told={"progress": {"bytes": read}})
+    return SliceEnd(Upload.Status.DONE, told={"progress": {"bytes": size}})
 
 
 def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:

@@ -13,6 +13,7 @@ from django.db.models import F, OrderBy, QuerySet
 
 from benchapp.imports.audited_edits import EDITABLE, Author, RunEdit, TrialEdit, edit_runs, edit_trials
 from benchapp.models import Run, Trial, User
+from benchapp.stats.comparing.condition_names import KNOWN
 from runner.base.types import Phase
 
 TRIAL_COLUMNS = {  # of lists of trials: `?sort=` -> head, class, and what it sorts by
@@ -33,6 +34,10 @@ TRIAL_COLUMNS = {  # of lists of trials: `?sort=` -> head, class, and what it so
 }
 OF_RUN = ("task", "status", "reward", "checks", "steps", "input", "output", "cost", "duration", "exception")
 IN_ORDER = ("episode__ordinal", "task__ordinal", "task__key")  # as they ran, where there was an order
+
+
+# Title and code of the conditions that a person may choose, in the order of every list.
+CONDITIONS = [*reversed({each.title: code for code, each in reversed(KNOWN.items())}.items())]
 
 
 def list_heads(keys: Iterable[str]) -> list[tuple[str, str, str]]:
@@ -85,7 +90,11 @@ class AssignForm(forms.Form):
         to_field_name="public_id",
         error_messages={"required": "Choose at least one run.", "invalid_pk_value": "There is no run “%(pk)s”."},
     )
-    condition = forms.CharField(required=False, max_length=100)
+    condition = forms.CharField(
+        required=False,
+        max_length=100,
+        widget=forms.Select(choices=[("", "as it is"), *((code, title) for title, code in CONDITIONS)]),
+    )
     replicate = forms.IntegerField(required=False, min_value=1, max_value=10_000)
     author_model = forms.CharField(required=False, max_length=200)
     tasks = forms.CharField(required=False, max_length=300)

@@ -137,9 +137,10 @@ async function send(chosen) {
   bar.hidden = false;
   zone.classList.remove("refused");
   try {
-    const answer = await new Sender(chosen).run();
-    line.textContent = answer.sentence;
-    watch(answer.url, line);
+    await new Sender(chosen).run();
+    isSending = false;
+    location.assign(location.pathname); // what a worker makes of it is its headline
+    return;
   } catch (error) {
     line.textContent = error.message;
     zone.classList.add("refused");
@@ -195,7 +196,9 @@ for (const button of zone.querySelectorAll("[data-choose]")) {
 
 // --- what a worker makes of it ----------------------------------------------------------------------------------------
 
-async function watch(url, shown) {
+async function watch(url, part) {
+  const shown = part.querySelector("h1, p");
+  const read = part.querySelector("progress");
   for (;;) {
     await pause(LOOK / 1000);
     let answer;
@@ -206,6 +209,8 @@ async function watch(url, shown) {
       return;
     }
     if (shown.textContent !== answer.sentence) shown.textContent = answer.sentence;
+    if (read && answer.progress.total > 1) Object.assign(read, { max: answer.progress.total, value: answer.progress.done });
+    else read?.removeAttribute("value");
     if (answer.state !== "waiting" && answer.state !== "importing") {
       if (isSending) continue; // a page that leaves would stop it
       location.assign(answer.imported ?? location.href);
@@ -214,4 +219,4 @@ async function watch(url, shown) {
   }
 }
 
-for (const part of document.querySelectorAll("[data-watch]")) watch(part.dataset.watch, part.querySelector("p"));
+for (const part of document.querySelectorAll("[data-watch]")) watch(part.dataset.watch, part);

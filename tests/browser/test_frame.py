@@ -44,9 +44,9 @@ def test_keys_lead_to_other_pages_but_not_while_typing(base: str, page: Page) ->
     page.keyboard.press("g")
     page.keyboard.press("i")
     page.wait_for_url("**/imports/")
-    page.get_by_label("Reason").fill("")
-    page.get_by_label("Reason").press_sequentially("giT?")
-    expect(page.get_by_label("Reason")).to_have_value("giT?")
+    page.get_by_label("or a path on the server").fill("")
+    page.get_by_label("or a path on the server").press_sequentially("giT?")
+    expect(page.get_by_label("or a path on the server")).to_have_value("giT?")
     assert page.url.endswith("/imports/")
 
 

@@ -56,7 +56,7 @@ def test_a_dropped_folder_survives_a_cut_and_a_reload(
     write(folder / "job.log", b"x" * (9 * 1024 * 1024))
     page, errors = open_in(context, live_server.url, "light")
     page.goto(f"{live_server.url}/imports/")
-    expect(page.get_by_role("heading", name="Nothing was imported yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="Import finished runs")).to_be_visible()
     settle(page)
     assert inaccessible(page) == []
 
@@ -82,11 +82,12 @@ def test_a_dropped_folder_survives_a_cut_and_a_reload(
     page.reload()
     expect(page.locator(".upload")).to_contain_text("Choose the same again to continue.")
     drop(page, folder)
-    expect(line).to_contain_text("waiting for a worker. The broker of the jobs does not answer.", timeout=20_000)
+    waiting = page.get_by_role("heading", level=1, name="waiting for a worker. The broker of the jobs does not answer.")
+    expect(waiting).to_be_visible(timeout=20_000)
     sent = Upload.objects.get()
     assert sent.count_received()[1] == sent.bytes_total
     import_upload(str(sent.public_id))
-    expect(page.get_by_role("heading", name="3 trials in 1 run read.")).to_be_visible()
+    expect(page.get_by_role("heading", name="3 trials came in.")).to_be_visible()
     expect(page.get_by_role("table", name="Runs that came in, by condition")).to_be_visible()
     settle(page)
     assert inaccessible(page) == []

@@ -41,7 +41,8 @@ class TrialCounts:
 @dataclass(frozen=True, slots=True)
 class CandidateRun:
     """One run, with its trials counted. `condition`: the recorded one, else the one that its folders' names suggest.
-    `came_in`: the experiment it was imported with, if it was joined to another."""
+    `came_in`: the name of the experiment that it was launched or imported with, also if it was joined to another since;
+    `source`: the folder of that experiment."""
 
     run: UUID
     experiment: UUID
@@ -51,7 +52,8 @@ class CandidateRun:
     model: str
     replicate: int | None
     counts: TrialCounts
-    came_in: str = ""
+    came_in: str
+    source: str
 
     @property
     def condition(self) -> str:
@@ -164,11 +166,14 @@ def _read_runs(experiments: Sequence[Experiment]) -> dict[int, list[CandidateRun
     counted = _count_trials(found)
     runs = Run.objects.filter(experiment__in=found).exclude(condition__in=unpooled_conditions())
     columns = ("experiment", "experiment__public_id", "pk", "public_id", "condition", "agent_model", "replicate")
-    for pk, experiment, run, public_id, condition, model, replicate, suggested, by, came_in in runs.order_by(
+    names = ("joined_from__name", "experiment__name", "joined_from__source", "experiment__source")
+    for pk, experiment, run, public_id, condition, model, replicate, suggested, by, *named in runs.order_by(
         "condition", Run.BY_REPLICATE, "id"
-    ).values_list(*columns, "setup__suggested_condition", "setup__suggested_by", "joined_from__name"):
+    ).values_list(*columns, "setup__suggested_condition", "setup__suggested_by", *names):
+        joined, own, joined_source, own_source = named
         of_run = public_id, experiment, condition, suggested or "", by or "", model, replicate
-        found[pk].append(CandidateRun(*of_run, counted.get(run, TrialCounts()), came_in or ""))
+        came_in, source = (joined, joined_source) if joined else (own, own_source)
+        found[pk].append(CandidateRun(*of_run, counted.get(run, TrialCounts()), came_in, source))
     return found
 
 

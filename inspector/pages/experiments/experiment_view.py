@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from benchapp.analysis.lineage.attribution import read_round_rates
 from benchapp.experiments.launch_spec import describe_launched
 from benchapp.experiments.probe_results import read_results
-from benchapp.experiments.qualification import read_verdicts, say_verdicts
+from benchapp.experiments.qualification import read_verdicts, say_verdicts, sum_up_checks
 from benchapp.experiments.work.progress import progress_of
 from benchapp.models import Episode, Experiment, Probe, Run
 from benchapp.models.episodes import FAILING, REASON
@@ -96,12 +96,14 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         data["runs"] = MEMBER.read_all(build_members(list(page), outcomes, as_of))
         data["next"] = next_url(request, page)
         return render_page(request, "experiments/experiment.html", data=data, as_json=True)
+    verdicts = read_verdicts(found) if any(run.is_qualification for run in runs) else []
     context = {
         **build_answer_context(request, sheet, list(groups)),
         "experiment": found,
         "facets": [facet for facet in facets_of(sheet.comparison.choices, found) if facet.axis in AXES_CHOSEN],
         "papers": PAPERS,
-        "qualified": say_verdicts(read_verdicts(found)) if any(run.is_qualification for run in runs) else "",
+        "qualified": say_verdicts(verdicts) if verdicts else "",
+        "checks": sum_up_checks(verdicts),
         "stand_ins": join_stand_ins(runs),
         **(_read_probed(request, found) if data["is_probe"] else {"title": found.name, "is_probe": False}),
         "page": groups,

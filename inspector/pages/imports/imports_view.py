@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from uuid import UUID
@@ -41,18 +42,21 @@ from benchapp.stats.comparing.side_suggestions import (
 from inspector.pages.imports.upload_view import describe_upload, list_roots
 from inspector.web.access import is_local, needs, user_of
 from inspector.web.closed_pages import words_of
-from inspector.web.forms import AssignForm, parse_id
+from inspector.web.forms import CONDITIONS, AssignForm, parse_id
 from inspector.web.responses import link_to, next_url, paginate, render_page
 from runner.protocols.conditions import unpooled_conditions
 
 BATCHES = 20  # newest, listed on the page
 PROBLEMS = 50  # per page
 LACKING = 200  # trials named that lack something
+NAMED = 2  # of the paths of an import, in the list of imports
 RUNS = 100  # offered for editing at once
 ACCEPTED = "Accepted on the page of imports: names of its folders suggest it."  # the reason that the record keeps
 MAX_REASON = 1000
 INCOMPLETE = Q(steps=None) | Q(success=None)  # a trial without a trajectory or a verdict
 ARRANGED = "Arranged on the page of imports."
+SET = "Set on the page of imports."
+JOB_TIME = re.compile(r"\d{4}-\d\d-\d\d__\d\d-\d\d-\d\d")  # what Harbor calls a job that nobody named
 
 
 @require_safe
@@ -72,23 +76,29 @@ def assign(request: HttpRequest) -> HttpResponse:
             form.add_error(None, str(refusal))
         else:
             messages.success(request, f"{_count(changed, 'row')} changed.")
-            return redirect("imports")
+            batch = parse_id(request.POST.get("batch", ""))
+            return redirect(f"{reverse('imports')}{f'?batch={batch}' if batch else ''}")
     return _render(request, form, as_json=False, status=422)
 
 
 @require_POST
 @needs(User.Level.OPERATOR)
 def accept(request: HttpRequest) -> HttpResponse:
-    """Give runs of a batch the conditions that names of their folders suggest: those of the form's `condition`."""
+    """Give runs of a batch that are listed under the form's `condition` the condition `as`; without one that which names of their
+    folders suggest."""
     batch = get_object_or_404(ImportBatch, public_id=parse_id(request.POST.get("batch", "")))
-    wanted = set(request.POST.getlist("condition"))
+    wanted, given = set(request.POST.getlist("condition")), request.POST.get("as", "")
     author, changed = Author(user_of(request)), 0
-    for condition, runs in group_by_condition(list_arrivals(batch)).items():
-        if condition in wanted:
-            found = Run.objects.filter(public_id__in=[run.run for run in runs], condition=Run.UNKNOWN)
-            edit = RunEdit(condition=condition)
-            changed += edit_runs(found.select_related("experiment"), edit, author=author, reason=ACCEPTED)
-    messages.success(request, f"{_count(changed, 'run')} changed.")
+    try:
+        for condition, runs in group_by_condition(list_arrivals(batch)).items():
+            if condition in wanted:
+                found = Run.objects.filter(public_id__in=[run.run for run in runs], condition=Run.UNKNOWN)
+                edit, reason = RunEdit(condition=given or condition), SET if given else ACCEPTED
+                changed += edit_runs(found.select_related("experiment"), edit, author=author, reason=reason)
+    except EditRefused as refusal:
+        messages.error(request, str(refusal))
+    else:
+        messages.success(request, f"{_count(changed, 'run')} changed.")
     return redirect(f"{reverse('imports')}?batch={batch.public_id}")
 
 
@@ -156,15 +166,17 @@ def find_contradiction(condition: str, runs: Sequence[CandidateRun]) -> str:
     return ""
 
 
-def write_heading(batch: ImportBatch, runs: Sequence[CandidateRun], problems: int, lacking: int = 0) -> str:
-    """Say what came in, what it lacks, and how much could not be read; of an undone import who undid it and why."""
+def write_heading(
+    batch: ImportBatch, runs: Sequence[CandidateRun], problems: int, lacking: int = 0
+) -> tuple[list[str], list[str]]:
+    """Say what came in, in sentences, and what it lacks or could not be read; of an undone import who undid it and why."""
     if batch.undone_at:
-        return f"Undone{f' by {batch.undone_by}' if batch.undone_by else ''}: {batch.undo_reason}"
-    trials, said = batch.counts.get("trials", 0), ["Nothing came in."]
+        return [f"Undone{f' by {batch.undone_by}' if batch.undone_by else ''}: {batch.undo_reason}"], []
+    trials, said, faults = batch.counts.get("trials", 0), ["Nothing came in."], []
     if batch.status == ImportBatch.Status.RUNNING:
         said = ["Reading now."]
     elif trials:
-        said = [f"{_count(trials, 'trial')} in {_count(batch.counts.get('runs', 0), 'run')} read."]
+        said = [f"{_count(trials, 'trial')} came in."]
     if runs:
         known = sum(run.recorded != Run.UNKNOWN for run in runs)
         suggested = sum(run.recorded != run.condition for run in runs)
@@ -177,12 +189,33 @@ def write_heading(batch: ImportBatch, runs: Sequence[CandidateRun], problems: in
         else:
             said += [f"{some}."]
     if lacking:
-        said += [f"{_count(lacking, 'trial')} came in without a trajectory or a verdict."]
+        faults += [f"{_count(lacking, 'trial')} came in without a trajectory or a verdict."]
     if problems:
-        said += [f"{_count(problems, 'problem')}."]
+        faults += [f"{_count(problems, 'problem')}."]
     elif trials and not lacking and batch.status == ImportBatch.Status.DONE:
-        said += ["No problems."]
-    return " ".join(said)
+        faults += ["No problems."]
+    return said, faults
+
+
+def name_folder(run: CandidateRun) -> str:
+    """Return the name that a run came with, after its folder where the name only says when the job ran."""
+    folder = Path(run.source).name
+    return f"{folder}/{run.came_in}" if JOB_TIME.fullmatch(run.came_in) and folder else run.came_in
+
+
+def show_evidence(run: CandidateRun, name: str) -> tuple[str, str, str, str] | None:
+    """Return what comes before the part of a folder's name that suggests the condition, that part, what follows, and the
+    folder if it is another than `name`. None: nothing is suggested."""
+    matched, _, hint = run.suggested_by.partition(" in ")
+    words = [re.escape(word) for word in re.split("[-_/]", matched) if word]
+    if run.recorded != Run.UNKNOWN or not words:
+        return None
+    pattern = re.compile("[-_]?".join(words), re.IGNORECASE)
+    other = next((part for part in hint.split("/") if pattern.search(part)), "")
+    for text, folder in ((name, ""), (other, other)):
+        if found := pattern.search(text):
+            return text[: found.start()], found.group(), text[found.end() :], folder
+    return None
 
 
 def _count(number: int, noun: str) -> str:
@@ -209,7 +242,6 @@ def _list_lacking(
 def _build_arrivals(batch: ImportBatch, problems: int, words: Words) -> dict[str, object]:
     """What came in, by condition, and the comparison it suggests."""
     arrivals = list_arrivals(batch)
-    names = {each.public_id: each.name for each in arrivals}
     groups = group_by_condition(arrivals)
     suggested = [code for code, runs in groups.items() if any(run.suggested == code != run.recorded for run in runs)]
     doubts = {code: doubt for code in suggested if (doubt := find_contradiction(code, groups[code]))}
@@ -220,17 +252,23 @@ def _build_arrivals(batch: ImportBatch, problems: int, words: Words) -> dict[str
     paths = [Path(str(path)) for path in batch.paths]
     shared = {path.parent for path in paths} if len(paths) > 1 else set()
     lacking, lacking_total = _list_lacking(standing, words)
+    said, faults = write_heading(batch, runs, problems, lacking_total)
+
+    def show(run: CandidateRun) -> tuple[object, ...]:
+        name = name_folder(run)
+        return run, name, lacking.get(run.run, ()), show_evidence(run, name)
+
     return {
-        "heading": " ".join([*doubts.values(), write_heading(batch, runs, problems, lacking_total)]),
+        "heading": " ".join([doubts[NO_SKILL], *said] if NO_SKILL in doubts else said),
+        "faults": " ".join(faults),
         "lacking": lacking,
-        "no_condition": bool(runs) and all(run.condition == Run.UNKNOWN for run in runs),
         "arrived": [
             (
                 code,
                 code in suggested,
                 sum_up_runs(found),
-                [(run, run.came_in or names[run.experiment], lacking.get(run.run, ())) for run in found],
-                len({names[run.experiment] for run in found}) == 1 and not any(run.came_in for run in found),
+                [show(run) for run in found],
+                len({run.came_in for run in found}) == 1 and all(run.replicate is not None for run in found),
                 doubts.get(code, ""),
             )
             for code, found in groups.items()
@@ -240,7 +278,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, words: Words) -> dict[str
         "suggestion": next(iter(suggest(arrivals)), None),
         "arrived_experiments": arrivals,
         "joined": joined,
-        "common_name": paths[0].name if paths else "",
+        "common_name": (paths[0].parent if len(shared) == 1 else paths[0]).name if paths else "",
         "source": f"{shared.pop()}: {list_names([path.name for path in paths[:2]], len(paths))}"
         if len(shared) == 1
         else list_names([str(path) for path in paths]),
@@ -260,9 +298,9 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
     arrivals = (
         _build_arrivals(chosen, problems.paginator.count, words_of(request))
         if chosen
-        else {"heading": "Nothing was imported yet"}
+        else {"heading": "Import finished runs"}
     )
-    runs = list(_select_editable()[: RUNS + 1])
+    runs = list(_select_editable(chosen)[: RUNS + 1])
     data = {
         "batches": BATCH.read_all(batches),
         "batch": chosen,
@@ -275,16 +313,20 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         "chosen": chosen,
         "page": problems,
         "form": form,
-        "candidates": runs[:RUNS],
-        "opens": any(run.condition == Run.UNKNOWN and not run.setup.get("suggested_condition") for run in runs),
-        "lacks_any": any(Run.UNKNOWN in (run.condition, run.author_model) or run.replicate is None for run in runs),
+        "editable": {run.public_id for run in runs[:RUNS]},
+        "conditions": CONDITIONS,
+        "of_trials": ("tasks", *AssignForm.TRIAL_FIELDS),
         "more_runs": len(runs) > RUNS,
         "picked": _read_picked(request),
         **arrivals,
     }
     if user_of(request).may(User.Level.OPERATOR):
         waiting = Upload.objects.unfinished().filter(by=user_of(request)).select_related("batch")
-        context["uploads"] = [(upload, describe_upload(request, upload)) for upload in waiting]
+        uploads = [(upload, describe_upload(request, upload)) for upload in waiting]
+        context["uploads"] = uploads
+        if "batch" not in request.GET:  # a page of one import stays with it
+            under_way = (told for _, told in uploads if told["state"] in ("waiting", "importing"))
+            context["reading"] = next(under_way, None)
         context["reads_paths"] = bool(list_roots(request))
         context["undoing"] = Undoing.of(chosen) if chosen else None
     return render_page(request, "imports/imports.html", data=data, context=context, as_json=as_json, status=status)
@@ -321,7 +363,8 @@ def _name_batches(batches: list[ImportBatch], words: Words) -> list[tuple[Import
     return [
         (
             batch,
-            titles.get(batch.pk) or list_names([Path(str(path)).name or str(path) for path in batch.paths]),
+            titles.get(batch.pk)
+            or list_names([Path(str(path)).name or str(path) for path in batch.paths[:NAMED]], len(batch.paths)),
             list(found.get(batch.pk, {}).values()),
             count_incomplete(found.get(batch.pk, {})),
         )
@@ -336,7 +379,7 @@ def _select_batches() -> QuerySet[ImportBatch]:
 
 def _choose_batch(request: HttpRequest, batches: list[ImportBatch]) -> ImportBatch | None:
     """The batch that `?batch=` names; without one the newest that has problems, else the newest."""
-    wanted = request.GET.get("batch", "")
+    wanted = (request.POST or request.GET).get("batch", "")
     named = next((batch for batch in batches if str(batch.public_id) == wanted), None)
     if named is None and (public_id := parse_id(wanted)):
         named = _select_batches().filter(public_id=public_id).first()
@@ -349,9 +392,10 @@ def _read_picked(request: HttpRequest) -> set[UUID]:
     return {found for text in request.POST.getlist("runs") if (found := parse_id(text))}
 
 
-def _select_editable() -> QuerySet[Run]:
-    """Imported runs, those without a condition first."""
-    runs = Run.objects.standing().filter(experiment__origin__in=EDITABLE).select_related("experiment")
+def _select_editable(batch: ImportBatch | None) -> QuerySet[Run]:
+    """Runs of an import that a person may edit, those without a condition first."""
+    brought = Experiment.objects.standing().brought_by(batch) if batch else Experiment.objects.none()
+    runs = Run.objects.filter(experiment__in=brought, experiment__origin__in=EDITABLE).select_related("experiment")
     return runs.annotate(trials_total=Count("episodes__trials")).order_by(
         Case(When(Q(condition=Run.UNKNOWN), then=0), default=1),
         "-experiment__created_at",

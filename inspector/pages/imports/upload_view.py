@@ -167,7 +167,7 @@ def describe_upload(request: HttpRequest, upload: Upload) -> dict[str, object]:
         "files_total": upload.files_total,
         "bytes_received": received,
         "bytes_total": upload.bytes_total,
-        "progress": {name: upload.progress[name] for name in ("done", "total") if name in upload.progress},
+        "progress": {name: upload.progress[name] for name in ("done", "total", "read") if name in upload.progress},
         "sentence": write_sentence(upload, received),
         "imported": batch if upload.status == Upload.Status.DONE else None,
     }
@@ -192,7 +192,8 @@ def _write_progress(progress: Mapping[str, object]) -> str:
     if "waiting" in progress:
         return str(progress["waiting"])
     if "total" in progress:
-        return f"reading {progress['name']}, {progress['done']:,} of {progress['total']:,} trials and libraries."
+        here = f", {progress['done']:,} of {progress['total']:,}" if progress["total"] != 1 else ""
+        return f"{progress['read']:,} trials and libraries read so far. Now {progress['name']}{here}."
     return "looking for runs."
 
 
@@ -200,4 +201,6 @@ def _explain_no_worker() -> str:
     workers = workforce().workers
     if workers is None:
         return " The broker of the jobs does not answer."
-    return "" if workers else f" No worker is running. Start one: {MANAGE} work"
+    if workers:
+        return f" It starts when {'one of ' if len(workers) > 1 else ''}{len(workers)} worker{'s' if len(workers) > 1 else ''} is free."
+    return f" No worker is running. Start one: {MANAGE} work"

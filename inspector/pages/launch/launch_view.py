@@ -123,6 +123,10 @@ class CheckedLaunch(Shaped):
         return any(arm.agent_model for arm in self.prepared.setups)
 
     @property
+    def tasks(self) -> int:
+        return len({(planned.unit, planned.slot.task) for planned in schedule(self.prepared)})
+
+    @property
     def untried(self) -> int:
         """Return the arms that never ran here."""
         return sum(not each.basis for each in self.estimate.arms.values())
@@ -358,6 +362,7 @@ def _render(
         return render_page(request, "launch/launch.html", data=data, as_json=True, status=status)
     fields = draw_fields(draft.values, by_field)
     presets = _describe_examples()
+    qualifies = draft.values.get("protocol") == QUALIFICATION
     context = {
         "draft": draft,
         "told": [(find_field(problem.field), problem) for problem in draft.problems],
@@ -377,7 +382,8 @@ def _render(
         "once": request.POST.get("once") or uuid.uuid4().hex,
         "presets": [each for each in presets if each["name"] in FRONT],
         "more_presets": [each for each in presets if each["name"] not in FRONT],
-        "qualifies": draft.values.get("protocol") == QUALIFICATION,
+        "qualifies": qualifies,
+        **({"section": "draft"} if qualifies else {}),  # it belongs to the suites
         "chosen_example": request.GET.get("example", ""),
     }
     return render_page(request, "launch/launch.html", data=data, context=context, as_json=False, status=status)

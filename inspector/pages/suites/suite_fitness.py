@@ -131,6 +131,15 @@ class SuiteQualification(Shaped):
         return say_verdicts(self.tasks)
 
     @property
+    def progress(self) -> str:
+        """Return how far it is, in words."""
+        checks = [check for each in self.tasks for check in each.checks]
+        total = sum(check.trials for check in checks)
+        judged, tasks = len(self.rows), len(self.tasks)
+        verdicts = f"{judged:,} of {tasks:,} tasks judged" if judged else "no verdict yet"
+        return f"{total - sum(check.open for check in checks):,} of {total:,} trials done, {verdicts}"
+
+    @property
     def checks(self) -> list[str]:
         """Names of the checks that some task has, in their order."""
         names = {check.name for each in self.tasks for check in each.checks}
@@ -146,8 +155,10 @@ class SuiteQualification(Shaped):
 
     @property
     def rows(self) -> list[tuple[TaskVerdict, str, list[TaskCheck | None]]]:
-        """Each task, the tone of its verdict, and its checks below `heads`."""
-        found = [(each, {check.name: check for check in each.checks}) for each in self.tasks]
+        """Each task, the tone of its verdict, and its checks below `heads`. While runs are to come, only tasks that they
+        cannot change."""
+        tasks = [each for each in self.tasks if each.admission is not Admission.LOOK or not self.experiment.is_open]
+        found = [(each, {check.name: check for check in each.checks}) for each in tasks]
         return [(each, TONES[each.admission], [checks.get(name) for name in self.checks]) for each, checks in found]
 
     @property

@@ -26,6 +26,12 @@ from runner.suites.documents import read_text
 BUNDLED, IMPORTED = "bundled", "imported"
 LICENCES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "COPYING")
 OURS = "Apache-2.0"  # of what comes along
+PURPOSES = {  # of what comes along
+    "starter": "Revise skills along a stream of tasks, then try them in a new context, a trap and a composition",
+    "starter-learning": "Learn a skill on one instance of a task, solve its others",
+    "starter-corpora": "Write skills from a corpus of documents",
+    "starter-environments": "As the starter suite, with a rule of the house in each of six environments",
+}
 MAX_LICENCE = 100  # characters of a licence's first line
 
 
@@ -39,7 +45,7 @@ class ListedQualification(NamedTuple):
     @property
     def words(self) -> str:
         if self.is_open:
-            return "qualification runs"
+            return "qualification is running"
         aside = sum(self.counts.values()) - self.counts["admit"]
         if not self.is_current:
             return "changed since its qualification"
@@ -78,6 +84,10 @@ class ListedSuite(Shaped):
         if found is None or found.is_open or not found.is_current:
             return ""
         return f"{found.counts['admit'] or 'None'} of {self.tasks:,} tasks can show whether skills help."
+
+    @property
+    def purpose(self) -> str:
+        return PURPOSES.get(self.key, "")
 
     @property
     def source(self) -> str:

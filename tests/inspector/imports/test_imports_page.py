@@ -4,6 +4,7 @@ import re
 from html import unescape
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -11,6 +12,8 @@ from django.test import Client
 from benchapp.imports.audited_edits import Author, join_experiments, split_experiment
 from benchapp.imports.batch import import_paths
 from benchapp.models import Activity, Experiment, ImportBatch, ImportedExperiment, Run, Trial, User
+from benchapp.stats.comparing.side_suggestions import CandidateRun, TrialCounts
+from inspector.pages.imports.imports_view import name_folder, show_evidence
 from runner.protocols.conditions import unpooled_conditions
 from tests.benchapp.import_folders import job
 from tests.queries import assert_queries_flat
@@ -36,14 +39,16 @@ def make_imported(**fields: object) -> Run:
 
 
 def send(client: Client, *runs: Run, **fields: object) -> object:
-    given = {"name": "Ada", "reason": "from the paper's appendix", **fields}
+    batch = make_batch(brings=[run.experiment for run in runs])
+    given = {"name": "Ada", "reason": "from the paper's appendix", "batch": str(batch.public_id), **fields}
     return client.post("/imports/assign/", {"runs": [str(run.public_id) for run in runs], **given})
 
 
 def test_it_says_how_to_import(client: Client) -> None:
     text = client.get("/imports/").text
-    assert "Drop a folder of finished runs above, or import it with <code>manage.py import_runs PATH</code>." in text
+    assert "For a script: <code>manage.py import_runs PATH</code>" in text
     assert "Nothing was imported yet" in text
+    assert "<code>~/.claude/projects</code>" in text
 
 
 def test_it_lists_batches_with_their_counts(client: Client) -> None:
@@ -68,8 +73,8 @@ def test_it_says_what_came_in_before_anything_else(client: Client) -> None:
     make_batch()
     make_batch(problems=2, counts={"runs": 3, "trials": 40, "created": 40, "changed": 0, "unchanged": 0})
     text = client.get("/imports/").text
-    assert "40 trials in 3 runs read. 2 problems." in text
-    assert text.index("40 trials in 3 runs") < text.index("All imports")
+    assert "<h1>40 trials came in.</h1>" in text
+    assert text.index("40 trials came in") < text.index("2 problems.") < text.index("All imports")
 
 
 def test_probes_have_a_row_so_that_the_trials_sum_up(client: Client) -> None:
@@ -112,13 +117,16 @@ def test_it_lists_replicates_in_their_order(client: Client) -> None:
     runs = [make_imported() for _ in range(3)]
     for run, replicate in zip(runs, (None, 2, 1), strict=True):
         Run.objects.filter(pk=run.pk).update(experiment=runs[0].experiment, condition="no-skill", replicate=replicate)
-    found = re.findall(r'name="runs" value="([^"]+)"', client.get("/imports/").text)
+    make_batch(brings=[runs[0].experiment])
+    found = [each["id"] for each in client.get("/imports.json").json()["runs"]]
     assert found == [str(runs[at].public_id) for at in (2, 1, 0)], "an unknown one comes last, on every database"
 
 
 def test_it_offers_runs_without_a_condition_first(client: Client) -> None:
     make_learning_run(families=1)
     known, unknown = make_imported(condition="no-skill"), make_imported()
+    make_batch(brings=[make_imported().experiment])  # another import's
+    make_batch(brings=[known.experiment, unknown.experiment])
     listed = [found["id"] for found in client.get("/imports.json").json()["runs"]]
     assert listed == [str(unknown.public_id), str(known.public_id)]
 
@@ -192,17 +200,56 @@ def test_it_asks_nobody_who_is_logged_in_for_a_name(client: Client, settings: An
     settings.SINGLE_USER = False
     client.force_login(make_user(username="grace", level=User.Level.OPERATOR))
     run = make_imported()
-    assert 'name="name"' not in client.get("/imports/").text
+    make_batch(brings=[run.experiment])
+    text = client.get("/imports/").text
+    assert ('id="give"' in text, 'name="name"' in text) == (True, False)
     send(client, run, condition="no-skill", name="somebody else")
     activity = Activity.objects.get()
     assert (activity.actor_name, activity.actor.username) == ("grace", "grace")
 
 
-def test_the_form_is_folded_where_no_run_lacks_anything(client: Client) -> None:
-    make_imported(condition="no-skill", author_model="", replicate=1)
-    assert '<details class="fold section"><summary id="edit">' in client.get("/imports/").text
-    make_imported()
-    assert '<details class="fold section" open><summary id="edit">' in client.get("/imports/").text
+def test_the_form_is_shut_and_its_runs_are_ticked_in_the_table(client: Client) -> None:
+    run = make_imported()
+    make_trial(make_unordered_episode(run))
+    make_batch(brings=[run.experiment])
+    text = client.get("/imports/").text
+    assert '<details class="fold section" id="fill"><summary id="edit">' in text
+    assert f'form="give" value="{run.public_id}"' in text.partition('id="fill"')[0]
+    assert '<option value="no-skill">No skill</option>' in text.partition('id="fill"')[2]
+
+
+def test_a_group_without_a_condition_is_given_one(client: Client) -> None:
+    batch, runs = make_jobs()
+    text = client.get("/imports/").text
+    assert "Condition unknown" in text
+    given = {"batch": str(batch.public_id), "condition": "unknown"}
+    client.post("/imports/accept/", {**given, "as": "raw-trajectory"})
+    assert [Run.objects.get(pk=run.pk).condition for run in runs] == ["unknown", "unknown", "unknown", "raw-trajectory"]
+    assert Activity.objects.get().reason == "Set on the page of imports."
+    assert (
+        "expected a name of 1 to 100"
+        in client.post("/imports/accept/", {**given, "condition": "no-skill", "as": "x" * 101}, follow=True).text
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "by", "shown"),
+    [
+        ("a-noskills-b", "_noskills_ in /tmp/x_noskills_y/z", ("a-", "noskills", "-b", "")),
+        ("without", "-no-skills in tasks-no-skills", ("tasks-", "no-skills", "", "tasks-no-skills")),
+        (
+            "2026-01-29__10-03-50",
+            "-no-skills in tasks-no-skills",
+            ("m+code-", "no_skills", "/2026-01-29__10-03-50", ""),
+        ),
+        ("odd", "", None),
+        ("odd", "(+ in elsewhere", None),
+    ],
+)
+def test_the_part_of_a_name_that_suggests_a_condition_is_marked(name: str, by: str, shown: object) -> None:
+    source = "/data/m+code-no_skills"
+    run = CandidateRun(uuid4(), uuid4(), "unknown", "no-skill", by, "model", None, TrialCounts(), name, source)
+    assert show_evidence(run, name_folder(run)) == shown
 
 
 def make_jobs() -> tuple[ImportBatch, list[Run]]:

@@ -30,7 +30,7 @@ from inspector.web.access import local_user
 from tests.benchapp.import_folders import job
 from tests.conftest import SHARED_DATA, require
 from tests.uploading import begin, declare, finish, read_tree, send_body, send_piece, upload
-from tests.worlds.factories import make_user
+from tests.worlds.factories import make_batch, make_user
 
 pytestmark = pytest.mark.django_db
 FILES = {"job/a.json": b"0123456789", "job/deep/b.txt": b"abc", "job/empty": b""}
@@ -60,7 +60,7 @@ def test_a_folder_comes_in_as_by_the_command(client: Client, tmp_path: Path, fol
     assert sent.batch.paths == ["uploaded/first"]
     assert sent.batch.actor == sent.by
     text = client.get(f"/imports/?batch={sent.batch.public_id}").text
-    assert "3 trials in 1 run read." in text
+    assert "3 trials came in." in text
     assert str(tmp_path) not in text
     assert not any(path.is_file() for path in folder.rglob("*")), "the record has it: nothing stays"
     assert not UploadFile.objects.exists()
@@ -401,7 +401,11 @@ def test_the_page_says_what_an_import_waits_for(
     answer = finish(client, url).json()
     assert said in answer["sentence"]
     assert said in client.get("/imports/").text
-    assert f'data-watch="{url}"' in client.get("/imports/").text
+    make_batch(counts={"trials": 7})
+    text = client.get("/imports/").text
+    assert f'data-watch="{url}"' in text
+    assert said in text.partition("<h1")[2].partition("</h1>")[0]  # the upload is the headline until it is in
+    assert "7 trials came in" not in text
 
 
 def test_progress_is_kept_and_its_end_is_the_batch(
@@ -418,7 +422,8 @@ def test_progress_is_kept_and_its_end_is_the_batch(
     monkeypatch.setattr(SlicedWork, "hold", look)
     sent = upload(client, read_tree(job(tmp_path / "first")))
     assert told[0] == "first: looking for runs."
-    assert told[-1].endswith("3 of 3 trials and libraries.")
+    assert told[-1].startswith("first: 3 trials and libraries read so far. Now ")
+    assert told[-1].endswith(", 3 of 3.")
     answer = client.get(f"/imports/uploads/{sent.public_id}/").json()
     assert (answer["state"], answer["sentence"]) == ("done", "first was imported.")
     assert answer["imported"].endswith(f"/imports/?batch={sent.batch.public_id}")

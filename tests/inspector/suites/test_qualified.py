@@ -125,12 +125,12 @@ def test_a_qualification_that_runs_hides_no_evidence_that_is_there(client: Clien
         "trials",
         " 1 of them can show whether skills help.",
     )
-    assert "until it ends, fit is judged without it" in client.get("/suites/starter/").text
+    assert "Until it ends, fit is judged without it" in client.get("/suites/starter/").text
 
 
 def test_the_list_says_what_is_qualified_and_what_is_not(client: Client) -> None:
     def said() -> str:
-        return client.get("/suites/").text.partition("</li>")[0]
+        return client.get("/suites/").text.partition("<tbody>")[2].partition("</tr>")[0]
 
     assert ">Qualify<" in said()
     make_qualification({"E1-LS1-T2": SOUND})
@@ -183,10 +183,18 @@ def test_of_several_the_newest_that_ended_over_this_state_is_shown(client: Clien
     assert twin(client)["id"] == str(shown.public_id)
 
 
-def test_while_only_one_runs_the_page_says_that_evidence_is_missing(client: Client) -> None:
-    make_qualification({"E1-LS1-T1": {SOLUTION: "p"}}, status="running")
-    assert "It still runs" in client.get("/suites/starter/").text
+def test_while_only_one_runs_the_page_says_how_far_it_is_and_lists_only_verdicts(client: Client) -> None:
+    experiment = make_qualification({"E1-LS1-T1": {SOLUTION: "p"}}, status="running")
+    page = client.get("/suites/starter/").text
+    assert ">1 of 1 trials done, no verdict yet.</h2>" in page
+    assert 'id="qualification"' not in page
     assert twin(client)["tasks"][0]["verdict"] == "look"
+    experiment.delete()
+    make_qualification({"E1-LS1-T1": {SOLUTION: "p"}, "E1-LS1-T2": SOUND}, status="running")
+    page = client.get("/suites/starter/").text
+    assert "1 of 2 tasks judged." in page
+    table = page.partition('id="qualification"')[2]
+    assert ("E1-LS1-T2" in table, "E1-LS1-T1" in table) == (True, False)
 
 
 def test_its_trials_do_not_count_as_tries_of_the_suite(client: Client) -> None:
@@ -253,7 +261,8 @@ def test_its_own_page_leads_to_the_verdicts_and_compares_nothing(client: Client)
     experiment = make_qualification({"E1-LS1-T1": SOUND})
     page = client.get(experiment.get_absolute_url()).text
     assert 'href="/suites/starter/#qualification"' in page
-    assert "No conditions are compared." in page
+    assert "1 task: 1 admitted." in page
+    assert "at most 5 of 10" in page  # what it expects without a skill
     assert 'id="answer"' not in page
 
 
