@@ -181,7 +181,7 @@ class _JobTimeLimit(TimerDeathPenalty):
     """SETTINGS.JOB_SECONDS for a thread. rq's own timer would keep an ending process alive for hours."""
 
     def new_timer(self) -> threading.Timer:
-        timer: threading.Timer = super().new_timer()  # type: ignore[no-untyped-call]  # in rq
+        timer = threading.Timer(self._timeout, self.handle_death_penalty)
         timer.daemon = True
         return timer
 

@@ -209,9 +209,9 @@ def uncoded_strata(drawn: Sequence[Coded]) -> list[str]:
 def blame(items: Sequence[Coded], code: frozenset[int]) -> dict[str, float]:
     """Return attribution -> items whose answers blame it for one of these codes, unweighted; an item may blame several.
     "": the code was given and nobody was blamed."""
-    counts: Counter[str] = Counter()
+    counts: defaultdict[str, float] = defaultdict(float)
     for item in items:
         for voice in item.voices:
             for attribution in {attribution for given, attribution in voice.blamed if given in code}:
-                counts[attribution] += 1 / len(item.voices)  # type: ignore[assignment]
+                counts[attribution] += 1 / len(item.voices)
     return dict(counts)
