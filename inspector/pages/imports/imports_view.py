@@ -52,7 +52,6 @@ RUNS = 100  # offered for editing at once
 ACCEPTED = "Accepted on the page of imports: names of its folders suggest it."  # the reason that the record keeps
 MAX_REASON = 1000
 INCOMPLETE = Q(steps=None) | Q(success=None)  # a trial without a trajectory or a verdict
-ARRANGED = "Arranged on the page of imports."
 
 
 @require_safe
@@ -102,11 +101,11 @@ def arrange(request: HttpRequest) -> HttpResponse:
     try:
         match request.POST.get("act"):
             case "join":
-                join_experiments(experiments, name=name, author=author, reason=ARRANGED)
+                join_experiments(experiments, name=name, author=author, reason="")
             case "rename" if len(experiments) == 1:
-                rename_experiment(experiments[0], name=name, author=author, reason=ARRANGED)
+                rename_experiment(experiments[0], name=name, author=author, reason="")
             case "split" if len(experiments) == 1:
-                split_experiment(experiments[0], author=author, reason=ARRANGED)
+                split_experiment(experiments[0], author=author, reason="")
             case _:
                 raise EditRefused("expected join, rename or split")
     except EditRefused as refusal:

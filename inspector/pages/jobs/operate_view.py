@@ -26,6 +26,7 @@ from inspector.pages.jobs.budget import budget_of
 from inspector.pages.jobs.operate import carry_out
 from inspector.pages.jobs.operator_acts import ACTS, Target, episodes_of, experiment_of, in_lines, possible, standing_of
 from inspector.pages.jobs.timeline import Timeline, draw_timeline
+from inspector.pages.people.act_words import say_verb
 from inspector.web.access import needs, user_of
 from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
@@ -217,13 +218,14 @@ def _select_calls(target: Target) -> QuerySet[ModelCall]:
     return ModelCall.objects.of_authors_at_work().filter(**{where[type(target)]: target})
 
 
-def _read_activity(target: Target) -> list[Activity]:
-    """What people did with it, newest first."""
-    of_itself = Q(target_kind=type(target).__name__.lower(), target_id=target.public_id)
+def _read_activity(target: Target) -> list[tuple[Activity, str]]:
+    """What people did with it, newest first, each in words."""
+    kind = type(target).__name__.lower()
+    of_itself = Q(target_kind=kind, target_id=target.public_id)
     if isinstance(target, Episode):  # a skip is kept at its trial
         of_itself |= Q(target_kind="trial", target_id__in=target.trials.values("public_id"))
-    about = Activity.objects.filter(of_itself)
-    return list(about.select_related("actor").order_by("-at", "-id")[:MAX_ACTIVITY])
+    about = Activity.objects.filter(of_itself).select_related("actor").order_by("-at", "-id")[:MAX_ACTIVITY]
+    return [(act, f"{say_verb(act.verb)} {'it' if act.target_kind == kind else 'a trial'}") for act in about]
 
 
 def _list_places(episode: Episode) -> list[tuple[int, str]]:
