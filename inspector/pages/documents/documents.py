@@ -135,7 +135,7 @@ def _split_sections(tokens: Sequence[Token]) -> list[Section]:
         if token.type == "tr_open":
             row = []
         elif token.type == "tr_close" and row:
-            row, passage = None, f"{row[0]}: {row[-1]}"
+            passage, row = f"{row[0]}: {row[-1]}", None
         elif token.type == "inline" and row is not None:
             row.append(words)
         elif token.type == "inline":

@@ -156,7 +156,7 @@ def _name_target(act: ActRow, names: Names) -> str:
 
 
 def _link_name(act: ActRow, things: int, names: Names) -> str | None:
-    """Return the page of the one thing acted on, or of what holds it. A joined experiment has none any more."""
+    """Return the page of the one thing acted on, or of what holds it. None for a joined experiment."""
     if act.verb == JOIN:
         return None
     if act.url and things == 1:
