@@ -166,6 +166,11 @@ class Experiment(PublicModel):
         return self.name
 
     @property
+    def seconds(self) -> float | None:
+        """From its first trial to its end, by the clock on the wall."""
+        return (self.finished_at - self.started_at).total_seconds() if self.started_at and self.finished_at else None
+
+    @property
     def is_open(self) -> bool:
         return Progress(self.status).is_open
 

@@ -3,6 +3,7 @@
 const live = () => document.querySelector("#live");
 let seen = live()?.dataset.alert;
 const isOn = () => localStorage.getItem("notices") === "on";
+const OFFER = "Notify me when a job ends or needs me";
 let isAsked = false; // the browser asks where it likes, or not at all
 
 function update() {
@@ -11,8 +12,8 @@ function update() {
     const state = "Notification" in window ? Notification.permission : "missing";
     button.hidden = state === "missing";
     button.disabled = state === "denied";
-    const granted = isOn() ? "Stop notifying me" : "Notify me";
-    button.textContent = { granted, denied: "Notifications are blocked: allow them in this site's settings" }[state] ?? (isAsked ? "Allow it in your browser" : "Notify me");
+    const granted = isOn() ? "Stop notifying me" : OFFER;
+    button.textContent = { granted, denied: "Notifications are blocked: allow them in this site's settings" }[state] ?? (isAsked ? "Choose Allow where the browser asks" : OFFER);
   }
   const { alert, words } = live()?.dataset ?? {};
   if (!alert || alert === seen) return;

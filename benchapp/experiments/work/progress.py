@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from statistics import median
+from itertools import pairwise
+from statistics import mean, median
 
 import django_rq
 from django.conf import settings
@@ -25,6 +26,7 @@ from benchapp.record import live
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.metrics.spending import RunSpending, spending_of
 
+MOST_PACED = 50  # trials that give the pace
 CLOSED = Q(is_done=True) | Q(status=Trial.Status.SKIPPED)
 
 
@@ -158,20 +160,22 @@ def _count_per_run(rows: QuerySet[Attempt] | QuerySet[Episode], field: str, runs
     return dict(rows.filter(**{f"{field}__in": runs}).order_by().values_list(field).annotate(Count("pk")))
 
 
-def _read_durations(runs: Sequence[Run]) -> dict[int, list[float]]:
-    """Return run -> seconds that its trials took so far."""
+def _read_durations(runs: Sequence[Run]) -> dict[int, list[tuple[float, datetime | None]]]:
+    """Return run -> seconds that each of its trials took so far, and when it finished."""
     taken = Trial.objects.filter(episode__run__in=[run.pk for run in runs if run.is_open])
-    durations: defaultdict[int, list[float]] = defaultdict(list)
-    for run, seconds in taken.exclude(duration_seconds=None).values_list("episode__run", "duration_seconds"):
+    durations: defaultdict[int, list[tuple[float, datetime | None]]] = defaultdict(list)
+    for run, seconds, at in taken.exclude(duration_seconds=None).values_list(
+        "episode__run", "duration_seconds", "finished_at"
+    ):
         if seconds is not None:  # the database excluded unknown ones
-            durations[run].append(seconds)
+            durations[run].append((seconds, at))
     return durations
 
 
 def _sum_progress(
     runs: Sequence[Run],
     counts: Mapping[int, _Counts],
-    durations: Mapping[int, list[float]],
+    durations: Mapping[int, list[tuple[float, datetime | None]]],
     spending: Mapping[int, RunSpending],
     workers: int | None,
 ) -> WorkProgress:
@@ -188,22 +192,34 @@ def _sum_progress(
 
 
 def _estimate_left(
-    runs: Sequence[Run], counts: Mapping[int, _Counts], durations: Mapping[int, list[float]], workers: int | None
+    runs: Sequence[Run],
+    counts: Mapping[int, _Counts],
+    durations: Mapping[int, list[tuple[float, datetime | None]]],
+    workers: int | None,
 ) -> float | None:
     """Estimate what is left: each run's open trials times the median of its own trials (or, before its first, of all),
-    shared by the workers that have an episode to work on. What waits for an operator is not considered."""
-    every = [seconds for run in runs for seconds in durations.get(run.pk, ())]
+    shared by the workers that have an episode to work on; or at the pace of the latest trials, if that is slower. What
+    waits for an operator is not considered."""
+    taken = {run.pk: [seconds for seconds, _ in durations.get(run.pk, ())] for run in runs}
+    every = [seconds for own in taken.values() for seconds in own]
     hands = sum(counts[run.pk].running for run in runs)
     if workers is not None:
         hands = min(workers, sum(counts[run.pk].workable for run in runs))
     if not every or not hands:
         return None
-    left = sum(
-        (counts[run.pk].total - counts[run.pk].done) * median(durations.get(run.pk) or every)
-        for run in runs
-        if counts[run.pk].workable
-    )
-    return left / hands if left else None
+    to_go = {run.pk: counts[run.pk].total - counts[run.pk].done for run in runs if counts[run.pk].workable}
+    left = sum(count * median(taken[pk] or every) for pk, count in to_go.items())
+    finished = sorted(at for run in runs for _, at in durations.get(run.pk, ()) if at is not None)
+    return max(left / hands, sum(to_go.values()) * _measure_pace(finished)) if left else None
+
+
+def _measure_pace(finished: Sequence[datetime]) -> float:
+    """Return the mean seconds from one trial to the next among the latest, with all that comes between them: setup,
+    grading, the author. Pauses, ten times as long as is usual, are left out."""
+    latest = finished[-MOST_PACED:]
+    gaps = [(after - before).total_seconds() for before, after in pairwise(latest)]
+    usual = [gap for gap in gaps if gap <= 10 * median(gaps)]
+    return mean(usual) if usual else 0.0
 
 
 # --- right now ----------------------------------------------------------------------------------------------------

@@ -47,18 +47,33 @@ def _read_all() -> Sequence[tuple[IndexEntry, Sequence[Section]]]:
     return [(entry, read_document(entry.name).sections) for entry in list_entries()]
 
 
-def _search(entry: IndexEntry, sections: Sequence[Section], words: Words) -> tuple[int, FoundDocument] | None:
-    hits: list[tuple[int, Section]] = []
+def _search(entry: IndexEntry, sections: Sequence[Section], words: Words) -> tuple[float, FoundDocument] | None:
+    hits: list[tuple[float, Section]] = []
     for section in sections:
         parts = (entry.title, section.title, section.text)
         where = [[bool(word.search(part)) for part in parts] for word in words]
         if all(map(any, where)) and (not section.level or any(in_title or in_text for _, in_title, in_text in where)):
-            hits.append((sum(4 * title + 2 * heading + text for title, heading, text in where), section))
+            counted = sum(4 * title + 2 * heading + text for title, heading, text in where)
+            best = _choose_passage(section, words)  # among equals, sentences come before commands, a definition first
+            quoted = sum(bool(word.search(best)) + 2 * bool(word.match(best)) for word in words)
+            hits.append((counted + quoted / (4 * len(words)), section))
     if not hits:
         return None
     hits.sort(key=lambda hit: -hit[0])
-    shown = [FoundSection(each.title, each.anchor, list(_cut(each.text, words))) for _, each in hits[:SECTIONS_SHOWN]]
+    shown = [
+        FoundSection(each.title, each.anchor, list(_cut(_choose_passage(each, words), words)))
+        for _, each in hits[:SECTIONS_SHOWN]
+    ]
     return hits[0][0], FoundDocument(entry, shown, len(hits) - len(shown))
+
+
+def _choose_passage(section: Section, words: Words) -> str:
+    """Return the first passage with most of the words; one that begins with a word defines it."""
+
+    def count(passage: str) -> int:
+        return sum(2 * bool(word.search(passage)) + bool(word.match(passage)) for word in words)
+
+    return max(section.passages, key=count, default="")
 
 
 def _cut(text: str, words: Words) -> Iterator[tuple[str, bool]]:

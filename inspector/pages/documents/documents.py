@@ -39,12 +39,14 @@ _ATTRIBUTES = {
 
 
 class Section(NamedTuple):
-    """A heading of a document with the words below it. What comes before the first heading has none."""
+    """A heading of a document with the words below it. What comes before the first heading has none. `passages`: its
+    paragraphs and the rows of its tables (first and last cell), which read as sentences; commands and drawings do not."""
 
     level: int
     title: str
     anchor: str
     text: str
+    passages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,16 +121,28 @@ def _name_commands(text: str) -> str:
 def _split_sections(tokens: Sequence[Token]) -> list[Section]:
     """Give every heading its anchor, and cut the words of a document at them. A repeated heading is numbered as code hosts do."""
     found, used = [Section(0, "", "", "")], Counter[str]()
+    row: list[str] | None = None  # the cells of a table's row so far
     for before, token in pairwise(tokens):
+        words, passage = strip_marks(token.content), ""
         if before.type == "heading_open":
             anchor = build_anchor(token.content)
             used[anchor] += 1
             if used[anchor] > 1:
                 anchor = f"{anchor}-{used[anchor] - 1}"
             before.attrs["id"] = anchor
-            found.append(Section(int(before.tag[1:]), strip_marks(token.content), anchor, ""))
-        elif token.type in {"inline", "fence"}:
-            found[-1] = found[-1]._replace(text=f"{found[-1].text} {strip_marks(token.content)}")
+            found.append(Section(int(before.tag[1:]), words, anchor, ""))
+            continue
+        if token.type == "tr_open":
+            row = []
+        elif token.type == "tr_close" and row:
+            passage, row = f"{row[0]}: {row[-1]}", None
+        elif token.type == "inline" and row is not None:
+            row.append(words)
+        elif token.type == "inline":
+            passage = words
+        last = found[-1]
+        text = f"{last.text} {words}" if token.type in {"inline", "fence"} else last.text
+        found[-1] = last._replace(text=text, passages=(*last.passages, passage) if passage else last.passages)
     return found
 
 

@@ -54,7 +54,6 @@ RUNS = 100  # offered for editing at once
 ACCEPTED = "Accepted on the page of imports: names of its folders suggest it."  # the reason that the record keeps
 MAX_REASON = 1000
 INCOMPLETE = Q(steps=None) | Q(success=None)  # a trial without a trajectory or a verdict
-ARRANGED = "Arranged on the page of imports."
 SET = "Set on the page of imports."
 JOB_TIME = re.compile(r"\d{4}-\d\d-\d\d__\d\d-\d\d-\d\d")  # what Harbor calls a job that nobody named
 
@@ -112,11 +111,11 @@ def arrange(request: HttpRequest) -> HttpResponse:
     try:
         match request.POST.get("act"):
             case "join":
-                join_experiments(experiments, name=name, author=author, reason=ARRANGED)
+                join_experiments(experiments, name=name, author=author, reason="")
             case "rename" if len(experiments) == 1:
-                rename_experiment(experiments[0], name=name, author=author, reason=ARRANGED)
+                rename_experiment(experiments[0], name=name, author=author, reason="")
             case "split" if len(experiments) == 1:
-                split_experiment(experiments[0], author=author, reason=ARRANGED)
+                split_experiment(experiments[0], author=author, reason="")
             case _:
                 raise EditRefused("expected join, rename or split")
     except EditRefused as refusal:

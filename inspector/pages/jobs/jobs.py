@@ -135,14 +135,8 @@ class EndedExperiment(Shaped):
 
     json_shape = JsonShape(
         *("id=experiment", "name=experiment.name", "status=experiment.status", "finished_at=experiment.finished_at"),
-        *("seconds", "progress", ("scripted", lambda shown: StandIn.SCRIPTED in shown.stand_ins)),
+        *("seconds=experiment.seconds", "progress", ("scripted", lambda shown: StandIn.SCRIPTED in shown.stand_ins)),
     )
-
-    @property
-    def seconds(self) -> float | None:
-        """From its first trial to its end, by the clock on the wall."""
-        begun, ended = self.experiment.started_at, self.experiment.finished_at
-        return (ended - begun).total_seconds() if begun and ended else None
 
 
 def find_troubled(words: Words, stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[list[Troubled], int]:

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.experiments.work.progress import CLOSED, WorkProgress, at_work, progress_of, workforce
-from benchapp.models import Activity, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
+from benchapp.models import Activity, Alert, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record import live
 from benchapp.record.json_shape import JsonShape
@@ -25,7 +25,8 @@ from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import budget_of
 from inspector.pages.jobs.operate import carry_out
 from inspector.pages.jobs.operator_acts import ACTS, Target, episodes_of, experiment_of, in_lines, possible, standing_of
-from inspector.pages.jobs.timeline import Timeline, draw_timelines
+from inspector.pages.jobs.timeline import Timeline, draw_timeline
+from inspector.pages.people.act_words import say_verb
 from inspector.web.access import needs, user_of
 from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
@@ -88,27 +89,34 @@ def _show(
     if as_json:
         data["episodes"] = EPISODE.read_all(page)
         return render_page(request, "jobs/operate.html", data=data, as_json=True)
-    tallies, experiment = _build_tallies(list(page)), experiment_of(target)
+    experiment = experiment_of(target)
+    asks_again = request.GET.copy()
+    asks_again["was"] = target.status
+    tally = (
+        tally_by(target.trials.all(), "episode").get(target.pk, TrialTally())
+        if isinstance(target, Episode)
+        else TrialTally()
+    )
     runs = list(target.runs.all()) if isinstance(target, Experiment) else [_run_of(target)]
     context = {
         "target": target,
         "refused": refused,
         "stand_ins": join_stand_ins(runs),
-        "live_url": f"{reverse('operate', args=[kind, target.public_id])}?{request.GET.urlencode()}",
+        "live_url": f"{reverse('operate', args=[kind, target.public_id])}?{asks_again.urlencode()}",
         "title": target.title if isinstance(target, Episode) else str(target),
         "run": None if isinstance(target, Experiment) else _run_of(target),
         "experiment": target if isinstance(target, Experiment) else None,
         "working": working,
         "calling": calling,
         "page": page,
-        "tallies": tallies,
-        "to_go": sum(tally.total - tally.done for _, tally in tallies),
-        "may_pause": experiment.origin == Experiment.Origin.RUN
-        and target.status in (Episode.Status.WAITING, Episode.Status.RUNNING)
-        and not getattr(target, "wish", ""),
+        "tally": tally,
+        "to_go": tally.total - tally.done,
         "may_end_early": any(run.is_qualification for run in runs),
-        "active": {each.attempt.trial.episode_id for each in under_way} | {call.episode_id for call in calling},
-        "timeline": _draw_timeline(target, progress, words_of(request)) if isinstance(target, Experiment) else None,
+        "is_ours": experiment.origin == Experiment.Origin.RUN,
+        "newest": Alert.objects.first(),
+        "timeline": None
+        if isinstance(target, Episode)
+        else _draw_timeline(target, list(page), progress, words_of(request)),
         "possible": acts,
         "standing": standing,
         "activity": _read_activity(target),
@@ -118,7 +126,10 @@ def _show(
         **(_read_results(target, data["attempts"], words_of(request)) if isinstance(target, Episode) else {}),
     }
     template = "jobs/_operate_live.html" if is_live else "jobs/operate.html"
-    return render_page(request, template, data=data, context=context, as_json=False, status=422 if refused else 200)
+    response = render_page(request, template, data=data, context=context, as_json=False, status=422 if refused else 200)
+    if is_live and request.GET.get("was", target.status) != target.status:
+        response["HX-Refresh"] = "true"  # other acts fit now
+    return response
 
 
 def _read_episode_parts(target: Target, words: Words) -> dict[str, object]:
@@ -149,10 +160,11 @@ def _read_results(episode: Episode, attempts: Sequence[Mapping[str, object]], wo
     }
 
 
-def _draw_timeline(experiment: Experiment, progress: WorkProgress | None, words: Words) -> Timeline | None:
-    end = experiment.finished_at or timezone.now()
-    left = {experiment.pk: progress.eta_seconds if progress else None}
-    return draw_timelines([experiment], end, words, left).get(experiment.pk)
+def _draw_timeline(
+    target: Experiment | Run, episodes: list[Episode], progress: WorkProgress | None, words: Words
+) -> Timeline:
+    end = experiment_of(target).finished_at or timezone.now()
+    return draw_timeline(episodes, end, words, progress.eta_seconds if progress else None)
 
 
 def _explain(trial: Trial, episode: Episode, words: Words) -> str:
@@ -206,18 +218,14 @@ def _select_calls(target: Target) -> QuerySet[ModelCall]:
     return ModelCall.objects.of_authors_at_work().filter(**{where[type(target)]: target})
 
 
-def _build_tallies(episodes: list[Episode]) -> list[tuple[Episode, TrialTally]]:
-    found = tally_by(Trial.objects.filter(episode__in=episodes), "episode")
-    return [(episode, found.get(episode.pk, TrialTally())) for episode in episodes]
-
-
-def _read_activity(target: Target) -> list[Activity]:
-    """What people did with it, newest first."""
-    of_itself = Q(target_kind=type(target).__name__.lower(), target_id=target.public_id)
+def _read_activity(target: Target) -> list[tuple[Activity, str]]:
+    """What people did with it, newest first, each in words."""
+    kind = type(target).__name__.lower()
+    of_itself = Q(target_kind=kind, target_id=target.public_id)
     if isinstance(target, Episode):  # a skip is kept at its trial
         of_itself |= Q(target_kind="trial", target_id__in=target.trials.values("public_id"))
-    about = Activity.objects.filter(of_itself)
-    return list(about.select_related("actor").order_by("-at", "-id")[:MAX_ACTIVITY])
+    about = Activity.objects.filter(of_itself).select_related("actor").order_by("-at", "-id")[:MAX_ACTIVITY]
+    return [(act, f"{say_verb(act.verb)} {'it' if act.target_kind == kind else 'a trial'}") for act in about]
 
 
 def _list_places(episode: Episode) -> list[tuple[int, str]]:

@@ -38,6 +38,17 @@ class EpisodeRow:
     to_go: int
 
     @property
+    def state(self) -> str:
+        """The status, where somebody stopped it or must act; the blocks show the rest."""
+        status = self.episode.status
+        return status if status in (Episode.Status.BLOCKED, Episode.Status.PAUSED, Episode.Status.CANCELLED) else ""
+
+    @property
+    def reason(self) -> str:
+        """Why it stopped or failed last, where the page loads that (`in_lines`)."""
+        return getattr(self.episode, "told", "")
+
+    @property
     def head(self) -> tuple[str, ...]:
         """What its run has in common with its replicates: they share one condition in the table."""
         run = self.episode.run
@@ -71,11 +82,27 @@ class _Axis:
 def draw_timelines(
     experiments: Sequence[Experiment], now: datetime, words: Words, left: Mapping[int, float | None] | None = None
 ) -> dict[int, Timeline]:
-    """Return timelines by pk, without experiments whose first trial has not started and without trials that this reader
-    still reviews blind. `left`: seconds until each is expected to end. Four queries. Running episodes come before those
-    that wait or ended."""
+    """Return timelines by pk, without experiments whose first trial has not started. `left`: seconds until each is expected
+    to end. Four queries. Running episodes come before those that wait or ended."""
     episodes, left_out = _choose_episodes(experiments)
-    counted = {
+    counted, attempts = _count_trials(episodes), _find_attempts(episodes, words)
+    found = {}
+    for experiment in experiments:
+        own = [each for each in episodes if each.run.experiment_id == experiment.pk]
+        if any(attempts[each.pk] for each in own):
+            seconds = (left or {}).get(experiment.pk)
+            found[experiment.pk] = _draw_timeline(own, counted, attempts, now, left_out[experiment.pk], seconds)
+    return found
+
+
+def draw_timeline(episodes: Sequence[Episode], now: datetime, words: Words, left: float | None) -> Timeline:
+    """Return the timeline of one page of a job's episodes, a row each even before their first trial. Two queries."""
+    return _draw_timeline(episodes, _count_trials(episodes), _find_attempts(episodes, words), now, 0, left)
+
+
+def _count_trials(episodes: Sequence[Episode]) -> dict[int, list[int]]:
+    """By episode: planned trials, those closed, passed and scored."""
+    return {
         pk: counts
         for pk, *counts in Trial.objects.filter(episode__in=episodes)
         .order_by()
@@ -87,6 +114,10 @@ def draw_timelines(
             scored=Count("pk", filter=Q(success__isnull=False)),
         )
     }
+
+
+def _find_attempts(episodes: Sequence[Episode], words: Words) -> defaultdict[int, list[Attempt]]:
+    """By episode, newest first, without trials that this reader still reviews blind."""
     attempts = (
         Attempt.objects.filter(trial__episode__in=episodes, is_copy=False)
         .exclude(started_at=None)
@@ -96,17 +127,11 @@ def draw_timelines(
             *("status", "started_at", "finished_at", "trial__public_id", "trial__success", "trial__episode_id"),
             "trial__task__title",
         )
-        .order_by("-started_at")[: MOST_TRIALS * len(experiments)]
+        .order_by("-started_at")[: MOST_TRIALS * len({episode.run.experiment_id for episode in episodes})]
     )
-    of_episode: defaultdict[int, list[Attempt]] = defaultdict(list)
+    found: defaultdict[int, list[Attempt]] = defaultdict(list)
     for attempt in attempts:
-        of_episode[attempt.trial.episode_id].append(attempt)
-    found = {}
-    for experiment in experiments:
-        own = [each for each in episodes if each.run.experiment_id == experiment.pk]
-        if any(of_episode[each.pk] for each in own):
-            seconds = (left or {}).get(experiment.pk)
-            found[experiment.pk] = _draw_timeline(own, counted, of_episode, now, left_out[experiment.pk], seconds)
+        found[attempt.trial.episode_id].append(attempt)
     return found
 
 
@@ -134,7 +159,8 @@ def _draw_timeline(
     left_out: int,
     left: float | None,
 ) -> Timeline:
-    start = min(each.started_at for episode in episodes for each in attempts[episode.pk] if each.started_at)
+    started = (each.started_at for episode in episodes for each in attempts[episode.pk] if each.started_at)
+    start = min(started, default=now)
     ends = _expect_ends(episodes, counted, now, left)
     latest = max([now, *ends.values()])
     axis = _Axis(start, latest + (latest - start) * 0.02 + timedelta(seconds=1))

@@ -67,7 +67,7 @@ VERBS = {
     "experiment.judged": "had a model judge",
     "fork": "forked",
     "item.resolved": "settled",
-    "join": "merged with another",
+    "join": "joined",
     "labels.seen": "read the labels of others on",
     "launch": "launched",
     "pause": "paused",
@@ -104,28 +104,32 @@ VERBS = {
 
 @dataclass(frozen=True, slots=True)
 class ActThing:
-    """How to name a target. `of`: the preposition before its parent's name ("run of X"); empty if it has a name of its own."""
+    """How to name a target. `of`: the preposition before its parent's name ("run of X"); empty if it has a name of its own.
+    `parent`: kind of that parent, and the lookup of it."""
 
     noun: str
     of: str = ""
     model: type[Model] | None = None
     name: str = ""  # lookup of the name
+    parent: tuple[str, str] | None = None
 
 
 THINGS = {
     "experiment": ActThing("experiment", "", Experiment, "name"),
     "draft": ActThing("draft", "", Draft, "name"),
     "suite": ActThing("suite", "", Suite, "name"),
-    "run": ActThing("run", "of", Run, "experiment__name"),
-    "episode": ActThing("episode", "of", Episode, "run__experiment__name"),
-    "trial": ActThing("trial", "of", Trial, "episode__run__experiment__name"),
+    "run": ActThing("run", "of", Run, "experiment__name", ("experiment", "experiment")),
+    "episode": ActThing("episode", "of", Episode, "run__experiment__name", ("experiment", "run__experiment")),
+    "trial": ActThing(
+        "trial", "of", Trial, "episode__run__experiment__name", ("experiment", "episode__run__experiment")
+    ),
     "comparison": ActThing("comparison", "", Comparison, "name"),
     "codebook": ActThing("codebook", "", Codebook, "name"),
-    "codebookversion": ActThing("version", "of", CodebookVersion, "codebook__name"),
+    "codebookversion": ActThing("version", "of", CodebookVersion, "codebook__name", ("codebook", "codebook")),
     "publication": ActThing("file"),
     "queue": ActThing("queue", "", Queue, "name"),
-    "queueitem": ActThing("item", "of", QueueItem, "queue__name"),
-    "review": ActThing("review", "in", Review, "item__queue__name"),
+    "queueitem": ActThing("item", "of", QueueItem, "queue__name", ("queue", "queue")),
+    "review": ActThing("review", "in", Review, "item__queue__name", ("queue", "item__queue")),
     "taskworkflow": ActThing("workflow", "of", TaskWorkflow, "task__title"),
     "comment": ActThing("comment", "on"),
     "user": ActThing("account"),
@@ -160,14 +164,16 @@ def say_thing(kind: str, *, is_named: bool, count: int = 1) -> str:
     return f"{said} {thing.of}" if is_named else said
 
 
-def read_names(targets: Iterable[tuple[str, UUID | None]]) -> Mapping[tuple[str, UUID], str]:
-    """Return (kind, id) -> name, for those still in the record."""
-    found: dict[tuple[str, UUID], str] = {}
+def read_names(targets: Iterable[tuple[str, UUID | None]]) -> Mapping[tuple[str, UUID], tuple[str, UUID | None]]:
+    """Return (kind, id) -> name and the parent's id, for those still in the record."""
+    found: dict[tuple[str, UUID], tuple[str, UUID | None]] = {}
     known = sorted({(kind, each) for kind, each in targets if each and kind in THINGS}, key=str)
     for kind, group in groupby(known, key=lambda target: target[0]):
         thing = THINGS[kind]
         if thing.model is None:
             continue
         rows = thing.model._default_manager.filter(public_id__in=[each for _, each in group])
-        found |= {(kind, public_id): str(name) for public_id, name in rows.values_list("public_id", thing.name)}
+        parent = f"{thing.parent[1]}__public_id" if thing.parent else "public_id"
+        for public_id, name, above in rows.values_list("public_id", thing.name, parent):
+            found[kind, public_id] = str(name), above if thing.parent else None
     return found

@@ -18,13 +18,14 @@ from benchapp.models import Activity, QueueItem, User
 from benchapp.record.json_shape import Shaped
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.seeing import note_items_seen
-from inspector.pages.people.act_words import name_kind, read_names, say_act, say_thing, say_verb
+from inspector.pages.people.act_words import THINGS, name_kind, read_names, say_act, say_thing, say_verb
 from inspector.web.access import user_of
 from inspector.web.responses import next_url, paginate, render_page
 from inspector.web.text.visible import visible
 
 PER_PAGE = 50
 SEEN = "labels.seen"  # recorded by a look at a page
+JOIN = "join"  # recorded once for each experiment that goes into another
 MAX_DETAIL = 300  # characters of one value on the page; the twin has all
 # kind of target -> the page that shows it
 PAGES = {
@@ -42,6 +43,8 @@ SAID_ALREADY = frozenset({"name", "account", "on", "reviewer"})  # details that 
 # What somebody said of an item stands with the item, where blindness rules; the log says only that they did. So it is
 # with how a queue was drawn and how far its reviewers agree, while the reader still answers items of it unseen.
 ABOUT_ITEMS = frozenset({"queueitem", "review", "resolution", "suggestion", "judgecall"})
+
+Names = Mapping[tuple[str, UUID], tuple[str, UUID | None]]
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{40}")
 
@@ -105,11 +108,12 @@ class ActRow(Shaped):
 @dataclass(frozen=True, slots=True)
 class ActLine:
     """An act as a sentence, or neighbouring ones that read the same: person, `words`, name. `told`: their details.
-    `things`: what was acted on, fewer than the acts where one was acted on again."""
+    `things`: what was acted on, fewer than the acts where one was acted on again. `url`: the page of what is named."""
 
     act: ActRow
     words: str
     name: str
+    url: str | None
     count: int
     things: int
     told: list[list[tuple[str, str, str]]]
@@ -132,18 +136,33 @@ def _tell_acts(acts: Sequence[ActRow]) -> list[ActLine]:
     lines = []
     for (_, _, did, kind, name, _), group in groupby(acts, key=read):
         same = list(group)
+        first = same[0]
         things = len({act.target_id or place for place, act in enumerate(same)})  # one may be acted on again
         invites = kind == "invitation" and name  # "invited mira", not "invited the invitation mira"
         words = did if invites else f"{did} {say_thing(kind, is_named=bool(name), count=things)}"
+        if first.verb == JOIN:
+            words = f"{did} {say_thing(kind, is_named=False, count=things)} into"
         told = [details for act in same if (details := _list_details(act.detail))]
-        lines.append(ActLine(same[0], words, name, len(same), things, told))
+        lines.append(ActLine(first, words, name, _link_name(first, things, names), len(same), things, told))
     return lines
 
 
-def _name_target(act: ActRow, names: Mapping[tuple[str, UUID], str]) -> str:
-    if act.target_id and (name := names.get((act.target, act.target_id))):
-        return name
+def _name_target(act: ActRow, names: Names) -> str:
+    if act.verb == JOIN and isinstance(after := act.detail.get("after"), dict):
+        return str(after.get("experiment", ""))
+    if act.target_id and (found := names.get((act.target, act.target_id))):
+        return found[0]
     return str(act.detail.get("name") or act.detail.get("account") or COMMENTED.get(str(act.detail.get("on")), ""))
+
+
+def _link_name(act: ActRow, things: int, names: Names) -> str | None:
+    """Return the page of the one thing acted on, or of what holds it. None for a joined experiment."""
+    if act.verb == JOIN:
+        return None
+    if act.url and things == 1:
+        return act.url
+    thing, found = THINGS.get(act.target), names.get((act.target, act.target_id)) if act.target_id else None
+    return reverse(PAGES[thing.parent[0]], args=[found[1]]) if thing and thing.parent and found and found[1] else None
 
 
 def _row(act: Activity, reader: User, unseen: frozenset[UUID]) -> ActRow:

@@ -33,6 +33,7 @@ def experiment() -> Experiment:
     make_trial(episode, finished=False, status="skipped")
     running_attempt(make_trial(episode, finished=False, status="running"), started_at=timezone.now())
     make_trial(episode, finished=False)
+    Trial.objects.update(finished_at=None)  # the pace is tested on its own
     return experiment
 
 
@@ -153,3 +154,14 @@ def test_only_what_stands_is_shown(experiment: Experiment, monkeypatch: pytest.M
     Experiment.objects.update(deleted_at=timezone.now())
     assert at_work() == []
     assert Run.objects.count() == 1
+
+
+def test_what_comes_between_trials_counts_in_the_time_left_and_a_pause_does_not() -> None:
+    episode = make_episode(make_run(make_experiment(status="running"), status="running"), status="running")
+    at = timezone.now()
+    for gap in (0, 30, 30, 7_200, 30):
+        at += timedelta(seconds=gap)
+        Trial.objects.filter(pk=make_trial(episode).pk).update(duration_seconds=5.0, finished_at=at)
+    for _ in range(2):
+        make_trial(episode, finished=False)
+    assert progress_of([episode.run], 1)[episode.run.pk].eta_seconds == 60.0

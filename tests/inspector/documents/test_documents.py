@@ -165,3 +165,12 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
         for rows in (re.sub(r"`[^`\n]*`|\\\|", "", table).splitlines() for table in tables):
             uneven += [f"{path.name}: {row}" for row in rows if row.count("|") != rows[0].count("|")]
     assert uneven == []
+
+
+@pytest.mark.django_db
+def test_a_search_lists_ten_pages_and_quotes_sentences_alone(client: Client) -> None:
+    text = client.get("/docs/?q=replicate").text
+    assert text.count("<section><h2") == 10
+    assert re.search(r"<summary>\d+ more</summary>", text)
+    for command in ("manage.py run_experiment", "END ", "| ---"):
+        assert command not in text.partition('class="doc-found')[2]

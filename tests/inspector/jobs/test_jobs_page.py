@@ -173,7 +173,7 @@ def test_trials_are_drawn_over_time_with_what_is_expected(client: Client, monkey
     assert places[0] == 0 < places[1] == pytest.approx(here / 2, abs=3)  # the clock runs during the set-up
     assert end == pytest.approx(2 * here, abs=3)  # two are left: ten minutes, as the sentence says
     assert "about 10 minutes to go" in text
-    assert (">1 of 2<" in text, bool(re.search(r'class="num[^"]*">2</td>', text))) == (True, True)
+    assert (">1 of 2<" in text, bool(re.search(r'data-name="to go">2</td>', text))) == (True, True)
 
 
 def test_a_forecast_is_a_lower_bound_until_a_tenth_is_done(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

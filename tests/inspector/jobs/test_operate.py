@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from benchapp.experiments.work import operations
 from benchapp.experiments.work.progress import WorkerAtHand, Workforce
-from benchapp.models import Activity, Attempt, Episode, Run, Trial, User
+from benchapp.models import Activity, Episode, Run, Trial, User
 from benchapp.record import live
 from inspector.pages.jobs import operate_view
 from inspector.pages.jobs.operator_acts import ActStanding, possible
@@ -282,7 +282,7 @@ def test_its_queries_do_not_grow_with_episodes_or_trials(client: Client) -> None
         for _ in range(count):
             make_trial(make_episode(run, status="waiting"))
 
-    assert assert_queries_flat(client, reverse("operate", args=["run", run.public_id]), make) <= 16
+    assert assert_queries_flat(client, reverse("operate", args=["run", run.public_id]), make) <= 19
 
 
 @pytest.mark.parametrize("kind", ["run", "experiment"])
@@ -339,18 +339,37 @@ def test_an_episode_says_how_far_it_is_and_what_each_trial_came_to(client: Clien
     assert text.index('id="attempts"') < text.index('id="log"')
 
 
-def test_a_job_gives_the_estimate_of_the_list_and_says_which_episodes_run(
+def test_a_job_gives_the_estimate_of_the_list_and_draws_each_episode_once(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     episode = make_work(status="running")
     Trial.objects.filter(pk=make_trial(episode).pk).update(duration_seconds=600.0)
     make_trial(episode, finished=False)
+    make_episode(episode.run, status="blocked", blocked_reason=TRACE, title="Stopped")
     monkeypatch.setattr(operate_view, "workforce", lambda: Workforce((WORKER,), 0))
-    text = page(client, episode.run.experiment)
-    assert "1 of 2 trials are done, about 10 minutes to go." in text
-    assert "waits its turn" in text  # held by a worker, and no trial of it runs
-    assert 'class="timeline"' in text
-    Attempt.objects.filter(pk=make_attempt(episode.trials.last(), counts=False).pk).update(
-        status="running", finished_at=None
-    )
-    assert "waits its turn" not in page(client, episode.run.experiment)
+    for target in (episode.run, episode.run.experiment):
+        text = page(client, target)
+        assert "1 of 2 trials are done, about 10 minutes to go." in text
+        assert text.count('<svg class="timeline" ') == 2
+        assert text.count(">Stopped</a>") == 1
+        assert "SandboxError: &lt;b&gt;no space" in text
+
+
+def test_a_job_that_ended_says_what_it_came_to_and_offers_to_run_it_again(client: Client) -> None:
+    episode = make_work(status="done")
+    experiment = episode.run.experiment
+    make_trial(episode)
+    type(experiment).objects.update(status="done")
+    text = page(client, experiment)
+    assert "1 of 1 trials passed." in text
+    assert f'href="/launch/?from={experiment.public_id}">Run again' in text
+    assert "Actions" not in text.partition("<main")[2]
+
+
+def test_new_acts_come_when_the_status_changes(client: Client) -> None:
+    run = make_work().run
+    live_url = reverse("operate", args=["run", run.public_id])
+    assert f'hx-get="{live_url}?was=running"' in client.get(live_url).text
+    for was, refreshes in (("running", False), ("blocked", True)):
+        response = client.get(live_url, {"was": was}, headers={"HX-Request": "true"})
+        assert ("HX-Refresh" in response.headers) is refreshes

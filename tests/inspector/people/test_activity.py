@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.utils.html import strip_tags
 
 from benchapp.experiments.launch import launch
 from benchapp.models import Activity, User
@@ -17,8 +18,8 @@ from benchapp.record.writing.human_acts import note_activity
 from inspector.pages.people.act_words import VERBS
 from inspector.web.access import local_user
 from tests.queries import assert_queries_flat
-from tests.worlds.factories import make_run, make_user
-from tests.worlds.review_factories import make_queue
+from tests.worlds.factories import make_experiment, make_run, make_user
+from tests.worlds.review_factories import make_queue, make_review
 
 pytestmark = pytest.mark.django_db
 
@@ -212,3 +213,17 @@ def test_details_are_words_and_looks_at_labels_are_left_out_until_asked_for(clie
     assert "read the labels of others on a queue" not in text
     assert "read the labels of others on a queue" in client.get("/activity/?verb=labels.seen").text
     assert len(client.get("/activity.json").json()["acts"]) == 3
+
+
+def test_experiments_that_were_joined_are_one_line_and_a_review_leads_to_its_queue(client: Client) -> None:
+    for name in ("one", "two"):
+        detail = {"before": {"experiment": name}, "after": {"experiment": "both"}}
+        note(verb="join", target_kind="experiment", target_id=make_experiment(name=name).public_id, detail=detail)
+    queue = make_queue()
+    item = queue.items.first()
+    assert item is not None
+    note_activity(make_user(username="mira"), "review.submitted", make_review(item, make_user()))
+    text = client.get("/activity/").text
+    assert strip_tags(text).count("joined 2 experiments into both") == 1
+    submitted = text[text.index("submitted a review in") :].partition("</li>")[0]
+    assert f'href="/review/queues/{queue.public_id}/">{queue.name}</a>' in submitted

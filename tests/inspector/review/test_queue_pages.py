@@ -9,8 +9,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import strip_tags
 
-from benchapp.models import Queue, Review, Slot, User
+from benchapp.models import Activity, Queue, Review, Slot, User
 from benchapp.review.queues.claims import claim
 from benchapp.review.queues.item_drawing import Draw
 from benchapp.review.queues.populations import Population
@@ -82,7 +83,7 @@ def test_the_list_says_which_codes_the_reader_gave(client: Client) -> None:
     make_review(other, ann, ["silent bypass"])
     page = client.get(queue.get_absolute_url())
     assert [row.own_codes for row in page.context["shown"]] == [("over-specific", "misapplied"), (), None, None]
-    listed = page.text.partition('class="rows items"')[2].partition("</table>")[0]
+    listed = page.text.partition('class="rows blocks items"')[2].partition("</table>")[0]
     assert '<span class="badge">over-specific</span>' in listed
     assert "nothing wrong" in listed
     assert "silent bypass" not in listed
@@ -365,3 +366,28 @@ def test_no_list_tells_a_control_from_a_failure(people: None) -> None:
     ]
     assert len(controls) == 2
     assert all(shape == shapes[0] for shape in shapes)
+
+
+def test_a_reviewed_queue_opens_on_what_is_to_settle_with_what_each_found(client: Client) -> None:
+    queue = make_small_queue([make_trial(success=False) for _ in range(3)], version=make_version(codes=("Slip", "Gap")))
+    people = [make_user(username=name) for name in ("ann", "bea")]
+    for place, item in enumerate(queue.items.all()):
+        for person in people:
+            make_review(item, person, ["Gap" if place == 1 and person == people[1] else "Slip"])
+
+    def read(query: str) -> str:
+        table = client.get(f"{queue.get_absolute_url()}{query}").text.partition("What was found")[2]
+        return " ".join(strip_tags(table.partition("</table>")[0]).split())
+
+    assert "Slip annGap bea" in read("")
+    assert "ann, bea" not in read("")  # reviewers agree there
+    assert read("?status=all").count("Slip ann, bea") == 2
+    assert Activity.objects.filter(verb="labels.seen", target_id=queue.public_id).count() == 1
+
+
+def test_nobody_reads_codes_in_the_list_before_every_review_is_in(client: Client) -> None:
+    queue = make_small_queue(version=make_version(codes=("Slip",)))
+    for item in queue.items.all():
+        make_review(item, make_user(), ["Slip"])
+    assert "What was found" not in client.get(queue.get_absolute_url()).text
+    assert not Activity.objects.exists()

@@ -317,7 +317,7 @@ def test_controls_stand_beside_the_population(client: Client) -> None:
 @pytest.mark.parametrize("used", [0, 3])
 def test_it_draws_the_used_codes_of_a_large_codebook_and_says_so(client: Client, used: int) -> None:
     names = [f"code {place}" for place in range(45)]
-    queue = make_queue([make_trial(success=False) for _ in range(10)], version=make_version(names))
+    queue = make_queue([make_trial(success=False) for _ in range(30)], version=make_version(names))
     for item in queue.items.all():
         make_review(item, make_user(), names[:used])
     answer = client.get(reverse("results-chart", args=[queue.public_id, "taxonomy", "json"])).json()

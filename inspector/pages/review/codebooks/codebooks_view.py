@@ -17,7 +17,7 @@ from benchapp.models import Activity, Codebook, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.codebooks.codebook_file import MAX_BYTES, CodebookFileError, read_codebook, starters
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone_starter, draft_of, start, start_from
-from inspector.pages.review.codebooks.versions_view import list_codes
+from inspector.pages.review.codebooks.versions_view import list_carriable, list_codes
 from inspector.pages.review.queues.queue_selection import kept_filter
 from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
@@ -89,7 +89,8 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
         .order_by("-number")  # said again because grouping drops the model's own order
     )
     current = next((version for version in versions if version.is_frozen), versions[0])  # what queues can use
-    rows, uncounted = list_codes(current, user_of(request), list(current.queues.all()))
+    queues = list(current.queues.all())
+    rows, uncounted = list_codes(current, user_of(request), queues)
     acts = Activity.objects.filter(target_kind="codebook", target_id=found.public_id).order_by("-at", "-id")
     page = paginate(request, acts, per_page=ACTS_PER_PAGE)
     history = [(act, _describe_act(act.verb, act.detail)) for act in page]
@@ -111,6 +112,8 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
         "version": current,
         "rows": rows,
         "uncounted": uncounted,
+        "queues": queues,
+        "carriable": list_carriable(current),
         "draft": next((version for version in versions if not version.is_frozen), None),
         "history_rows": history,
         "page": page,

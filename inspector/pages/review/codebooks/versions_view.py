@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -100,9 +100,6 @@ def version_page(
     queues = list(found.queues.all())
     rows, uncounted = list_codes(found, user_of(request), queues)
     data = {**VERSION.read(found), "codes": rows, "url": PageLink("codebook-version", found.public_id), "next": None}
-    # queues of earlier versions that nobody carried over to this one yet
-    carriable = Queue.objects.filter(version__codebook=found.codebook, version__number__lt=found.number)
-    carriable = carriable.exclude(carried_to__version=found).select_related("version__codebook")
     siblings = list(found.codebook.versions.order_by("number"))
     form = form or _form(request, found, [row.code for row in rows])
     context = {
@@ -120,13 +117,21 @@ def version_page(
         "siblings": siblings,
         "queues": queues,
         "uncounted": uncounted,
-        "carriable": carriable if found.is_frozen else [],
+        "carriable": list_carriable(found),
         "hidden_total": sum(row.examples_hidden for row in rows),
         "labels_total": sum(row.labels or 0 for row in rows),
     }
     return render_page(
         request, "review/codebook_version.html", data=data, context=context, as_json=as_json, status=status
     )
+
+
+def list_carriable(version: CodebookVersion) -> QuerySet[Queue]:
+    """Return the queues of earlier versions that nobody carried over to this frozen one yet."""
+    if not version.is_frozen:
+        return Queue.objects.none()
+    earlier = Queue.objects.filter(version__codebook=version.codebook_id, version__number__lt=version.number)
+    return earlier.exclude(carried_to__version=version).select_related("version__codebook")
 
 
 def list_codes(version: CodebookVersion, user: User, queues: Sequence[Queue]) -> tuple[list[CodeRow], list[Queue]]:

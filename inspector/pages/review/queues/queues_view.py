@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.models import Code, Label, Queue, QueueItem, Review, Slot, User
+from benchapp.models import Code, Label, Queue, QueueItem, Resolution, Review, Slot, User
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import asked_elsewhere, open_to, same_unit, still_to_code, too_early, unsaid_by
 from benchapp.review.codebooks.hierarchy import in_order
@@ -80,10 +80,15 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     found, user = load_queue(public_id), user_of(request)
     unsaid = frozenset(found.items.filter(same_unit(unsaid_by(user))).order_by().values_list("pk", flat=True))
     statuses = _show_statuses(found, user, unsaid)
+    [progress], people = progress_of([found], user), people_of(found)
+    totals = Counter(statuses.values())
+    shows_codes = not as_json and (progress.is_done or not found.is_open) and _may_read_codes(found, user)
+    cause = _find_cause(request, found, user)
     asked = request.GET.get("status", "")
+    if not asked and shows_codes and not cause and totals[ItemStatus.AWAITING]:
+        asked = ItemStatus.AWAITING
     status = asked if asked in set(ItemStatus) else ""
     chosen = [pk for pk, each in statuses.items() if each == status or not status]
-    cause = _find_cause(request, found, user)
     if cause:
         coding = coding_of([found])
         members = coding.within(cause)
@@ -93,13 +98,15 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         chosen.sort(key=lambda pk: statuses[pk] != ItemStatus.AWAITING)
     page = paginate(request, chosen)
     rows = _read_items(list(page), statuses, user, unsaid)
-    [progress], people = progress_of([found], user), people_of(found)
+    said = {}
+    if shows_codes:
+        note_seen(user, found)
+        said = _read_codes(list(page))
     waiting = _name_waiting(found)
     drawn = _read_draw(
         found, is_blinded=found.is_open and found.is_blind and open_to(user).filter(queue=found).exists()
     )
     passes = {"first_pass": first_pass_of(found), "second_pass": second_pass_of(found)}
-    totals = Counter(statuses.values())
     is_early = bool(too_early([found], user))
     unresolved = 0 if is_early else awaiting([found]).get(found.pk, 0)
     manages = may_manage(found, user)
@@ -123,6 +130,8 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "progress": progress,
         "people": people,
         "shown": rows,
+        "listed": [(row, said.get(row.item.pk, [])) for row in rows],
+        "shows_codes": shows_codes,
         "counts": [(each, totals[each]) for each in ItemStatus],
         "waiting": waiting,
         "drawn": drawn,
@@ -156,6 +165,10 @@ def _show_statuses(queue: Queue, user: User, unsaid: Collection[int]) -> dict[in
     return {pk: hidden.get(pk, status) for pk, status in statuses_of(queue).items()}
 
 
+def _may_read_codes(queue: Queue, user: User) -> bool:
+    return not still_to_code([queue], user) and not asked_elsewhere([queue], user)
+
+
 def _find_cause(request: HttpRequest, queue: Queue, user: User) -> Code | None:
     """Return the code of `?code=`, which limits the list to its items; None while the answers of others are hidden."""
     try:
@@ -163,7 +176,7 @@ def _find_cause(request: HttpRequest, queue: Queue, user: User) -> Code | None:
     except (IndexError, ValueError):
         return None
     code = queue.version.codes.filter(public_id=asked).first()
-    if code is None or still_to_code([queue], user) or asked_elsewhere([queue], user):
+    if code is None or not _may_read_codes(queue, user):
         return None
     note_seen(user, queue)
     return code
@@ -229,6 +242,24 @@ def _read_items(
         )
         for pk in items
     ]
+
+
+def _read_codes(items: Sequence[int]) -> dict[int, list[tuple[str, list[str]]]]:
+    """Return item -> (who, the codes they gave), reviewers with the same codes together; who settled it instead, where
+    somebody did. Four queries. Codes are in the order of the codebook."""
+    reviews = Review.objects.filter(item__in=items, state=Review.State.SUBMITTED)
+    labels = Label.objects.filter(mark__review__in=reviews).order_by("code__ordinal", "code")
+    codes: defaultdict[int, dict[str, None]] = defaultdict(dict)
+    for review, name in labels.values_list("mark__review", "code__name"):
+        codes[review][name] = None
+    same: defaultdict[int, defaultdict[tuple[str, ...], list[str]]] = defaultdict(lambda: defaultdict(list))
+    for pk, item, name in reviews.order_by("reviewer__username").values_list("pk", "item", "reviewer__username"):
+        same[item][tuple(codes[pk])].append(name)
+    found = {item: [(", ".join(who), list(given)) for given, who in answers.items()] for item, answers in same.items()}
+    settled = Resolution.objects.filter(item__in=items, superseded_at=None).select_related("adjudicator")
+    for each in settled.prefetch_related("codes"):
+        found[each.item_id] = [(each.adjudicator.get_username(), [code.name for code in each.codes.all()])]
+    return found
 
 
 # --- how it was drawn --------------------------------------------------------------------------------------------------

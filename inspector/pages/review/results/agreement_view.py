@@ -23,6 +23,7 @@ from benchapp.review.coding.queue_agreement import (
     was_discussed,
     was_opened,
 )
+from benchapp.review.queues.review_progress import awaiting
 from benchapp.review.seeing import note_seen
 from benchapp.stats.agreement.kappa import COHEN, NONE, CodeAgreement
 from inspector.pages.review.queues.queues import load_open_queue, may_manage, may_review, open_queue
@@ -73,7 +74,8 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
         "rows": [row for row in rows if row.found.used.k],
         "unused": [row for row in rows if not row.found.used.k],
         "matrix": _read_matrix(found, rows),
-        "report_rows": [(report, *_read_report(report)) for report in reports],
+        "report_rows": [(report, *_read_report(report)) for report in _drop_repeats(reports, standing)],
+        "open_total": awaiting([queue]).get(queue.pk, 0),
         "standing": standing,
         "opened": was_opened(queue),
         "may_keep": user.may(User.Level.REVIEWER),
@@ -150,6 +152,16 @@ def alpha_text(value: float | None) -> str:
 
 def _interval_text(low: float, high: float) -> str:
     return f"{alpha_text(low)} to {alpha_text(high)}"
+
+
+def _drop_repeats(reports: Sequence[AgreementReport], standing: AgreementReport | None) -> list[AgreementReport]:
+    """Without reports that say what the one to publish says, of the same reviews."""
+    alike = (standing.values, standing.items_total, standing.is_before_discussion) if standing else None
+    return [
+        each
+        for each in reports
+        if each == standing or (each.values, each.items_total, each.is_before_discussion) != alike
+    ]
 
 
 def _read_report(report: AgreementReport) -> tuple[str, str]:

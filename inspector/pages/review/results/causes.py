@@ -17,14 +17,13 @@ from benchapp.review.results.review_exports import number
 from benchapp.review.results.taxonomy import Per, TaxonomyRow
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.interval import Interval
-from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, Z_95, half_up
+from benchapp.stats.inference.shares import Z_95, half_up
 from inspector.pages.review.results.results import Example, Results
 
 HALF = "½"
 SQUARE = 16  # px from one square to the next
 NOUNS = {Queue.Unit.TRIAL: "trial", Queue.Unit.DECISION: "decision", Queue.Unit.SNAPSHOT: "library"}
 PLURALS = {Queue.Unit.TRIAL: "trials", Queue.Unit.DECISION: "decisions", Queue.Unit.SNAPSHOT: "libraries"}
-LEDE = 3  # causes named under the sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,6 @@ class RankedCauses:
     """Everything the page draws of the codes, of one set of results."""
 
     few = FEW  # shares are shown from this number of reviews
-    least = MIN_FOR_INTERVAL  # a count has an interval from this number
 
     def __init__(self, results: Results, examples: Mapping[int, Sequence[Example]]) -> None:
         self.results = results
@@ -243,7 +241,7 @@ def ends_text(around: Interval | None) -> str:
 
 
 def answer_of(results: Results, causes: RankedCauses) -> dict[str, object]:
-    """question and title head the page; first and then are its sentence; counts: what every number of the page counts."""
+    """first and then head the page, title its tab; counts: what every number of the page counts."""
     unit = Queue.Unit(results.coding.unit)
     noun, nouns = NOUNS[unit], PLURALS[unit]
     only_failures = unit == Queue.Unit.TRIAL and all(item.facts.failed for item in results.coding.drawn)
@@ -259,10 +257,8 @@ def answer_of(results: Results, causes: RankedCauses) -> dict[str, object]:
         "noun": noun,
         "nouns": nouns,
         "title": "Why trials fail" if only_failures else f"What goes wrong in {nouns}",
-        "question": "Why do trials fail?" if only_failures else f"What goes wrong in {nouns}?",
         "first": first,
         "then": then,
-        "lede": [] if causes.are_few else causes.top[:LEDE],
         "per": per,
         "counts": f"Every number here counts {counted}.",
         "settle": settle,

@@ -19,6 +19,7 @@ from benchapp.models.stand_ins import StandIn
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.blinding import AskedElsewhere, asked_elsewhere
+from benchapp.review.queues.review_progress import awaiting
 from benchapp.review.results.queue_results import Basis
 from benchapp.review.seeing import note_seen
 from benchapp.review.suggestions.suggestion_matches import (
@@ -131,6 +132,7 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
     }
     context = {
         "queue_row": queue,
+        "open_total": awaiting([queue]).get(queue.pk, 0),
         "rules_ran": any(each.is_rules for each in sources),
         "rules_with_code": len(with_rule),
         "compared": compared,
