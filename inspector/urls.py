@@ -77,6 +77,7 @@ ROUTES: dict[str, list[Routes]] = {
     "": [
         part("healthz", health.healthz, "healthz"),
         part("readyz", health.readyz, "readyz"),
+        part("metrics", health.metrics, "metrics"),
         page("", overview_view.index, "index"),
         page("experiments/<uuid:public_id>/", experiment_view.experiment, "experiment"),
         page("experiments/<uuid:public_id>/judgements/", judging_view.experiment_judging, "experiment-judging"),

@@ -13,6 +13,7 @@ the server may never see more calls at once than its slots. Exit status 1 where 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchapp.deploy.embedded_broker import broker_url  # noqa: E402
 from lab.chaos import Broker, Database, _manage  # noqa: E402
 from lab.kill_workers import outcome  # noqa: E402
 
@@ -125,7 +128,9 @@ class _Answer(BaseHTTPRequestHandler):
 # --- one installation, in a process of its own ------------------------------------------------------------------
 
 
-def run_world(options: argparse.Namespace) -> dict[str, Any]:
+@contextlib.contextmanager
+def installation(options: argparse.Namespace) -> Iterator[tuple[SlotServer, Database | None]]:
+    """A migrated record, a broker and the model server, below `options.folder`."""
     folder: Path = options.folder
     database = None if options.sqlite else Database(folder / "postgresql")
     broker, server = Broker(folder / "valkey"), SlotServer(options.seconds)
@@ -145,21 +150,25 @@ def run_world(options: argparse.Namespace) -> dict[str, Any]:
     try:
         broker.start()
         _manage("migrate", "-v", "0")
-        experiment = _launch(options)
-        began = time.monotonic()
-        watch = Watch(folder, options, database)
-        watch.run(experiment)
-        seconds = time.monotonic() - began
-        found = outcome(experiment)
+        yield server, database
     finally:
         broker.stop()
         if database:
             database.stop()
-    told = {"seconds": seconds, "calls": server.calls, "most_calls": server.most, "worker": watch.most}
-    return {**found, **told, "connections": watch.connections, "most_running": watch.running}
 
 
-def _launch(options: argparse.Namespace) -> Any:
+def run_world(options: argparse.Namespace) -> dict[str, Any]:
+    with installation(options) as (server, database):
+        experiment = launch_episodes(options)
+        began = time.monotonic()
+        watch = Watch(options.folder, options, database)
+        watch.run(experiment)
+        told = {"seconds": time.monotonic() - began, "calls": server.calls, "most_calls": server.most}
+        more = {"worker": watch.most, "connections": watch.connections, "most_running": watch.running}
+        return {**outcome(experiment), **told, **more}
+
+
+def launch_episodes(options: argparse.Namespace) -> Any:
     import django
 
     django.setup()
@@ -246,6 +255,13 @@ class Watch:
 
 
 def _start_world(options: argparse.Namespace, trials: int) -> dict[str, Any]:
+    arguments = ["--trials", str(trials), "--replicates", str(options.replicates), "--slots", str(options.slots)]
+    arguments += ["--seconds", str(options.seconds), *["--sqlite"] * options.sqlite, *["--kill"] * options.kill]
+    return call_ourselves(__file__, *arguments)
+
+
+def call_ourselves(script: str, *arguments: str) -> dict[str, Any]:
+    """Run the script with a `--folder` of its own and the settings of an installation there; what it prints last, as JSON."""
     with tempfile.TemporaryDirectory(prefix="skillglass-many-", ignore_cleanup_errors=True) as base:
         folder = Path(base)
         folder.chmod(0o755)  # PostgreSQL runs as another user
@@ -254,25 +270,16 @@ def _start_world(options: argparse.Namespace, trials: int) -> dict[str, Any]:
             "SKILLGLASS_VAR": str(folder / "var"),
             "SKILLGLASS_PRESETS": str(folder / "presets"),
             "SECRET_KEY": "of one run of this benchmark",
-            "REDIS_URL": _broker_url(folder / "valkey"),
+            "REDIS_URL": broker_url(folder / "valkey"),
             "DJANGO_SETTINGS_MODULE": "benchapp.settings",
             "LOG_LEVEL": "WARNING",
         }
-        arguments = ["--folder", base, "--trials", str(trials), "--replicates", str(options.replicates)]
-        arguments += ["--slots", str(options.slots), "--seconds", str(options.seconds)]
-        arguments += ["--sqlite"] * options.sqlite + ["--kill"] * options.kill
-        command = [sys.executable, __file__, *arguments]
+        command = [sys.executable, script, "--folder", base, *arguments]
         done = subprocess.run(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, check=False)
         if done.returncode:
             log = folder / "work.log"
             raise SystemExit(f"{log.read_text()[-3000:] if log.exists() else ''}\nended with {done.returncode}")
         return dict(json.loads(done.stdout.splitlines()[-1]))
-
-
-def _broker_url(folder: Path) -> str:
-    from benchapp.deploy.embedded_broker import broker_url
-
-    return broker_url(folder)
 
 
 def _options() -> argparse.Namespace:

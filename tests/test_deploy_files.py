@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from django.core.management import get_commands, load_command_class
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPOSE = (ROOT / "compose.yaml").read_text()
@@ -58,3 +59,46 @@ def test_what_the_document_sets_is_what_the_file_asks_for() -> None:
 def test_nothing_that_a_team_writes_beside_the_file_is_kept_by_git() -> None:
     ignored = (ROOT / ".gitignore").read_text().split()
     assert {"/secrets/", "/providers.env", "/.env", "/data/"} <= set(ignored)
+
+
+# --- what schedulers start ------------------------------------------------------------------------------------------
+
+RECIPES = sorted(path for path in (ROOT / "deploy").rglob("*") if path.is_file())
+
+
+def list_objects() -> list[dict[str, Any]]:
+    files = [path for path in RECIPES if path.parent.name == "kubernetes"]
+    return [each for path in files for each in yaml.safe_load_all(path.read_text())]
+
+
+def test_every_command_of_a_recipe_exists_with_its_options() -> None:
+    found = 0
+    for path in RECIPES:
+        words = path.read_text().replace(",", " ").replace("[", " ").replace("]", " ").replace('"', " ")
+        for line in re.findall(r"manage\.py ([^\n#]+)", words):
+            name, *options = line.split()
+            parser = load_command_class(get_commands()[name], name).create_parser("manage.py", name)
+            known = {option for action in parser._actions for option in action.option_strings}
+            assert {option for option in options if option.startswith("--")} <= known, f"{path}: {line}"
+            found += 1
+    assert found >= 5
+
+
+def test_a_burst_takes_as_many_trials_as_the_scheduler_counts_for_it() -> None:
+    (burst,) = [each for each in list_objects() if each["kind"] == "ScaledJob"]
+    (worker,) = burst["spec"]["jobTargetRef"]["template"]["spec"]["containers"]
+    (trigger,) = burst["spec"]["triggers"]
+    assert worker["command"][-1] == trigger["metadata"]["threshold"]
+    assert "skillglass_episodes" in trigger["metadata"]["query"]
+
+
+def test_only_the_engine_beside_a_burst_is_privileged_and_only_bursts_get_the_keys() -> None:
+    for each in list_objects():
+        spec = each.get("spec", {})
+        pod = spec.get("jobTargetRef", spec).get("template", {}).get("spec", {})
+        for container in pod.get("containers", ()):
+            assert container["securityContext"]["runAsNonRoot"]
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        privileged = [one["name"] for one in pod.get("initContainers", ()) if one["securityContext"].get("privileged")]
+        assert privileged == (["engine"] if each["kind"] == "ScaledJob" else [])
+        assert ("skillglass-providers" in str(pod)) == (each["kind"] == "ScaledJob")

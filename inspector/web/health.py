@@ -1,6 +1,7 @@
-"""Answers about this process: `/healthz` and `/readyz` for machines that watch it, and the page for errors of the server.
+"""Answers for machines: `/healthz` and `/readyz` about this process, `/metrics` about the work; and the page for errors of
+the server.
 
-The first two are open without login, so they reveal as little as possible.
+The first two are open without login, so they reveal as little as possible. The third asks for a token like any page.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from benchapp.deploy.readiness import checks
+from benchapp.experiments.work.work_metrics import render_metrics
 from benchapp.record.error_text import describe_failure
 from inspector.web.access import open_to_all
 
@@ -37,6 +40,13 @@ def readyz(request: HttpRequest) -> JsonResponse:
         "checks": {check.name: "ok" if check.is_met else check.missing for check in found},
     }
     return JsonResponse(said, status=200 if ready else 503)
+
+
+@never_cache
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """What waits, runs and was spent, for Prometheus and for schedulers that start workers."""
+    return HttpResponse(render_metrics(), content_type=CONTENT_TYPE_LATEST)
 
 
 def broken(request: HttpRequest) -> HttpResponse:

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 HEADER = "X-Request-ID"
 SANE = re.compile(r"[A-Za-z0-9._-]{8,64}")  # anything else from outside is not written into logs
-QUIET = ("/healthz", "/readyz", "/static/")  # asked every few seconds, or a dozen times a page
+QUIET = ("/healthz", "/readyz", "/metrics", "/static/")  # asked every few seconds, or a dozen times a page
 NUL = "\x00"
 
 

@@ -49,6 +49,7 @@ PARTS = {
     "agreement-keep": "inspector/review/test_agreement_pages",
     "disagreements-open": "inspector/review/test_agreement_pages",
     "healthz": "inspector/web/test_health",
+    "metrics": "benchapp/experiments/test_work_metrics",
     "readyz": "inspector/web/test_health",
     "operate-act": "inspector/jobs/test_operate",
     "login": "inspector/people/test_login",
