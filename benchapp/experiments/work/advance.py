@@ -105,6 +105,7 @@ class Lease:
 
 
 HINT = "advance"
+ENOUGH_HINTS = 1_000  # in the queue: as many trials as one worker takes at a time, at most
 HINT_SECONDS = 7 * 86_400  # how long the hints given to an episode are remembered
 MAX_REASON = 20_000  # characters of an error and its traceback kept as the reason of a block
 MAX_MESSAGE = 8_000  # of these, of the error and the end of its log
@@ -405,8 +406,9 @@ def hint(episode_id: str, *, first: bool = False) -> bool:
 
 
 def reconcile() -> int:
-    """Give a hint to every free open episode that has none in the queue, and return how many. Safe at any time.
+    """Give hints to free open episodes that have none in the queue, and return how many. Safe at any time.
 
+    A queue that is long enough for all workers is left alone, so this costs the same however many episodes wait.
     If a lease's holder was a process of this machine that ended, the lease is freed now, before it expires. What a
     killed worker could not record or end is recorded and ended here, because nothing else would.
     """
@@ -418,15 +420,24 @@ def reconcile() -> int:
     end_stopped()
     for run in Run.objects.ended_unsaid():
         run.follow()
-    in_order = Episode.objects.own().free(now).order_by(*EPISODE_ORDER)
-    free = [str(found) for found in in_order.values_list("public_id", flat=True)]
-    if not free:
+    if _is_queue_long():
         return 0
     try:
         hinted = slices.list_hinted(HINT, waiting_only=True)
     except (RedisError, OSError):
         hinted = set()
-    return sum(hint(episode_id) for episode_id in free if episode_id not in hinted)
+    in_order = Episode.objects.own().free(now).order_by(*EPISODE_ORDER)
+    # Of these, fewer than ENOUGH_HINTS are hinted already: the others fill the queue.
+    free = [str(found) for found in in_order.values_list("public_id", flat=True)[: 2 * ENOUGH_HINTS]]
+    without = [episode_id for episode_id in free if episode_id not in hinted]
+    return sum(map(hint, without[:ENOUGH_HINTS]))
+
+
+def _is_queue_long() -> bool:
+    try:
+        return int(django_rq.get_queue().count) >= ENOUGH_HINTS
+    except (RedisError, OSError):
+        return False
 
 
 def is_any_waiting() -> bool:

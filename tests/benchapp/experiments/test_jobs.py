@@ -12,6 +12,8 @@ from typing import Any
 
 import django_rq
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.deploy import embedded_broker
@@ -503,6 +505,22 @@ def test_hints_go_through_the_broker_and_are_seen_there(broker: str) -> None:
     assert jobs.slices.list_hinted(jobs.HINT) == {str(episode.public_id)}
     django_rq.get_queue().empty()
     assert jobs.reconcile() == 1
+
+
+def test_a_queue_that_is_long_enough_is_left_alone_and_filled_again_later(
+    broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "ENOUGH_HINTS", 3)
+    launch({**SPEC, "replicates": 8})
+    assert jobs.reconcile() == 3
+    with CaptureQueriesContext(connection) as captured:
+        assert jobs.reconcile() == 0
+    assert not any('"replicate"' in query["sql"].partition("ORDER BY")[2] for query in captured)
+    first = jobs.slices.list_hinted(jobs.HINT)
+    django_rq.get_queue().get_jobs()[0].delete()
+    assert jobs.reconcile() == 3
+    assert len(jobs.slices.list_hinted(jobs.HINT)) == 5
+    assert first <= jobs.slices.list_hinted(jobs.HINT), "what was taken away comes first"
 
 
 @pytest.mark.parametrize("order", ["interleaved", "one-by-one"])
