@@ -19,6 +19,7 @@ from typing import Any
 
 from django.db import DatabaseError, connections
 from redis.client import Pipeline
+from redis.exceptions import RedisError
 from rq import Worker
 from rq.executions import Execution
 from rq.job import Job
@@ -221,7 +222,10 @@ class ThreadedWorker(EpisodeWorker):
         """Wait until a job ends, for a while."""
         self._one_ended.wait(BURST_SECONDS)
         self._one_ended.clear()
-        self.heartbeat()
+        try:
+            self.heartbeat()
+        except (RedisError, OSError) as error:  # no reason to end the trials under way
+            log.warning("no sign of life given: cannot reach the broker: %s", error)
 
     def _is_work_left(self) -> bool:
         return bool(self._at_work) or super()._is_work_left()

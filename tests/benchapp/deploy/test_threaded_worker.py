@@ -17,6 +17,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 from django_rq.workers import get_worker
+from redis.exceptions import ConnectionError
 
 from benchapp.deploy import embedded_broker, workers
 from benchapp.experiments.launch import launch
@@ -149,6 +150,30 @@ def test_a_stop_waits_for_the_trials_under_way(broker: str) -> None:
     assert ended == []
     worker.teardown()
     assert ended == [1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_trials_under_way_end_though_the_broker_is_lost(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, ended = make_worker(trials=2), []
+    worker.register_birth()
+    monkeypatch.setattr(workers, "BURST_SECONDS", 0.1)
+
+    def perform(*_: object) -> None:
+        time.sleep(1)
+        ended.append(1)
+
+    worker.perform_job = perform
+    worker.execute_job(advance.slices.enqueue("time.sleep", "advance", "a", description="a"), django_rq.get_queue())
+    monkeypatch.setattr(workers.Worker, "heartbeat", away)
+    with pytest.raises(ConnectionError):
+        worker.heartbeat()
+    monkeypatch.setattr(workers.Worker, "teardown", lambda self: None)
+    worker.teardown()
+    assert ended == [1]
+
+
+def away(*_: object) -> None:
+    raise ConnectionError("Connection refused")
 
 
 def test_the_tail_of_an_episode_holds_no_line_of_another_thread(broker: str) -> None:
