@@ -77,8 +77,8 @@ def read_validations(runs: Iterable[Run], as_of: datetime | None = None) -> list
     tried = Trial.objects.filter(episode__run__in=given, is_done=True).exclude(phase=Phase.DEPLOYMENT).order_by("pk")
     tried = tried.filter(settled_at__lte=as_of) if as_of else tried
     starts: dict[int, list[tuple[int, Outcome]]] = defaultdict(list)  # experiment -> (task, outcome)
-    for run, task, *outcome in tried.values_list("episode__run", "task", "success", "reward") if given else ():
-        starts[experiments[run]].append((task, (outcome[0], outcome[1])))
+    for run, task, success, reward in tried.values_list("episode__run", "task", "success", "reward") if given else ():
+        starts[experiments[run]].append((task, (success, reward)))
     evolved = [run.pk for run in wanted if run.condition != OLD_SKILL and run.experiment_id in starts]
     entries = Entry.objects.filter(episode__run__in=evolved, episode__is_tainted=False)
     entries = entries.filter(recorded_at__lte=as_of) if as_of else entries

@@ -128,7 +128,11 @@ def _traces(rows: Sequence[Scored], floor: float, named: Legend) -> Iterator[go.
     style = series(0)
     points = {row.decision: _point(row, floor) for row in rows}
     drawn = {row.decision for row in rows if row.score is not None}
-    pairs = [(points[row.parent], points[row.decision]) for row in rows if {row.parent, row.decision} <= drawn]
+    pairs = [
+        (points[row.parent], points[row.decision])
+        for row in rows
+        if row.parent is not None and {row.parent, row.decision} <= drawn
+    ]
     yield connect(pairs, color=ZERO, width=1, dash="dot")  # each candidate and what it began with: a tree
     bests = [
         ChartPoint(row.decision, row.best, f"best accepted so far: {row.best:.3g}")
