@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from statistics import fmean
-from typing import Any
+from typing import NamedTuple
+from uuid import UUID
 
 from benchapp.models import Entry, Run, Trial
 from benchapp.stats.comparing.choices import OLD_SKILL
@@ -68,6 +69,35 @@ class Validation:
     candidates: Sequence[Candidate]
 
 
+class _Place(NamedTuple):
+    """One entry of a history: a seed, a trial or a decision."""
+
+    episode: int
+    run: int
+    public_id: UUID
+    title: str
+    kind: str
+    seeded: int | None
+    task: int | None
+    phase: str | None
+    library: int | None
+    success: bool | None
+    reward: float | None
+    number: int | None
+    status: str | None
+    before: int | None
+    after: int | None
+    patch: str | None
+    summary: str | None
+
+
+_FIELDS = (
+    *("episode", "episode__run", "episode__public_id", "episode__title", "kind", "seeding__snapshot"),
+    *(f"attempt__trial__{name}" for name in ("task", "phase", "snapshot", "success", "reward")),
+    *(f"decision__{name}" for name in ("number", "status", "before", "after", "patch", "summary")),
+)
+
+
 def read_validations(runs: Iterable[Run], as_of: datetime | None = None) -> list[Validation]:
     """Return the candidates of every episode with one that was scored, for runs whose experiment has an `old-skill` run among
     them. Two queries."""
@@ -82,54 +112,46 @@ def read_validations(runs: Iterable[Run], as_of: datetime | None = None) -> list
     evolved = [run.pk for run in wanted if run.condition != OLD_SKILL and run.experiment_id in starts]
     entries = Entry.objects.filter(episode__run__in=evolved, episode__is_tainted=False)
     entries = entries.filter(recorded_at__lte=as_of) if as_of else entries
-    trial, decision = "attempt__trial__", "decision__"
-    rows = entries.order_by("episode__run", "episode__ordinal", "episode", "sequence").values(
-        *("episode", "episode__run", "episode__public_id", "episode__title", "kind", "seeding__snapshot"),
-        *(f"{trial}{name}" for name in ("task", "phase", "snapshot", "success", "reward")),
-        *(f"{decision}{name}" for name in ("number", "status", "before", "after", "patch", "summary")),
-    )
+    rows = entries.order_by("episode__run", "episode__ordinal", "episode", "sequence").values_list(*_FIELDS)
+    places = map(_Place._make, rows.iterator(chunk_size=5000) if evolved else ())
     found = []
-    for _, group in groupby(rows.iterator(chunk_size=5000) if evolved else (), key=lambda row: row["episode"]):
+    for _, group in groupby(places, key=lambda place: place.episode):
         history = list(group)
         first = history[0]
-        start = starts[experiments[first["episode__run"]]]
+        start = starts[experiments[first.run]]
         candidates = _follow(history, {task for task, _ in start}, [outcome for _, outcome in start])
         if any(each.trials for each in candidates[1:]):
-            found.append(
-                Validation(first["episode__run"], str(first["episode__public_id"]), first["episode__title"], candidates)
-            )
+            found.append(Validation(first.run, str(first.public_id), first.title, candidates))
     return found
 
 
-def _follow(rows: Sequence[dict[str, Any]], tasks: Collection[int], start: list[Outcome]) -> list[Candidate]:
+def _follow(places: Sequence[_Place], tasks: Collection[int], start: list[Outcome]) -> list[Candidate]:
     candidates = [Candidate(0, GIVEN, trials=start)]
     made: dict[int, Candidate] = {}  # by library
     between: dict[int | None, list[Outcome]] = defaultdict(list)  # trials since the last decision, by library
     awaited: int | None = None  # the library that was accepted before it was scored
-    for row in rows:
-        if row["kind"] == Entry.Kind.SEED:
-            made[row["seeding__snapshot"]] = candidates[0]
-        elif row["kind"] == Entry.Kind.TRIAL:
-            library, phase = row["attempt__trial__snapshot"], row["attempt__trial__phase"]
-            if row["attempt__trial__task"] in tasks and phase != Phase.DEPLOYMENT:
-                trials = made[awaited].trials if awaited is not None and library == awaited else between[library]
-                trials.append((row["attempt__trial__success"], row["attempt__trial__reward"]))
-        elif row["kind"] == Entry.Kind.DECISION:
-            before, after, status = (row[f"decision__{name}"] for name in ("before", "after", "status"))
-            parent = made.get(before)
-            if status == DecisionStatus.APPLIED:
-                trials = between.get(after, [])
-            elif status == DecisionStatus.NO_OP:  # the same text again, which may have been scored before
-                known = parent.trials if parent and row["decision__patch"] else []
-                trials = between.get(before, known)
+    for place in places:
+        if place.kind == Entry.Kind.SEED and place.seeded is not None:
+            made[place.seeded] = candidates[0]
+        elif place.kind == Entry.Kind.TRIAL and place.task in tasks and place.phase != Phase.DEPLOYMENT:
+            is_of_awaited = awaited is not None and place.library == awaited
+            trials = candidates[-1].trials if is_of_awaited else between[place.library]
+            trials.append((place.success, place.reward))
+        elif place.number is not None and place.before is not None and place.after is not None:
+            parent = made.get(place.before)
+            if place.status == DecisionStatus.APPLIED:
+                trials = between.get(place.after, [])
+            elif place.status == DecisionStatus.NO_OP:  # the same text again, which may have been scored before
+                known = parent.trials if parent and place.patch else []
+                trials = between.get(place.before, known)
             else:
-                trials = next((between[library] for library in reversed(between) if library != before), [])
-            number, summary = row["decision__number"], row["decision__summary"]
-            found = Candidate(number, status, parent.number if parent else None, summary, trials)
+                trials = next((between[library] for library in reversed(between) if library != place.before), [])
+            origin = parent.number if parent else None
+            found = Candidate(place.number, place.status or "", origin, place.summary or "", trials)
             candidates.append(found)
             awaited = None
-            if status == DecisionStatus.APPLIED:
-                made[after] = found
-                awaited = None if trials else after
+            if place.status == DecisionStatus.APPLIED:
+                made[place.after] = found
+                awaited = None if trials else place.after
             between.clear()
     return candidates
