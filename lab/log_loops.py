@@ -1,10 +1,11 @@
-"""Has many loops log to one installation at once, and holds its record against what they logged.
+"""Has many loops log to one installation at once, and compares its record with what they logged.
 
-    .venv/bin/python lab/log_loops.py [--loops 20] [--steps-a-minute 100000] [--seconds 60] [--restart] [--away 20]
+    .venv/bin/python lab/log_loops.py [--loops 20] [--steps-a-minute 100000] [--seconds 60] [--restart | --cut] [--away 20]
 
 The installation is one as `manage.py demo` starts it, in a temporary folder. Each loop is a process with a run of its own:
 trials of 20 messages, a decision after every ten. `--restart` kills the installation halfway, everything in it with
-kill -9, and starts it again after `--away` seconds. Exit status 1 if a trial, message or decision is missing or there twice.
+kill -9, and starts it again after `--away` seconds. `--cut` takes only the network between the loops and the installation
+away for that long: open connections are dropped, and new ones refused. Exit status 1 if a trial, message or decision is missing or there twice.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import multiprocessing
 import os
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -54,15 +56,18 @@ def run(options: argparse.Namespace, base: Path) -> int:
     installation = _start(port, base)
     _wait_for_web(port, installation)
     address, token = f"http://127.0.0.1:{port}", _make_token()
+    network = Network(port)
+    at = f"http://127.0.0.1:{network.port}"
     loops = [
-        multiprocessing.Process(target=log, args=(number, options, address, token, base / "runs"))
+        multiprocessing.Process(target=log, args=(number, options, at, token, base / "runs"))
         for number in range(options.loops)
     ]
     waits, over = list[float](), threading.Event()
-    threading.Thread(target=_ask, args=(f"{address}/index.json", waits, over), daemon=True).start()
     began = time.monotonic()
-    for loop in loops:
+    for loop in loops:  # before any thread starts here: a fork copies locks that a thread holds
         loop.start()
+    network.serve()
+    threading.Thread(target=_ask, args=(f"{address}/index.json", waits, over), daemon=True).start()
     if options.restart:
         time.sleep(options.seconds / 2)
         killed = _kill_all()
@@ -70,6 +75,11 @@ def run(options: argparse.Namespace, base: Path) -> int:
         print(f"killed {killed} processes, away for {options.away:.0f} s", flush=True)
         time.sleep(options.away)
         installation = _start(port, base)
+    elif options.cut:
+        time.sleep(options.seconds / 2)
+        print(f"dropped {network.cut()} connections, away for {options.away:.0f} s", flush=True)
+        time.sleep(options.away)
+        network.serve()
     peak = 0.0
     while any(loop.is_alive() for loop in loops):
         time.sleep(1)
@@ -89,6 +99,70 @@ def run(options: argparse.Namespace, base: Path) -> int:
             f"/index.json meanwhile: median {1000 * statistics.median(waits):.0f} ms, slowest {1000 * max(waits):.0f} ms"
         )
     return 0 if found == expected else 1
+
+
+class Network:
+    """A TCP proxy between the loops and the installation, which can be cut."""
+
+    def __init__(self, target: int) -> None:
+        self.port, self._target = free_port(), target
+        self._lock, self._open = threading.Lock(), set[socket.socket]()
+        self._listener = self._listen()
+
+    def _listen(self) -> socket.socket:
+        return socket.create_server(("127.0.0.1", self.port), backlog=256)
+
+    def serve(self) -> None:
+        """Pass on from now; again, after a cut."""
+        if self._listener.fileno() < 0:
+            self._listener = self._listen()
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def cut(self) -> int:
+        """Refuse new connections and drop the open ones. Return how many of those there were."""
+        with self._lock:
+            self._listener.shutdown(socket.SHUT_RDWR)  # close() alone would leave a waiting accept() in charge
+            self._listener.close()
+            dropped, self._open = self._open, set()
+        for each in dropped:
+            _drop(each)
+        return len(dropped) // 2  # each connection has two ends
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                near, _ = listener.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", self._target))
+            except OSError:
+                near.close()
+                continue
+            with self._lock:
+                is_cut = listener is not self._listener or listener.fileno() < 0
+                self._open |= set() if is_cut else {near, far}
+            if is_cut:
+                _drop(near)
+                _drop(far)
+                continue
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self._pass_on, args=(one, other), daemon=True).start()
+
+    def _pass_on(self, one: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while piece := one.recv(64 * 1024):
+                other.sendall(piece)
+        with self._lock:
+            self._open -= {one, other}
+        for each in (one, other):
+            _drop(each)
+
+
+def _drop(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
 
 
 def log(number: int, options: argparse.Namespace, address: str, token: str, folder: Path) -> None:
@@ -217,8 +291,10 @@ def _options() -> Any:
     parser.add_argument("--loops", type=int, default=20)
     parser.add_argument("--steps-a-minute", type=int, default=100_000, help="of all loops together")
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--restart", action="store_true")
-    parser.add_argument("--away", type=float, default=20, help="seconds until it starts again")
+    away = parser.add_mutually_exclusive_group()
+    away.add_argument("--restart", action="store_true", help="kill the installation halfway")
+    away.add_argument("--cut", action="store_true", help="cut the network halfway")
+    parser.add_argument("--away", type=float, default=20, help="seconds until it is back")
     return parser.parse_args()
 
 

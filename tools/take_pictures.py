@@ -53,11 +53,13 @@ django.setup()
 from benchapp.experiments.example_experiment import EXAMPLE, list_episodes, work_off  # noqa: E402  settings come first
 from benchapp.experiments.launch import experiment_id, launch  # noqa: E402
 from benchapp.experiments.library_probes import launch_rounds, list_learning_runs, preview_rounds  # noqa: E402
+from benchapp.imports.batch import import_paths  # noqa: E402
 from benchapp.imports.shipped_example import take_in_example  # noqa: E402
 from benchapp.models import Episode, Experiment, Trial  # noqa: E402
 from inspector.charts import CHARTS  # noqa: E402
 from inspector.pages.overview.tour import find_tour  # noqa: E402
 from inspector.web.access import local_user  # noqa: E402
+from tools.scripted_optimizer import log_optimizer  # noqa: E402
 from tools.scripted_reviews import review_example, wait_for_review  # noqa: E402
 
 # --- the record ----------------------------------------------------------------------------------------------------------
@@ -100,6 +102,9 @@ def choose_experiments(example: Experiment) -> Iterator[str]:
     made = {}
     call_command("diagnose_libraries", verbosity=0)
     yield f"experiment={example.public_id}"
+    log_optimizer(Path(FOLDER.name) / "optimizer")
+    import_paths([Path(FOLDER.name) / "optimizer"])
+    yield f"experiment={Experiment.objects.get(name='optimizer').public_id}"
     for name in MORE:
         print(f"running examples/experiments/{name}.yaml", flush=True)
         spec = yaml.safe_load((ROOT / "examples" / "experiments" / f"{name}.yaml").read_text())

@@ -18,6 +18,7 @@ from inspector.charts.figures import (
     rounds,
     skill_writing,
     tokens,
+    validation,
 )
 
 ABOVE = forest.CHART  # what the answer's table draws
@@ -37,7 +38,7 @@ OF_PAGES: dict[str, tuple[Chart, ...]] = {
         *(efficiency.CHART, tokens.CHART, budgets.BUDGET_CHART, budgets.GENERATION_CHART, authors.SCALE_CHART),
     ),
     "compare-libraries": (
-        *(libraries.GROWTH_CHART, rounds.CURVE_CHART, rounds.ROUNDS_CHART, libraries.SIZE_CHART),
+        *(libraries.GROWTH_CHART, validation.CHART, rounds.CURVE_CHART, rounds.ROUNDS_CHART, libraries.SIZE_CHART),
         *(libraries.KINDS_CHART, skill_writing.PATTERNS_CHART, skill_writing.AXES_CHART),
     ),
 }

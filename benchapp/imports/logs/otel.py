@@ -14,18 +14,8 @@ from datetime import UTC, datetime
 from functools import partial
 
 from benchapp.imports.logs.spans import Conversation, Message, as_text, judge, parse
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import Document, read_lines, read_object
-from benchapp.imports.reading.found_sources import (
-    UNKNOWN,
-    ExceptionSource,
-    ExperimentSource,
-    FoundExperiment,
-    RunSource,
-    SourceChoice,
-    TaskSource,
-    Timing,
-    TrialSource,
-)
 from benchapp.imports.reading.found_trials import FoundRow, of_messages
 from benchapp.imports.reading.walking import FolderEntry, Root
 from runner.base.types import JsonValue
@@ -54,7 +44,7 @@ class Trace:
     evaluations: list[dict[str, JsonValue]] = field(default_factory=list)
 
 
-def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
+def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[sources.FoundExperiment]:
     traces = defaultdict[str, Trace](Trace)
     for entry in entries:
         with root.open(entry.path) as stream:
@@ -65,9 +55,9 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
     used = {ident: trace for ident, trace in traces.items() if any(map(_operation, trace.spans.values()))}
     if left := len(traces) - len(used):
         root.report(root.base, "", "traces with calls of a model", f"{left:,} without: HTTP or others; left out")
-    source = ExperimentSource.of_folder(root, root.base, format=NAME, title="Traces in")
+    source = sources.ExperimentSource.of_folder(root, root.base, format=NAME, title="Traces in")
     trials = [_find_trial(root, ident, trace) for ident, trace in used.items()]
-    yield FoundExperiment(source, trials=tuple(sorted(trials, key=lambda found: found.order)))
+    yield sources.FoundExperiment(source, trials=tuple(sorted(trials, key=lambda found: found.order)))
 
 
 def _take_batch(traces: dict[str, Trace], batch: Document) -> None:
@@ -129,7 +119,7 @@ def _find_trial(root: Root, ident: str, trace: Trace) -> FoundRow:
     return FoundRow(root, path, (f"{NAME}:{ident}",), order, partial(_build, ident, trace, spans), about)
 
 
-def _build(ident: str, trace: Trace, spans: Sequence[Document]) -> TrialSource:
+def _build(ident: str, trace: Trace, spans: Sequence[Document]) -> sources.TrialSource:
     talk, evaluations = Conversation(), list(trace.evaluations)
     agent, model = "", ""
     for span in spans:
@@ -162,22 +152,24 @@ def _build(ident: str, trace: Trace, spans: Sequence[Document]) -> TrialSource:
     starts, ends = ([_nanoseconds(s, f"{k}TimeUnixNano") for s in spans] for k in ("start", "end"))
     error, began, ended = root.object("status"), min(starts), max(ends)
     service = as_text(trace.resource.get("service.name"))
-    return TrialSource(
-        run=RunSource(
-            (agent or service)[:100] or UNKNOWN,
+    return sources.TrialSource(
+        run=sources.RunSource(
+            (agent or service)[:100] or sources.UNKNOWN,
             as_text(trace.resource.get("service.version"))[:100],
-            model[:200] or UNKNOWN,
+            model[:200] or sources.UNKNOWN,
             "",
             setup={"source": NAME, "service": service},
         ),
-        task=TaskSource(NAME, ident, talk.title() or root.text("name", 200) or ident),
-        timing=Timing(
+        task=sources.TaskSource(NAME, ident, talk.title() or root.text("name", 200) or ident),
+        timing=sources.Timing(
             _time(began), _time(ended), duration_seconds=(ended - began) / 1e9 if 0 < began <= ended else None
         ),
         verdict=judge(map(_score, evaluations)),
         config={"trace": ident, "spans": len(spans)},
-        choices=(SourceChoice((of_messages("spans", talk.messages),)),) if talk.messages else (),
-        exception=ExceptionSource(as_text(_attributes(root).get("error.type")) or "error", error.text("message") or "")
+        choices=(sources.SourceChoice((of_messages("spans", talk.messages),)),) if talk.messages else (),
+        exception=sources.ExceptionSource(
+            as_text(_attributes(root).get("error.type")) or "error", error.text("message") or ""
+        )
         if error.raw.get("code") in (2, "STATUS_CODE_ERROR")
         else None,
     )

@@ -12,26 +12,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import Document, aware, read_lines, read_time, seconds_between
-from benchapp.imports.reading.found_sources import (
-    UNKNOWN,
-    DecisionMoment,
-    EpisodeSource,
-    ExceptionSource,
-    ExperimentSource,
-    FoundExperiment,
-    FreezeMoment,
-    HistorySource,
-    Moment,
-    RunSource,
-    SeedMoment,
-    SourceChoice,
-    TaskSource,
-    Timing,
-    TrajectorySource,
-    TrialMoment,
-    TrialSource,
-)
 from benchapp.imports.reading.found_trials import MAX_OUTPUT, FoundRow, of_atif
 from benchapp.imports.reading.walking import Root, list_names
 from benchapp.record.textual_change import is_binary
@@ -69,15 +51,15 @@ def claims(root: Root, folder: Path) -> bool:
         return FORMAT.encode() in file.read(4_096)
 
 
-def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
     log = RunLog(root, folder)
     if not log.head:
         found = "there is none; the folder is left out"
         root.report(folder / EVENTS, "line 1", f"the event run of {FORMAT}, version {VERSION}", found)
         return
     name = log.head.text("experiment", 300) or folder.name
-    yield FoundExperiment(
-        ExperimentSource(
+    yield sources.FoundExperiment(
+        sources.ExperimentSource(
             key=f"{NAME}:{name}",
             name=name,
             path=root.label(folder),
@@ -113,7 +95,7 @@ class RunLog:
         self.ident = self.head.text("id", 100) or folder.name
         self.suite = self.head.text("suite", 200) or self.head.text("experiment", 200) or NAME
         title = self.head.text("name", 200) or self.ident
-        self.episode = EpisodeSource(self.ident, title, family=FAMILY)
+        self.episode = sources.EpisodeSource(self.ident, title, family=FAMILY)
         self.run = self._read_run(self.head)
 
     def _take(self, event: Document) -> None:
@@ -140,13 +122,13 @@ class RunLog:
                 wanted = "an event of this format, about a trial that began once"
                 event.report("", wanted, f"found {storable(str(kind))!r:.60} {storable(trial)!r:.60}; left out")
 
-    def _read_run(self, head: Document) -> RunSource:
+    def _read_run(self, head: Document) -> sources.RunSource:
         config = head.raw.get("config")
-        return RunSource(
-            harness=head.text("harness", 200) or UNKNOWN,
-            agent_model=head.text("agent_model", 200) or UNKNOWN,
+        return sources.RunSource(
+            harness=head.text("harness", 200) or sources.UNKNOWN,
+            agent_model=head.text("agent_model", 200) or sources.UNKNOWN,
             author_model=head.text("author_model", 200) or "",
-            condition=head.text("condition", 200) or UNKNOWN,
+            condition=head.text("condition", 200) or sources.UNKNOWN,
             replicate=head.count("replicate"),
             setup=config if isinstance(config, dict) else {},
         )
@@ -162,13 +144,10 @@ class RunLog:
             begun = self.trials[trial]
             end, graded = self.ends.get(trial), self.graded[trial]
             path = self.folder / MESSAGES / f"{trial}.jsonl"
-            row: list[JsonValue] = [dict(self.head.raw), dict(begun.raw)]
-            row += [dict(each.raw) for each in graded]
             # What has ended does not change: its messages are read again only if the end says so.
-            if end is not None:
-                row += [dict(end.raw)]
-            else:
-                # Under way: it comes in again each time it has twice as many bytes.
+            events = [self.head, begun, *graded] + ([] if end is None else [end])
+            row: list[JsonValue] = [dict(each.raw) for each in events]
+            if end is None:  # under way: it comes in again each time it has twice as many bytes
                 row += [math.floor(math.log2(1 + self.root.size(path))), self.is_over]
             yield FoundRow(
                 self.root,
@@ -183,20 +162,18 @@ class RunLog:
         """Return the record's id of a trial: one that was cut off and its repetition are the same."""
         return f"{NAME}:{self.ident}/{self.trials[trial].text('repeats', 200) or trial}"
 
-    def _build(self, begun: Document, end: Document | None, graded: list[Document], path: Path) -> TrialSource:
+    def _build(self, begun: Document, end: Document | None, graded: list[Document], path: Path) -> sources.TrialSource:
         outcome = end.text("outcome", 40) if end else None
         started, ended = read_time(begun, "at"), read_time(end, "at") if end else None
         error = end.object("error") if end and end.raw.get("error") else None
-        phase = begun.text("phase", 40) or ""
-        if phase not in PHASES:
-            begun.report("phase", f"one of {', '.join(PHASES)}", f"found {phase!r}; taken as {Phase.EVALUATION}")
-            phase = Phase.EVALUATION
-        key = begun.text("task", 200) or UNKNOWN
+        key = begun.text("task", 200) or sources.UNKNOWN
         library = self._read_given(begun)
-        return TrialSource(
+        return sources.TrialSource(
             run=self.run,
-            task=TaskSource(self.suite, key, begun.text("title", 300) or key, family=begun.text("family", 200) or None),
-            timing=Timing(
+            task=sources.TaskSource(
+                self.suite, key, begun.text("title", 300) or key, family=begun.text("family", 200) or None
+            ),
+            timing=sources.Timing(
                 started_at=aware(started),
                 finished_at=aware(ended),
                 duration_seconds=seconds_between(end, started, ended) if end else None,
@@ -205,8 +182,8 @@ class RunLog:
             config={},
             choices=self._read_messages(end, path),
             episode=self.episode,
-            phase=phase,
-            exception=ExceptionSource(error.text("type", 200) or "error", error.text("message") or "")
+            phase=Phase(begun.choice("phase", PHASES, Phase.EVALUATION)),
+            exception=sources.ExceptionSource(error.text("type", 200) or "error", error.text("message") or "")
             if error
             else None,
             usage=_read_usage(end.object("usage")) if end else Usage(),
@@ -214,7 +191,7 @@ class RunLog:
             is_finished=end is not None and outcome != CUT_OFF,
         )
 
-    def _read_messages(self, end: Document | None, path: Path) -> tuple[SourceChoice, ...]:
+    def _read_messages(self, end: Document | None, path: Path) -> tuple[sources.SourceChoice, ...]:
         if not self.root.is_file(path):
             if end and end.raw.get("messages"):
                 end.report("messages", f"{MESSAGES}/{path.name}", "it is not there; the trial has no trajectory")
@@ -226,24 +203,24 @@ class RunLog:
             end.report("sha256", f"the digest of {name}", "it has other bytes; they are read as they are")
         first = next(read_lines(self.root.mute(), path, MAX_STEPS_BYTES), None)
         if first is None or "source" not in first.raw:
-            source = TrajectorySource(name, lambda: self.root.open(path), size, format="chat-messages")
+            source = sources.TrajectorySource(name, lambda: self.root.open(path), size, format="chat-messages")
         else:
             lines = enumerate(read_lines(self.root, path, MAX_STEPS_BYTES), start=1)
             steps = [{**line.raw, "step_id": number} for number, line in lines]
             source = of_atif(name, steps, agent=self.run.harness)
-        return (SourceChoice((source,)),)
+        return (sources.SourceChoice((source,)),)
 
     # --- the library ------------------------------------------------------------------------------------------------
 
     @property
-    def history(self) -> HistorySource:
+    def history(self) -> sources.HistorySource:
         began = aware(read_time(self.head, "at")) or datetime.fromtimestamp(0, UTC)
         idents = tuple(map(self._ident, self.trials))
-        return HistorySource(
+        return sources.HistorySource(
             self.run, self.episode, self.suite, self.root.label(self.folder), idents, self.list_moments, began
         )
 
-    def list_moments(self) -> Iterator[Moment]:
+    def list_moments(self) -> Iterator[sources.Moment]:
         if billed := sum(bool(event.raw.get("usage")) for event in self.story if event.raw["type"] == "decision"):
             found = f"{billed:,} have; left out"
             self.root.report(self.folder / EVENTS, "usage", "decisions without tokens or cost", found)
@@ -253,7 +230,7 @@ class RunLog:
             if event.raw["type"] == "end":
                 begun = self.trials[str(event.raw["trial"])]
                 is_candidate = begun.raw.get("is_candidate") is True
-                yield TrialMoment(self._ident(str(event.raw["trial"])), self._read_given(begun), is_candidate)
+                yield sources.TrialMoment(self._ident(str(event.raw["trial"])), self._read_given(begun), is_candidate)
                 continue
             library = self._read_library(event)
             if is_frozen:
@@ -261,18 +238,15 @@ class RunLog:
             elif library is None:
                 event.report("library", "a library of this log", f"{event.raw.get('library')!r:.80}; left out")
             elif event.raw["type"] == "seed":
-                yield SeedMoment(FAMILY, library, at)
+                yield sources.SeedMoment(FAMILY, library, at)
             elif event.raw["type"] == "freeze":
                 is_frozen = True
-                yield FreezeMoment(at, library)
+                yield sources.FreezeMoment(at, library)
             else:
                 yield self._read_decision(event, library, at)
 
-    def _read_decision(self, event: Document, proposed: Files, at: datetime | None) -> DecisionMoment:
-        status = event.text("status", 40) or ""
-        if status not in STATUSES:
-            event.report("status", f"one of {', '.join(STATUSES)}", f"found {status!r}; taken as failed")
-            status = DecisionStatus.FAILED
+    def _read_decision(self, event: Document, proposed: Files, at: datetime | None) -> sources.DecisionMoment:
+        status = DecisionStatus(event.choice("status", STATUSES, DecisionStatus.FAILED))
         before = self._read_library(event, "before") or {}
         new = {path: file.content for path, file in proposed.items() if before.get(path) != file}
         changed = {path: content.decode() for path, content in new.items() if not is_binary(content)}
@@ -285,10 +259,10 @@ class RunLog:
         has_failed = status == DecisionStatus.FAILED
         has_patch = bool(changed or removed or said)
         after_trial = event.text("after_trial", 200)
-        return DecisionMoment(
+        return sources.DecisionMoment(
             family=FAMILY,
             mode=AuthorMode.EVOLVE,
-            status=DecisionStatus(status),
+            status=status,
             after=proposed if status == DecisionStatus.APPLIED else before,
             after_trial=self._ident(after_trial) if after_trial in self.trials else None,
             operation_type="",
@@ -352,10 +326,7 @@ def _read_verdict(end: Document, graded: list[Document]) -> Verdict | None:
         if status not in list(CheckStatus):
             event.report("status", f"one of {', '.join(CheckStatus)}", f"found {status!r}; left out")
             continue
-        group = event.text("group", 40) or CheckGroup.TEST
-        if group not in GROUPS:
-            event.report("group", f"one of {', '.join(GROUPS)}", f"found {group!r}; taken as {CheckGroup.TEST}")
-            group = CheckGroup.TEST
+        group = event.choice("group", GROUPS, CheckGroup.TEST, unnamed=CheckGroup.TEST)
         checks.append(Check(CheckGroup(group), name, CheckStatus(status), event.text("message") or ""))
     success, reward = end.raw.get("success"), end.number("reward")
     if success is not None and not isinstance(success, bool):

@@ -44,6 +44,9 @@ HARNESSES = {
     "claude-session": "claude-code",
     "claude-stream-json": "claude-code",
     "cursor-stream-json": "cursor-cli",
+    "cursor-transcript": "cursor",
+    "copilot-session": "copilot-cli",
+    "copilot-chat": "copilot-chat",
     "codex-rollout": "codex",
     "codex-jsonl": "codex",
     "gemini-session": "gemini-cli",
@@ -63,8 +66,9 @@ LOOKED_AT = 50  # steps, to find the request and the model
 END_BYTES = 64 * 1024
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(rb'"timestamp"\s*:\s*"([0-9T:.+Z-]{19,40})"')
-# Kimi Code's in milliseconds since 1970, those of the older kimi-cli in seconds.
-_KIMI_TIME = re.compile(rb'"(?:time|timestamp)"\s*:\s*([0-9]{9,14}(?:\.[0-9]{1,9})?)(?=\s*[,}])')
+# Milliseconds since 1970; those of the older kimi-cli are seconds.
+_NUMBER = re.compile(rb'"(?:time|timestamp)"\s*:\s*([0-9]{9,14}(?:\.[0-9]{1,9})?)(?=\s*[,}])')
+_IN_NUMBERS = frozenset({"kimi-wire", "copilot-chat"})  # formats whose times are numbers
 _LATEST_SECONDS = 99_999_999_999  # a larger number counts milliseconds
 
 
@@ -91,6 +95,7 @@ def _join_sessions(sessions: Sequence[Session]) -> list[Session]:
     task, except snapshots: what another log contains too."""
     grouped: defaultdict[str, list[Session]] = defaultdict(list)
     by_place = {session.entry.path.with_suffix(""): session.key for session in sessions if not session.is_side}
+    by_place |= {place.parent: key for place, key in by_place.items() if place.parent.name == place.name}  # Cursor's
     for session in sessions:
         above = session.entry.path.parent
         is_inside = session.is_side and above.name == FOLDER  # then the folder identifies its session, not the id
@@ -245,10 +250,10 @@ class Session:
 
     def _times(self, lines: bytes) -> Iterator[str]:
         """Yield the times in their order, as ISO 8601."""
-        if self.format != "kimi-wire":
+        if self.format not in _IN_NUMBERS:
             yield from (found[1].decode() for found in _TIME.finditer(lines))
             return
-        for found in _KIMI_TIME.finditer(lines):
+        for found in _NUMBER.finditer(lines):
             told = float(found[1])
             seconds = told if told <= _LATEST_SECONDS else told / 1000
             yield datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
@@ -286,6 +291,7 @@ _ELEMENT = re.compile(rf"\s*<({_TAGS})(?:\s[^>]*)?>.*?(?:</\1>|\Z)", re.DOTALL |
 _FILE_INSTRUCTIONS = re.compile(r"\s*# AGENTS\.md instructions[^\n]*(?:\n|\Z)")
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 _IMAGE_NAMES = re.compile(r"\[Image #\d{1,3}\]|</?image(?: name=[^>\n]{0,80})?>")  # where a pasted image was
+_QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)  # Cursor's
 _BEHIND = re.compile(r"^## My request for Codex:\s*$", re.MULTILINE)  # what precedes this line was added by an editor
 _NOTICES = (
     "[Request interrupted by user",
@@ -319,6 +325,8 @@ def find_request(steps: Iterable[Step]) -> str:
 
 def strip_additions(message: str) -> str:
     """Return a message without the programs' own additions."""
+    if asked := _QUERY.search(message):
+        return asked[1]
     if marked := _BEHIND.search(message):
         message = message[marked.end() :]
     while added := _ELEMENT.match(message) or _FILE_INSTRUCTIONS.match(message):

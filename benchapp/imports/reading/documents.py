@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -98,6 +98,14 @@ class Document:
             self.report(key, "a number of 0 or more", render_found(value))
             return None
         return value
+
+    def choice(self, key: str, known: Collection[str], otherwise: str, *, unnamed: str = "") -> str:
+        """Return one of the known words, `unnamed` if there is none; for any other `otherwise`, with a report."""
+        value = self.text(key, 40) or unnamed
+        if value in known:
+            return value
+        self.report(key, f"one of {', '.join(known)}", f"found {value!r}; taken as {otherwise}")
+        return otherwise
 
     def texts(self, key: str) -> list[str]:
         value = self.raw.get(key)

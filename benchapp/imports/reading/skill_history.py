@@ -8,6 +8,11 @@ from benchapp.imports.reading.found_sources import DecisionMoment, FoundTrial, M
 from runner.base.types import AuthorMode, DecisionStatus, File, Files, Patch
 
 
+def changed_texts(before: Files, after: Files) -> dict[str, str]:
+    """Return the texts of the files of `after` that `before` lacks or has otherwise."""
+    return {path: file.content.decode("utf-8", "replace") for path, file in after.items() if before.get(path) != file}
+
+
 class SkillHistory:
     """Make the moments in their order. `current` is the text in use, None if unknown. An empty text means an empty library."""
 

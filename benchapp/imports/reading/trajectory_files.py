@@ -33,6 +33,7 @@ PREFERENCE = (
     "claude-session",
     "claude-stream-json",
     "cursor-stream-json",
+    "copilot-session",
     "codex-rollout",
     "codex-jsonl",
     "gemini-session",
@@ -46,6 +47,8 @@ PREFERENCE = (
     "openhands",
     "opencode-export",
     "opencode-stream",
+    "copilot-chat",
+    "cursor-transcript",
     "terminus-episodes",
     "acp-jsonl",
 )
@@ -258,7 +261,9 @@ def _with_kind(source: TrajectorySource, kind: TrajectoryKind, stage: str) -> Tr
     return replace(source, name=f"{stage}/{name}" if stage else name, kind=kind, parent=stage or "main")
 
 
-FOLDER = "subagents"  # Claude Code's, in a folder named after the session: <session>/subagents/agent-<id>.jsonl
+FOLDER = (
+    "subagents"  # Claude Code's and Cursor's, in a folder named after the session: <session>/subagents/agent-<id>.jsonl
+)
 _ABOUT = {"tool_call_id": "toolUseId", "subagent_type": "agentType", "description": "description"}
 LOOKED_AT = 256 * 1024  # bytes; the mark is in one of the first lines
 # Claude Code marks each message. A file can mix messages of a session and of its sub-agents: the first one decides.
@@ -280,6 +285,8 @@ def is_of_subagent(source_format: str, path: str, open_binary: Callable[[], Bina
             return True
         first = _SIDECHAIN.search(start)
         return first is not None and first[1] == b"true"
+    if source_format == "cursor-transcript":
+        return PurePosixPath(path).parent.name == FOLDER
     head = start.split(b"\n", 1)[0]
     if source_format == "codex-rollout":
         return _STARTED_BY.search(head) is not None

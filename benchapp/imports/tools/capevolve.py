@@ -32,6 +32,7 @@ from benchapp.imports.reading.found_sources import (
     TrialSource,
 )
 from benchapp.imports.reading.found_trials import FoundRow, of_messages
+from benchapp.imports.reading.skill_history import changed_texts
 from benchapp.imports.reading.walking import Root, name_of, tail_of
 from runner.base.types import AuthorMode, DecisionStatus, File, Files, Patch, Phase, Usage, Verdict
 
@@ -176,8 +177,7 @@ class CapEvolveRun:
             mine = tried.pop((candidate, False), [])  # a step may name a candidate again
             yield from (TrialMoment(ident, proposed or None, of_candidate=True) for ident in mine)
             accepted = step.raw.get("accept") is True
-            texts = {path: file.content.decode("utf-8", "replace") for path, file in proposed.items()}
-            changed = {path: text for path, text in texts.items() if before.get(path) != proposed[path]}
+            changed = changed_texts(before, proposed)
             yield DecisionMoment(
                 family=SKILL,
                 mode=AuthorMode.EVOLVE,

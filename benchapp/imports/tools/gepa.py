@@ -12,26 +12,10 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import read_json
-from benchapp.imports.reading.found_sources import (
-    UNKNOWN,
-    DecisionMoment,
-    EpisodeSource,
-    ExperimentSource,
-    FoundExperiment,
-    FreezeMoment,
-    HistorySource,
-    LibrarySource,
-    Moment,
-    RunSource,
-    SeedMoment,
-    SourceChoice,
-    TaskSource,
-    Timing,
-    TrialMoment,
-    TrialSource,
-)
 from benchapp.imports.reading.found_trials import FoundRow, dump_json, of_messages
+from benchapp.imports.reading.skill_history import changed_texts
 from benchapp.imports.reading.walking import Root, name_of, tail_of
 from benchapp.imports.tools.gepa_log import CANDIDATES, LOG, PARENT, PROPOSAL, TEXT_LOG, GepaLog, Iteration, library_of
 from runner.base.types import AuthorMode, DecisionStatus, JsonValue, Patch, Phase, Verdict
@@ -46,23 +30,23 @@ def claims(root: Root, folder: Path) -> bool:
     return root.is_file(folder / CANDIDATES) and any(root.is_file(folder / name) for name in (LOG, TEXT_LOG, STATE))
 
 
-def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
     if root.is_file(folder / STATE):
         root.report(folder / STATE, "", "a file that can be read without running it", "a pickle; it was not opened")
     run = GepaRun(root, folder)
     if not run.candidates:
         return
     start, evolved = run.list_trials()
-    library = LibrarySource(run.source(START), run.episode, NAME, root.label(folder), run.candidates[0])
+    library = sources.LibrarySource(run.source(START), run.episode, NAME, root.label(folder), run.candidates[0])
     idents = tuple(trial.ids[0] for trial in evolved)
     label = root.label(folder)
-    yield FoundExperiment(
-        ExperimentSource.of_folder(root, folder, format=NAME, title=TITLE),
+    yield sources.FoundExperiment(
+        sources.ExperimentSource.of_folder(root, folder, format=NAME, title=TITLE),
         trials=(*start, *evolved),
         libraries=(library,) if start else (),
         libraries_total=bool(start),
         histories=(
-            HistorySource(run.source(NAME), run.episode, NAME, label, idents, run.list_moments, run.written_at),
+            sources.HistorySource(run.source(NAME), run.episode, NAME, label, idents, run.list_moments, run.written_at),
         ),
     )
 
@@ -72,15 +56,17 @@ class GepaRun(GepaLog):
         super().__init__(root, folder)
         self.name = tail_of(folder, 2)
         self.skill = next(iter(self.candidates[0]), "all").partition("/")[0] if self.candidates else "all"
-        self.episode = EpisodeSource(self.skill, self.skill, family=self.skill)
+        self.episode = sources.EpisodeSource(self.skill, self.skill, family=self.skill)
 
     @property
     def written_at(self) -> datetime:
         """Return when the candidates were last written: GEPA writes no times."""
         return datetime.fromtimestamp((self.folder / CANDIDATES).stat(follow_symlinks=False).st_mtime, UTC)
 
-    def source(self, condition: str) -> RunSource:
-        return RunSource(harness=NAME, author_model=UNKNOWN if condition == NAME else "", condition=condition)
+    def source(self, condition: str) -> sources.RunSource:
+        return sources.RunSource(
+            harness=NAME, author_model=sources.UNKNOWN if condition == NAME else "", condition=condition
+        )
 
     def _ident(self, *parts: object) -> str:
         return f"{NAME}:{self.name}/{'/'.join(map(str, parts))}"
@@ -108,11 +94,11 @@ class GepaRun(GepaLog):
         kept = self.root.listing(outputs)[1] if split == "val" and self.root.is_dir(outputs) else []
         answer = next((entry.path for entry in kept if entry.name.endswith(f"_prog_{candidate}.json")), None)
 
-        def build() -> TrialSource:
-            return TrialSource(
+        def build() -> sources.TrialSource:
+            return sources.TrialSource(
                 run=self.source(condition),
-                task=TaskSource(NAME, f"{split}-{item}", f"{split}-{item}", family=self.skill, ordinal=item),
-                timing=Timing(),
+                task=sources.TaskSource(NAME, f"{split}-{item}", f"{split}-{item}", family=self.skill, ordinal=item),
+                timing=sources.Timing(),
                 verdict=Verdict(NAME, score >= 1.0 if self.is_binary else None, reward=score),
                 config={"split": split, "candidate": candidate, "iteration": number},
                 choices=() if answer is None else (_read_answer(self.root, answer),),
@@ -128,9 +114,9 @@ class GepaRun(GepaLog):
             self.root, path, (self._ident(*ident),), (f"{number:06}", side, f"{item:06}"), build, row, files
         )
 
-    def list_moments(self) -> Iterator[Moment]:
-        yield SeedMoment(self.skill, self.candidates[0])
-        tried = partial(TrialMoment, of_candidate=True)
+    def list_moments(self) -> Iterator[sources.Moment]:
+        yield sources.SeedMoment(self.skill, self.candidates[0])
+        tried = partial(sources.TrialMoment, of_candidate=True)
         for each in self.iterations:
             before = self.candidates[each.parent]
             after = {**before, **library_of(each.texts.items())}
@@ -141,8 +127,8 @@ class GepaRun(GepaLog):
             for place in range(len(scored)):
                 yield tried(self._ident(each.number, "proposal", place), None if after == before else after)
             kept = DecisionStatus.APPLIED if each.accepted is not None else DecisionStatus.REJECTED
-            changed = {path: file.content.decode() for path, file in after.items() if before.get(path) != file}
-            yield DecisionMoment(
+            changed = changed_texts(before, after)
+            yield sources.DecisionMoment(
                 family=self.skill,
                 mode=AuthorMode.EVOLVE,
                 status=kept if scored else DecisionStatus.NO_OP,
@@ -157,7 +143,7 @@ class GepaRun(GepaLog):
             for item in each.validation if each.accepted is not None else ():
                 yield tried(self._ident(each.number, "val", item), after)
         if self.best is not None:
-            yield FreezeMoment(kept=self.candidates[self.best])
+            yield sources.FreezeMoment(kept=self.candidates[self.best])
 
 
 def _summarise(each: Iteration) -> str:
@@ -173,9 +159,9 @@ def _summarise(each: Iteration) -> str:
     return f"{gate}, accepted as candidate {each.accepted}.{mean}"
 
 
-def _read_answer(root: Root, path: Path) -> SourceChoice:
+def _read_answer(root: Root, path: Path) -> sources.SourceChoice:
     """Read what a candidate answered, as a conversation of one message."""
     value = read_json(root, path)
     text = value.get("full_assistant_response") if isinstance(value, dict) else value
     content = text if isinstance(text, str) else dump_json(value).decode()
-    return SourceChoice((of_messages(name_of(path), [{"role": "assistant", "content": content}]),))
+    return sources.SourceChoice((of_messages(name_of(path), [{"role": "assistant", "content": content}]),))

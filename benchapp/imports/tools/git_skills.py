@@ -22,6 +22,7 @@ from benchapp.imports.reading.found_sources import (
     RunSource,
 )
 from benchapp.imports.reading.git_history import MODES, Commit, GitProblem, History, open_history
+from benchapp.imports.reading.skill_history import changed_texts
 from benchapp.imports.reading.walking import NOT_ENTERED, Root
 from runner.base.text import clean
 from runner.base.types import AuthorMode, DecisionStatus, File, Files, Patch
@@ -159,7 +160,7 @@ def _take_in(skill: SkillHistory, commit: Commit, state: dict[str, tuple[str, st
         }
 
     old, new = files(skill.state), files(state)
-    texts = {path: file.content.decode("utf-8", "replace") for path, file in new.items() if old.get(path) != file}
+    texts = changed_texts(old, new)
     kind = (
         "create"
         if not skill.state

@@ -12,20 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.benchmark_rows import is_condition, name_condition, read_ident
 from benchapp.imports.reading.documents import Document, read_json, read_optional
-from benchapp.imports.reading.found_sources import (
-    DecisionMoment,
-    EpisodeSource,
-    ExperimentSource,
-    FoundExperiment,
-    HistorySource,
-    LibrarySource,
-    Moment,
-    SeedMoment,
-    TrialMoment,
-)
 from benchapp.imports.reading.skill_folders import MAX_FILE_BYTES, read_skill
+from benchapp.imports.reading.skill_history import changed_texts
 from benchapp.imports.reading.walking import Root, list_names, name_of, tail_of
 from benchapp.imports.tools.skill_creator_iteration import FOLDER, KINDS, NAME, Iteration
 from runner.base.text import clean
@@ -43,7 +34,7 @@ def claims(root: Root, folder: Path) -> bool:
     return bool(_list_iterations(root, folder)) or _is_iteration(root, folder)
 
 
-def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
     paths = _list_iterations(root, folder)
     is_alone = not paths and FOLDER.fullmatch(folder.name) is not None
     yield Workspace(root, folder.parent if is_alone else folder, paths or [folder]).find()
@@ -102,18 +93,19 @@ class Workspace:
             length += 1  # skills/<skill>/evals/workspace: the last two would be equal for all skills
         self.name = tail_of(self.folder, length) or name_of(self.root.base)
         seen = dict[str, str]()
+        self.place = self.folder if self.folder.is_relative_to(self.root.base) else self.paths[0]
         self.iterations = [Iteration(self.root, path, self.name, self.evals, seen) for path in self.paths]
         for iteration in self.iterations:
             iteration.skill = self.skill
 
-    def find(self) -> FoundExperiment:
+    def find(self) -> sources.FoundExperiment:
         histories = tuple(self.histories())
         libraries = list(self.libraries({history.path for history in histories}))
         self._report_left()
-        return FoundExperiment(
-            ExperimentSource.of_folder(
+        return sources.FoundExperiment(
+            sources.ExperimentSource.of_folder(
                 self.root,
-                self.folder if self.folder.is_relative_to(self.root.base) else self.paths[0],
+                self.place,
                 format=NAME,
                 title=TITLE,
                 name=self.name,
@@ -154,15 +146,14 @@ class Workspace:
         return {read_ident(each, "id", "eval_id", "name"): each for each in document.objects("evals")}
 
     def _report_left(self) -> None:
-        if self.folder.is_relative_to(self.root.base) and self.folder != self.paths[0]:
+        if self.place == self.folder != self.paths[0]:
             left = [entry.name for entry in self.root.listing(self.folder)[1] if entry.name not in _KNOWN]
             if left and self.paths[0].parent == self.folder:
                 told = f"{list_names(left)}: not read"
                 self.root.report(self.folder, "", "iterations, history.json and evals.json", told)
             if self.root.exists(self.folder / ".history"):
                 self.root.report(self.folder / ".history", "", "each iteration once", "copies of others; left out")
-        place = self.folder if self.folder.is_relative_to(self.root.base) else self.paths[0]
-        self.root.report(place, "", "the text of the skill that an iteration ran", "no file has it: unknown")
+        self.root.report(self.place, "", "the text of the skill that an iteration ran", "no file has it: unknown")
 
     # --- texts and decisions --------------------------------------------------------------------------------------
 
@@ -185,7 +176,7 @@ class Workspace:
         )
         return read_skill(self.root, self.skill_folder, self.skill, skip=skip) if is_last else {}
 
-    def libraries(self, decided: set[str]) -> Iterator[LibrarySource]:
+    def libraries(self, decided: set[str]) -> Iterator[sources.LibrarySource]:
         """Yield the texts that runs had, for runs without a history. `decided`: paths of iterations that have one."""
         for iteration in self.iterations:
             path = self.root.label(iteration.folder)
@@ -195,9 +186,11 @@ class Workspace:
             ):
                 files = {"old-skill": self.snapshot, "with-skills": best}.get(name_condition(written))
                 if files:
-                    yield LibrarySource(iteration.run(written, folders), EpisodeSource(), NAME, path, files)
+                    yield sources.LibrarySource(
+                        iteration.run(written, folders), sources.EpisodeSource(), NAME, path, files
+                    )
 
-    def histories(self) -> Iterator[HistorySource]:
+    def histories(self) -> Iterator[sources.HistorySource]:
         versions = self._place_versions()
         for iteration in self.iterations:
             version, change = versions.get(iteration.label), iteration.folder / "improvement.json"
@@ -211,9 +204,9 @@ class Workspace:
                 continue
             idents = tuple(each.found().ids[0] for each in trials)
             moments = [*self._judge(version, iteration is self.iterations[-1], idents), *self._improve(change, idents)]
-            yield HistorySource(
+            yield sources.HistorySource(
                 run=iteration.run(trials[0].place.condition, trials[0].folders),
-                episode=EpisodeSource(),
+                episode=sources.EpisodeSource(),
                 suite=NAME,
                 path=self.root.label(iteration.folder),
                 trials=idents,
@@ -238,16 +231,16 @@ class Workspace:
             )
         return found
 
-    def _judge(self, version: Document | None, is_last: bool, idents: tuple[str, ...]) -> Iterator[Moment]:
+    def _judge(self, version: Document | None, is_last: bool, idents: tuple[str, ...]) -> Iterator[sources.Moment]:
         """Yield an iteration's trials, then the result that history.json has for the version they tried."""
         if version is None:
-            yield from map(TrialMoment, idents)
+            yield from map(sources.TrialMoment, idents)
             return
         parent, result = version.text("parent", 100) or "no version", version.text("grading_result", 20) or ""
         before, text = self.snapshot if parent == "v0" else {}, self.best if is_last else {}
         if before:
-            yield SeedMoment(self.skill, before)
-        yield from (TrialMoment(ident, text or None, of_candidate=True) for ident in idents)
+            yield sources.SeedMoment(self.skill, before)
+        yield from (sources.TrialMoment(ident, text or None, of_candidate=True) for ident in idents)
         rate, status = version.number("expectation_pass_rate"), _STATUS[result]
         summary = f"{version.text('version', 100)} {result} against {parent}"
         summary += "" if rate is None else f": {rate:.0%} of the expectations passed"
@@ -255,7 +248,7 @@ class Workspace:
         status = DecisionStatus.FAILED if error else status
         yield self._decision(status, text if status is DecisionStatus.APPLIED else before, summary, error, idents)
 
-    def _improve(self, path: Path, idents: tuple[str, ...]) -> Iterator[Moment]:
+    def _improve(self, path: Path, idents: tuple[str, ...]) -> Iterator[sources.Moment]:
         """Yield the change in improvement.json: its reasons and the text before it are known, the text after it is not."""
         changes = read_json(self.root, path) if self.root.is_file(path) else None
         document = Document(self.root, path, {"changes": changes if isinstance(changes, list) else [changes]})
@@ -267,15 +260,14 @@ class Workspace:
         content = self.root.read(before, MAX_FILE_BYTES) if self.root.is_file(before) else None
         files: Files = {f"{self.skill}/SKILL.md": File(content)} if content else {}
         if files:
-            yield SeedMoment(self.skill, files)
+            yield sources.SeedMoment(self.skill, files)
         if told:
             yield self._decision(DecisionStatus.FAILED, files, "\n\n".join(told), NO_TEXT, idents)
 
     def _decision(
         self, status: DecisionStatus, after: Files, summary: str, error: str, idents: tuple[str, ...]
-    ) -> DecisionMoment:
-        texts = {path: file.content.decode("utf-8", "replace") for path, file in after.items()}
-        return DecisionMoment(
+    ) -> sources.DecisionMoment:
+        return sources.DecisionMoment(
             family=self.skill,
             mode=AuthorMode.EVOLVE,
             status=status,
@@ -283,6 +275,8 @@ class Workspace:
             after_trial=idents[-1],
             summary=summary,
             error=error,
-            patch=Patch(summary[:1_000], "revise", texts) if status is DecisionStatus.APPLIED else None,
+            patch=Patch(summary[:1_000], "revise", changed_texts({}, after))
+            if status is DecisionStatus.APPLIED
+            else None,
             evidence=idents,
         )

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.benchmark_rows import (
     CONDITIONS,
     TOLERANCE,
@@ -27,15 +28,6 @@ from benchapp.imports.reading.benchmark_rows import (
     read_ident,
 )
 from benchapp.imports.reading.documents import Document, aware, read_json, read_optional, read_time
-from benchapp.imports.reading.found_sources import (
-    UNKNOWN,
-    RunSource,
-    SourceChoice,
-    TaskSource,
-    Timing,
-    TrajectorySource,
-    TrialSource,
-)
 from benchapp.imports.reading.found_trials import FoundRow, of_messages
 from benchapp.imports.reading.grader_verdicts import Grading, find_list, read_grading
 from benchapp.imports.reading.trajectory_files import PREFERENCE
@@ -63,7 +55,7 @@ _RUN = re.compile(r"run[-_]?(\d{1,9})", re.IGNORECASE)
 _EVAL = re.compile(r"eval[-_]?(\d{1,9})(?:[-_].*)?", re.IGNORECASE)
 _PREFIXED = re.compile(r"(.+)[-_](grading|timing|config|metadata|output)\.(?:json|md|txt)", re.IGNORECASE)
 _LOG = re.compile(r"transcript|trajectory|conversation|session|^response\.txt$|\.jsonl$|\.log$", re.IGNORECASE)
-_PLACEHOLDERS = frozenset({"", "<model-name>", "model-name", UNKNOWN})
+_PLACEHOLDERS = frozenset({"", "<model-name>", "model-name", sources.UNKNOWN})
 _KEPT = ("execution_metrics", "claims", "user_notes_summary", "eval_feedback")  # of a grading, in the trial's config
 
 
@@ -158,35 +150,35 @@ class Result:
             files=(*self.files.values(), *(log.path for log in self.logs)),
         )
 
-    def build(self) -> TrialSource:
+    def build(self) -> sources.TrialSource:
         run, skill = self.iteration.run(self.place.condition, self.folders), self.iteration.skill
         has_skill = run.condition.partition("@")[0] in ("with-skills", "old-skill")
-        return TrialSource(
+        return sources.TrialSource(
             run=run,
             task=self.task(),
             timing=self.read_timing(),
             verdict=self.graded.verdict,
             config=self.config(),
-            choices=(SourceChoice(tuple(self.trajectories())),),
+            choices=(sources.SourceChoice(tuple(self.trajectories())),),
             skills_mounted=(skill,) if has_skill else () if run.condition.startswith("no-skill") else None,
         )
 
-    def task(self) -> TaskSource:
+    def task(self) -> sources.TaskSource:
         known = [each for each in (self.document("metadata"), self.iteration.evals.get(self.key)) if each is not None]
         named = (each.text(name, 200) for each in known for name in ("eval_name", "name"))
         prompts = (each.text("prompt", 2_000) for each in known)
         prompt = (next(filter(None, prompts), None) or "").strip().partition("\n")[0]
         title = next(filter(None, named), None) or (self.row.name if self.row else "") or prompt
         key = "/".join([self.iteration.experiment, *map(clean, self.place.evals[:-1]), self.key])
-        return TaskSource(NAME, key, title or (f"Eval {self.key}" if self.key.isdecimal() else self.key))
+        return sources.TaskSource(NAME, key, title or (f"Eval {self.key}" if self.key.isdecimal() else self.key))
 
-    def read_timing(self) -> Timing:
+    def read_timing(self) -> sources.Timing:
         seconds, milliseconds = self.timing.amount("total_duration_seconds"), self.timing.amount("duration_ms")
         if seconds is None and milliseconds is not None:
             seconds = milliseconds / 1000
         elif seconds is None and self.row is not None:
             seconds = self.row.result.amount("time_seconds")
-        return Timing(
+        return sources.Timing(
             started_at=aware(
                 read_time(self.timing, "executor_start") or read_time(self.document("metadata"), "start_time")
             ),
@@ -213,7 +205,7 @@ class Result:
         found = self.iteration.reviews.get("-".join(self.folders), []) if self.folders else []
         return [{"feedback": each.text("feedback"), "timestamp": each.text("timestamp", 64)} for each in found]
 
-    def trajectories(self) -> Iterator[TrajectorySource]:
+    def trajectories(self) -> Iterator[sources.TrajectorySource]:
         """Yield the best log. With the prompts that were sent, a reply is a whole conversation."""
         root, formats = self.iteration.root, dict[str, FolderEntry]()
         for entry in self.logs:
@@ -228,7 +220,7 @@ class Result:
         entry, prompts = formats[best], self.document("prompts")
         reply = root.read(entry.path, MAX_REPLY) if prompts and entry.path.name == "response.txt" else None
         if reply is None:
-            yield replace(TrajectorySource.of_file(root, entry), format=best)
+            yield replace(sources.TrajectorySource.of_file(root, entry), format=best)
             return
         calls = read_json(root, self.files["calls"]) if "calls" in self.files else None
         texts = {role: prompts.text(role, MAX_REPLY) for role in ("system", "user")}
@@ -414,18 +406,18 @@ class Iteration:
             or self.meta(folders).text("target", 200)
             or ""
         )
-        return UNKNOWN if named.strip().lower() in _PLACEHOLDERS else named
+        return sources.UNKNOWN if named.strip().lower() in _PLACEHOLDERS else named
 
-    def run(self, written: str, folders: tuple[str, ...] = ()) -> RunSource:
-        condition = name_condition(written) if written or not folders else UNKNOWN
+    def run(self, written: str, folders: tuple[str, ...] = ()) -> sources.RunSource:
+        condition = name_condition(written) if written or not folders else sources.UNKNOWN
         number = re.match(r"\d{1,9}", self.label)
         metadata = self.benchmark.object("metadata")
         written_at = metadata.text("timestamp", 64) or self.benchmark.text("timestamp", 64)
         setup = {"source": NAME, "iteration": self.label, "benchmark_at": written_at}
-        return RunSource(
+        return sources.RunSource(
             agent_model=self.model(folders),
-            author_model="" if condition == "no-skill" else UNKNOWN,
-            condition=f"{condition}@{self.label}" if self.label and condition != UNKNOWN else condition,
+            author_model="" if condition == "no-skill" else sources.UNKNOWN,
+            condition=f"{condition}@{self.label}" if self.label and condition != sources.UNKNOWN else condition,
             replicate=int(number[0]) if number else None,
             setup={key: value for key, value in setup.items() if value},
             variant="" if self.label.isdecimal() else self.label,  # 5b is not 5

@@ -31,7 +31,9 @@ from benchapp.stats.comparing.selection import facets_of, name_probe
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally
+from inspector.charts.cards import build_gallery
 from inspector.charts.chart_request import sheet_of
+from inspector.charts.figures.validation import CHART as VALIDATION
 from inspector.pages.compare.compare_view import (
     answer_twin,
     build_answer_context,
@@ -109,6 +111,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "page": groups,
         "page_name": "groups",
         "libraries": data["libraries"],
+        "validation": next(iter(build_gallery((VALIDATION,), sheet).cards), None),
         "total": total,
         "seen": total.done,
         "is_live": as_of is None and found.is_live,

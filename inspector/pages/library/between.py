@@ -104,12 +104,12 @@ class LibraryRange:
         return sum(row.stop.changed for row in self.rows)
 
     @property
-    def lost(self) -> int:
+    def not_taken(self) -> int:
         return sum(row.stop.tone == "refused" for row in self.rows)
 
     @property
     def unchanged(self) -> int:
-        return len(self.rows) - self.changed - self.lost
+        return len(self.rows) - self.changed - self.not_taken
 
     @property
     def keeping(self) -> int:

@@ -1,4 +1,4 @@
-"""Claude Code's logs: its session files and its stream; and the stream of Cursor, which has Claude Code's envelope.
+"""Claude Code's logs: its session files and its stream.
 
 A session (projects/<folder>/<uuid>.jsonl) is a tree of messages, one a line, with times. It is read in the file's order,
 which is the order of writing. A line whose parent is not the previous line, and that is not a tool result, returns to an
@@ -10,15 +10,10 @@ A stream (`--output-format stream-json`) is one event a line, with no prompt and
 from the `result` events. With several of them, modelUsage and total_cost_usd are running totals of one process (the last
 counts; a lower total began a new process and is added), num_turns and usage are not (they are summed). Sub-agents share
 the file; their events carry parent_tool_use_id, and the totals include them.
-
-Cursor (`cursor-agent --output-format stream-json`) has calls on lines of their own. Thinking comes in pieces. A call's
-arguments and result are below its kind: {"readToolCall": {"args", "result"}}; the line that completes it repeats both.
-Tokens are in the result, input without the cached part.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -32,7 +27,6 @@ from runner.trajectories.log_records import (
     read_amount,
     read_count,
     read_list,
-    read_milliseconds,
     read_object,
     read_objects,
     read_text,
@@ -43,11 +37,9 @@ from runner.trajectories.readers import ReadTrajectory, Thread
 from runner.trajectories.readers.messages import (
     INPUT_KEYS,
     NO_MODEL,
-    AnswerSteps,
     CompactionMarks,
     MessageSteps,
     compaction_mark,
-    result_block,
     small_facts,
 )
 
@@ -445,90 +437,3 @@ def _fell(before: Usage, after: Usage) -> bool:
 
 def _text_or_none(value: object) -> str | None:
     return read_text(value) or None
-
-
-# --- Cursor -----------------------------------------------------------------------------------------------------------
-
-
-_CURSOR_EVENT = "an event of Cursor's stream"
-_CURSOR_OUTCOME = ("subtype", "is_error", "duration_ms", "duration_api_ms", "request_id")
-_CURSOR_KEYS = ("inputTokens", "cacheReadTokens", "cacheWriteTokens")
-
-
-def read_cursor(result: ReadTrajectory) -> Iterator[Step]:
-    """Yield one step per answer of the model, with the results of its calls."""
-    answers, started = AnswerSteps(), set[str]()
-    result.set_head(agent_name="cursor-cli")
-    for line, event in result.lines():
-        kind, timestamp = event.get("type"), read_milliseconds(event.get("timestamp_ms"))
-        if kind == "assistant":
-            yield from answers.say(_cursor_text(event.get("message")), timestamp)
-        elif kind == "user":
-            yield from answers.user(_cursor_text(event.get("message")), timestamp)
-        elif kind == "thinking":
-            if event.get("text"):
-                yield from answers.say(str(event["text"]), timestamp, "thinking")
-        elif kind == "tool_call":
-            yield from _cursor_call(answers, event, started, timestamp)
-        elif kind == "system" and event.get("subtype") == "init":
-            result.fill_head(session_id=read_text(event.get("session_id")), model=read_text(event.get("model")))
-            if isinstance(event.get("cwd"), str):
-                result.add_extra(cwd=event["cwd"])
-        elif kind == "result":
-            yield from answers.flush()
-            yield from _cursor_end(result, event)
-        elif kind == "interaction_query":  # a question of the program to its user
-            result.count_event(kind)
-        else:
-            result.report_event(line, kind, _CURSOR_EVENT)
-    yield from answers.flush()
-    result.note_cut_off()
-
-
-def _cursor_call(answers: AnswerSteps, event: Record, started: set[str], timestamp: str | None) -> Iterator[Step]:
-    identifier = str(event.get("call_id"))
-    for name, call in read_object(event.get("tool_call")).items():
-        if not isinstance(call, dict):
-            continue
-        if identifier not in started:
-            started.add(identifier)
-            arguments = call.get("args") or call.get("arguments")
-            yield from answers.call(identifier, _cursor_tool(name, call), arguments, timestamp)
-        if event.get("subtype") == "completed":
-            yield from answers.user([_cursor_result(identifier, call.get("result"))], timestamp)
-        return
-
-
-def _cursor_tool(name: str, call: Record) -> str:
-    """`readToolCall` is the tool read; others are a function with a name."""
-    own = call.get("name") if name == "function" else None
-    return own if isinstance(own, str) else name.removesuffix("ToolCall")
-
-
-def _cursor_result(identifier: str, result: object) -> dict[str, object]:
-    """The content of a read, else the whole outcome: {"success": {...}}, {"error": ...}, {"rejected": ...}."""
-    outcome, value = next(iter(result.items()), ("", None)) if isinstance(result, dict) else ("success", result)
-    content = value.get("content") if isinstance(value, dict) else value
-    failed = outcome != "success" or bool(read_count(read_object(value).get("exitCode")))
-    if not isinstance(content, str):
-        content = "" if value is None else json.dumps(value, ensure_ascii=False)
-    return result_block(identifier, content, failed)
-
-
-def _cursor_text(message: object) -> str:
-    content = read_object(message).get("content")
-    parts = read_objects(content) if isinstance(content, list) else [{"text": content}]
-    return "".join(str(part.get("text") or "") for part in parts)
-
-
-def _cursor_end(result: ReadTrajectory, event: Record) -> Iterator[Step]:
-    if event.get("is_error") is True:
-        text = str(event.get("result") or "no text")
-        yield Step(0, Source.SYSTEM, clean(f"Ended with {event.get('subtype')}: {text}"), extra={"result": True})
-    raw, usage = event.get("usage"), None
-    if isinstance(raw, dict):
-        costs = (read_amount(raw.get(key)) for key in ("totalCost", "cost"))
-        cost = next((cost for cost in costs if cost is not None), None)
-        usage = replace(read_usage_parts(raw, _CURSOR_KEYS, "outputTokens"), cost_usd=cost)
-    outcome = pick_fields(event, _CURSOR_OUTCOME)
-    result.add_result({key: value for key, value in outcome.items() if not isinstance(value, list | dict)}, usage)

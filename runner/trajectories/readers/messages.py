@@ -1,7 +1,7 @@
 """Anthropic content blocks joined into one step per model message.
 
-Claude Code logs them one a line. Readers of other formats convert their events to the same terms (`call_block`,
-`result_block`, `counts_without_cache`).
+Claude Code logs them one a line. Readers of other formats convert their events to the same terms (`text_blocks`,
+`call_block`, `result_block`, `counts_without_cache`).
 """
 
 from __future__ import annotations
@@ -233,6 +233,12 @@ def _program_notice(message: Record, timestamp: str | None, extra: Record, is_er
 def _fullness(usage: Usage) -> tuple[bool, int]:
     """Of two usages of one message the final one counts, else the larger."""
     return usage.output_tokens is not None, usage.known_output or 0
+
+
+def text_blocks(thought: object, text: object) -> list[dict[str, object]]:
+    """Return what the model thought and what it wrote, without what is empty."""
+    pairs = (("thinking", thought), ("text", text))
+    return [{"type": kind, kind: value} for kind, value in pairs if isinstance(value, str) and value]
 
 
 def call_block(identifier: object, name: object, arguments: object) -> dict[str, object]:

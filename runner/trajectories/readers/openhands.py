@@ -27,6 +27,7 @@ from runner.trajectories.readers.messages import (
     compaction_mark,
     counts_without_cache,
     result_block,
+    text_blocks,
 )
 
 _LISTS = frozenset({"history", "trajectory", "events"})
@@ -78,10 +79,8 @@ class _Reading:
 
     def take(self, event: Record) -> Iterator[Step]:
         self._number += 1
-        kind, at = (
-            str(event.get("kind") or event.get("action") or event.get("observation")),
-            read_text(event.get("timestamp")),
-        )
+        kind = str(event.get("kind") or event.get("action") or event.get("observation"))
+        at = read_text(event.get("timestamp"))
         if isinstance(event.get("llm_metrics"), Mapping):
             self._take_metrics(read_object(event["llm_metrics"]))
         if "kind" in event or isinstance(event.get("action"), Mapping) or isinstance(event.get("observation"), Mapping):
@@ -146,8 +145,7 @@ class _Reading:
             kept = ((key, value) for key, value in args.items() if key not in _NOT_ARGUMENTS and value is not None)
             given = {key: storable_value(value) for key, value in kept}
         identifier = read_text(response.get("id")) or f"event-{self._number}"
-        blocks = [block for thought in thoughts for block in _thinking(thought)]
-        blocks += [{"type": "text", "text": text}] if isinstance(text, str) else []
+        blocks = [block for thought in thoughts for block in text_blocks(thought, None)] + text_blocks(None, text)
         if kind != "message":
             self._last_call = storable(str(call))
             blocks.append(call_block(call, about.get("function_name") or kind, given))
@@ -189,7 +187,7 @@ class _Reading:
             extended = event.get("extended_content")
             content = [*_parts(message.get("content")), *_parts(extended)]
             if message.get("role") == "assistant":
-                blocks = [*_thinking(message.get("reasoning_content")), *content]
+                blocks = [*text_blocks(message.get("reasoning_content"), None), *content]
                 yield from self._answer(f"event-{self._number}", blocks, at, {})
             else:
                 yield from self.steps.user({"content": content}, at)
@@ -216,14 +214,10 @@ class _Reading:
         given = parse_json(str(asked.get("arguments"))) if asked.get("arguments") else None
         if not isinstance(given, dict):
             given = {key: storable_value(value) for key, value in action.items() if key not in _NOT_ARGUMENTS}
-        blocks = [*_thinking(event.get("reasoning_content")), *_parts(event.get("thought"))]
+        blocks = [*text_blocks(event.get("reasoning_content"), None), *_parts(event.get("thought"))]
         name = event.get("tool_name") or asked.get("name") or action.get("kind")
         blocks.append(call_block(event.get("tool_call_id") or call.get("id") or f"event-{self._number}", name, given))
         yield from self._answer(read_text(event.get("llm_response_id")) or f"event-{self._number}", blocks, at, {})
-
-
-def _thinking(thought: object) -> list[dict[str, object]]:
-    return [{"type": "thinking", "thinking": thought}] if isinstance(thought, str) and thought else []
 
 
 def _parts(content: object) -> list[dict[str, object]]:

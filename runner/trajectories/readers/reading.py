@@ -29,6 +29,7 @@ _CURSOR_CALL = re.compile(rb'^\{"type": ?"tool_call", ?"subtype": ?"(?:started|c
 _OPENHANDS_SOURCE = re.compile(rb'"source"\s*:\s*"(?:agent|user|environment)"')
 _OPENHANDS_KEYS = re.compile(rb'"(?:args|cause|extras|tool_call_metadata|llm_metrics|kind)"\s*:')
 _AIDER = re.compile(rb"\A\s*# aider chat started at ")
+_CURSOR_TEXT = re.compile(rb"\Auser:\s*\n\s*<user_query>")
 _SIDES = re.compile(  # headings, or bold words at the beginning of a line, that say who speaks
     r"^(?:#{1,6}[ \t]+|[ \t]*_?\*\*)\W{0,6}(?:(user|human|you|prompt)|(assistant|agent|ai|model|claude|codex|gemini|copilot|cursor|droid"
     r"|amp|opencode|goose|cline|roo|qwen|kimi|gpt|chatgpt))\b",
@@ -78,6 +79,8 @@ def sniff(source: Path | BinaryIO) -> str:
     stripped = start.lstrip()
     if _AIDER.match(stripped):
         return "aider-history"
+    if _CURSOR_TEXT.match(stripped):
+        return "cursor-text"
     if _ARRAY.match(stripped):
         keys = _top_keys(stripped[1:].lstrip())
         if "prompt" in keys and {"episode", "response"} & keys.keys():  # a long prompt may hide what follows it
@@ -122,6 +125,8 @@ def _unread_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
         return "pi"
     if kind == "message" and {"parentId", "message/role"} <= keys.keys() and _PI_REPLY.search(start):
         return "pi"
+    if keys.keys() <= {"kind", "k", "v", "i"} and isinstance(keys.get("kind"), int | float) and "v" in keys:
+        return "vscode-chat-log"
     if kind == "session_meta" and _is_of_another_program(keys):
         return UNKNOWN_PROGRAM
     droid_message = kind == "message" and ("message/role" in keys or {"text", "session_id"} <= keys.keys())
@@ -174,6 +179,10 @@ def _object_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
         return "chat-messages" if b'"role"' in start else UNKNOWN_PROGRAM
     if {"sessionId", "projectHash"} <= keys.keys():
         return "gemini-session"
+    if {"requests", "responderUsername"} <= keys.keys():
+        return "copilot-chat"
+    if {key for key in keys if "/" not in key} == {"role", "message"} and "message/content" in keys:
+        return "cursor-transcript"
     if {"id", "epoch", "input"} <= keys.keys():
         return "inspect-sample"
     if (kind == "init" and {"session_id", "model"} <= keys.keys()) or (
@@ -190,6 +199,8 @@ def _object_format(keys: dict[str, JsonValue], start: bytes) -> str | None:
         return "kimi-wire"
     if not isinstance(kind, str):
         return None
+    if {"data", "id", "timestamp", "parentId"} <= keys.keys():
+        return "copilot-session"
     if kind in _ROLLOUT_TYPES and "payload" in keys:
         return "codex-rollout"
     if kind.startswith(_CODEX_TYPES):

@@ -36,7 +36,7 @@ def read(client: Client, run: Run, query: str) -> str:
 def test_it_lists_its_decisions_and_what_of_their_lines_stands(client: Client, run: Run) -> None:
     text = read(client, run, "?from=R0&to=R3")
     assert "R0 → R3: 2 decisions wrote the text at R3" in text
-    assert "4 decisions lie between: 3 changed files, 1 was lost" in text
+    assert "4 decisions lie between: 3 changed files, 1 was not taken" in text
     for standing in ("1/2", "0/2", "1/1"):
         assert f'<td class="num">{standing}</td>' in text
 
