@@ -109,7 +109,7 @@ def explain_no_test(difference: Difference) -> str:
     episodes = count(difference.clusters, "episode")
     if min(difference.replicates) > 1:
         return f"replicates of {episodes} do not differ, so they show no error"
-    return f"{episodes} with one replicate show too little of chance"
+    return f"{episodes} with one replicate {'shows' if difference.clusters == 1 else 'show'} too little of chance"
 
 
 def render_p(p: float) -> str:

@@ -60,7 +60,7 @@ def test_a_claim_about_runs_is_followed_by_what_reruns_would_show() -> None:
     ("changes", "why"),
     [
         ({"clusters": 2}, "2 episodes with one replicate show too little of chance"),
-        ({"clusters": 1}, "1 episode with one replicate show too little of chance"),
+        ({"clusters": 1}, "1 episode with one replicate shows too little of chance"),
         ({"replicates": (2, 2), "claim": Claim.RUN}, "replicates of 6 episodes do not differ, so they show no error"),
     ],
 )
