@@ -19,7 +19,7 @@ from benchapp.experiments.launch_spec import describe_launched
 from benchapp.experiments.probe_results import read_results
 from benchapp.experiments.qualification import read_verdicts, say_verdicts, sum_up_checks
 from benchapp.experiments.work.progress import progress_of
-from benchapp.models import Episode, Experiment, Probe, Run
+from benchapp.models import Episode, Experiment, Probe, Run, Trial
 from benchapp.models.episodes import FAILING, REASON
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.papers.loading import PAPERS
@@ -49,6 +49,7 @@ from inspector.web.responses import next_url, paginate, read_htmx, render_page, 
 MOST_REASONS, REASON_LENGTH = 3, 300  # a traceback may follow; its beginning says what happened
 FAILS = Value("failing, retrying")  # the status of an episode that continues after a failure of the machine
 AXES_CHOSEN = ("condition", "agent_model", "harness")  # what most readers narrow; an address may name more
+SCORES = 2_000  # trials read for the table of scores
 GROUPS_PER_PAGE = 15  # condition x models x harness
 
 
@@ -76,6 +77,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "trials": total,
         "runs_total": len(runs),
         "libraries": [] if sheet.metric else _list_libraries(request, found),
+        "scores": [] if sheet.metric else _list_scores(request, found),
         **TIMES.read(found),
         "spent": sum_up(spending_of(runs, as_of).values()),
         "estimate": found.estimate.get("whole"),  # null for what was not launched here
@@ -111,6 +113,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "page": groups,
         "page_name": "groups",
         "libraries": data["libraries"],
+        "scores": data["scores"],
         "validation": next(iter(build_gallery((VALIDATION,), sheet).cards), None),
         "total": total,
         "seen": total.done,
@@ -147,6 +150,22 @@ def _list_libraries(request: HttpRequest, found: Experiment) -> list[dict[str, o
             "url": f"{reverse('library', args=[run])}?episode={episode}",
         }
         for pk, episode, title, total, run in rows
+    ]
+
+
+def _list_scores(request: HttpRequest, found: Experiment) -> list[dict[str, object]]:
+    """Sum up the scores of each task under each condition, of trials without a verdict: all that there is to compare
+    where a tool only grades."""
+    closed = words_of(request).closed_runs().values("pk")
+    graded = Trial.objects.filter(episode__run__experiment=found, success=None, reward__isnull=False)
+    rows = graded.exclude(episode__run__in=closed).order_by("task__title", "pk")
+    scores: dict[tuple[str, str], list[float]] = {}
+    for task, condition, reward in rows.values_list("task__title", "episode__run__condition", "reward")[:SCORES]:
+        if reward is not None:  # the database excluded unknown ones
+            scores.setdefault((task, condition), []).append(reward)
+    return [
+        {"task": task, "condition": of, "first": each[0], "last": each[-1], "best": max(each), "trials": len(each)}
+        for (task, of), each in scores.items()
     ]
 
 

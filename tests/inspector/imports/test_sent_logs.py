@@ -288,3 +288,22 @@ def test_a_run_that_only_learned_is_told_by_round(tmp_path: Path, client: Client
     shown = client.get(page).content.decode()
     assert "Only trials that the author learned from: 3 of 6 passed." in shown
     assert "No metric covers" not in shown
+
+
+def test_scores_without_a_verdict_are_told_by_task_and_condition(tmp_path: Path, client: Client) -> None:
+    """A tool that only grades says no pass: its page showed that no metric covers a trial, and nothing else."""
+    for condition, scores in {"old-skill": [0.5], "with-skills": [0.25, 0.875]}.items():
+        with start(tmp_path, name=condition, condition=condition) as run:
+            for score in scores:
+                with run.trial("<b>sort</b>", "acquisition") as trial:
+                    trial.end(success=None, reward=score)
+    import_paths([tmp_path])
+    page = Experiment.objects.get().get_absolute_url()
+    rows = client.get(f"{page.rstrip('/')}.json").json()["scores"]
+    told = [(row["condition"], row["first"], row["last"], row["best"], row["trials"]) for row in rows]
+    assert sorted(told) == [("old-skill", 0.5, 0.5, 0.5, 1), ("with-skills", 0.25, 0.875, 0.875, 2)]
+    shown = client.get(page).content.decode()
+    assert "Scores without a verdict" in shown
+    assert "0.875" in shown
+    assert "<b>sort</b>" not in shown
+    assert "No metric covers" not in shown
