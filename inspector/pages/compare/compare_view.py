@@ -325,11 +325,17 @@ def write_headline(answer: Answer) -> str:
 
 def _write_alone(answer: Answer) -> str:
     """Return the answer where there is no baseline: the value of the only group, or of the best one."""
-    cells = [answer.comparison.cell(group, answer.metric) for group in answer.comparison.groups.all]
-    known = [cell for cell in cells if cell.value is not None]
+    cells = [(answer.comparison.cell(group, answer.metric), group) for group in answer.comparison.groups.all]
+    known = [(cell, group) for cell, group in cells if cell.value is not None]
     if not known:
         return ""
-    best, name = max(known, key=lambda cell: cell.value or 0), name_metric(answer.metric)
+    (best, group), name = max(known, key=lambda pair: pair[0].value or 0), name_metric(answer.metric)
+    if len(known) > 1 and answer.metric.is_share:
+        who, most = name_condition(group.condition).title, f"the most of {len(known)} groups"
+        if len(best.replicates) == 1 and not answer.metric.macro and best.rate.scored <= COUNTED_UP_TO:
+            counted = f"{best.rate.passed} of {best.rate.scored} {name.count(best.rate.scored)}"
+            return f"{who} {name.did} {counted}, {most}."
+        return f"{who} {name.did} {percent_text(best.value or 0.0, 0)} % of {name.tasks}, {most}."
     if not answer.metric.is_share:
         return f"{name.title}: {render_metric(best.value or 0, answer.metric.unit)}."
     if len(best.replicates) == 1 and not answer.metric.macro and best.rate.scored <= COUNTED_UP_TO:

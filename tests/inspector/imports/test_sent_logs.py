@@ -307,3 +307,16 @@ def test_scores_without_a_verdict_are_told_by_task_and_condition(tmp_path: Path,
     assert "0.875" in shown
     assert "<b>sort</b>" not in shown
     assert "No metric covers" not in shown
+
+
+def test_the_best_of_several_groups_without_a_baseline_is_named(tmp_path: Path, client: Client) -> None:
+    """ "2 of 2 tasks solved." over two conditions would read as if both had."""
+    for condition, ends in {"with-skills@1": [True, False], "with-skills@2": [True, True]}.items():
+        with start(tmp_path, name=condition.replace("@", "-"), condition=condition) as run:
+            for number, success in enumerate(ends):
+                with run.trial(f"task-{number}", "deployment") as trial:
+                    trial.end(success=success)
+    import_paths([tmp_path])
+    shown = client.get(Experiment.objects.get().get_absolute_url()).content.decode()
+    assert "2 of 2" in shown
+    assert "the most of 2 groups." in shown
