@@ -13,9 +13,11 @@ answer 403; all others show "hidden" in place of its words. Both ask `Words`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
@@ -216,9 +218,14 @@ def asked_elsewhere(queues: Collection[Queue], user: User) -> frozenset[int]:
     place in the selection of this queue. Two short queries.
     """
     unsaid = unsaid_by(user)
-    alike = _could_be(unsaid.filter(Q(queue__hides_conditions=True) | Q(queue__hides_models=True)))
+    return _asked_by(unsaid, queues, unsaid)
+
+
+def _asked_by(asking: QuerySet[QueueItem], queues: Collection[Queue], unsaid: QuerySet[QueueItem]) -> frozenset[int]:
+    """`asked_elsewhere` for some of a person's unsaid items."""
+    alike = _could_be(asking.filter(Q(queue__hides_conditions=True) | Q(queue__hides_models=True)))
     alike &= ~Q(queue__in=unsaid.values("queue"))  # in their own queue everybody knows which tasks there are
-    items = QueueItem.objects.filter(same_unit(unsaid) | alike, queue__in=[queue.pk for queue in queues])
+    items = QueueItem.objects.filter(same_unit(asking) | alike, queue__in=[queue.pk for queue in queues])
     return frozenset(items.exclude(pk__in=unsaid.values("pk")).order_by().values_list("queue", flat=True).distinct())
 
 
@@ -247,6 +254,35 @@ def too_early(queues: Collection[Queue], user: User) -> frozenset[int]:
         return frozenset()
     own = unsaid_by(user).filter(queue__in=[queue.pk for queue in queues])
     return asked_elsewhere(queues, user) | set(own.values_list("queue", flat=True).distinct())
+
+
+def hiding_queues(queues: Collection[Queue], user: User) -> dict[int, tuple[Queue, int]]:
+    """Return key of each of these that is `too_early` -> the queue that this person must code first, itself or another, and
+    how many items it still asks of them."""
+    unsaid = unsaid_by(user)
+    left = Counter(unsaid.values_list("queue", flat=True))
+    if not left:
+        return {}
+    found = {queue.pk: queue.pk for queue in queues if queue.pk in left}
+    elsewhere = asked_elsewhere(queues, user) - found.keys()
+    for pk in left if elsewhere else ():
+        hidden = _asked_by(unsaid.filter(queue=pk), queues, unsaid) & elsewhere
+        found |= dict.fromkeys(hidden, pk)
+    asking = Queue.objects.in_bulk(set(found.values()))
+    return {queue: (asking[pk], left[pk]) for queue, pk in found.items()}
+
+
+def drawn_elsewhere(unit: str, ids: Collection[UUID], *, is_blind: bool) -> Q:
+    """Match items of any queue that a new queue of these trials, decisions or libraries would hide from its reviewers until
+    they have answered; `is_blind`: it also hides conditions or models."""
+    name = {Queue.Unit.TRIAL: "trial", Queue.Unit.DECISION: "decision"}.get(Queue.Unit(unit), "episode")
+    if not is_blind:
+        return Q(**{f"{name}__public_id__in": ids})
+    if name == "trial":
+        return Q(trial__task__in=Trial.objects.filter(public_id__in=ids).values("task"))
+    decided = {"episode__decisions__public_id__in" if name == "decision" else "public_id__in": ids}
+    keys = Episode.objects.filter(**decided).values("key")
+    return Q(decision__episode__key__in=keys) | Q(episode__key__in=keys)
 
 
 def _could_be(items: QuerySet[QueueItem]) -> Q:

@@ -22,12 +22,13 @@ from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, Column, ValueKind
 from benchapp.exports.export_run import FORMATS, Export
 from benchapp.exports.formats import csv_pieces
 from benchapp.exports.publications import WORK, sweep_files
-from benchapp.models import Publication
+from benchapp.models import Comparison, Publication
 from benchapp.models.experiments import publications_folder
 from benchapp.people.accounts import is_loopback
 from benchapp.record.slices import SliceEnd
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
+from benchapp.stats.comparing.hypotheses import Reopened
 from benchapp.stats.metrics.catalogue import METRICS, RUN_METRICS
 from inspector.pages.compare.report import report_of, write_markdown
 from inspector.publishing.site import choose_trials, publish
@@ -120,9 +121,9 @@ def _make_site(package: Package) -> None:
 def _make_report(package: Package) -> None:
     publication, choices = package.publication, _read_choices(package.publication)
     address = f"{publication.origin}{reverse('compare')}"
-    html = report_of(choices, address)
-    package.write("report.html", html)
-    package.write("report.md", write_markdown(choices, address))
+    saved = _reopen(publication)
+    package.write("report.html", report_of(choices, address, saved=saved))
+    package.write("report.md", write_markdown(choices, address, saved=saved))
     if not _print(package.folder):
         package.left_out.append("A PDF: no Chromium was found where the worker runs. Print report.html from a browser.")
     package.left_out.append("Single trials and their steps.")
@@ -130,9 +131,9 @@ def _make_report(package: Package) -> None:
 
 
 def _make_data(package: Package) -> None:
-    choices = _read_choices(package.publication)
+    choices, saved = _read_choices(package.publication), _reopen(package.publication)
     for what in EXPORTS:
-        export = Export(what, choices)
+        export = Export(what, choices, declared=saved.metrics if saved and what == "differences" else ())
         for form in FORMATS:
             with (package.folder / f"{what}.{form}").open("wb") as file:
                 export.write(file, form)
@@ -170,6 +171,15 @@ MAKERS: Mapping[Publication.Form, Callable[[Package], None]] = {
     Publication.Form.DATA: _make_data,
     Publication.Form.TAXONOMY: _make_taxonomy,
 }
+
+
+def _reopen(publication: Publication) -> Reopened | None:
+    """Return the saved comparison that was published, without the name of the person who saved it."""
+    saved = Comparison.objects.filter(query=publication.query, name=publication.title).first()
+    if saved is None:
+        return None
+    saved.created_by = None
+    return Reopened(saved)
 
 
 def _read_choices(publication: Publication) -> Choices:

@@ -24,7 +24,7 @@ class CodingPage {
       over: (answer) => this.#over(answer),
     });
     this.saver.recover();
-    if (!page.is_held) this.panel.tell("lost", "you have not reserved this item; the first save reserves a free place");
+    if (!page.is_held && page.is_shared) this.panel.tell("lost", "you have not reserved this item; the first save reserves a free place");
     this.redraw();
     this.#startAt();
     this.evidence.root.focus({ preventScroll: true });

@@ -208,6 +208,7 @@ async function watch(url, part) {
       if (error instanceof Lost) continue;
       return;
     }
+    if (answer.state === "importing") part.querySelector("form")?.remove(); // too late to discard
     if (shown.textContent !== answer.sentence) shown.textContent = answer.sentence;
     if (read && answer.progress.total > 1) Object.assign(read, { max: answer.progress.total, value: answer.progress.done });
     else read?.removeAttribute("value");

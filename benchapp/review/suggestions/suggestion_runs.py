@@ -160,20 +160,21 @@ def suggestions_for(item: QueueItem, user: User) -> list[Suggestion] | Hidden:
 # --- in the background ------------------------------------------------------------------------------------------
 
 
-def suggest_in_queue(public_id: str) -> int:
+def suggest_in_queue(public_id: str, mapped: Mapping[str, str] | None = None) -> int:
     """Run the rules over one queue, as a job."""
     queue = Queue.objects.select_related("version").get(public_id=public_id)
-    found = suggest(queue)
+    found = suggest(queue, mapped=mapped)
     log.info("queue %s: the rules found something in %d items", queue.public_id, found)
     return found
 
 
-def ask_for_suggestions(queue: Queue) -> bool:
+def ask_for_suggestions(queue: Queue, mapped: Mapping[str, str] | None = None) -> bool:
     """Enqueue the job. False when the broker is offline: then `manage.py suggest` does it."""
     try:
         django_rq.get_queue().enqueue(
             suggest_in_queue,
             str(queue.public_id),
+            dict(mapped or {}),
             job_id=f"suggest_{queue.public_id}",
             job_timeout=JOB_SECONDS,
             result_ttl=60,

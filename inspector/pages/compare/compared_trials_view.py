@@ -94,7 +94,8 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         problems.append(f"sort: {sort[:80]!r} is unknown, expected one of {', '.join(SORTS)}, or -{SORTS[0]}")
     if problems:
         data = {"problems": problems, "trials": list[object]()}
-        return render_page(request, PAGE, data=data, context={"page": None}, as_json=as_json, status=400)
+        unknown = {"page": None, "title": "This address contains something unknown"}
+        return render_page(request, PAGE, data=data, context=unknown, as_json=as_json, status=400)
     trials = trials_behind(choices, narrowing)
     tally = _tally(trials, choices)
     page: Page[Trial] = paginate(request, _TrialTotals(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]

@@ -44,9 +44,9 @@ def report_of(choices: Choices, compare: str, *, saved: Reopened | None = None, 
     return render_to_string("compare/report.html", {**context, **_embed_assets(with_charts=bool(plates))})
 
 
-def write_markdown(choices: Choices, compare: str) -> str:
+def write_markdown(choices: Choices, compare: str, *, saved: Reopened | None = None) -> str:
     """The same without its charts, as text."""
-    return render_markdown_file("compare/report.md", _build_context(choices, compare, None, ()))
+    return render_markdown_file("compare/report.md", _build_context(choices, compare, saved, ()))
 
 
 def _build_context(

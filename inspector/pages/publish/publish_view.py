@@ -16,13 +16,14 @@ from django.utils.text import slugify
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.exports.publications import delete_publication, order_publication
-from benchapp.models import Experiment, Publication, Queue, Review, User
+from benchapp.models import Comparison, Experiment, Publication, Queue, Review, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import Words, asked_elsewhere, still_to_code, too_early
 from benchapp.review.queues.review_progress import awaiting
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
 from inspector.pages.compare.report import title_of
+from inspector.pages.compare.results import read_parent
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PathLink, next_url, paginate, render_page, wants_fragment
 
@@ -78,7 +79,8 @@ class PublishForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """The address names the subject: `queue=`, or the choices of a comparison. Only a single experiment also has a site."""
+    """The address names the subject: `queue=`, `saved=`, or the choices of a comparison. Only a single experiment also has a
+    site."""
     subject = _read_subject(request)
     if request.method == "POST":
         form = PublishForm(request.POST)
@@ -197,6 +199,9 @@ def _read_subject(request: HttpRequest) -> Subject | None:
         return Subject(f"{queue.version.codebook.name}: {queue.name}", url, (Form.TAXONOMY,), {"queue": queue})
     if not query:
         return None
+    if number := query.get("saved", ""):
+        saved = get_object_or_404(Comparison, public_id=_as_id(number))
+        return Subject(saved.name, saved.get_absolute_url(), (Form.REPORT, Form.DATA), {"query": saved.query})
     choices, problems = parse_choices(query)
     if problems:
         raise Http404("; ".join(problems))
@@ -206,8 +211,7 @@ def _read_subject(request: HttpRequest) -> Subject | None:
     pinned = choices.but(as_of=choices.as_of or timezone.now(), seen=comparison.fingerprint).query()
     columns: dict[str, object] = {"query": pinned}
     forms_ = (Form.REPORT, Form.DATA)
-    alone = choices.experiment[0] if len(choices.experiment) == 1 else None
-    experiment = Experiment.objects.standing().filter(public_id=alone).first() if alone else None
+    experiment = read_parent(choices)
     url = f"{reverse('compare')}?{choices.query()}"
     if experiment is not None:
         return Subject(experiment.name, url, (Form.SITE, *forms_), {**columns, "experiment": experiment})
@@ -218,7 +222,7 @@ def _as_id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise Http404("no such queue") from None
+        raise Http404("There is no such thing to publish.") from None
 
 
 PUBLICATION = JsonShape(

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Codebook, Queue, Run, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import too_early
+from benchapp.review.blinding import hiding_queues
 from benchapp.review.queues.populations import Population
 from benchapp.review.queues.review_progress import QueueProgress, awaiting, own_drafts, progress_of
 from benchapp.stats.comparing.choices import Choices
@@ -37,7 +37,7 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, Queue.objects.select_related("version__codebook"), per_page=PER_PAGE)
     rows = progress_of(list(page), user)
     drafts = list(own_drafts(user)[: DRAFTS + 1])
-    early = too_early([each.queue for each in rows], user)
+    early = hiding_queues([each.queue for each in rows], user)
     unresolved = awaiting([each.queue for each in rows if each.queue.pk not in early])
     data = {
         "waiting": QUEUE.read_all(waiting),
@@ -53,7 +53,7 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "page": page,
         "mine": waiting,
         "to_settle": _to_settle(user, rows, unresolved),
-        "rows": [(each, unresolved.get(each.queue.pk, 0), each.queue.pk in early) for each in rows],
+        "rows": [(each, unresolved.get(each.queue.pk, 0), early.get(each.queue.pk)) for each in rows],
         "own_drafts": drafts[:DRAFTS],
         "more_drafts": len(drafts) > DRAFTS,
         "codebooks": codebooks[:CODEBOOKS],

@@ -53,7 +53,9 @@ def test_a_single_user_installation_becomes_a_team_without_a_restart(client: Cli
     assert link.startswith("http://testserver/join/?name=grace&as=reviewer#sgi_")
     door = Client().get(link.partition("#")[0].removeprefix("http://testserver")).text
     assert 'value="grace"' in door
-    assert "You join as reviewer: you read everything, review trials and comment." in door
+    assert (
+        "You join as reviewer: you read everything except what a blind review hides, review trials and comment." in door
+    )
     page = join(link)
     assert "Welcome, grace. You are logged in as reviewer." in page.text
     assert page.context["user"].username == "grace"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import json
 import re
 import zipfile
 from pathlib import Path
@@ -17,6 +18,9 @@ from benchapp.exports.publications import order_publication
 from benchapp.models import Activity, Publication, Queue, User
 from benchapp.models.experiments import publications_folder
 from benchapp.review.coding.queue_agreement import take_report
+from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.hypotheses import save_comparison
+from benchapp.stats.metrics.catalogue import METRICS
 from inspector.publishing import publication_job
 from inspector.publishing.publication_job import publish_now
 from tests.worlds.factories import make_experiment, make_learning_run, make_run, make_suite, make_trial, make_user
@@ -131,6 +135,27 @@ def test_every_value_of_the_taxonomys_page_is_there(client: Client) -> None:
     """A misspelt key of its context would be an empty text."""
     page = read_zip(client, order(client, "taxonomy", f"queue={make_coded_queue().public_id}"))["index.html"].decode()
     assert not re.search(r"version :|: of |<dd></dd>|; +items|alpha +before|<h3></h3>", page)
+
+
+def test_a_saved_comparison_is_published_with_its_own_numbers(client: Client) -> None:
+    experiment = make_record("Four ways")
+    choices = Choices(experiment=(experiment.public_id,))
+    person = make_user(username=PERSON, level="reviewer")
+    saved = save_comparison(choices, [METRICS["solved"]], name="<b>Ours</b>", user=person)
+    address = f"saved={saved.public_id}"
+    shared = client.get(saved.get_absolute_url()).text
+    assert f'href="/publish/?{address}"' in shared
+    assert "A report or a data package" in shared
+    assert "A site, a report or a data package" in client.get(experiment.get_absolute_url()).text
+    page = client.get(f"/publish/?{address}").text
+    assert "Publish &lt;b&gt;Ours&lt;/b&gt;" in page
+    assert re.findall(r'name="form" value="(\w+)"', page) == ["report", "data"]
+    files = read_zip(client, order(client, "report", address))
+    assert "declared when this comparison was saved, judged together" in files["report.html"].decode()
+    assert not any(PERSON.encode() in content for content in files.values())
+    files = read_zip(client, order(client, "data", address))
+    assert json.loads(files["differences.json"])["declared_together"] == ["solved"]
+    assert client.get("/publish/?saved=x").status_code == 404
 
 
 def test_the_page_offers_what_fits_and_lists_what_was_made(client: Client) -> None:

@@ -388,3 +388,24 @@ def test_a_submitted_answer_offers_its_places_as_examples(client: Client) -> Non
     text = client.get(queue.items.first().get_absolute_url()).text
     mark, code = review.marks.get(), named(queue.version, "misapplied")
     assert f"/review/reviews/{review.public_id}/marks/{mark.public_id}/example-of/{code.public_id}/" in text
+
+
+def test_a_diff_counts_the_labels_to_check_again_and_freezes(client: Client) -> None:
+    people = [make_user(level=User.Level.REVIEWER) for _ in range(2)]
+    queue = make_queue(reviewers=people, name="<i>failed")
+    for person in people:
+        make_review(queue.items.first(), person, ["misapplied"])
+    draft = draft_of(queue.version.codebook, None)
+    acts.redefine(named(draft, "misapplied"), None, definition="Something else.", include="", exclude="")
+    address = f"/review/versions/{draft.public_id}/diff"
+    text = client.get(f"{address}/").text
+    assert "Labels are not counted yet in" in text, "the second item is still coded"
+    assert "to check again" not in text
+    for person in people:
+        make_review(queue.items.last(), person, ["misapplied"])
+    text = client.get(f"{address}/").text
+    assert f'Check <b>4 labels</b> again, in <a href="{queue.get_absolute_url()}">&lt;i&gt;failed</a>.' in text
+    assert "<b>4</b> labels to check again" in text
+    assert f'action="/review/versions/{draft.public_id}/freeze/"' in text
+    data = client.get(f"{address}.json").json()
+    assert {change["kind"]: change["labels_to_check"] for change in data["changes"]}["redefined"] == 4

@@ -183,6 +183,18 @@ def test_items_are_filtered_by_status(client: Client) -> None:
     assert "No item has this status" in client.get(f"{queue.get_absolute_url()}?status=resolved").text
 
 
+def test_columns_without_a_difference_are_left_out(client: Client) -> None:
+    me = local_user()
+    queue = make_small_queue([make_trial(success=False) for _ in range(2)], reviewers=[me])
+    text = client.get(queue.get_absolute_url()).text
+    assert '<th scope="col">Status</th>' not in text
+    assert '<th scope="col">Yours</th>' not in text
+    make_review(queue.items.first(), me, ["misapplied"], state=Review.State.DRAFT)
+    text = client.get(queue.get_absolute_url()).text
+    assert '<th scope="col">Status</th>' in text
+    assert '<th scope="col">Yours</th>' in text
+
+
 def test_items_come_in_pages(client: Client) -> None:
     queue = make_small_queue([])
     episode = make_episode()

@@ -148,6 +148,22 @@ def test_a_press_of_the_button_runs_the_rules_and_is_written_down(client: Client
     assert (note.target_id, note.detail["rules"]) == (queue.public_id, RULES_VERSION)
 
 
+def test_a_rule_that_fired_is_given_a_code_on_the_page(client: Client) -> None:
+    version = make_version(["wrong <b>sum", "other"])
+    queue = make_queue([make_trial(success=False)], version=version)
+    client.post(url(queue, "suggestions-run"))
+    fired = Suggestion.objects.exclude(rule="").values_list("rule", flat=True).first()
+    page = client.get(url(queue)).text
+    assert f'name="code-{fired}" form="run-rules"' in page
+    assert "rules fired on no item" in page
+    assert "--names" not in page
+    response = client.post(url(queue, "suggestions-run"), {f"code-{fired}": "wrong <b>sum"}, follow=True)
+    assert '<option value="wrong &lt;b&gt;sum" selected>' in response.text
+    assert Suggestion.objects.get(rule=fired).code == version.codes.get(name="wrong <b>sum")
+    assert Activity.objects.latest("pk").detail["codes"] == {fired: "wrong <b>sum"}
+    assert client.post(url(queue, "suggestions-run"), {f"code-{fired}": "none such"}).status_code == 404
+
+
 def test_a_viewer_reads_and_does_not_run(client: Client, settings: Any) -> None:
     queue = make_settled()
     settings.SINGLE_USER = False

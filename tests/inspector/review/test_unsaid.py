@@ -397,3 +397,29 @@ def test_the_refusal_leads_to_the_queue_that_still_asks(client: Client, ann: Use
     assert "The queue “Trials that &lt;b&gt;failed” still asks you about this." in refused.text
     assert f'primary" href="{waiting.get_absolute_url()}">Code 1 item of Trials' in refused.text
     assert "still asks you about this" in client.get(reverse("results", args=[other.public_id])).text
+
+
+def test_the_list_names_the_queue_to_code_first(client: Client, ann: User, bob: User, cas: User) -> None:
+    trial = make_trial(success=False)
+    waiting = asked(bob, trial, name="Trials that <b>failed")
+    told(make_queue([trial], reviewers=[ann]), ann)
+    page = client.get("/review/").text
+    assert f'of <a href="{waiting.get_absolute_url()}">Trials that &lt;b&gt;failed</a>' in page
+    assert page.count("hidden until you have coded 1 item") == 2  # the other one too, as its own
+    make_review(waiting.items.get(), bob, [CODE])
+    assert "hidden until" not in client.get("/review/").text
+
+
+@pytest.mark.parametrize("hides", ["", "on"])
+def test_the_form_warns_of_disagreements_nobody_can_settle_until_it_is_coded(
+    client: Client, ann: User, bob: User, cas: User, hides: str
+) -> None:
+    trial = make_trial(success=False)
+    other = make_queue([trial], reviewers=[ann, cas])
+    make_review(other.items.get(), ann, [CODE])
+    make_review(other.items.get(), cas)
+    said = "you cannot settle 1 open disagreement "
+    sent = {"what": "trial:failed", "sampling": "all", "reviews": 1, "overlap": 100, "seed": 5, "hides_labels": "on"}
+    sent |= {"show": "1", "hides_models": hides} if hides else {"show": "1"}
+    assert said in client.post("/review/queues/new/", {**sent, "reviewers": ["bob"]}).text
+    assert said not in client.post("/review/queues/new/", {**sent, "reviewers": ["ann"]}).text

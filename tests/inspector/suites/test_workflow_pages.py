@@ -78,6 +78,8 @@ def test_a_workflow_is_drawn_step_by_step_and_handed_in(task: Task) -> None:
     assert first.text.count('<legend class="bold">s') == 5
     assert "not s1" not in first.text
     assert "5 to 8 steps" in first.text
+    assert "3 of 6 rules not kept yet" in first.text
+    assert re.search(r'value="finish" disabled>\s*Hand in', first.text)
     client.post(page_of(task), fields(blank_workflow(), act="add"))
     row = TaskWorkflow.objects.get()
     assert (len(row.workflow.steps), row.by, row.is_handed_in) == (6, user.pseudonym, False)

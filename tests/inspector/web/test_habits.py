@@ -160,6 +160,7 @@ def list_broken(response: HttpResponse) -> Iterator[str]:
         f"status {response.status_code}": response.status_code == 200,
         "one h1": response.text.count("<h1") == 1,
         "a link to the content": '<a class="skip" href="#main">' in response.text,
+        "the h1 in the content": "<h1" in response.text.partition('<main id="main"')[2].partition("</main>")[0],
         "a title": re.search(r"<title>\s*\S.* · Skillglass</title>", response.text),
         "the policy": "default-src 'none'" in policy and "unsafe" not in policy,
     }

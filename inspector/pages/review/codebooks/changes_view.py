@@ -19,9 +19,9 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.review.blinding import asked_elsewhere, still_to_code
 from benchapp.review.codebooks.carried_labels import CarryPlan, Fate, carry
 from benchapp.review.codebooks.codebook_versions import CodebookRefused
-from benchapp.review.codebooks.version_changes import Change, VersionDiff
+from benchapp.review.codebooks.version_changes import MUST_LOOK, RETIRED, Change, VersionDiff
 from benchapp.review.seeing import note_seen
-from inspector.pages.review.codebooks.versions_view import load_version
+from inspector.pages.review.codebooks.versions_view import count_labels, load_version
 from inspector.pages.review.queues.queues import load_queue, may_manage
 from inspector.web.access import needs, user_of
 from inspector.web.responses import render_page
@@ -29,14 +29,15 @@ from inspector.web.text.diff import FileDiff, diff_file
 
 FIELD_TITLES = {"definition": "Definition", "include": "Label it when", "exclude": "Not when"}
 CHANGES = {  # kind: (title, where the labels go)
-    "split": ("Split", "Check every label again: only a reader knows which part it belongs to."),
+    "split": ("Split", "Only a reader knows which part a label belongs to."),
     "merged": ("Merged", "Labels follow by themselves."),
-    "redefined": ("Redefined", "Check every label again: it was made under the old wording."),
+    "redefined": ("Redefined", "Labels were made under the old wording."),
     "renamed": ("Renamed", "Labels follow by themselves."),
     "added": ("Added", "No label yet."),
-    "retired": ("Retired", "Check every label again: no code replaced this one."),
+    "retired": ("Retired", "No code replaced this one."),
     "kept": ("Kept", "Labels follow by themselves."),
 }
+CHECKED = {*MUST_LOOK, RETIRED}  # whose labels a reader must look at again
 CODE_FATE = JsonShape(
     "code=code.name", "kind=fate.kind", "becomes=fate.code.name", "must_look=fate.must_look", "labels"
 )
@@ -44,16 +45,23 @@ CODE_FATE = JsonShape(
 
 @dataclass(frozen=True, slots=True)
 class ChangeView(Shaped):
-    """comparisons: (code before, code after, (number on the page, difference) of each text that differs)."""
+    """comparisons: (code before, code after, (number on the page, difference) of each text that differs). to_check: labels
+    that a reader must look at again, by queue."""
 
     change: Change
     comparisons: list[tuple[Code, Code, list[tuple[int, FileDiff]]]]
+    to_check: list[tuple[Queue, int]]
 
     json_shape = JsonShape(
         "kind=change.kind",
         ("before", lambda row: [code.name for code in row.change.before]),
         ("after", lambda row: [code.name for code in row.change.after]),
+        ("labels_to_check", lambda row: row.total),
     )
+
+    @property
+    def total(self) -> int:
+        return sum(total for _, total in self.to_check)
 
 
 class CodeFate(NamedTuple):
@@ -72,10 +80,12 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
     wanted = request.GET.get("from", "")
     old = next((version for version in earlier if str(version.number) == wanted), found.previous)
     numbers = count(1)
-    changes = [
-        ChangeView(change, list(_compare_codes(change, numbers)))
-        for change in (VersionDiff(old, found).changes if old else ())
-    ]
+    labels, uncounted = count_labels(old, user_of(request)) if old else ({}, [])
+    changes = []
+    for change in VersionDiff(old, found).changes if old else ():
+        checked = change.before if change.kind in CHECKED else ()
+        to_check = [row for code in checked for row in labels.get(code.pk, ())]
+        changes.append(ChangeView(change, list(_compare_codes(change, numbers)), to_check))
     groups = []
     for kind, (title, says) in CHANGES.items():
         if of_kind := [each for each in changes if each.change.kind == kind]:
@@ -87,7 +97,16 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
         "changes": changes,
         "next": None,
     }
-    context = {"section": "codebook", "version": found, "old": old, "earlier": earlier, "groups": groups}
+    context = {
+        "section": "codebook",
+        "version": found,
+        "old": old,
+        "earlier": earlier,
+        "groups": groups,
+        "to_check": sum(each.total for each in changes),
+        "uncounted": uncounted,
+        "checked": CHECKED,
+    }
     return render_page(request, "review/codebook_diff.html", data=data, context=context, as_json=as_json)
 
 

@@ -166,9 +166,7 @@ def _read_codes(version: CodebookVersion, user: User, counted: Collection[int]) 
     hidden = hidden_examples(user, [example for code, _ in ordered for example in code.examples.all()])
     totals: dict[int, int] = {}
     if version.is_frozen:
-        labels = Label.objects.filter(code__version=version, mark__review__state=Review.State.SUBMITTED)
-        labels = labels.filter(mark__review__item__queue__in=counted)
-        totals = dict(labels.order_by().values_list("code").annotate(Count("pk")))
+        totals = dict(_labels_of(version, counted).values_list("code").annotate(Count("pk")))
     names = {code.pk: code.name for code, _ in ordered}
     keys, judging = keys_of(version), judging_skills(codes)
     rows = []
@@ -194,6 +192,22 @@ def _read_codes(version: CodebookVersion, user: User, counted: Collection[int]) 
             )
         )
     return rows
+
+
+def count_labels(version: CodebookVersion, user: User) -> tuple[dict[int, list[tuple[Queue, int]]], list[Queue]]:
+    """Return key of code -> its labels in each queue that has some, and the queues whose labels must not be counted yet."""
+    counted, queues = _find_counted(version, user), {queue.pk: queue for queue in version.queues.all()}
+    found: dict[int, list[tuple[Queue, int]]] = {}
+    rows = _labels_of(version, counted).values_list("code", "mark__review__item__queue").annotate(Count("pk"))
+    for code, queue, total in rows:
+        found.setdefault(code, []).append((queues[queue], total))
+    return found, [queue for pk, queue in queues.items() if pk not in counted]
+
+
+def _labels_of(version: CodebookVersion, queues: Collection[int]) -> QuerySet[Label]:
+    """Labels with codes of this version in submitted reviews of these queues."""
+    labels = Label.objects.filter(code__version=version, mark__review__state=Review.State.SUBMITTED)
+    return labels.filter(mark__review__item__queue__in=queues).order_by()
 
 
 def _find_counted(version: CodebookVersion, user: User) -> set[int]:

@@ -72,6 +72,7 @@ class CodingPanel:
     may_code: bool
     has_place: bool
     is_held: bool
+    is_shared: bool  # other people code in this queue, so its places can run out
     hidden: Hidden
     done: int
     total: int
@@ -137,6 +138,7 @@ class CodingPanel:
             "state": self.review.state if self.review else None,
             "is_open": self.is_open,
             "is_held": self.is_held,
+            "is_shared": self.is_shared,
             "codes": [
                 {"id": str(line.code.public_id), "name": line.code.name, "key": line.key, "waits": line.waits}
                 for line in self.codes
@@ -183,6 +185,7 @@ def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvid
         may_code=may_code(item, user),
         has_place=has_place(item, user),
         is_held=item.slots.filter(holder=user).exists(),
+        is_shared=item.queue.reviewers.exclude(pk=user.pk).exists(),
         hidden=hidden,
         done=own.exclude(state=Review.State.DRAFT).count(),
         total=item.queue.items.count(),

@@ -18,9 +18,10 @@ from django.utils import timezone
 from django.utils.dateformat import format as date_format
 from django.views.decorators.http import require_http_methods, require_POST
 
-from benchapp.models import CodebookVersion, Experiment, Queue, User
+from benchapp.models import CodebookVersion, Experiment, Queue, QueueItem, User
 from benchapp.people.accounts import LOCAL_USER
 from benchapp.record.json_shape import JsonShape
+from benchapp.review.blinding import drawn_elsewhere, too_early
 from benchapp.review.codebooks.codebook_file import Starter, starters
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, freeze_starter
 from benchapp.review.codebooks.hierarchy import in_order
@@ -45,7 +46,7 @@ from inspector.pages.review.queues.queue_selection import (
     keep_filter,
     read_selection,
 )
-from inspector.pages.review.queues.queues import FACETS, may_review
+from inspector.pages.review.queues.queues import FACETS, count_settleable, may_review
 from inspector.web.access import needs, user_of
 from inspector.web.responses import render_page
 
@@ -98,6 +99,7 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "sketch": sketch,
         "skill_codes": skill_codes,
         "closing": [(f"id_hides_{name}", CLOSING[name]) for name in hidden],
+        "delayed": _count_delayed(sketch, given, user) if sketch and not refused else 0,
         "person_time": _say_minutes(person_seconds),
         "item_time": _say_minutes(seconds),
     }
@@ -136,6 +138,17 @@ def _draw_sketch(form: DrawForm, selection: Population) -> Sketch | None:
         return None
     sketch = Sketch(form.population(selection), form.draw(), len(form.cleaned_data["reviewers"]))
     return sketch if sketch.items else None  # drawn here, so that a refusal comes now
+
+
+def _count_delayed(sketch: Sketch, given: QueryDict, user: User) -> int:
+    """Count the open disagreements that this person may settle now, and not again before they have coded this queue."""
+    if not given.get("hides_labels") or user.get_username() not in given.getlist("reviewers"):
+        return 0
+    is_blind = bool(given.get("hides_conditions") or given.get("hides_models"))
+    alike = drawn_elsewhere(sketch.population.unit, [item.public_id for item in sketch.items], is_blind=is_blind)
+    queues = list(Queue.objects.filter(pk__in=QueueItem.objects.filter(alike).values("queue")))
+    early = too_early(queues, user)
+    return sum(count_settleable([queue for queue in queues if queue.pk not in early], user).values())
 
 
 SKETCH = JsonShape(

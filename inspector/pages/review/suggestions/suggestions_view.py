@@ -9,11 +9,11 @@ from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.analysis.trial_rules import RULES_VERSION
+from benchapp.analysis.trial_rules import RULES, RULES_VERSION
 from benchapp.models import Code, Queue, QueueItem, Suggestion, User
 from benchapp.models.stand_ins import StandIn
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -36,7 +36,7 @@ from benchapp.review.suggestions.suggestion_matches import (
     still_blind,
     truth_of,
 )
-from benchapp.review.suggestions.suggestion_runs import ask_for_suggestions, suggest
+from benchapp.review.suggestions.suggestion_runs import Names, UnknownCode, ask_for_suggestions, suggest
 from benchapp.stats.inference.shares import Rate
 from inspector.pages.review.queues.queues import load_queue
 from inspector.web.access import needs, user_of
@@ -150,7 +150,10 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         ],
         "read": rates[0].read if rates else 0,
         "unused": [match.code.name for match in matches if not match.was_used],
-        "records": sorted(records, key=lambda record: not record.spoke),
+        "records": records,
+        "fired": [record for record in records if record.spoke],
+        "silent": [record for record in records if not record.spoke],
+        "all_codes": codes,
         "bills": bills,
         "kinds": _read_kinds(asked, truth, source) if source else [],
         "asked": asked,
@@ -166,15 +169,22 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
 @require_POST
 @needs(User.Level.REVIEWER)
 def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Run the rules: at once over a small queue, else by a worker."""
+    """Run the rules: at once over a small queue, else by a worker. `code-RULE`: the name of the code that a rule proposes,
+    empty for one of its own names."""
     queue = _open_queue(request, public_id)
+    mapped = {rule: name for rule in RULES if (name := request.POST.get(f"code-{rule}"))}
+    try:
+        Names.of(queue.version, mapped)
+    except UnknownCode as error:
+        raise Http404(str(error)) from error
     if queue.items.count() <= AT_ONCE:
-        suggest(queue)
+        suggest(queue, mapped=mapped)
         ran = "done"
     else:
-        ran = "asked" if ask_for_suggestions(queue) else "away"
+        ran = "asked" if ask_for_suggestions(queue, mapped) else "away"
     with transaction.atomic():
-        note_activity(user_of(request), "queue.examined", queue, detail={"rules": RULES_VERSION, "how": ran})
+        detail = {"rules": RULES_VERSION, "how": ran, **({"codes": mapped} if mapped else {})}
+        note_activity(user_of(request), "queue.examined", queue, detail=detail)
     return HttpResponseRedirect(f"{reverse('suggestions', args=[queue.public_id])}?ran={ran}")
 
 
