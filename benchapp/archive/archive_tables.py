@@ -70,7 +70,14 @@ TIMES = ("created_at", "deleted_at")
 ATTEMPT_OF = "attempt__trial__episode__run"
 
 SHARED_TABLES = (
-    ArchiveTable("suite", models.Suite, at_home=("path", "account", "families_by"), known_by=("key",), order=("key",)),
+    # Its files (`SuiteFile`) stay at home, as its folder does.
+    ArchiveTable(
+        "suite",
+        models.Suite,
+        at_home=("path", "account", "families_by", "files_digest"),
+        known_by=("key",),
+        order=("key",),
+    ),
     ArchiveTable("environment", models.Environment, known_by=("suite", "key"), order=("suite__key", "key")),
     ArchiveTable("family", models.Family, known_by=("suite", "key"), order=("suite__key", "key")),
     ArchiveTable("task", models.Task, at_home=("same_as",), known_by=("suite", "key"), order=("suite__key", "key")),

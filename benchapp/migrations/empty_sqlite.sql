@@ -22,8 +22,6 @@ CREATE TABLE "auth_group" ("id" integer NOT NULL PRIMARY KEY AUTOINCREMENT, "nam
 
 CREATE TABLE "benchapp_blob" ("digest" varchar(64) NOT NULL PRIMARY KEY, "size" bigint unsigned NOT NULL CHECK ("size" >= 0), "data" BLOB NOT NULL)
 
-CREATE TABLE "benchapp_suite" ("id" integer NOT NULL PRIMARY KEY AUTOINCREMENT, "public_id" char(32) NOT NULL UNIQUE, "key" varchar(200) NOT NULL UNIQUE, "name" varchar(200) NOT NULL, "version" varchar(64) NOT NULL, "digest" varchar(64) NOT NULL, "path" varchar(1000) NOT NULL, "format" varchar(32) NOT NULL, "account" text NOT NULL CHECK ((JSON_VALID("account") OR "account" IS NULL)), "families_by" text NOT NULL CHECK ((JSON_VALID("families_by") OR "families_by" IS NULL)))
-
 CREATE TABLE "benchapp_environment" ("id" integer NOT NULL PRIMARY KEY AUTOINCREMENT, "key" varchar(200) NOT NULL, "name" varchar(200) NOT NULL, "ordinal" integer unsigned NOT NULL CHECK ("ordinal" >= 0), "kind" varchar(32) NOT NULL, "suite_id" bigint NOT NULL REFERENCES "benchapp_suite" ("id") DEFERRABLE INITIALLY DEFERRED, CONSTRAINT "environment_key" UNIQUE ("suite_id", "key"))
 
 CREATE TABLE "benchapp_user" ("id" integer NOT NULL PRIMARY KEY AUTOINCREMENT, "password" varchar(128) NOT NULL, "last_login" datetime NULL, "is_superuser" bool NOT NULL, "username" varchar(150) NOT NULL UNIQUE, "first_name" varchar(150) NOT NULL, "last_name" varchar(150) NOT NULL, "email" varchar(254) NOT NULL, "is_staff" bool NOT NULL, "is_active" bool NOT NULL, "date_joined" datetime NOT NULL, "level" varchar(16) NOT NULL, "pseudonym" varchar(32) NOT NULL UNIQUE)
@@ -662,6 +660,14 @@ CREATE INDEX "benchapp_importbatch_actor_id_d320de67" ON "benchapp_importbatch" 
 
 CREATE INDEX "benchapp_importbatch_undone_by_id_0e5d3cc4" ON "benchapp_importbatch" ("undone_by_id")
 
+CREATE TABLE "benchapp_suite" ("id" integer NOT NULL PRIMARY KEY AUTOINCREMENT, "public_id" char(32) NOT NULL UNIQUE, "key" varchar(200) NOT NULL UNIQUE, "name" varchar(200) NOT NULL, "version" varchar(64) NOT NULL, "digest" varchar(64) NOT NULL, "path" varchar(1000) NOT NULL, "format" varchar(32) NOT NULL, "account" text NOT NULL CHECK ((JSON_VALID("account") OR "account" IS NULL)), "families_by" text NOT NULL CHECK ((JSON_VALID("families_by") OR "families_by" IS NULL)), "files_digest" varchar(64) NOT NULL)
+
+CREATE TABLE "benchapp_suitefile" ("id" integer NOT NULL PRIMARY KEY AUTOINCREMENT, "path" varchar(1000) NOT NULL, "kind" varchar(16) NOT NULL, "blob_id" varchar(64) NOT NULL REFERENCES "benchapp_blob" ("digest") DEFERRABLE INITIALLY DEFERRED, "suite_id" bigint NOT NULL REFERENCES "benchapp_suite" ("id") DEFERRABLE INITIALLY DEFERRED, CONSTRAINT "suite_file_path" UNIQUE ("suite_id", "path"))
+
+CREATE INDEX "benchapp_suitefile_blob_id_71a2fd71" ON "benchapp_suitefile" ("blob_id")
+
+CREATE INDEX "benchapp_suitefile_suite_id_bffd22c9" ON "benchapp_suitefile" ("suite_id")
+
 CREATE TABLE "django_session" ("session_key" varchar(40) NOT NULL PRIMARY KEY, "session_data" text NOT NULL, "expire_date" datetime NOT NULL)
 
 CREATE INDEX "django_session_expire_date_a5c62663" ON "django_session" ("expire_date")
@@ -801,6 +807,8 @@ INSERT INTO django_migrations (app, name, applied) VALUES ('benchapp', '0035_ale
 INSERT INTO django_migrations (app, name, applied) VALUES ('benchapp', '0036_upload', datetime('now'))
 
 INSERT INTO django_migrations (app, name, applied) VALUES ('benchapp', '0037_undone_imports', datetime('now'))
+
+INSERT INTO django_migrations (app, name, applied) VALUES ('benchapp', '0038_suite_files', datetime('now'))
 
 INSERT INTO django_migrations (app, name, applied) VALUES ('django_rq', '0001_initial', datetime('now'))
 

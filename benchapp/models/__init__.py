@@ -42,6 +42,7 @@ from benchapp.models.suites import (
     Family,
     KeyPoint,
     Suite,
+    SuiteFile,
     Task,
     TaskGroup,
     TaskRevision,

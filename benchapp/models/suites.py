@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from django.db import models
 from django.db.models import Q
@@ -36,9 +37,37 @@ class Suite(PublicModel):
     # every task of that folder: loaded, set aside, left out, and why
     account = models.JSONField(default=dict, blank=True)
     families_by = models.JSONField(default=dict, blank=True)  # what makes its families; empty: the folder does
+    files_digest = models.CharField(max_length=64, blank=True)  # of its `SuiteFile` rows; empty: it has none
+
+    @property
+    def is_readable(self) -> bool:
+        """Can this machine read its tasks, in the folder it was loaded from or in the record?"""
+        return bool(self.path) and (Path(self.path).is_dir() or bool(self.files_digest))
 
     def __str__(self) -> str:
         return self.name
+
+
+class SuiteFile(models.Model):
+    """A file of a suite that was loaded from a folder, for machines without that folder
+    (benchapp/record/sets/suite_contents.py)."""
+
+    class Kind(models.TextChoices):
+        FILE = "file"
+        EXECUTABLE = "executable"
+        LINK = "link"  # its text is the content
+        FOLDER = "folder"  # an empty one
+
+    suite = models.ForeignKey(Suite, on_delete=models.CASCADE, related_name="files")
+    path = models.CharField(max_length=1000)  # below the folder
+    kind = models.CharField(max_length=16, choices=Kind)
+    blob = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["suite", "path"], name="suite_file_path")]
+
+    def __str__(self) -> str:
+        return self.path
 
 
 class Environment(models.Model):

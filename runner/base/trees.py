@@ -45,19 +45,26 @@ def make_real_folder(folder: Path) -> None:
     folder.chmod(0o700)
 
 
+def make_room(root: Path, path: str) -> Path:
+    """Return where `path` is written below `root`, with its folders made. Anything in its way (link, file, folder) is
+    removed. ValueError if the path leads out."""
+    *parents, name = check_relative(path).parts
+    folder = root
+    for part in parents:
+        folder = folder / part
+        make_real_folder(folder)
+    target = folder / name
+    if target.is_dir() and not target.is_symlink():
+        shutil.rmtree(target)
+    target.unlink(missing_ok=True)
+    return target
+
+
 def write_tree(root: Path, files: Files) -> None:
-    """Write `files` below `root`. Anything in the way of a path (link, file, folder) is replaced."""
+    """Write `files` below `root`. Anything in the way of a path is replaced."""
     make_real_folder(root)
     for path, file in files.items():
-        parts = check_relative(path).parts
-        folder = root
-        for part in parts[:-1]:
-            folder = folder / part
-            make_real_folder(folder)
-        target = folder / parts[-1]
-        if target.is_dir() and not target.is_symlink():
-            shutil.rmtree(target)
-        target.unlink(missing_ok=True)
+        target = make_room(root, path)
         target.write_bytes(file.content)
         target.chmod(file.mode)
 

@@ -19,7 +19,7 @@ from runner.base.types import Environment, Family
 from runner.suites.account import find_task_folders, take_account
 from runner.suites.families import FamilyChoice, digest_suite, regroup
 from runner.suites.findings import Findings
-from runner.suites.group_mapping import apply_mapping_beside
+from runner.suites.group_mapping import BESIDE, apply_mapping_beside
 from runner.suites.tasks.task_folder import TaskShelf
 from runner.suites.tasks.task_groups import FAMILY
 
@@ -126,8 +126,17 @@ def format_of(path: Path) -> str:
 
 def key_of(path: Path) -> str:
     """Make a suite's key for a format without one: the name of its folder, or of the parent folder."""
-    place = next((each for each in (path, *path.parents) if each.name not in _PLAIN_NAMES), path)
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", place.name).strip("-._")[:MAX_KEY] or "suite"
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", find_naming_folder(path).name).strip("-._")[:MAX_KEY] or "suite"
+
+
+def find_naming_folder(path: Path) -> Path:
+    """Return the folder or the parent folder whose name is the suite's key in a format without one."""
+    return next((each for each in (path, *path.parents) if each.name not in _PLAIN_NAMES), path)
+
+
+def roots_of(path: Path, format: str) -> tuple[Path, ...]:
+    """Return all that is read of the suite in this folder: folders, and its groups.yaml. Not all need to exist."""
+    return (*_reader(format).roots(path), path / BESIDE)
 
 
 def _reader(name: str) -> SuiteFormat:

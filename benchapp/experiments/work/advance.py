@@ -13,7 +13,6 @@ import time
 import traceback
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from types import TracebackType
 
 import django_rq
@@ -33,6 +32,7 @@ from benchapp.record import live, log_context, slices
 from benchapp.record.error_text import log_of, render_error, with_end_of_log, words_of
 from benchapp.record.pooling import give_back
 from benchapp.record.redaction import Redactor, own_secrets
+from benchapp.record.sets.suite_files import find_folder
 from benchapp.record.writing.recording import RowRecorder
 from runner.base.errors import (
     AccountRefused,
@@ -41,6 +41,7 @@ from runner.base.errors import (
     KeyRefused,
     LeaseLost,
     SandboxError,
+    SetupError,
     TrialsLeft,
 )
 from runner.base.text import cut, storable
@@ -220,14 +221,16 @@ def _stop_looping(episode: Episode, lease: Lease) -> bool:
 
 
 def _explain_missing_suite(episode: Episode) -> str:
-    """Explain why this machine cannot work on the episode though another may: it lacks the suite's folder."""
+    """Explain why this machine cannot work on the episode though another may: it has neither the suite's folder nor its
+    files from the record."""
     suite = episode.run.experiment.suite
-    if suite is None or not suite.path or Path(suite.path).is_dir():
+    if suite is None or not suite.path:
         return ""
-    return (
-        f"{this_machine()} has no folder {suite.path}: suite {suite.key} must be at this path on every machine with "
-        "workers. Other workers can run it."
-    )
+    try:
+        find_folder(suite)
+    except SetupError as error:
+        return f"{this_machine()}: {error}. Other workers may run it."
+    return ""
 
 
 def _outlast(episode: Episode, lease: Lease, error: Exception) -> None:

@@ -41,8 +41,9 @@ OWN = "own"  # families as the folder says
 class Command(BaseCommand):
     help = (
         "Loads a suite from a folder. Sets aside tasks and families that cannot run here, with reasons, and loads the rest. "
-        "Every worker needs the folder at the same path. With --groups, a mapping file says what tasks are grouped by; "
-        "without PATH the suite named by --key is read again. Exit status: 0 loaded, 1 nothing loaded."
+        "Workers without the folder get the files from the record; a line says so where it cannot hold them. With --groups, a "
+        "mapping file says what tasks are grouped by; without PATH the suite named by --key is read again. Exit status: 0 "
+        "loaded, 1 nothing loaded."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -113,6 +114,9 @@ class Command(BaseCommand):
             self.stdout.write("\nNotes:")
         for note in folder.suite.notes:
             self.stdout.write(f"  {note}")
+        if folder.folder_only:
+            why = replace_unprintable(folder.folder_only)
+            self.stdout.write(f"\nEvery worker needs the folder at the same path, because {why}.")
         account, loaded = folder.suite.account, f"{len(folder.tasks):,} task{'s' if len(folder.tasks) > 1 else ''}"
         left = f"; {account.count_set_aside:,} set aside" if account and account.set_aside else ""
         self.stdout.write(

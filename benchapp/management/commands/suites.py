@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
+from pathlib import Path
 
 from django.core.management.base import BaseCommand
 
@@ -22,7 +23,7 @@ class Command(BaseCommand):
     def handle(self, *args: object, as_json: bool, **options: object) -> None:
         loaded = Suite.objects.exclude(path="").order_by("key").values_list("key", "format", "path", "digest")
         rows = [
-            {"key": key, "format": format, "path": path, "state": _describe_state(key, digest)}
+            {"key": key, "format": format, "path": path, "state": _describe_state(key, path, digest)}
             for key, format, path, digest in [*((key, "bundled", "", "") for key in SUITES), *loaded]
         ]
         if as_json:
@@ -32,9 +33,11 @@ class Command(BaseCommand):
             self.stdout.write(f"{row['key']:<24}  {row['format']:<16}  {row['state']}  {row['path']}".rstrip())
 
 
-def _describe_state(key: str, digest: str) -> str:
+def _describe_state(key: str, path: str, digest: str) -> str:
     try:
         now = find_suite(key).digest
     except SetupError as error:
         return f"cannot be used here: {str(error).splitlines()[0]}"
+    if path and not Path(path).is_dir():
+        return "read from the record: its folder is not on this machine"
     return "as loaded" if digest in ("", now) else "changed since it was loaded"

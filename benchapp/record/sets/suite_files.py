@@ -4,7 +4,7 @@ with their current revisions, and task groups. Groups of a mapping file win over
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias, TypedDict
@@ -14,6 +14,7 @@ from django.db import transaction
 from benchapp import models
 from benchapp.models.suites import TaskGroupQuerySet
 from benchapp.record.sets.joined_suites import join_by_content
+from benchapp.record.sets.suite_contents import LONGEST_PATH, FoundFile, fetch_folder, list_files, record_files
 from benchapp.record.writing.human_acts import note_activity
 from runner.base.errors import Account, SetupError, SuiteError
 from runner.base.suite import Suite
@@ -171,7 +172,6 @@ def _key_points(row: models.Task, task: Task) -> None:
     )
 
 
-LONGEST_PATH = 1_000
 LONGEST_KEY = 200
 MAX_NAMED = 100  # tasks of one reason in the record
 
@@ -183,6 +183,8 @@ class SuiteFolder:
     suite: Suite
     path: Path
     format: str
+    files: Sequence[FoundFile] = ()  # those that the record will hold
+    folder_only: str = ""  # why it cannot hold them
 
     @property
     def tasks(self) -> list[Task]:
@@ -196,6 +198,7 @@ class SuiteFolder:
             "name": self.suite.name,
             "format": self.format,
             "path": str(self.path),
+            "folder_only": self.folder_only,
             "digest": self.suite.digest,
             "environments": len(environments),
             "families": sum(len(environment.families) for environment in environments),
@@ -244,8 +247,8 @@ def problem_as_json(error: SetupError) -> dict[str, str]:
 
 
 def find_suite(key: str) -> Suite:
-    """Read the suite from disk. SetupError names the known ones, or the folder that is missing here; SuiteError and
-    SuiteProblems say what is wrong in it."""
+    """Read the suite from its folder, or from the record where that is missing. SetupError names the known ones, or the
+    folder if the record has no files of it; SuiteError and SuiteProblems say what is wrong in it."""
     if key in SUITES:
         return load_suite(key)
     row = models.Suite.objects.exclude(path="").filter(key=key).first()
@@ -253,10 +256,20 @@ def find_suite(key: str) -> Suite:
         loaded = models.Suite.objects.exclude(path="").values_list("key", flat=True)
         known = ", ".join([*sorted(SUITES), *sorted(loaded)])
         raise SetupError(f"unknown suite {key!r}; known: {known}; {MANAGE} load_suite takes in more")
-    if not Path(row.path).is_dir():
-        raise SetupError(f"suite {key}: its folder {row.path} is not on this machine; put it at the same path here")
-    read = read_suite_folder(Path(row.path), row.format or None, families=row.families_by)
+    read = read_suite_folder(find_folder(row), row.format or None, families=row.families_by)
     return replace(read, key=row.key, name=row.name)
+
+
+def find_folder(row: models.Suite) -> Path:
+    """Return the folder the suite was loaded from, or one with its files from the record. SetupError: neither is here."""
+    if Path(row.path).is_dir():
+        return Path(row.path)
+    if not row.files_digest:
+        raise SetupError(
+            f"suite {row.key}: its folder {row.path} is not on this machine, and its files are not in the record; put it at "
+            "the same path here"
+        )
+    return fetch_folder(row)
 
 
 def read_folder(
@@ -280,7 +293,11 @@ def read_folder(
     suite = read_suite_folder(place, found, strict=strict)
     suite = replace(suite, key=key) if key else suite
     known = models.Suite.objects.filter(key=suite.key, path=str(place)).first()
-    folder = SuiteFolder(regroup(suite, found, known.families_by) if known else suite, place, found)
+    suite = regroup(suite, found, known.families_by) if known else suite
+    try:
+        folder = SuiteFolder(suite, place, found, list_files(place, found))
+    except (ValueError, OSError) as error:
+        folder = SuiteFolder(suite, place, found, folder_only=str(error))
     _refuse_taken(folder, replaces)
     return folder
 
@@ -297,6 +314,7 @@ def record_folder(
     row.path, row.format = str(folder.path), folder.format
     row.account = account_as_json(folder.suite.account, MAX_NAMED) or {}
     row.save(update_fields=["path", "format", "account"])
+    record_files(row, folder.files)
     note_activity(by, "suite.loaded", row, detail={"tasks": len(folder.tasks), "path": row.path})
     for task in folder.tasks:  # keep with each revision the digests that name it in Harbor's results
         revision = rows.revisions[task.key]
@@ -322,7 +340,7 @@ def record_groups(key: str, mapping: GroupMapping | None) -> MappedGroups:
     without a mapping that is all. SetupError for an unknown suite; SuiteError where the mapping matches no part of
     it."""
     row = models.Suite.objects.filter(key=key).first()
-    is_here = key in SUITES or (row is not None and bool(row.path) and Path(row.path).is_dir())
+    is_here = key in SUITES or (row is not None and row.is_readable)
     read = find_suite(key) if is_here else None
     if read is not None:
         row = record_suite(read).suite

@@ -158,17 +158,16 @@ def _list_bundled(key: str) -> ListedSuite:
 
 
 def _list_recorded(row: Suite) -> ListedSuite:
-    is_here = bool(row.path) and Path(row.path).is_dir()
     families, tasks = row.families_total, row.tasks_total  # type: ignore[attr-defined]
     return ListedSuite(
         key=row.key,
         name=row.name,
         version=row.version,
         format=row.format or IMPORTED,
-        licence=_read_licence(Path(row.path)) if is_here else "",
+        licence=_read_licence(Path(row.path)) if row.path else "",
         families=families,
         tasks=tasks,
-        can_launch=is_here,
+        can_launch=row.is_readable,
         account=row.account or None,
         digest=row.digest,
     )

@@ -184,7 +184,7 @@ def test_a_machine_without_the_suites_folder_leaves_the_episode_to_others(episod
     Suite.objects.update(path=str(tmp_path / "elsewhere"))
     left = advance(episode)
     assert (left.status, left.failures, left.lease_owner) == ("running", 0, "")
-    assert f"has no folder {tmp_path / 'elsewhere'}" in left.last_failure
+    assert f"its folder {tmp_path / 'elsewhere'} is not on this machine" in left.last_failure
     assert left.lease_until is not None
     assert 0 < (left.lease_until - timezone.now()).total_seconds() <= jobs.SUITE_PAUSE_SECONDS
     assert not Attempt.objects.exists()

@@ -182,9 +182,10 @@ def test_problems_with_names_of_broken_bytes_can_be_printed(folder: Path) -> Non
     assert (status, json.loads(out.encode())["problems"][0]["message"]) == (1, "it is a special file")
 
 
-def test_a_suite_whose_folder_is_gone_says_so(folder: Path) -> None:
+def test_a_suite_whose_folder_and_files_are_gone_says_so(folder: Path) -> None:
     run(str(folder))
     shutil.rmtree(folder)
+    Suite.objects.update(files_digest="")
     with pytest.raises(SetupError, match="not on this machine.*same path"):
         find_suite("our-family")
 

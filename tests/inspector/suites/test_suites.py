@@ -273,10 +273,13 @@ def test_a_hostile_name_in_the_account_is_shown_and_never_run(client: Client, tm
     assert "<script>alert(1)" not in client.get("/suites/s/").text
 
 
-def test_a_folder_that_is_gone_leaves_what_the_record_has(client: Client, tmp_path: Path) -> None:
+def test_a_folder_that_is_gone_without_files_in_the_record_leaves_the_instructions(
+    client: Client, tmp_path: Path
+) -> None:
     folder = Path(shutil.copytree(EXAMPLES / "skillflow", tmp_path / "flow"))
     call_command("load_suite", str(folder), stdout=StringIO())
     shutil.rmtree(folder)
+    Suite.objects.update(files_digest="")
     page = twin(client, "/suites/flow.json?task=ledger_cash_box")
     assert "is not on this machine" in page["absent"]
     assert page["task"]["instruction"]
