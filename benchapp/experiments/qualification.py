@@ -22,6 +22,8 @@ from runner.base.suite import Suite
 from runner.base.var_folder import MANAGE
 from runner.protocols.plan import CHECKS, Rule
 from runner.protocols.qualification import (
+    CONDITIONS,
+    MUST_PASS,
     NO_SKILL,
     REFERENCE,
     SOLUTION,
@@ -116,6 +118,20 @@ CHECK_WORDS = {
     "with_corpus": "With corpus",
     "reference": "Reference skill",
 }
+
+
+def name_check(condition: str) -> str:
+    """Return the short name of a qualification's check; empty for any other condition."""
+    return CHECK_WORDS[find_check(condition, has_corpus=False)] if condition in CONDITIONS else ""
+
+
+def say_result(condition: str, passed: int, scored: int) -> str:
+    """Return "2 of 17 passed", or "6 of 6 as expected" of a check whose trials must all pass, or all fail."""
+    must_pass = MUST_PASS.get(condition)
+    kept = scored - passed if must_pass is False else passed
+    return f"{kept:,} of {scored:,} {'passed' if must_pass is None else 'as expected'}"
+
+
 RATES = (0.1, 0.3, 0.5, 0.7, 0.9)  # true rates; a page shows how often a rule is kept at each
 _BROKEN = {
     "solution": "its own solution fails",

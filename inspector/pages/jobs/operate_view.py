@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -14,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from benchapp.experiments.qualification import name_check, read_verdicts, say_result, say_verdicts
 from benchapp.experiments.work.progress import CLOSED, WorkProgress, at_work, progress_of, workforce
 from benchapp.models import Activity, Alert, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
 from benchapp.models.stand_ins import join_stand_ins
@@ -32,6 +34,7 @@ from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
 from runner.base.errors import RunnerError
+from runner.protocols.qualification import MUST_PASS
 
 EPISODES_PER_PAGE = 50
 MAX_ACTIVITY = 20
@@ -98,6 +101,8 @@ def _show(
         else TrialTally()
     )
     runs = list(target.runs.all()) if isinstance(target, Experiment) else [_run_of(target)]
+    is_qualification = any(run.is_qualification for run in runs)
+    done = None if isinstance(target, Experiment) else progress or tally
     context = {
         "target": target,
         "refused": refused,
@@ -111,7 +116,12 @@ def _show(
         "page": page,
         "tally": tally,
         "to_go": tally.total - tally.done,
-        "may_end_early": any(run.is_qualification for run in runs),
+        "is_qualification": is_qualification,
+        "verdict": say_verdicts(read_verdicts(target)).removesuffix(".")
+        if is_qualification and isinstance(target, Experiment) and not target.is_open
+        else "",
+        "check": name_check(runs[0].condition) if not isinstance(target, Experiment) else "",
+        "result": say_result(runs[0].condition, done.passed, done.scored) if done else "",
         "is_ours": experiment.origin == Experiment.Origin.RUN,
         "newest": Alert.objects.first(),
         "timeline": None
@@ -145,15 +155,21 @@ def _read_episode_parts(target: Target, words: Words) -> dict[str, object]:
 
 
 def _read_results(episode: Episode, attempts: Sequence[Mapping[str, object]], words: Words) -> dict[str, object]:
-    """Each attempt with the verdict and the duration of its trial, if it counts and this reader may see it, and which
-    columns differ between attempts."""
+    """Each attempt with the number of trials like its own, and with the verdict and the duration of its trial, if it
+    counts and this reader may see it, and which columns differ between attempts."""
     trials = episode.trials.exclude(pk__in=words.closed_trials())
     found = {pk: rest for pk, *rest in trials.values_list("pk", "success", "duration_seconds")}
+    alike = Counter(episode.trials.values_list("task__key", "phase"))
     return {
         "results": [
-            (each, *(found.get(getattr(each["trial"], "pk", 0), NO_RESULT) if each["counts"] else NO_RESULT))
+            (
+                each,
+                alike[each["task"], each["phase"]],
+                *(found.get(getattr(each["trial"], "pk", 0), NO_RESULT) if each["counts"] else NO_RESULT),
+            )
             for each in attempts
         ],
+        "must_pass": MUST_PASS.get(episode.run.condition),
         "phases": len({each["phase"] for each in attempts}) > 1,
         "repeats": any(each["number"] != 1 for each in attempts),
         "exceptions": any(each.get("exception_type") for each in attempts),

@@ -339,6 +339,18 @@ def test_an_episode_says_how_far_it_is_and_what_each_trial_came_to(client: Clien
     assert text.index('id="attempts"') < text.index('id="log"')
 
 
+def test_a_trial_that_fails_as_its_check_expects_is_no_failure_and_repeats_are_numbered(client: Client) -> None:
+    run = make_run(make_experiment(status="running"), status="running", condition="qualify-untouched")
+    episode = make_episode(run, status="running")
+    first = make_trial(episode, success=False)
+    make_trial(episode, first.task, success=True, sample=1)
+    text = page(client, episode)
+    assert "1 of 2 as expected" in text
+    assert ">failed as expected<" in text
+    assert ">passed, expected to fail<" in text
+    assert ("trial 1 of 2" in text, "trial 2 of 2" in text) == (True, True)
+
+
 def test_a_job_gives_the_estimate_of_the_list_and_draws_each_episode_once(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
