@@ -33,6 +33,7 @@ from inspector.web.access import needs, user_of
 from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
+from inspector.web.text.visible import visible
 from runner.base.errors import RunnerError
 from runner.protocols.qualification import MUST_PASS
 
@@ -133,7 +134,11 @@ def _show(
         "progress": progress,
         "budget": budget,
         **_read_episode_parts(target, words_of(request)),
-        **(_read_results(target, data["attempts"], words_of(request)) if isinstance(target, Episode) else {}),
+        **(
+            _read_results(target, data["attempts"], data["log"], words_of(request))
+            if isinstance(target, Episode)
+            else {}
+        ),
     }
     template = "jobs/_operate_live.html" if is_live else "jobs/operate.html"
     response = render_page(request, template, data=data, context=context, as_json=False, status=422 if refused else 200)
@@ -154,7 +159,9 @@ def _read_episode_parts(target: Target, words: Words) -> dict[str, object]:
     }
 
 
-def _read_results(episode: Episode, attempts: Sequence[Mapping[str, object]], words: Words) -> dict[str, object]:
+def _read_results(
+    episode: Episode, attempts: Sequence[Mapping[str, object]], log: Sequence[str] | None, words: Words
+) -> dict[str, object]:
     """Each attempt with the number of trials like its own, and with the verdict and the duration of its trial, if it
     counts and this reader may see it, and which columns differ between attempts."""
     trials = episode.trials.exclude(pk__in=words.closed_trials())
@@ -170,6 +177,7 @@ def _read_results(episode: Episode, attempts: Sequence[Mapping[str, object]], wo
             for each in attempts
         ],
         "must_pass": MUST_PASS.get(episode.run.condition),
+        "lines": [line.replace(f"episode {episode.public_id}", visible(episode.title)) for line in log or ()],
         "phases": len({each["phase"] for each in attempts}) > 1,
         "repeats": any(each["number"] != 1 for each in attempts),
         "exceptions": any(each.get("exception_type") for each in attempts),

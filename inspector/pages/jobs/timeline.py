@@ -18,7 +18,7 @@ from benchapp.models import Attempt, Episode, Experiment, Queue, Trial
 from benchapp.review.blinding import Words
 from inspector.web.text.formats import status_word
 from inspector.web.text.visible import visible
-from runner.protocols.qualification import MUST_PASS
+from runner.protocols.qualification import CONDITIONS, MUST_PASS
 
 MOST_EPISODES = 24  # rows of one experiment
 MOST_TRIALS = 1_000  # blocks of all rows of one
@@ -196,7 +196,9 @@ def _draw_timeline(
     rows = []
     for each in episodes:
         total, closed, passed, scored, hidden = counted.get(each.pk, NO_TRIAL)
-        drawn = _draw(axis, attempts[each.pk], ends.get(each.pk), now, MUST_PASS.get(each.run.condition))
+        condition = each.run.condition
+        must_pass, counts = MUST_PASS.get(condition), condition in CONDITIONS and condition not in MUST_PASS
+        drawn = _draw(axis, attempts[each.pk], ends.get(each.pk), now, must_pass, counts)
         rows.append(EpisodeRow(each, drawn, passed, scored, total - closed, hidden))
     moments = (start, *([latest] if latest > now else []))
     clear = [moment for moment in moments if abs(axis.place(moment) - axis.place(now)) > LEAST_GAP]
@@ -230,9 +232,10 @@ def _expect_ends(
 
 
 def _draw(
-    axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, now: datetime, must_pass: bool | None
+    axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, now: datetime, must_pass: bool | None, counts: bool
 ) -> SafeString:
-    """`must_pass`: the verdict that every trial must get, if there is one. It is drawn as passed."""
+    """`counts`: the count decides, so a failed trial is no fault. `must_pass`: the verdict that each trial must get
+    otherwise; it is drawn as passed."""
     here = axis.place(now)
     parts = [f'<line class="track" x1="0" x2="100%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>']
     if end:
@@ -249,10 +252,10 @@ def _draw(
             words, kind = SafeString(f"{words}, expected to fail"), KINDS_INVERTED[kind]
         top = HEIGHT / 2 if kind == "failed" else 3  # half as high: visible without colour, however narrow
         parts.append(
-            f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}" x="{left:.2f}%" y="{top:g}"'
+            f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}{" counts" if counts else ""}" x="{left:.2f}%" y="{top:g}"'
             f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 3 - top:g}" rx="2"><title>{words}</title></rect></a>'
         )
-    parts.append(f'<line class="now" x1="{here:.2f}%" x2="{here:.2f}%" y1="0" y2="{HEIGHT}"/>')
+    parts.append(f'<line class="now" x1="{here:.2f}%" x2="{here:.2f}%" y1="-3" y2="{HEIGHT + 3}"/>')
     return SafeString(
         f'<svg class="timeline" width="100%" height="{HEIGHT}" role="group" aria-label="Trials over time">{"".join(parts)}</svg>'
     )

@@ -261,6 +261,17 @@ def test_it_lists_what_ended_lately_newest_first(client: Client) -> None:
     assert "scripted model" in client.get("/jobs/").text
 
 
+def test_a_part_of_unknown_cost_is_never_free(client: Client) -> None:
+    now = timezone.now()
+    for _ in range(2):  # the second one is drawn
+        run = make_run(make_experiment(status="done", finished_at=now, started_at=now), status="done")
+        for cost in (0.0, None):
+            trial = make_trial(make_episode(run, status="done"))
+            Attempt.objects.filter(trial=trial).update(cost_usd=cost)
+    row = client.get("/jobs/").text.partition('id="ended"')[2].partition("</tbody>")[0]
+    assert "$0.00 and 1 of unknown cost" in strip_tags(row)
+
+
 def test_htmx_gets_the_part_that_changes(client: Client) -> None:
     part = client.get("/jobs/", headers={"HX-Request": "true"}).text
     assert part.lstrip().startswith('<div id="live"')

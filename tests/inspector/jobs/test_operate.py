@@ -253,8 +253,10 @@ def test_its_twin_tells_state_acts_and_attempts(client: Client) -> None:
 
 
 def test_it_shows_the_log_a_line_each(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "read_log", lambda episode: ["10:01 begins", "10:02 <b>ends</b>"])
-    assert "10:01 begins\n10:02 &lt;b&gt;ends&lt;/b&gt;\n" in page(client, make_work())
+    episode = make_work(title="Tables")
+    lines = ["10:01 begins", f"10:02 episode {episode.public_id}: <b>ends</b>"]
+    monkeypatch.setattr(live, "read_log", lambda episode: lines)
+    assert "10:01 begins\n10:02 Tables: &lt;b&gt;ends&lt;/b&gt;\n" in page(client, episode)
 
 
 @pytest.mark.parametrize(
