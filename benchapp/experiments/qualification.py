@@ -4,7 +4,7 @@ or look, with the runs behind it), and whether a task can show that skills help.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -48,12 +48,18 @@ class Fit(StrEnum):
 
     @property
     def words(self) -> str:
-        return self.value.replace("-", " ")
+        return "not solved" if self is Fit.UNSOLVED else self.value.replace("-", " ")
 
 
 TOO_EASY = 0.5  # more of the trials without a skill pass
 LEAST_TRIALS = 2  # of a task, before its difficulty is judged
 _KINDS = {"no_skill": Fit.EASY, "no_corpus": Fit.EASY, "with_corpus": Fit.EASY, "reference": Fit.UNSOLVED}
+_TRIED = {
+    "no_skill": "without a skill",
+    "no_corpus": "without the corpus",
+    "with_corpus": "with the corpus alone",
+    "reference": "with the reference skill",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +85,29 @@ def judge_by_trials(alone: Rate, skilled: Rate) -> TaskFit:
     return TaskFit(Fit.UNSOLVED, f"in {skilled.scored} trials with a skill")
 
 
-def judge_by_verdict(admission: str, reasons: Sequence[str], broken: Iterable[str]) -> TaskFit:
-    """`broken`: the checks whose rule the task breaks. A fault of the task itself counts before its difficulty."""
+def judge_by_verdict(admission: str, reasons: Sequence[str], broken: Mapping[str, tuple[int, int]]) -> TaskFit:
+    """`broken`: (passed, failed) of each check whose rule the task breaks. A fault of the task itself counts before its
+    difficulty, and its reason is given in full; of difficulty the count is enough."""
     if admission == "admit":
         return TaskFit(Fit.FIT)
-    kinds = {_KINDS.get(name, Fit.BROKEN) for name in broken}
+    kinds = {_KINDS.get(name, Fit.BROKEN): name for name in broken}
     kind = next((fit for fit in (Fit.BROKEN, Fit.UNSOLVED, Fit.EASY) if fit in kinds), Fit.UNKNOWN)
+    if kind in (Fit.UNSOLVED, Fit.EASY):
+        passed, failed = broken[kinds[kind]]
+        return TaskFit(kind, f"{passed} of {passed + failed} {_TRIED[kinds[kind]]}")
     return TaskFit(kind, reasons[0] if reasons else "")
 
 
-def summarise_fit(fits: Sequence[TaskFit]) -> tuple[str, str]:
-    """Return the answer in one sentence, and the line of evidence below it; both empty if nothing is known."""
+def summarise_fit(fits: Sequence[TaskFit], skill: str = "a skill") -> tuple[str, str]:
+    """Return the answer in one sentence, and the line of evidence below it; both empty if nothing is known. `skill`:
+    what the tasks were tried with."""
     counts = {kind: sum(each.fit is kind for each in fits) for kind in Fit}
     known = len(fits) - counts[Fit.UNKNOWN]
     if not known:
         return "", ""
     told = {
         Fit.EASY: "too easy without a skill",
-        Fit.UNSOLVED: "never solved with a skill",
+        Fit.UNSOLVED: f"not solved with {skill}",
         Fit.BROKEN: "broken",
         Fit.UNKNOWN: "unknown",
     }
