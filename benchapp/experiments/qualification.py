@@ -13,7 +13,7 @@ from django.db.models import Count, Q, Sum
 
 from benchapp.experiments.launch_spec import try_spec
 from benchapp.experiments.plans import rules_of
-from benchapp.models import Attempt, Experiment, Run, Trial
+from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.shares import Rate
 from runner.agents.oracle import digest_traps, has_solution, has_trap
@@ -141,6 +141,15 @@ def say_result(condition: str, passed: int, scored: int) -> str:
     must_pass = MUST_PASS.get(condition)
     kept = scored - passed if must_pass is False else passed
     return f"{kept:,} of {scored:,} {'passed' if must_pass is None else 'as expected'}"
+
+
+def find_rule(episode: Episode) -> Rule | None:
+    """Return the rule of the check that this episode makes; None outside a qualification."""
+    spec, _ = try_spec(episode.run.experiment.spec) if episode.run.is_qualification else (None, None)
+    if spec is None or not spec.qualification:
+        return None
+    has_corpus = bool(episode.environment and episode.environment.kind)
+    return rules_of(spec.qualification).get(find_check(episode.run.condition, has_corpus=has_corpus))
 
 
 RATES = (0.1, 0.3, 0.5, 0.7, 0.9)  # true rates; a page shows how often a rule is kept at each

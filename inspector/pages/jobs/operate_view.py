@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.experiments.qualification import name_check, read_verdicts, say_result, say_verdicts
+from benchapp.experiments.qualification import find_rule, name_check, read_verdicts, say_result, say_verdicts
 from benchapp.experiments.work.progress import CLOSED, WorkProgress, at_work, progress_of, workforce
 from benchapp.models import Activity, Alert, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
 from benchapp.models.stand_ins import join_stand_ins
@@ -166,7 +166,7 @@ def _read_results(
     counts and this reader may see it, and which columns differ between attempts."""
     trials = episode.trials.exclude(pk__in=words.closed_trials())
     found = {pk: rest for pk, *rest in trials.values_list("pk", "success", "duration_seconds")}
-    alike = Counter(episode.trials.values_list("task__key", "phase"))
+    alike: Counter[tuple[object, object]] = Counter(episode.trials.values_list("task__key", "phase"))
     return {
         "results": [
             (
@@ -177,6 +177,7 @@ def _read_results(
             for each in attempts
         ],
         "must_pass": MUST_PASS.get(episode.run.condition),
+        "rule": find_rule(episode),
         "lines": [line.replace(f"episode {episode.public_id}", visible(episode.title)) for line in log or ()],
         "phases": len({each["phase"] for each in attempts}) > 1,
         "repeats": any(each["number"] != 1 for each in attempts),

@@ -98,7 +98,7 @@ def test_it_shows_the_verdict_on_each_task_and_leads_to_the_trials_behind_it(cli
     assert reason in page
     assert "Qualify again" in page
     lede = strip_tags(page.partition('<p class="lede')[2].partition("</section>")[0])
-    assert "Judged by the qualification with shell with scripted/apprentice" in lede
+    assert "Judged by the qualification, shell with scripted/apprentice" in lede
     assert "scripted model" in lede
 
 
