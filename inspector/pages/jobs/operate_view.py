@@ -97,7 +97,9 @@ def _show(
     asks_again = request.GET.copy()
     asks_again["was"] = target.status
     tally = (
-        tally_by(target.trials.all(), "episode").get(target.pk, TrialTally())
+        tally_by(target.trials.exclude(pk__in=words_of(request).closed_trials()), "episode").get(
+            target.pk, TrialTally()
+        )
         if isinstance(target, Episode)
         else TrialTally()
     )
@@ -116,7 +118,7 @@ def _show(
         "calling": calling,
         "page": page,
         "tally": tally,
-        "to_go": tally.total - tally.done,
+        "to_go": target.trials.exclude(CLOSED).count() if isinstance(target, Episode) else 0,
         "is_qualification": is_qualification,
         "verdict": say_verdicts(read_verdicts(target)).removesuffix(".")
         if is_qualification and isinstance(target, Experiment) and not target.is_open
@@ -166,6 +168,7 @@ def _read_results(
     counts and this reader may see it, and which columns differ between attempts."""
     trials = episode.trials.exclude(pk__in=words.closed_trials())
     found = {pk: rest for pk, *rest in trials.values_list("pk", "success", "duration_seconds")}
+    hidden = {trial.pk: trial for trial in episode.trials.filter(pk__in=words.closed_trials(), success__isnull=False)}
     alike: Counter[tuple[object, object]] = Counter(episode.trials.values_list("task__key", "phase"))
     return {
         "results": [
@@ -178,6 +181,8 @@ def _read_results(
         ],
         "must_pass": MUST_PASS.get(episode.run.condition),
         "rule": find_rule(episode),
+        "hidden": hidden,
+        "hidden_by": next((words.closing_trial(each.task_id, episode.key) for each in hidden.values()), None),
         "lines": [line.replace(f"episode {episode.public_id}", visible(episode.title)) for line in log or ()],
         "phases": len({each["phase"] for each in attempts}) > 1,
         "repeats": any(each["number"] != 1 for each in attempts),

@@ -18,6 +18,7 @@ from inspector.pages.jobs.operator_acts import ActStanding, possible
 from runner.base.types import AuthorMode, Phase, TrialSlot
 from runner.protocols.plan import Ask, RunTrial
 from tests.worlds.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
+from tests.worlds.review_factories import make_item, make_queue
 
 pytestmark = pytest.mark.django_db
 
@@ -351,6 +352,18 @@ def test_a_trial_that_fails_as_its_check_expects_is_no_failure_and_repeats_are_n
     assert ">failed as expected<" in text
     assert ">passed, expected to fail<" in text
     assert ("trial 1 of 2" in text, "trial 2 of 2" in text) == (True, True)
+
+
+def test_an_episode_hides_results_that_its_reader_still_codes(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = False
+    blind, episode = make_user(username="blind"), make_work(status="running")
+    trial = make_trial(episode, success=False)
+    make_item(make_queue([], reviewers=[blind], hides_conditions=True, name="Blind <b>"), trial=trial)
+    client.force_login(blind)
+    text = page(client, episode)
+    assert ("Results are hidden" in text, ">hidden</span>" in text, "0 of 1" in text) == (True, True, False)
+    assert "1 result is hidden until you finish" in text
+    assert "Blind &lt;b&gt;" in text
 
 
 def test_a_job_gives_the_estimate_of_the_list_and_draws_each_episode_once(

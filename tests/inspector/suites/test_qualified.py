@@ -201,6 +201,13 @@ def test_while_only_one_runs_the_page_says_how_far_it_is_and_lists_only_verdicts
     assert ("E1-LS1-T2" in table, "E1-LS1-T1" in table) == (True, False)
 
 
+def test_one_that_runs_after_another_is_named_and_no_third_is_offered(client: Client) -> None:
+    make_qualification({"E1-LS1-T1": SOUND})
+    make_qualification({"E1-LS1-T1": {SOLUTION: "p"}}, status="running")
+    page = client.get("/suites/starter/").text
+    assert ("Another qualification</a> is running." in page, "Qualify again" in page) == (True, False)
+
+
 def test_its_trials_do_not_count_as_tries_of_the_suite(client: Client) -> None:
     make_qualification({"E1-LS1-T1": SOUND})
     page = client.get("/suites/starter.json").json()

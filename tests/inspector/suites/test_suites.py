@@ -160,7 +160,11 @@ def test_a_blind_reviewer_sees_no_outcome_of_a_task_they_still_code(client: Clie
         client.force_login(user)
         assert twin(client, "/suites/starter.json")["matrix"]["conditions"] == ["no-skill"]
         page = client.get("/suites/starter/").text
-        assert ("0 of 1 passed" in page, ">hidden</span>" in page, "Some trials are hidden until you finish" in page) == seen
+        assert (
+            "0 of 1 passed" in page,
+            ">hidden</span>" in page,
+            "Some trials are hidden until you finish" in page,
+        ) == seen
 
 
 def test_results_are_those_of_one_experiment(client: Client) -> None:
