@@ -234,7 +234,7 @@ def _expect_ends(
 def _draw(
     axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, now: datetime, must_pass: bool | None, counts: bool
 ) -> SafeString:
-    """`counts`: the count decides, so a failed trial is no fault. `must_pass`: the verdict that each trial must get
+    """`counts`: only the count decides, so one failed trial breaks no rule. `must_pass`: the verdict that each trial must get
     otherwise; it is drawn as passed."""
     here = axis.place(now)
     parts = [f'<line class="track" x1="0" x2="100%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>']
