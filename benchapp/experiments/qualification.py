@@ -4,7 +4,7 @@ or look, with the runs behind it), and whether a task can show that skills help.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from django.db.models import Count, Q, Sum
 
 from benchapp.experiments.launch_spec import try_spec
 from benchapp.experiments.plans import rules_of
-from benchapp.models import Attempt, Experiment, Run, Trial
+from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.shares import Rate
 from runner.agents.oracle import digest_traps, has_solution, has_trap
@@ -22,6 +22,8 @@ from runner.base.suite import Suite
 from runner.base.var_folder import MANAGE
 from runner.protocols.plan import CHECKS, Rule
 from runner.protocols.qualification import (
+    CONDITIONS,
+    MUST_PASS,
     NO_SKILL,
     REFERENCE,
     SOLUTION,
@@ -46,12 +48,18 @@ class Fit(StrEnum):
 
     @property
     def words(self) -> str:
-        return self.value.replace("-", " ")
+        return "not solved" if self is Fit.UNSOLVED else self.value.replace("-", " ")
 
 
 TOO_EASY = 0.5  # more of the trials without a skill pass
 LEAST_TRIALS = 2  # of a task, before its difficulty is judged
 _KINDS = {"no_skill": Fit.EASY, "no_corpus": Fit.EASY, "with_corpus": Fit.EASY, "reference": Fit.UNSOLVED}
+_TRIED = {
+    "no_skill": "without a skill",
+    "no_corpus": "without the corpus",
+    "with_corpus": "with the corpus alone",
+    "reference": "with the reference skill",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +85,29 @@ def judge_by_trials(alone: Rate, skilled: Rate) -> TaskFit:
     return TaskFit(Fit.UNSOLVED, f"in {skilled.scored} trials with a skill")
 
 
-def judge_by_verdict(admission: str, reasons: Sequence[str], broken: Iterable[str]) -> TaskFit:
-    """`broken`: the checks whose rule the task breaks. A fault of the task itself counts before its difficulty."""
+def judge_by_verdict(admission: str, reasons: Sequence[str], broken: Mapping[str, tuple[int, int]]) -> TaskFit:
+    """`broken`: (passed, failed) of each check whose rule the task breaks. A fault of the task itself counts before its
+    difficulty, and its reason is given in full; of difficulty the count is enough."""
     if admission == "admit":
         return TaskFit(Fit.FIT)
-    kinds = {_KINDS.get(name, Fit.BROKEN) for name in broken}
+    kinds = {_KINDS.get(name, Fit.BROKEN): name for name in broken}
     kind = next((fit for fit in (Fit.BROKEN, Fit.UNSOLVED, Fit.EASY) if fit in kinds), Fit.UNKNOWN)
+    if kind in (Fit.UNSOLVED, Fit.EASY):
+        passed, failed = broken[kinds[kind]]
+        return TaskFit(kind, f"{passed} of {passed + failed} {_TRIED[kinds[kind]]}")
     return TaskFit(kind, reasons[0] if reasons else "")
 
 
-def summarise_fit(fits: Sequence[TaskFit]) -> tuple[str, str]:
-    """Return the answer in one sentence, and the line of evidence below it; both empty if nothing is known."""
+def summarise_fit(fits: Sequence[TaskFit], skill: str = "a skill") -> tuple[str, str]:
+    """Return the answer in one sentence, and the line of evidence below it; both empty if nothing is known. `skill`:
+    what the tasks were tried with."""
     counts = {kind: sum(each.fit is kind for each in fits) for kind in Fit}
     known = len(fits) - counts[Fit.UNKNOWN]
     if not known:
         return "", ""
     told = {
         Fit.EASY: "too easy without a skill",
-        Fit.UNSOLVED: "never solved with a skill",
+        Fit.UNSOLVED: f"not solved with {skill}",
         Fit.BROKEN: "broken",
         Fit.UNKNOWN: "unknown",
     }
@@ -116,6 +129,29 @@ CHECK_WORDS = {
     "with_corpus": "With corpus",
     "reference": "Reference skill",
 }
+
+
+def name_check(condition: str) -> str:
+    """Return the short name of a qualification's check; empty for any other condition."""
+    return CHECK_WORDS[find_check(condition, has_corpus=False)] if condition in CONDITIONS else ""
+
+
+def say_result(condition: str, passed: int, scored: int) -> str:
+    """Return "2 of 17 passed", or "6 of 6 as expected" of a check whose trials must all pass, or all fail."""
+    must_pass = MUST_PASS.get(condition)
+    kept = scored - passed if must_pass is False else passed
+    return f"{kept:,} of {scored:,} {'passed' if must_pass is None else 'as expected'}"
+
+
+def find_rule(episode: Episode) -> Rule | None:
+    """Return the rule of the check that this episode makes; None outside a qualification."""
+    spec, _ = try_spec(episode.run.experiment.spec) if episode.run.is_qualification else (None, None)
+    if spec is None or not spec.qualification:
+        return None
+    has_corpus = bool(episode.environment and episode.environment.kind)
+    return rules_of(spec.qualification).get(find_check(episode.run.condition, has_corpus=has_corpus))
+
+
 RATES = (0.1, 0.3, 0.5, 0.7, 0.9)  # true rates; a page shows how often a rule is kept at each
 _BROKEN = {
     "solution": "its own solution fails",

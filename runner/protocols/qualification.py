@@ -36,6 +36,7 @@ CONDITIONS = conditions_by_name(
     Condition(WITH_CORPUS, Start.CORPUS, replay=Replay.NEVER),
     Condition(REFERENCE, Start.CURATED, replay=Replay.NEVER),
 )
+MUST_PASS = {SOLUTION: True, UNTOUCHED: False, TRAP: False}  # each trial; of other checks, the count decides
 _NAMED = {
     SOLUTION: "solution",
     UNTOUCHED: "untouched",

@@ -10,6 +10,13 @@ from enum import StrEnum
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
+from benchapp.experiments.qualification import (
+    Admission,
+    TaskVerdict,
+    count_admissions,
+    read_verdicts_of,
+    say_verdicts,
+)
 from benchapp.experiments.work.progress import AtWork, WorkProgress, progress_of
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.models.episodes import FAILING
@@ -112,7 +119,7 @@ class OpenExperiment(Shaped):
     progress: WorkProgress | None
     stand_ins: frozenset[StandIn]
     budget: list[BudgetPart]
-    may_end_early: bool = False  # a qualification drops trials that can no longer change a verdict
+    is_qualification: bool = False  # it drops trials that can no longer change a verdict
 
     json_shape = JsonShape(
         *("id=experiment", "name=experiment.name", "episodes=counts", "status=experiment.status"),
@@ -127,16 +134,25 @@ class OpenExperiment(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class EndedExperiment(Shaped):
-    """An experiment that came to its end, and what it took."""
+    """An experiment that came to its end, and what it took. `verdicts`: of a qualification, on each task."""
 
     experiment: Experiment
     progress: WorkProgress
     stand_ins: frozenset[StandIn]
+    verdicts: list[TaskVerdict]
 
     json_shape = JsonShape(
         *("id=experiment", "name=experiment.name", "status=experiment.status", "finished_at=experiment.finished_at"),
         *("seconds=experiment.seconds", "progress", ("scripted", lambda shown: StandIn.SCRIPTED in shown.stand_ins)),
     )
+
+    @property
+    def verdict(self) -> str:
+        return say_verdicts(self.verdicts).removesuffix(".") if self.verdicts else ""
+
+    @property
+    def admitted(self) -> int:
+        return count_admissions(self.verdicts)[Admission.ADMIT]
 
 
 def find_troubled(words: Words, stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[list[Troubled], int]:
@@ -208,8 +224,8 @@ def open_experiments(workers: int | None = None) -> list[OpenExperiment]:
     for each in found:
         runs, known = of_experiment[each.pk], progress.get(each.pk)
         budget = budget_of(runs, known) if known else []
-        stand_ins, may_end_early = join_stand_ins(runs), any(run.is_qualification for run in runs)
-        rows.append(OpenExperiment(each, counts[each.pk], known, stand_ins, budget, may_end_early))
+        stand_ins, is_qualification = join_stand_ins(runs), any(run.is_qualification for run in runs)
+        rows.append(OpenExperiment(each, counts[each.pk], known, stand_ins, budget, is_qualification))
     return rows
 
 
@@ -227,7 +243,9 @@ def ended_experiments(limit: int = MAX_ENDED) -> list[EndedExperiment]:
         spent = tuple(spending[run.pk] for run in mine)
         progress[each.pk] = WorkProgress(tally.total, tally.done, tally.passed, tally.scored, 0, spent)
     stand_ins = _join_by_experiment(runs)
-    return [EndedExperiment(each, progress[each.pk], stand_ins[each.pk]) for each in found]
+    qualifying = {run.experiment_id for run in runs if run.is_qualification}
+    verdicts = read_verdicts_of(list(Experiment.objects.filter(pk__in=qualifying))) if qualifying else {}
+    return [EndedExperiment(each, progress[each.pk], stand_ins[each.pk], verdicts.get(each.pk, [])) for each in found]
 
 
 def _join_by_experiment(runs: Iterable[Run]) -> defaultdict[int, frozenset[StandIn]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -14,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
+from benchapp.experiments.qualification import find_rule, name_check, read_verdicts, say_result, say_verdicts
 from benchapp.experiments.work.progress import CLOSED, WorkProgress, at_work, progress_of, workforce
 from benchapp.models import Activity, Alert, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
 from benchapp.models.stand_ins import join_stand_ins
@@ -31,7 +33,9 @@ from inspector.web.access import needs, user_of
 from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
+from inspector.web.text.visible import visible
 from runner.base.errors import RunnerError
+from runner.protocols.qualification import MUST_PASS
 
 EPISODES_PER_PAGE = 50
 MAX_ACTIVITY = 20
@@ -93,11 +97,15 @@ def _show(
     asks_again = request.GET.copy()
     asks_again["was"] = target.status
     tally = (
-        tally_by(target.trials.all(), "episode").get(target.pk, TrialTally())
+        tally_by(target.trials.exclude(pk__in=words_of(request).closed_trials()), "episode").get(
+            target.pk, TrialTally()
+        )
         if isinstance(target, Episode)
         else TrialTally()
     )
     runs = list(target.runs.all()) if isinstance(target, Experiment) else [_run_of(target)]
+    is_qualification = any(run.is_qualification for run in runs)
+    done = None if isinstance(target, Experiment) else progress or tally
     context = {
         "target": target,
         "refused": refused,
@@ -110,8 +118,13 @@ def _show(
         "calling": calling,
         "page": page,
         "tally": tally,
-        "to_go": tally.total - tally.done,
-        "may_end_early": any(run.is_qualification for run in runs),
+        "to_go": target.trials.exclude(CLOSED).count() if isinstance(target, Episode) else 0,
+        "is_qualification": is_qualification,
+        "verdict": say_verdicts(read_verdicts(target)).removesuffix(".")
+        if is_qualification and isinstance(target, Experiment) and not target.is_open
+        else "",
+        "check": name_check(runs[0].condition) if not isinstance(target, Experiment) else "",
+        "result": say_result(runs[0].condition, done.passed, done.scored) if done else "",
         "is_ours": experiment.origin == Experiment.Origin.RUN,
         "newest": Alert.objects.first(),
         "timeline": None
@@ -123,7 +136,11 @@ def _show(
         "progress": progress,
         "budget": budget,
         **_read_episode_parts(target, words_of(request)),
-        **(_read_results(target, data["attempts"], words_of(request)) if isinstance(target, Episode) else {}),
+        **(
+            _read_results(target, data["attempts"], data["log"], words_of(request))
+            if isinstance(target, Episode)
+            else {}
+        ),
     }
     template = "jobs/_operate_live.html" if is_live else "jobs/operate.html"
     response = render_page(request, template, data=data, context=context, as_json=False, status=422 if refused else 200)
@@ -144,16 +161,29 @@ def _read_episode_parts(target: Target, words: Words) -> dict[str, object]:
     }
 
 
-def _read_results(episode: Episode, attempts: Sequence[Mapping[str, object]], words: Words) -> dict[str, object]:
-    """Each attempt with the verdict and the duration of its trial, if it counts and this reader may see it, and which
-    columns differ between attempts."""
+def _read_results(
+    episode: Episode, attempts: Sequence[Mapping[str, object]], log: Sequence[str] | None, words: Words
+) -> dict[str, object]:
+    """Each attempt with the number of trials like its own, and with the verdict and the duration of its trial, if it
+    counts and this reader may see it, and which columns differ between attempts."""
     trials = episode.trials.exclude(pk__in=words.closed_trials())
     found = {pk: rest for pk, *rest in trials.values_list("pk", "success", "duration_seconds")}
+    hidden = {trial.pk: trial for trial in episode.trials.filter(pk__in=words.closed_trials(), success__isnull=False)}
+    alike: Counter[tuple[object, object]] = Counter(episode.trials.values_list("task__key", "phase"))
     return {
         "results": [
-            (each, *(found.get(getattr(each["trial"], "pk", 0), NO_RESULT) if each["counts"] else NO_RESULT))
+            (
+                each,
+                alike[each["task"], each["phase"]],
+                *(found.get(getattr(each["trial"], "pk", 0), NO_RESULT) if each["counts"] else NO_RESULT),
+            )
             for each in attempts
         ],
+        "must_pass": MUST_PASS.get(episode.run.condition),
+        "rule": find_rule(episode),
+        "hidden": hidden,
+        "hidden_by": next((words.closing_trial(each.task_id, episode.key) for each in hidden.values()), None),
+        "lines": [line.replace(f"episode {episode.public_id}", visible(episode.title)) for line in log or ()],
         "phases": len({each["phase"] for each in attempts}) > 1,
         "repeats": any(each["number"] != 1 for each in attempts),
         "exceptions": any(each.get("exception_type") for each in attempts),

@@ -12,30 +12,35 @@ from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
+from benchapp.experiments.qualification import name_check, say_result
 from benchapp.experiments.work.progress import CLOSED
-from benchapp.models import Attempt, Episode, Experiment, Trial
+from benchapp.models import Attempt, Episode, Experiment, Queue, Trial
 from benchapp.review.blinding import Words
 from inspector.web.text.formats import status_word
 from inspector.web.text.visible import visible
+from runner.protocols.qualification import CONDITIONS, MUST_PASS
 
 MOST_EPISODES = 24  # rows of one experiment
 MOST_TRIALS = 1_000  # blocks of all rows of one
 LEAST_WIDTH = 0.35  # percent: a trial of a second is still to be seen and clicked
-LEAST_GAP = 13  # percent between a tick and "now", so that their words do not overlap on a phone
+LEAST_GAP = 18  # percent between a tick and "now", so that their words do not overlap on a phone
 HEIGHT = 20  # px
-NO_TRIAL = (0, 0, 0, 0)  # total, closed, passed, scored
+NO_TRIAL = (0, 0, 0, 0, 0)  # total, closed, passed, scored, hidden
 KINDS = {True: "passed", False: "failed", None: "unscored"}
+KINDS_INVERTED = {"passed": "failed", "failed": "passed"}
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRow:
-    """`drawn`: its trials so far and the time it is expected to take. `to_go`: trials left."""
+    """`drawn`: its trials so far and the time it is expected to take. `to_go`: trials left. `hidden`: trials with a
+    verdict that this reader may not see yet; they are in neither `passed` nor `scored`."""
 
     episode: Episode
     drawn: SafeString
     passed: int
     scored: int
     to_go: int
+    hidden: int
 
     @property
     def state(self) -> str:
@@ -54,19 +59,38 @@ class EpisodeRow:
         run = self.episode.run
         return run.condition, run.agent_model, run.author_model, run.harness
 
+    @property
+    def check(self) -> str:
+        return name_check(self.episode.run.condition)
+
+    @property
+    def result(self) -> str:
+        return say_result(self.episode.run.condition, self.passed, self.scored)
+
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """`ticks`: place in percent, and time. `left_out`: episodes without a row."""
+    """`ticks`: place in percent, and time. `anchor`: of the word at `now`. `left_out`: episodes without a row.
+    `hidden_by`: the queue that hides trials from this reader."""
 
     rows: list[EpisodeRow]
     ticks: list[tuple[str, datetime]]
     now: str
+    anchor: str
     left_out: int
+    hidden_by: Queue | None
 
     @property
     def has_replicates(self) -> bool:
         return len({row.episode.run.replicate for row in self.rows}) > 1
+
+    @property
+    def is_qualification(self) -> bool:
+        return any(row.check for row in self.rows)
+
+    @property
+    def hidden(self) -> int:
+        return sum(row.hidden for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +109,26 @@ def draw_timelines(
     """Return timelines by pk, without experiments whose first trial has not started. `left`: seconds until each is expected
     to end. Four queries. Running episodes come before those that wait or ended."""
     episodes, left_out = _choose_episodes(experiments)
-    counted, attempts = _count_trials(episodes), _find_attempts(episodes, words)
+    counted, attempts = _count_trials(episodes, words), _find_attempts(episodes, words)
     found = {}
     for experiment in experiments:
         own = [each for each in episodes if each.run.experiment_id == experiment.pk]
-        if any(attempts[each.pk] for each in own):
+        if any(attempts[each.pk] or counted.get(each.pk, NO_TRIAL)[-1] for each in own):
             seconds = (left or {}).get(experiment.pk)
-            found[experiment.pk] = _draw_timeline(own, counted, attempts, now, left_out[experiment.pk], seconds)
+            found[experiment.pk] = _draw_timeline(own, counted, attempts, now, left_out[experiment.pk], seconds, words)
     return found
 
 
 def draw_timeline(episodes: Sequence[Episode], now: datetime, words: Words, left: float | None) -> Timeline:
     """Return the timeline of one page of a job's episodes, a row each even before their first trial. Two queries."""
-    return _draw_timeline(episodes, _count_trials(episodes), _find_attempts(episodes, words), now, 0, left)
+    return _draw_timeline(
+        episodes, _count_trials(episodes, words), _find_attempts(episodes, words), now, 0, left, words
+    )
 
 
-def _count_trials(episodes: Sequence[Episode]) -> dict[int, list[int]]:
-    """By episode: planned trials, those closed, passed and scored."""
+def _count_trials(episodes: Sequence[Episode], words: Words) -> dict[int, list[int]]:
+    """By episode: planned trials, those closed, passed, scored, and scored but hidden from this reader."""
+    scored, hidden = Q(success__isnull=False), Q(pk__in=words.closed_trials())
     return {
         pk: counts
         for pk, *counts in Trial.objects.filter(episode__in=episodes)
@@ -110,8 +137,9 @@ def _count_trials(episodes: Sequence[Episode]) -> dict[int, list[int]]:
         .annotate(
             total=Count("pk"),
             closed=Count("pk", filter=CLOSED),
-            passed=Count("pk", filter=Q(success=True)),
-            scored=Count("pk", filter=Q(success__isnull=False)),
+            passed=Count("pk", filter=Q(success=True) & ~hidden),
+            scored=Count("pk", filter=scored & ~hidden),
+            hidden=Count("pk", filter=scored & hidden),
         )
     }
 
@@ -158,6 +186,7 @@ def _draw_timeline(
     now: datetime,
     left_out: int,
     left: float | None,
+    words: Words,
 ) -> Timeline:
     started = (each.started_at for episode in episodes for each in attempts[episode.pk] if each.started_at)
     start = min(started, default=now)
@@ -166,13 +195,24 @@ def _draw_timeline(
     axis = _Axis(start, latest + (latest - start) * 0.02 + timedelta(seconds=1))
     rows = []
     for each in episodes:
-        total, closed, passed, scored = counted.get(each.pk, NO_TRIAL)
-        drawn = _draw(axis, attempts[each.pk], ends.get(each.pk), now)
-        rows.append(EpisodeRow(each, drawn, passed, scored, total - closed))
+        total, closed, passed, scored, hidden = counted.get(each.pk, NO_TRIAL)
+        condition = each.run.condition
+        must_pass, counts = MUST_PASS.get(condition), condition in CONDITIONS and condition not in MUST_PASS
+        drawn = _draw(axis, attempts[each.pk], ends.get(each.pk), now, must_pass, counts)
+        rows.append(EpisodeRow(each, drawn, passed, scored, total - closed, hidden))
     moments = (start, *([latest] if latest > now else []))
     clear = [moment for moment in moments if abs(axis.place(moment) - axis.place(now)) > LEAST_GAP]
     ticks = [(f"{axis.place(moment):.1f}%", moment) for moment in clear]
-    return Timeline(rows, ticks, f"{axis.place(now):.1f}%", left_out)
+    here = axis.place(now)
+    anchor = "start" if here < LEAST_GAP / 2 else "end" if here > 100 - LEAST_GAP / 2 else "middle"
+    hidden_by = _find_hiding([row.episode for row in rows if row.hidden], words)
+    return Timeline(rows, ticks, f"{here:.1f}%", anchor, left_out, hidden_by)
+
+
+def _find_hiding(episodes: Sequence[Episode], words: Words) -> Queue | None:
+    """Return a queue that hides trials of these episodes."""
+    hidden = words.closed_trials().filter(episode__in=episodes) if episodes else ()
+    return next((words.closing_trial(each.task_id, each.episode.key) for each in hidden[:1]), None)
 
 
 def _expect_ends(
@@ -191,7 +231,11 @@ def _expect_ends(
     return {pk: now + timedelta(seconds=left * count / max(to_go.values())) for pk, count in to_go.items()}
 
 
-def _draw(axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, now: datetime) -> SafeString:
+def _draw(
+    axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, now: datetime, must_pass: bool | None, counts: bool
+) -> SafeString:
+    """`counts`: only the count decides, so one failed trial breaks no rule. `must_pass`: the verdict that each trial must get
+    otherwise; it is drawn as passed."""
     here = axis.place(now)
     parts = [f'<line class="track" x1="0" x2="100%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>']
     if end:
@@ -203,13 +247,15 @@ def _draw(axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, now: d
             continue
         left, right = axis.place(attempt.started_at), axis.place(attempt.finished_at or now)
         kind = "running" if attempt.status == Attempt.Status.RUNNING else KINDS[attempt.trial.success]
-        top = HEIGHT / 2 if kind == "failed" else 3  # half as high: visible without colour, however narrow
         words = escape(f"{visible(attempt.trial.task.title)}: {status_word(kind)}")
+        if must_pass is False and kind in KINDS_INVERTED:
+            words, kind = SafeString(f"{words}, expected to fail"), KINDS_INVERTED[kind]
+        top = HEIGHT / 2 if kind == "failed" else 3  # half as high: visible without colour, however narrow
         parts.append(
-            f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}" x="{left:.2f}%" y="{top:g}"'
+            f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}{" counts" if counts else ""}" x="{left:.2f}%" y="{top:g}"'
             f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 3 - top:g}" rx="2"><title>{words}</title></rect></a>'
         )
-    parts.append(f'<line class="now" x1="{here:.2f}%" x2="{here:.2f}%" y1="0" y2="{HEIGHT}"/>')
+    parts.append(f'<line class="now" x1="{here:.2f}%" x2="{here:.2f}%" y1="-1" y2="{HEIGHT + 1}"/>')
     return SafeString(
         f'<svg class="timeline" width="100%" height="{HEIGHT}" role="group" aria-label="Trials over time">{"".join(parts)}</svg>'
     )

@@ -34,7 +34,7 @@ from benchapp.experiments.qualification import (
     say_verdicts,
     summarise_fit,
 )
-from benchapp.models import Experiment, Run, Trial
+from benchapp.models import Experiment, Queue, Run, Trial
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -207,6 +207,8 @@ def read_qualification(key: str, digest: str) -> SuiteQualification | None:
 
 class ShippedCheck(TypedDict):
     check: str
+    passed: int
+    failed: int
     kept: bool | None
 
 
@@ -221,6 +223,7 @@ class ShippedVerdicts(TypedDict):
     """What is read of the file; a page shows all of it."""
 
     digest: str
+    asked: str
     tasks: list[ShippedVerdict]
 
 
@@ -241,11 +244,13 @@ def read_shipped(read: Suite | None) -> ShippedVerdicts | None:
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """The trials of one task under one condition. Replays are left out: they repeat a task."""
+    """The trials of one task under one condition. Replays are left out: they repeat a task. `hidden_by`: the queue that
+    hides some or all of them from this reader; these are not in the rate."""
 
     condition: str
     rate: Rate
     url: str
+    hidden_by: Queue | None = None
 
     @property
     def marks(self) -> list[str]:
@@ -267,6 +272,10 @@ class TaskMatrix(Shaped):
     cells: Mapping[str, Mapping[str, MatrixCell]]
 
     json_shape = JsonShape("experiment", "conditions", "models", "source")
+
+    @property
+    def hidden_by(self) -> Queue | None:
+        return next((cell.hidden_by for row in self.cells.values() for cell in row.values() if cell.hidden_by), None)
 
     def row_of(self, task: SuiteTask) -> list[MatrixCell | None]:
         return [self.cells.get(task.key, {}).get(condition) for condition in self.conditions]
@@ -301,11 +310,11 @@ def _choose_experiment(view: SuiteView) -> Experiment | None:
 
 
 def _read_cells(suite: int, experiment: int, public_id: UUID, words: Words) -> dict[str, dict[str, MatrixCell]]:
-    """One query."""
+    """One query, and another one for who reviews blind."""
     by = ("task__key", "episode__run__condition")
     trials = Trial.objects.pooled().filter(task__suite=suite, episode__run__experiment=experiment)
-    trials = trials.exclude(pk__in=words.closed_trials())
-    counted = trials.exclude(phase=Phase.REPLAY).order_by().values(*by)
+    trials, closed = trials.exclude(phase=Phase.REPLAY).order_by(), words.closed_trials()
+    counted = trials.exclude(pk__in=closed).values(*by)
     cells: dict[str, dict[str, MatrixCell]] = {}
     for each in counted.annotate(**TALLY, first=Min("phase"), last=Max("phase")):
         key, condition = (each[name] for name in by)
@@ -315,6 +324,13 @@ def _read_cells(suite: int, experiment: int, public_id: UUID, words: Words) -> d
         rate = Rate(each["passed"], each["scored"], each["planned"])
         url = f"{reverse('compare-trials')}?{urlencode(asked)}"
         cells.setdefault(key, {})[condition] = MatrixCell(condition, rate, url)
+    if words.hides_nothing:
+        return cells
+    hidden = trials.filter(pk__in=closed).values_list(*by, "task", "episode__key").distinct()
+    for key, condition, task, episode in hidden:
+        row = cells.setdefault(key, {})
+        shown = row.get(condition) or MatrixCell(condition, Rate(), "")
+        row[condition] = replace(shown, hidden_by=words.closing_trial(task, episode))
     return cells
 
 
@@ -327,7 +343,11 @@ def judge_tasks(
     is_judged = bool(shipped) or any(each.fit is not Fit.UNKNOWN for each in by_trials.values())
     if qualification and qualification.is_of_this_state and not (qualification.experiment.is_open and is_judged):
         fits = {
-            each.key: judge_by_verdict(each.admission, each.reasons, [c.name for c in each.checks if c.kept is False])
+            each.key: judge_by_verdict(
+                each.admission,
+                each.reasons,
+                {check.name: (check.passed, check.failed) for check in each.checks if check.kept is False},
+            )
             for each in qualification.tasks
         }
         source = "qualification"
@@ -342,7 +362,9 @@ def judge_tasks(
 def _judge_shipped(shipped: ShippedVerdicts) -> dict[str, TaskFit]:
     return {
         each["task"]: judge_by_verdict(
-            each["verdict"], each["reasons"], [c["check"] for c in each["checks"] if c["kept"] is False]
+            each["verdict"],
+            each["reasons"],
+            {check["check"]: (check["passed"], check["failed"]) for check in each["checks"] if check["kept"] is False},
         )
         for each in shipped["tasks"]
     }
@@ -383,6 +405,8 @@ def _count_judged(fits: Mapping[str, TaskFit]) -> int:
 
 
 def _judge_row(cells: Mapping[str, MatrixCell]) -> TaskFit:
+    if any(cell.hidden_by for cell in cells.values()):
+        return TaskFit(why="hidden")
     alone = sum((cell.rate for condition, cell in cells.items() if base_name(condition) == BARE), Rate())
     skilled = (cell.rate for condition, cell in cells.items() if base_name(condition) not in TRACES | {BARE})
     return judge_by_trials(alone, sum(skilled, Rate()))

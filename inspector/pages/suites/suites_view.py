@@ -11,7 +11,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.experiments.qualification import LEAST_TRIALS, RATES, summarise_fit
-from benchapp.models import Draft, Suite, User
+from benchapp.models import Draft, Experiment, Suite, User
+from benchapp.models.stand_ins import find_stand_ins
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.sets.joined_suites import join_by_name, joined_with, propose_by_name, separate
 from benchapp.record.sets.suite_files import MAX_NAMED, StoredAccount, account_as_json, choose_families, problem_as_json
@@ -75,7 +76,8 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     counts = {value: len(tasks) for value, tasks in listed}
     set_aside = read.set_aside if read else {}
     drafts = list(Draft.objects.of_suite(row)) if row else []
-    answer, evidence = summarise_fit([each.fit for each in view.tasks])
+    skill = "a skill" if matrix.source == "trials" else "the reference skill"
+    answer, evidence = summarise_fit([each.fit for each in view.tasks], skill)
     data = {
         **_describe(view),
         "says": f"{describe_account(account)}{summarise(view, by, counts)}",
@@ -143,10 +145,18 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "may_regroup": view.format == "harbor" and view.attributes,
         "columns": len(matrix.conditions) + 1 + has_tests + has_fit,
         "rates": RATES,
+        "another": _find_another(view.key) if qualification and not qualification.experiment.is_open else None,
         "shipped": shipped,
+        "shipped_stand_ins": find_stand_ins(bool(shipped and " scripted/" in shipped["asked"])),
         "least": LEAST_TRIALS,
     }
     return render_page(request, "suites/suite.html", data=data, context=context, as_json=False, status=status)
+
+
+def _find_another(key: str) -> Experiment | None:
+    """Return a qualification of the suite that runs."""
+    found = Experiment.objects.standing().qualifications().filter(suite__key=key)
+    return found.filter(status__in=(Experiment.Status.WAITING, Experiment.Status.RUNNING)).first()
 
 
 def _describe(view: SuiteView) -> dict[str, object]:

@@ -29,20 +29,23 @@ def test_at_most_half_pass_alone_and_one_passes_with_a_skill(alone: Rate, skille
 @pytest.mark.parametrize(
     ("admission", "broken", "fit"),
     [
-        ("admit", [], Fit.FIT),
-        ("look", [], Fit.UNKNOWN),
-        ("reject", ["no_skill"], Fit.EASY),
-        ("reject", ["no_skill", "reference"], Fit.UNSOLVED),
-        ("reject", ["no_skill", "untouched"], Fit.BROKEN),
+        ("admit", [], TaskFit(Fit.FIT)),
+        ("look", [], TaskFit(why="why")),
+        ("reject", ["no_skill"], TaskFit(Fit.EASY, "2 of 3 without a skill")),
+        ("reject", ["no_skill", "reference"], TaskFit(Fit.UNSOLVED, "2 of 3 with the reference skill")),
+        ("reject", ["no_skill", "untouched"], TaskFit(Fit.BROKEN, "why")),
     ],
 )
-def test_a_fault_of_the_task_counts_before_its_difficulty(admission: str, broken: list[str], fit: Fit) -> None:
-    assert judge_by_verdict(admission, ["why"], broken) == TaskFit(fit, "" if admission == "admit" else "why")
+def test_a_fault_of_the_task_counts_before_its_difficulty(admission: str, broken: list[str], fit: TaskFit) -> None:
+    assert judge_by_verdict(admission, ["why"], dict.fromkeys(broken, (2, 1))) == fit
 
 
 def test_the_answer_counts_what_is_fit_and_the_line_below_it_what_is_not() -> None:
     fits = [TaskFit(kind) for kind in (Fit.FIT, Fit.FIT, Fit.EASY, Fit.UNSOLVED, Fit.UNKNOWN)]
-    said = "1 too easy without a skill, 1 never solved with a skill, 1 unknown."
-    assert summarise_fit(fits) == ("4 of 5 tasks are judged so far; 2 of them can show whether skills help.", said)
+    said = "1 too easy without a skill, 1 not solved with the reference skill, 1 unknown."
+    assert summarise_fit(fits, "the reference skill") == (
+        "4 of 5 tasks are judged so far; 2 of them can show whether skills help.",
+        said,
+    )
     assert summarise_fit([TaskFit(Fit.EASY)])[0] == "None of 1 task can show whether skills help."
     assert summarise_fit([TaskFit()]) == ("", "")

@@ -201,6 +201,40 @@ def test_a_qualification_runs_at_most_its_trials(client: Client) -> None:
     assert "0 of at most 1 trials are done" in client.get("/jobs/").text
 
 
+def test_checks_are_judged_by_their_rules_and_never_added_up(client: Client) -> None:
+    now = timezone.now()
+    experiment = make_experiment(status="done", started_at=now, finished_at=now)
+    for condition, verdicts in (
+        ("qualify-untouched", (False, False, True)),
+        ("qualify-solution", (True,)),
+        ("qualify-no-skill", (True, False)),
+    ):
+        episode = make_episode(make_run(experiment, status="done", condition=condition), status="done")
+        for success in verdicts:
+            make_trial(episode, success=success)
+    text = strip_tags(client.get("/jobs/").text)
+    for words in ("2 of 3 as expected", "1 of 1 as expected", "1 of 2 passed", "Untouched", "Own solution"):
+        assert words in text
+    assert "3 of 6" not in text
+    assert text.count(": failed, expected to fail") == 2
+    job = strip_tags(client.get(f"/jobs/experiment/{experiment.public_id}/").text)
+    assert "trials passed" not in job
+
+
+def test_hidden_trials_are_in_no_count_and_their_queue_is_named(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = False
+    blind, now = make_user(username="blind"), timezone.now()
+    experiment = make_experiment(status="done", started_at=now, finished_at=now)
+    trial = make_trial(make_episode(make_run(experiment, status="done"), status="done"), success=False)
+    make_item(make_queue([], reviewers=[blind], hides_conditions=True, name="Blind <b>"), trial=trial)
+    client.force_login(blind)
+    page = client.get("/jobs/").text
+    table = strip_tags(page.partition("Episodes with their trials over time")[2].partition("</section>")[0])
+    assert "1 hidden" in table
+    assert "0 of 1" not in table
+    assert "1 trial is hidden until you finish Blind &lt;b&gt;." in table
+
+
 def test_many_episodes_are_bounded_and_the_running_ones_come_first(client: Client) -> None:
     run = make_run(make_experiment(status="running"), status="running")
     for number in range(30):
@@ -225,6 +259,17 @@ def test_it_lists_what_ended_lately_newest_first(client: Client) -> None:
     ]
     assert rows[0]["progress"]["total"] == 1
     assert "scripted model" in client.get("/jobs/").text
+
+
+def test_a_part_of_unknown_cost_is_never_free(client: Client) -> None:
+    now = timezone.now()
+    for _ in range(2):  # the second one is drawn
+        run = make_run(make_experiment(status="done", finished_at=now, started_at=now), status="done")
+        for cost in (0.0, None):
+            trial = make_trial(make_episode(run, status="done"))
+            Attempt.objects.filter(trial=trial).update(cost_usd=cost)
+    row = client.get("/jobs/").text.partition('id="ended"')[2].partition("</tbody>")[0]
+    assert "$0.00 and 1 of unknown cost" in strip_tags(row)
 
 
 def test_htmx_gets_the_part_that_changes(client: Client) -> None:

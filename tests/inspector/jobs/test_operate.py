@@ -18,6 +18,7 @@ from inspector.pages.jobs.operator_acts import ActStanding, possible
 from runner.base.types import AuthorMode, Phase, TrialSlot
 from runner.protocols.plan import Ask, RunTrial
 from tests.worlds.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
+from tests.worlds.review_factories import make_item, make_queue
 
 pytestmark = pytest.mark.django_db
 
@@ -253,8 +254,10 @@ def test_its_twin_tells_state_acts_and_attempts(client: Client) -> None:
 
 
 def test_it_shows_the_log_a_line_each(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "read_log", lambda episode: ["10:01 begins", "10:02 <b>ends</b>"])
-    assert "10:01 begins\n10:02 &lt;b&gt;ends&lt;/b&gt;\n" in page(client, make_work())
+    episode = make_work(title="Tables")
+    lines = ["10:01 begins", f"10:02 episode {episode.public_id}: <b>ends</b>"]
+    monkeypatch.setattr(live, "read_log", lambda episode: lines)
+    assert "10:01 begins\n10:02 Tables: &lt;b&gt;ends&lt;/b&gt;\n" in page(client, episode)
 
 
 @pytest.mark.parametrize(
@@ -337,6 +340,30 @@ def test_an_episode_says_how_far_it_is_and_what_each_trial_came_to(client: Clien
     assert (attempts.count(">passed<"), attempts.count(">failed<")) == (1, 1)
     assert (">Exception<" in attempts, ">Phase<" in attempts) == (False, False)  # the same in every row
     assert text.index('id="attempts"') < text.index('id="log"')
+
+
+def test_a_trial_that_fails_as_its_check_expects_is_no_failure_and_repeats_are_numbered(client: Client) -> None:
+    run = make_run(make_experiment(status="running"), status="running", condition="qualify-untouched")
+    episode = make_episode(run, status="running")
+    first = make_trial(episode, success=False)
+    make_trial(episode, first.task, success=True, sample=1)
+    text = page(client, episode)
+    assert "1 of 2 as expected" in text
+    assert ">failed as expected<" in text
+    assert ">passed, expected to fail<" in text
+    assert ("trial 1 of 2" in text, "trial 2 of 2" in text) == (True, True)
+
+
+def test_an_episode_hides_results_that_its_reader_still_codes(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = False
+    blind, episode = make_user(username="blind"), make_work(status="running")
+    trial = make_trial(episode, success=False)
+    make_item(make_queue([], reviewers=[blind], hides_conditions=True, name="Blind <b>"), trial=trial)
+    client.force_login(blind)
+    text = page(client, episode)
+    assert ("Results are hidden" in text, ">hidden</span>" in text, "0 of 1" in text) == (True, True, False)
+    assert "1 result is hidden until you finish" in text
+    assert "Blind &lt;b&gt;" in text
 
 
 def test_a_job_gives_the_estimate_of_the_list_and_draws_each_episode_once(

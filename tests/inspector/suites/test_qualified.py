@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.test import Client
+from django.utils.html import strip_tags
 
 from benchapp.experiments.qualification import write_file
 from benchapp.models import Experiment, Run
@@ -96,6 +97,9 @@ def test_it_shows_the_verdict_on_each_task_and_leads_to_the_trials_behind_it(cli
     assert "scripted model" in page
     assert reason in page
     assert "Qualify again" in page
+    lede = strip_tags(page.partition('<p class="lede')[2].partition("</section>")[0])
+    assert "Judged by the qualification, shell with scripted/apprentice" in lede
+    assert "scripted model" in lede
 
 
 def test_the_fit_of_a_task_is_its_verdict_in_this_state(client: Client) -> None:
@@ -104,7 +108,7 @@ def test_the_fit_of_a_task_is_its_verdict_in_this_state(client: Client) -> None:
     )
     page = client.get("/suites/starter.json").json()
     fits = {each["key"]: (each["fit"], each["fit_why"]) for each in page["tasks"]}
-    assert fits["E1-LS1-T1"] == ("too-easy", "solved without a skill: 6 of 6 passed, expected at most 5 of 10")
+    assert fits["E1-LS1-T1"] == ("too-easy", "6 of 6 without a skill")
     assert (fits["E1-LS1-T2"], fits["E1-LS1-T3"][0], fits["E1-LS1-T4"]) == (("fit", None), "broken", ("unknown", None))
     assert page["answer"] == "3 of 24 tasks are judged so far; 1 of them can show whether skills help."
     assert page["matrix"]["source"] == "qualification"
@@ -195,6 +199,13 @@ def test_while_only_one_runs_the_page_says_how_far_it_is_and_lists_only_verdicts
     assert "1 of 2 tasks judged." in page
     table = page.partition('id="qualification"')[2]
     assert ("E1-LS1-T2" in table, "E1-LS1-T1" in table) == (True, False)
+
+
+def test_one_that_runs_after_another_is_named_and_no_third_is_offered(client: Client) -> None:
+    make_qualification({"E1-LS1-T1": SOUND})
+    make_qualification({"E1-LS1-T1": {SOLUTION: "p"}}, status="running")
+    page = client.get("/suites/starter/").text
+    assert ("Another qualification</a> is running." in page, "Qualify again" in page) == (True, False)
 
 
 def test_its_trials_do_not_count_as_tries_of_the_suite(client: Client) -> None:

@@ -119,7 +119,7 @@ def test_tasks_by_conditions_have_a_square_a_trial_and_a_fit(client: Client) -> 
     ]
     assert page["answer"] == "3 of 24 tasks are judged so far; 1 of them can show whether skills help."
     text = client.get("/suites/starter/?by=fit").text
-    assert text.index(">fit <") < text.index(">too easy <") < text.index(">never solved <") < text.index(">unknown <")
+    assert text.index(">fit <") < text.index(">too easy <") < text.index(">not solved <") < text.index(">unknown <")
     cell = text[text.index("2 of 3 passed: Waiting times of clinics, Human-written, as is") :].partition("</a>")[0]
     assert (cell.count('class="passed"'), cell.count('class="failed"')) == (2, 1)
     (link,) = set(
@@ -156,9 +156,15 @@ def test_a_blind_reviewer_sees_no_outcome_of_a_task_they_still_code(client: Clie
         success=False,
     )
     make_item(make_queue([], reviewers=[blind], hides_conditions=True), trial=trial)
-    for user, conditions in ((other, ["no-skill"]), (blind, [])):
+    for user, seen in ((other, (True, False, False)), (blind, (False, True, True))):
         client.force_login(user)
-        assert twin(client, "/suites/starter.json")["matrix"]["conditions"] == conditions
+        assert twin(client, "/suites/starter.json")["matrix"]["conditions"] == ["no-skill"]
+        page = client.get("/suites/starter/").text
+        assert (
+            "0 of 1 passed" in page,
+            ">hidden</span>" in page,
+            "Some trials are hidden until you finish" in page,
+        ) == seen
 
 
 def test_results_are_those_of_one_experiment(client: Client) -> None:
