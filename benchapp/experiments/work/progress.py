@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
@@ -41,11 +41,16 @@ class WorkProgress(Shaped):
     running: int = 0  # attempts running now
     spent: tuple[RunSpending, ...] = ()  # per run; unscored attempts are billed too
     eta_seconds: float | None = None  # None: no earlier trials, no workers, or nothing left
+    hides_results: bool = False  # then passed and scored are 0
 
     json_shape = JsonShape(
         *("total", "done", "passed", "scored", "running", "spent_usd", "spent_tokens"),
-        *("unknown_cost", "unknown_tokens", "eta_seconds"),
+        *("unknown_cost", "unknown_tokens", "eta_seconds", "hides_results?"),
     )
+
+    def without_results(self) -> WorkProgress:
+        """For a reader who must not know yet how some of the trials ended: the sum minus those shown would tell."""
+        return replace(self, passed=0, scored=0, hides_results=True)
 
     @property
     def is_early(self) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeVar
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
@@ -246,6 +247,21 @@ def ended_experiments(limit: int = MAX_ENDED) -> list[EndedExperiment]:
     qualifying = {run.experiment_id for run in runs if run.is_qualification}
     verdicts = read_verdicts_of(list(Experiment.objects.filter(pk__in=qualifying))) if qualifying else {}
     return [EndedExperiment(each, progress[each.pk], stand_ins[each.pk], verdicts.get(each.pk, [])) for each in found]
+
+
+Row = TypeVar("Row", OpenExperiment, EndedExperiment)
+
+
+def hide_results(rows: Iterable[Row], words: Words) -> list[Row]:
+    """Take the sums of results from the experiments with trials that this reviewer must not know yet. One query."""
+    found = list(rows)
+    closed = Trial.objects.filter(pk__in=words.closed_trials(), success__isnull=False)
+    closed = closed.filter(episode__run__experiment__in=[row.experiment for row in found]).order_by()
+    hiding = set(closed.values_list("episode__run__experiment", flat=True).distinct())
+    return [
+        replace(row, progress=row.progress.without_results()) if row.progress and row.experiment.pk in hiding else row
+        for row in found
+    ]
 
 
 def _join_by_experiment(runs: Iterable[Run]) -> defaultdict[int, frozenset[StandIn]]:

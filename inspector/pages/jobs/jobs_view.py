@@ -13,7 +13,13 @@ from benchapp.experiments.work.progress import at_work, workforce
 from benchapp.judges.judging_orders import progress_of_judging
 from benchapp.models import Alert, Attempt, Experiment, JudgingOrder, ModelCall
 from benchapp.record.json_shape import encode
-from inspector.pages.jobs.jobs import ended_experiments, find_troubled, group_troubles, open_experiments
+from inspector.pages.jobs.jobs import (
+    ended_experiments,
+    find_troubled,
+    group_troubles,
+    hide_results,
+    open_experiments,
+)
 from inspector.pages.jobs.timeline import draw_timelines
 from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import PageLink, render_page, wants_fragment
@@ -33,7 +39,8 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     crew, now = workforce(), timezone.now()
     needing, needing_total = find_troubled(words_of(request), (each for each in working if each.is_stuck))
     workers = None if crew.workers is None else len(crew.workers)
-    waiting, ended = open_experiments(workers), ended_experiments()
+    waiting = hide_results(open_experiments(workers), words_of(request))
+    ended = hide_results(ended_experiments(), words_of(request))
     outages = [] if crew.workers is None else list_outages()
     judging = progress_of_judging(JudgingOrder.objects.unfinished())
     data: dict[str, object] = {

@@ -77,6 +77,9 @@ def _show(
     if not isinstance(target, Episode):
         crew = workforce().workers if target.is_open else None
         progress = progress_of([target], None if crew is None else len(crew))[target.pk]
+        within = {"episode__run": target} if isinstance(target, Run) else {"episode__run__experiment": target}
+        if Trial.objects.filter(pk__in=words_of(request).closed_trials(), success__isnull=False, **within).exists():
+            progress = progress.without_results()
     budget = budget_of([target], progress) if isinstance(target, Run) and progress else []
     data = {
         "kind": kind,

@@ -235,6 +235,27 @@ def test_hidden_trials_are_in_no_count_and_their_queue_is_named(client: Client, 
     assert "1 trial is hidden until you finish Blind &lt;b&gt;." in table
 
 
+@pytest.mark.parametrize("status", ["running", "done"])
+def test_a_sum_does_not_give_away_what_its_rows_hide(client: Client, settings: Any, status: str) -> None:
+    settings.SINGLE_USER = False
+    blind, now = make_user(username="blind"), timezone.now()
+    ended = {"finished_at": now} if status == "done" else {}
+    experiment = make_experiment(status=status, started_at=now, **ended)
+    episode = make_episode(make_run(experiment, status=status), status=status)
+    make_trial(episode, success=True)
+    hidden = make_trial(episode, success=False)
+    addresses = ["/jobs/", f"/jobs/experiment/{experiment.public_id}/", f"/jobs/run/{episode.run.public_id}/"]
+    queue = make_queue([], reviewers=[blind], hides_conditions=True)
+    client.force_login(blind)
+    assert any("1 of 2" in client.get(address).text for address in addresses), "this reader may know"
+    make_item(queue, trial=hidden)
+    for address in addresses:
+        assert "1 of 2" not in strip_tags(client.get(address).text), address
+        told = client.get(f"{address.rstrip('/')}.json").json()
+        sums = [told["progress"]] if "progress" in told else [each["progress"] for each in told["open"] + told["ended"]]
+        assert [(each["passed"], each["scored"], each["hides_results"]) for each in sums] == [(0, 0, True)], address
+
+
 def test_many_episodes_are_bounded_and_the_running_ones_come_first(client: Client) -> None:
     run = make_run(make_experiment(status="running"), status="running")
     for number in range(30):
