@@ -14,6 +14,7 @@ from django.test import Client
 
 from benchapp.analysis import suite_screening
 from benchapp.analysis.suite_screening import summarise_screening, take_screening
+from benchapp.models import Suite, SuiteFile
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.stats.learning import computed_runs
 from runner.screening.suite_findings import Screening, SuiteFinding, Weight
@@ -130,9 +131,12 @@ def test_a_kept_file_that_cannot_be_read_is_none(flow: Path, content: bytes) -> 
     assert take_screening(find_suite("flow")) is None
 
 
-def test_a_folder_that_is_gone_has_no_screening(client: Client, flow: Path) -> None:
+def test_a_folder_that_is_gone_is_screened_from_the_record_if_its_files_are_there(client: Client, flow: Path) -> None:
     load(flow)
     shutil.rmtree(flow)
+    assert twin(client, "/suites/flow.json")["screening"]
+    SuiteFile.objects.all().delete()
+    Suite.objects.update(files_digest="")
     assert twin(client, "/suites/flow.json")["screening"] is None
     assert "Screening" not in client.get("/suites/flow/").text
 
