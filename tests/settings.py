@@ -7,8 +7,10 @@ import os
 import shutil
 import tempfile
 
-if "SKILLGLASS_VAR" not in os.environ:
-    os.environ["SKILLGLASS_VAR"] = tempfile.mkdtemp(prefix="skillglass-tests-")
+# Each process of pytest-xdist has its own: what is kept beside the record is named by experiments, which tests make alike.
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+if "SKILLGLASS_VAR" not in os.environ or os.environ.get("TESTS_VAR_OF", "") != WORKER:
+    os.environ["SKILLGLASS_VAR"], os.environ["TESTS_VAR_OF"] = tempfile.mkdtemp(prefix="skillglass-tests-"), WORKER
     atexit.register(shutil.rmtree, os.environ["SKILLGLASS_VAR"], ignore_errors=True)
 os.environ["SINGLE_USER"] = "1"  # tests of accounts turn it off
 os.environ["REDIS_URL"] = "redis://127.0.0.1:1/0"  # a test that needs a broker starts one
