@@ -3,8 +3,8 @@
     .venv/bin/python lab/bursts.py [--waves 4] [--replicates 56] [--trials 20] [--most 3] [--seconds 1.0]
 
 Experiments are launched in waves, each when the last burst of the one before has ended, so that it scales to zero in
-between. Every two seconds the scheduler starts as many bursts as waiting episodes fill, at most `--most` at a time. Told:
-trials, bursts, seconds that burst processes lived and how much of that they had no trial under way (their start, the
+between. Every two seconds the scheduler starts as many bursts as waiting episodes fill, at most `--most` at a time. It
+reports trials, bursts, the seconds that burst processes lived and how much of that they had no trial under way (their start, the
 wait for the next look at the queue, their end), and the share of places that were empty. Exit status 1 where an
 experiment did not end, a burst failed, or a burst was alive with nothing to do for a wave's end and more than 30 s.
 """
@@ -40,16 +40,7 @@ def main() -> int:
     if options.folder:
         print(json.dumps(run(options)))
         return 0
-    arguments = [
-        "--waves",
-        str(options.waves),
-        "--replicates",
-        str(options.replicates),
-        "--trials",
-        str(options.trials),
-    ]
-    arguments += ["--most", str(options.most), "--seconds", str(options.seconds)]
-    told = call_ourselves(__file__, *arguments)
+    told = call_ourselves(__file__, *sys.argv[1:])
     print(
         f"{told['trials']:,} trials in {told['waves']} waves, {told['bursts']} bursts of {options.trials} places, at most"
         f" {told['most']} at a time, {told['seconds']:.0f} s\n"
@@ -62,7 +53,7 @@ def main() -> int:
 
 @dataclass
 class Scheduler:
-    """Knows nothing of the record: only the metric, and the processes that it started."""
+    """Look at the metric, and start bursts for what waits. The record is not read."""
 
     address: str
     options: argparse.Namespace

@@ -1,11 +1,11 @@
-"""Runs one experiment in one `work --trials N` for each N told, against a model server with a limited number of slots.
+"""Runs one experiment with `work --trials N`, once for each N, against a model server with a limited number of slots.
 
     .venv/bin/python lab/many_trials.py [--trials 20 200] [--replicates 50] [--slots 50] [--seconds 1.0] [--sqlite] [--kill]
 
 Each N has a record and a broker of its own (PostgreSQL unless `--sqlite`). Every episode tries the same tasks without
 skills, with the shell agent in the local sandbox; the server answers each conversation by three turns that depend on
 nothing but the conversation, after `--seconds`. `--kill`: the worker gets kill -9 halfway and is started again.
-Told: seconds, trials, most calls at the server at once, CPU seconds and largest resident memory of the worker, most
+It reports seconds, trials, most calls at the server at once, CPU seconds and largest resident memory of the worker, most
 connections to the database. How trials ended must be equal for every N, no slot may have two counting attempts, and
 the server may never see more calls at once than its slots. Exit status 1 where not.
 """
@@ -45,7 +45,7 @@ def main() -> int:
         return 0
     worlds, problems = {}, []
     for trials in options.trials:
-        worlds[trials] = _start_world(options, trials)
+        worlds[trials] = call_ourselves(__file__, *sys.argv[1:], "--trials", str(trials))
         _tell(trials, worlds[trials])
     first = worlds[options.trials[0]]
     for trials, world in worlds.items():
@@ -252,12 +252,6 @@ class Watch:
 
 
 # --- small things ---------------------------------------------------------------------------------------------------
-
-
-def _start_world(options: argparse.Namespace, trials: int) -> dict[str, Any]:
-    arguments = ["--trials", str(trials), "--replicates", str(options.replicates), "--slots", str(options.slots)]
-    arguments += ["--seconds", str(options.seconds), *["--sqlite"] * options.sqlite, *["--kill"] * options.kill]
-    return call_ourselves(__file__, *arguments)
 
 
 def call_ourselves(script: str, *arguments: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 
-# Each process of pytest-xdist has its own: what is kept beside the record is named by experiments, which tests make alike.
+# Each process of pytest-xdist gets its own: files in it are named by experiments, and tests repeat those.
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 if "SKILLGLASS_VAR" not in os.environ or os.environ.get("TESTS_VAR_OF", "") != WORKER:
     os.environ["SKILLGLASS_VAR"], os.environ["TESTS_VAR_OF"] = tempfile.mkdtemp(prefix="skillglass-tests-"), WORKER

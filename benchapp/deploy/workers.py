@@ -179,7 +179,7 @@ class EpisodeWorker(Worker):
 
 
 class _JobTimeLimit(TimerDeathPenalty):
-    """SETTINGS.JOB_SECONDS for a thread. rq's own timer would keep an ending process alive for hours."""
+    """The time limit of a job in a thread. rq's own timer would keep an ending process alive for hours."""
 
     def new_timer(self) -> threading.Timer:
         timer = threading.Timer(self._timeout, self.handle_death_penalty)
@@ -246,6 +246,10 @@ class ThreadedWorker(EpisodeWorker):
         super().teardown()  # type: ignore[no-untyped-call]  # in rq
 
     def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
-        """End as if killed, because threads cannot be ended: leases and sandboxes are freed as after a kill."""
-        log.warning("stopped with %d trials under way: other workers continue them", len(self._at_work))
-        os._exit(1)
+        """End as if killed, because threads cannot be ended: leases and sandboxes are freed as after a kill. rq ignores a
+        second signal that comes with the first."""
+        try:
+            super().request_force_stop(signum, frame)
+        except SystemExit:
+            log.warning("stopped with %d trials under way: other workers continue them", len(self._at_work))
+            os._exit(1)

@@ -149,6 +149,10 @@ class Words:
             return Trial.objects.none()
         return Trial.objects.filter(Q(task__in=self._closed.tasks) | Q(episode__key__in=self._closed.reviewed))
 
+    def hidden_results(self) -> QuerySet[Trial]:
+        """Closed trials with a verdict: a sum that counts them would reveal it."""
+        return self.closed_trials().filter(success__isnull=False)
+
     def closed_episodes(self) -> QuerySet[Episode]:
         """Episodes with closed decisions and libraries."""
         if self.hides_nothing:

@@ -106,7 +106,7 @@ class Lease:
 
 
 HINT = "advance"
-ENOUGH_HINTS = 1_000  # in the queue: as many trials as one worker takes at a time, at most
+ENOUGH_HINTS = 1_000  # in the queue: they keep every worker busy until the next look
 HINT_SECONDS = 7 * 86_400  # how long the hints given to an episode are remembered
 MAX_REASON = 20_000  # characters of an error and its traceback kept as the reason of a block
 MAX_MESSAGE = 8_000  # of these, of the error and the end of its log

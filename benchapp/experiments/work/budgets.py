@@ -71,12 +71,10 @@ def guard(episode: Episode) -> Callable[[Usage], None]:
 
     def allow(under_way: Usage) -> None:
         run = Run.objects.only("public_id", "budget_usd", "budget_tokens").get(pk=episode.run_id)
-        if not is_set(run):
-            give_back()
-            return
-        used = Spent(usd=under_way.known_usd or 0.0, tokens=under_way.known_tokens, unpriced=int(under_way.is_unpriced))
-        require(run, count_spent(run, without_session_of=episode) + used)
-        give_back()
+        if is_set(run):
+            known = under_way.known_usd or 0.0, under_way.known_tokens, int(under_way.is_unpriced)
+            require(run, count_spent(run, without_session_of=episode) + Spent(*known))
+        give_back()  # the call is next
 
     return allow
 

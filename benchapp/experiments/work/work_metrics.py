@@ -23,7 +23,8 @@ OF_RUN = ("run__agent_model", "run__experiment__spec__sandbox")
 
 
 def render_metrics() -> bytes:
-    """Read all of it now: seven queries and two rounds to the broker. What only the broker knows is missing without it."""
+    """Read all of it now, with the same number of queries for any number of runs. What only the broker knows is missing
+    without it."""
     registry = CollectorRegistry()
     registry.register(WorkMetrics())
     return generate_latest(registry)
@@ -38,7 +39,7 @@ class WorkMetrics(Collector):
 
     def _count_episodes(self) -> Metric:
         """An episode works on one trial at a time, so `waiting` is how many more places would be used at once."""
-        told = GaugeMetricFamily(
+        episodes = GaugeMetricFamily(
             "skillglass_episodes",
             "Unfinished episodes. waiting: for a worker, now. postponed: between two tries. blocked, paused: for a person.",
             labels=["state", "agent_model", "sandbox"],
@@ -58,14 +59,14 @@ class WorkMetrics(Collector):
         rows = [*unfinished] or [("", "", *[0] * len(counts))]
         for model, sandbox, *found in rows:
             for state, count in zip(counts, found, strict=True):
-                told.add_metric([state, model, sandbox or ""], count)
-        return told
+                episodes.add_metric([state, model, sandbox or ""], count)
+        return episodes
 
     def _ask_broker(self) -> Iterator[Metric]:
         crew = workforce()
         if crew.workers is None or crew.queued is None:
             return
-        states = Counter("busy" if hand.episode else "idle" for hand in crew.workers)
+        states = Counter("busy" if place.episode else "idle" for place in crew.workers)
         places = GaugeMetricFamily(
             "skillglass_places", "Trials that the workers at hand take at a time.", labels=["state"]
         )
@@ -85,7 +86,7 @@ class WorkMetrics(Collector):
         yield silent
 
     def _count_attempts(self) -> Metric:
-        told = CounterMetricFamily(
+        attempts = CounterMetricFamily(
             "skillglass_attempts",
             "Attempts that ended, by how: finished, or ended by the machine.",
             labels=["status", "agent_model"],
@@ -95,8 +96,8 @@ class WorkMetrics(Collector):
         for status, model, count in ended.values_list("status", "trial__episode__run__agent_model").annotate(
             Count("pk")
         ):
-            told.add_metric([status, model], count)
-        return told
+            attempts.add_metric([status, model], count)
+        return attempts
 
     def _sum_spending(self) -> Iterator[Metric]:
         tokens = CounterMetricFamily(

@@ -261,9 +261,8 @@ def _with_kind(source: TrajectorySource, kind: TrajectoryKind, stage: str) -> Tr
     return replace(source, name=f"{stage}/{name}" if stage else name, kind=kind, parent=stage or "main")
 
 
-FOLDER = (
-    "subagents"  # Claude Code's and Cursor's, in a folder named after the session: <session>/subagents/agent-<id>.jsonl
-)
+# Claude Code's and Cursor's, in a folder named after the session: <session>/subagents/agent-<id>.jsonl
+FOLDER = "subagents"
 _ABOUT = {"tool_call_id": "toolUseId", "subagent_type": "agentType", "description": "description"}
 LOOKED_AT = 256 * 1024  # bytes; the mark is in one of the first lines
 # Claude Code marks each message. A file can mix messages of a session and of its sub-agents: the first one decides.

@@ -47,7 +47,7 @@ class Command(BaseCommand):
         preload()
         use_queue(BrokerQueue())
         sweep_at_start()
-        many = {"worker_class": ThreadedWorker, "trials": trials} if trials > 1 else {"worker_class": EpisodeWorker}
-        worker = get_worker("default", name=name, **many)
+        kind = {"worker_class": ThreadedWorker, "trials": trials} if trials > 1 else {"worker_class": EpisodeWorker}
+        worker = get_worker("default", name=name, **kind)
         connections.close_all()  # a work-horse is a fork: it opens its own
         worker.work(burst=burst, logging_level="INFO")

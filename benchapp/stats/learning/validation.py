@@ -33,7 +33,6 @@ class Candidate:
     number: int
     status: str
     parent: int | None = None
-    summary: str = ""
     trials: list[Outcome] = field(default_factory=list)
 
     @property
@@ -88,13 +87,12 @@ class _Place(NamedTuple):
     before: int | None
     after: int | None
     patch: str | None
-    summary: str | None
 
 
 _FIELDS = (
     *("episode", "episode__run", "episode__public_id", "episode__title", "kind", "seeding__snapshot"),
     *(f"attempt__trial__{name}" for name in ("task", "phase", "snapshot", "success", "reward")),
-    *(f"decision__{name}" for name in ("number", "status", "before", "after", "patch", "summary")),
+    *(f"decision__{name}" for name in ("number", "status", "before", "after", "patch")),
 )
 
 
@@ -147,7 +145,7 @@ def _follow(places: Sequence[_Place], tasks: Collection[int], start: list[Outcom
             else:
                 trials = next((between[library] for library in reversed(between) if library != place.before), [])
             origin = parent.number if parent else None
-            found = Candidate(place.number, place.status or "", origin, place.summary or "", trials)
+            found = Candidate(place.number, place.status or "", origin, trials)
             candidates.append(found)
             awaited = None
             if place.status == DecisionStatus.APPLIED:

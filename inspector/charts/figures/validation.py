@@ -15,13 +15,12 @@ from benchapp.stats.comparing.choices import OLD_SKILL
 from benchapp.stats.learning.validation import GIVEN, Candidate, Validation, read_validations
 from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn, name_columns
 from inspector.charts.drawing.palette import MUTED, ZERO, series
-from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
+from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels
 from inspector.charts.drawing.traces import ChartPoint, Legend, connect, scatter
 from inspector.charts.sheet import ChartSheet
 from runner.base.types import DecisionStatus
 
 HEIGHT = 280  # px of a panel's inside
-SUMMARY_CHARS = 200  # of the gate's words in a hover text
 GATES = {  # by status: what the gate did, and the symbol
     GIVEN: ("given skill", "diamond"),
     DecisionStatus.APPLIED: ("accepted", "circle"),
@@ -44,7 +43,8 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A candidate with its score, and the best score that the gate had accepted by then."""
+    """A candidate with its score, and the best score that the gate had accepted by then. What the gate wrote is on
+    the library's page: a reviewer may have to code it unseen."""
 
     run: str
     of: Candidate
@@ -74,8 +74,7 @@ class Scored:
         )
         counts = f" ({self.of.passed} of {self.of.scored} trials passed)" if self.of.scored else ""
         score = "not scored on validation" if self.score is None else f"{self.score:.3g} on validation{counts}"
-        said = self.of.summary.replace("\n", " ")
-        return lines(f"<b>{who}</b>, {self.gate}", score, began, plain(said[:SUMMARY_CHARS]))
+        return lines(f"<b>{who}</b>, {self.gate}", score, began)
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:

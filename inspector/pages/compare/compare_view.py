@@ -330,17 +330,14 @@ def _write_alone(answer: Answer) -> str:
     if not known:
         return ""
     (best, group), name = max(known, key=lambda pair: pair[0].value or 0), name_metric(answer.metric)
-    if len(known) > 1 and answer.metric.is_share:
-        who, most = name_condition(group.condition).title, f"the most of {len(known)} groups"
-        if len(best.replicates) == 1 and not answer.metric.macro and best.rate.scored <= COUNTED_UP_TO:
-            counted = f"{best.rate.passed} of {best.rate.scored} {name.count(best.rate.scored)}"
-            return f"{who} {name.did} {counted}, {most}."
-        return f"{who} {name.did} {percent_text(best.value or 0.0, 0)} % of {name.tasks}, {most}."
     if not answer.metric.is_share:
         return f"{name.title}: {render_metric(best.value or 0, answer.metric.unit)}."
+    value = f"{percent_text(best.value or 0.0, 0)} % of {name.tasks}"
     if len(best.replicates) == 1 and not answer.metric.macro and best.rate.scored <= COUNTED_UP_TO:
-        return f"{best.rate.passed} of {best.rate.scored} {name.count(best.rate.scored)} {name.done}."
-    return f"{percent_text(best.value or 0.0, 0)} % of {name.tasks} {name.done}."
+        value = f"{best.rate.passed} of {best.rate.scored} {name.count(best.rate.scored)}"
+    if len(known) > 1:
+        return f"{name_condition(group.condition).title} {name.did} {value}, the most of {len(known)} groups."
+    return f"{value} {name.done}."
 
 
 def _write_lede(answer: Answer) -> str:

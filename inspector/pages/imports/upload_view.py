@@ -202,5 +202,9 @@ def _explain_no_worker() -> str:
     if workers is None:
         return " The broker of the jobs does not answer."
     if workers:
-        return f" It starts when {'one of ' if len(workers) > 1 else ''}{len(workers)} worker{'s' if len(workers) > 1 else ''} is free."
+        return (
+            f" It starts when one of {len(workers)} workers is free."
+            if workers[1:]
+            else " It starts when the worker is free."
+        )
     return f" No worker is running. Start one: {MANAGE} work"

@@ -253,11 +253,10 @@ Row = TypeVar("Row", OpenExperiment, EndedExperiment)
 
 
 def hide_results(rows: Iterable[Row], words: Words) -> list[Row]:
-    """Take the sums of results from the experiments with trials that this reviewer must not know yet. One query."""
+    """Leave out the sums of results that count some which this reviewer must not know yet. One query."""
     found = list(rows)
-    closed = Trial.objects.filter(pk__in=words.closed_trials(), success__isnull=False)
-    closed = closed.filter(episode__run__experiment__in=[row.experiment for row in found]).order_by()
-    hiding = set(closed.values_list("episode__run__experiment", flat=True).distinct())
+    hidden = words.hidden_results().filter(episode__run__experiment__in=[row.experiment for row in found])
+    hiding = set(hidden.order_by().values_list("episode__run__experiment", flat=True).distinct())
     return [
         replace(row, progress=row.progress.without_results()) if row.progress and row.experiment.pk in hiding else row
         for row in found

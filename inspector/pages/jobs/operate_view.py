@@ -78,7 +78,7 @@ def _show(
         crew = workforce().workers if target.is_open else None
         progress = progress_of([target], None if crew is None else len(crew))[target.pk]
         within = {"episode__run": target} if isinstance(target, Run) else {"episode__run__experiment": target}
-        if Trial.objects.filter(pk__in=words_of(request).closed_trials(), success__isnull=False, **within).exists():
+        if words_of(request).hidden_results().filter(**within).exists():
             progress = progress.without_results()
     budget = budget_of([target], progress) if isinstance(target, Run) and progress else []
     data = {
@@ -99,13 +99,10 @@ def _show(
     experiment = experiment_of(target)
     asks_again = request.GET.copy()
     asks_again["was"] = target.status
-    tally = (
-        tally_by(target.trials.exclude(pk__in=words_of(request).closed_trials()), "episode").get(
-            target.pk, TrialTally()
-        )
-        if isinstance(target, Episode)
-        else TrialTally()
-    )
+    tally = TrialTally()
+    if isinstance(target, Episode):
+        shown = target.trials.exclude(pk__in=words_of(request).closed_trials())
+        tally = tally_by(shown, "episode").get(target.pk, tally)
     runs = list(target.runs.all()) if isinstance(target, Experiment) else [_run_of(target)]
     is_qualification = any(run.is_qualification for run in runs)
     done = None if isinstance(target, Experiment) else progress or tally
@@ -171,7 +168,7 @@ def _read_results(
     counts and this reader may see it, and which columns differ between attempts."""
     trials = episode.trials.exclude(pk__in=words.closed_trials())
     found = {pk: rest for pk, *rest in trials.values_list("pk", "success", "duration_seconds")}
-    hidden = {trial.pk: trial for trial in episode.trials.filter(pk__in=words.closed_trials(), success__isnull=False)}
+    hidden = {trial.pk: trial for trial in words.hidden_results().filter(episode=episode)}
     alike: Counter[tuple[object, object]] = Counter(episode.trials.values_list("task__key", "phase"))
     return {
         "results": [

@@ -40,8 +40,8 @@ PAGES = {
 }
 COMMENTED = {"step": "a step", "line": "a line of a library", "chart": "a chart"}
 SAID_ALREADY = frozenset({"name", "account", "on", "reviewer"})  # details that the sentence holds
-# What somebody said of an item stands with the item, where blindness rules; the log says only that they did. So it is
-# with how a queue was drawn and how far its reviewers agree, while the reader still answers items of it unseen.
+# What somebody wrote about an item is shown with the item, where blindness is kept; the log shows only that they did. The
+# same holds for how a queue was drawn and how far its reviewers agree, while the reader still answers items of it unseen.
 ABOUT_ITEMS = frozenset({"queueitem", "review", "resolution", "suggestion", "judgecall"})
 
 Names = Mapping[tuple[str, UUID], tuple[str, UUID | None]]

@@ -70,7 +70,8 @@ def test_it_draws_the_tree_and_marks_what_was_never_scored(optimized: Experiment
     assert [y == ends.tickvals[0] for y in rejected.y] == [False, True, False, False]
     best = next(trace for trace in figure.data if trace.name == "best accepted so far")
     assert (best.y[0], best.y[-1], best.line.shape) == (0.375, 0.875, "hv")
-    assert "gate: 1 of 8 on validation" in rejected.hovertext[0]
+    assert "0.125 on validation" in rejected.hovertext[0]
+    assert "gate:" not in rejected.hovertext[0], "words of a decision, which somebody may still code unseen"
     assert rejected.customdata[0].endswith("&decision=1")
 
 
