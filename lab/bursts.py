@@ -6,7 +6,7 @@ Experiments are launched in waves, each when the last burst of the one before ha
 between. Every two seconds the scheduler starts as many bursts as waiting episodes fill, at most `--most` at a time. It
 reports trials, bursts, the seconds that burst processes lived and how much of that they had no trial under way (their start, the
 wait for the next look at the queue, their end), and the share of places that were empty. Exit status 1 where an
-experiment did not end, a burst failed, or a burst was alive with nothing to do for a wave's end and more than 30 s.
+experiment did not end, a burst failed, or a burst lived for more than 30 s after its last trial.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class Scheduler:
     options: argparse.Namespace
     running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
     lives: dict[int, tuple[float, float]] = field(default_factory=dict)  # pid -> from, until, by the clock
+    logs: dict[int, Path] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     most: int = 0
 
@@ -70,15 +71,18 @@ class Scheduler:
                 self.lives[pid] = (self.lives[pid][0], now)
                 del self.running[pid]
                 if process.returncode:
-                    self.failed.append(f"a burst ended with {process.returncode}")
+                    said = self.logs[pid].read_text(errors="replace")[-1_500:]
+                    self.failed.append(f"a burst ended with {process.returncode}: {said}")
         waiting = self._read_waiting()
         wanted = min(math.ceil(waiting / self.options.trials), self.options.most - len(self.running))
         # A burst that was just started has not taken its episodes yet.
         young = sum(now - began < 10 for pid, (began, _) in self.lives.items() if pid in self.running)
         for _ in range(wanted - young):
             command = [sys.executable, str(ROOT / "manage.py"), "work", "--burst", "--trials", str(self.options.trials)]
-            with (self.options.folder / "work.log").open("ab") as log:
+            path = self.options.folder / f"burst-{len(self.lives)}.log"
+            with path.open("ab") as log:
                 process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+            self.logs[process.pid] = path
             self.running[process.pid], self.lives[process.pid] = process, (now, now)
         self.most = max(self.most, len(self.running))
         return bool(waiting or self.running)
@@ -93,9 +97,10 @@ class Scheduler:
 def run(options: argparse.Namespace) -> dict[str, Any]:
     with installation(options):
         port = free_port()
-        serve = [sys.executable, str(ROOT / "manage.py"), "runserver", f"127.0.0.1:{port}", "--noreload"]
+        serve = [sys.executable, "-m", "gunicorn", "-c", "python:benchapp.gunicorn_settings", "benchapp.wsgi"]
+        environment = {**os.environ, "SINGLE_USER": "1", "PORT": str(port)}
         with (options.folder / "web.log").open("ab") as log:
-            web = subprocess.Popen(serve, env={**os.environ, "SINGLE_USER": "1"}, stdout=log, stderr=log)
+            web = subprocess.Popen(serve, cwd=ROOT, env=environment, stdout=log, stderr=log)
         try:
             _wait_for(f"http://127.0.0.1:{port}/healthz")
             scheduler = Scheduler(f"http://127.0.0.1:{port}", options)

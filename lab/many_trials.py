@@ -79,7 +79,7 @@ class SlotServer(ThreadingHTTPServer):
     request_queue_size = 1_024
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
+        super().__init__(("127.0.0.1", 0), Answer)
         self.seconds = seconds
         self.lock = threading.Lock()
         self.now = self.most = self.calls = 0
@@ -92,7 +92,7 @@ class SlotServer(ThreadingHTTPServer):
             self.most = max(self.most, self.now)
 
 
-class _Answer(BaseHTTPRequestHandler):
+class Answer(BaseHTTPRequestHandler):
     server: SlotServer
 
     def do_POST(self) -> None:
@@ -106,12 +106,18 @@ class _Answer(BaseHTTPRequestHandler):
 
     def _reply(self, asked: dict[str, Any]) -> dict[str, Any]:
         turns = sum(message["role"] == "assistant" for message in asked["messages"])
-        name = asked["tools"][0]["function"]["name"] if turns < len(COMMANDS) else "submit"
-        arguments = json.dumps({"command": COMMANDS[turns]} if turns < len(COMMANDS) else {})
-        call = {"id": f"call-{turns}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        name, arguments = self.call(asked, turns)
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        call = {"id": f"call-{turns}", "type": "function", "function": function}
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
         usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
         return {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}], "usage": usage}
+
+    def call(self, asked: dict[str, Any], turns: int) -> tuple[str, dict[str, Any]]:
+        """The tool and its arguments, for a conversation in which so many turns were taken."""
+        if turns < len(COMMANDS):
+            return asked["tools"][0]["function"]["name"], {"command": COMMANDS[turns]}
+        return "submit", {}
 
     def _send(self, value: dict[str, Any]) -> None:
         content = json.dumps(value).encode()

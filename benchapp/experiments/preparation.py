@@ -44,11 +44,12 @@ from runner.agents import IN_HARBOR, MODELLESS, make_agent
 from runner.agents.agent_program import ProgramAgent
 from runner.base.errors import NotOnThisMachine, SetupError
 from runner.base.suite import Suite
-from runner.base.types import AuthorMode, Environment, TrialSlot
+from runner.base.types import AuthorMode, Environment, Task, TrialSlot
 from runner.engine.setup import setup_digest
 from runner.generators.generator_model import GeneratorModel
 from runner.models import Model, is_generator, make_model
 from runner.models.recording import Recorded
+from runner.programs import find_installed
 from runner.prompts.roles import OWN
 from runner.protocols import slots
 from runner.protocols.conditions import Condition, find_condition
@@ -57,7 +58,8 @@ from runner.protocols.prompt_choice import choose_prompts, list_asked, name_with
 from runner.protocols.registry import LAUNCHED, QUALIFICATION
 from runner.protocols.stages import iterate_counted_tasks
 from runner.sandboxes import local, sandbox_kind
-from runner.sandboxes.harbor_jobs import explain_unsupported
+from runner.sandboxes.harbor.environment import explain_environment
+from runner.sandboxes.harbor.harbor_jobs import explain_unsupported
 
 T = TypeVar("T")
 OUTSIDE = AuthorMode.OUTSIDE
@@ -70,7 +72,6 @@ _UNUSED = {
     True: "it is an outside program, and no condition runs one (expected the condition plug-in)",
     False: "every condition's author is an outside program (expected generators only)",
 }
-_HARBORS = " or ".join(sorted(IN_HARBOR))
 _CONTAINED = "programs need a sandbox in a container (expected 'docker', not 'local')"
 
 
@@ -118,12 +119,12 @@ def units_of(spec: LaunchSpec, suite: Suite) -> tuple[Environment, ...]:
     return tuple(find_unit(spec.protocol, kept, key) for key in spec.environments)
 
 
-def _require_supported(units: Iterable[Environment]) -> None:
-    """Raise SetupError if Harbor, as set up here, cannot run some of the tasks."""
+def _require_supported(units: Iterable[Environment], explain: Callable[[Task], str]) -> None:
+    """Raise SetupError if Harbor, as set up here, cannot run some of the tasks. `explain` gives the reason for a task, or ""."""
     reasons: dict[str, list[str]] = {}
     with suppress(NotOnThisMachine):  # the agent's own check reports it
         for task in (task for unit in units for family in unit.families for task in family.tasks):
-            if why := explain_unsupported(task):
+            if why := explain(task):
                 reasons.setdefault(why, []).append(task.key)
     if reasons:
         told = (
@@ -271,6 +272,8 @@ class _Check:
         programs = dict.fromkeys(name for name, _ in self._pairs if isinstance(make_agent(name), ProgramAgent))
         if programs and self.spec.sandbox == "local":
             yield SpecProblem("sandbox", f"{', '.join(programs)}: {_CONTAINED}")
+        if self.spec.sandbox == "harbor" and programs.keys() - IN_HARBOR and not self.keys_elsewhere:
+            yield from self._try_read("sandbox", partial(find_installed, "node"))
         yield from self._harbor()
 
     def _pair(self, agent: str, model: str | None) -> None:
@@ -288,20 +291,19 @@ class _Check:
                 raise
 
     def _harbor(self) -> Iterator[SpecProblem]:
-        """Require Harbor's sandbox for Harbor's agents, and the reverse."""
+        """Harbor's agents need its sandbox, and every task must be one that it can run."""
         spec, inside = self.spec, self.spec.sandbox == "harbor"
-        for agent in spec.agents:
-            if inside and agent not in IN_HARBOR:
-                yield SpecProblem("agents", f"{agent} in the sandbox 'harbor' (expected {_HARBORS})")
-            if not inside and agent in IN_HARBOR:
-                yield SpecProblem("sandbox", f"{agent}: expected 'harbor', not {spec.sandbox!r}")
-        for agent in filter(None, spec.author_agents):
-            if inside or agent in IN_HARBOR:
-                yield SpecProblem("author_agents", f"{agent}: Harbor runs no author (expected none)")
-        if inside and spec.limits.max_total_tokens is not None:
+        theirs = [agent for agent in spec.agents if agent in IN_HARBOR]
+        for agent in theirs if not inside else ():
+            yield SpecProblem("sandbox", f"{agent}: expected 'harbor', not {spec.sandbox!r}")
+        if theirs and spec.limits.max_total_tokens is not None:
             yield SpecProblem("limits.max_total_tokens", "Harbor's agents cannot be held to it (expected none)")
         if inside and self.suite is not None:
-            yield from self._try_read("sandbox", partial(_require_supported, units_of(spec, self.suite)))
+            units = units_of(spec, self.suite)
+            for explain in {
+                explain_unsupported if agent in IN_HARBOR else explain_environment for agent in spec.agents
+            }:
+                yield from self._try_read("sandbox", partial(_require_supported, units, explain))
 
     def _author(self) -> Iterator[SpecProblem]:
         writing = [condition for condition in self._conditions if condition.has_author]
@@ -340,6 +342,9 @@ class _Check:
     def _author_agents(self) -> Iterator[SpecProblem]:
         """Check every agent of an author by itself, then with every model it is to work with."""
         for agent in filter(None, self.spec.author_agents):
+            if agent in IN_HARBOR:
+                yield SpecProblem("author_agents", f"{agent}: Harbor runs no author (expected an agent of ours)")
+                continue
             if agent in MODELLESS:
                 yield SpecProblem("author_agents", f"{agent} asks no model and writes nothing (expected another agent)")
                 continue

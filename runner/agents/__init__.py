@@ -106,7 +106,7 @@ TITLES = {  # as their makers write them
     "harbor-oracle": "Harbor's oracle",
     "harbor-terminus-2": "Terminus 2",
 }
-IN_HARBOR = frozenset({"harbor-oracle", "harbor-terminus-2"})  # only these work in the sandbox "harbor"
+IN_HARBOR = frozenset({"harbor-oracle", "harbor-terminus-2"})  # these work in the sandbox "harbor" only
 MODELLESS = frozenset({"oracle", "nop", "trap", "harbor-oracle"})  # these ask no model
 # These have a tool that opens a skill by its name. Codex has none: it reads skills as files.
 WITH_SKILL_TOOL = frozenset({"shell", "claude-code", "gemini-cli", "qwen-code", "kimi-code"})

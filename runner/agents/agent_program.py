@@ -26,10 +26,10 @@ from runner.base.types import Failure, File, Source, Step, Trajectory, Trajector
 from runner.models import Model
 from runner.models.call_prices import call_cost
 from runner.models.preset import Preset
-from runner.programs import find_installed, pin_of
+from runner.programs import Program, find_installed, pin_of
 from runner.sandboxes import LOGS, Completed, Sandbox
 from runner.sandboxes.gateway.gateway import Gateway
-from runner.sandboxes.needs import Needs, Program, Provider
+from runner.sandboxes.needs import Needs, Provider
 from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
 
 MAX_SOURCE_CHARS = 16 * 1024 * 1024

@@ -7,6 +7,7 @@ program that Harbor installs inside would need the provider's key inside.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -29,8 +30,8 @@ from runner.base.types import (
 )
 from runner.models import Model
 from runner.sandboxes import Completed, Sandbox
-from runner.sandboxes.harbor_jobs import VERSION, HarborSandbox, HarborTrial, find_harbor, require_supported
-from runner.sandboxes.needs import DUMMY_KEY, NOTHING, Needs
+from runner.sandboxes.harbor.harbor_jobs import VERSION, HarborSandbox, HarborTrial, find_harbor, require_supported
+from runner.sandboxes.needs import DUMMY_KEY, Needs
 from runner.suites.tasks.task_files import read_test_files
 from runner.verifying.reports import ReportProblem
 from runner.verifying.verifier import REPORTS, make_verdict
@@ -59,7 +60,7 @@ class HarborOracle:
 
     def needs(self, model: Model | None) -> Needs:
         find_harbor()
-        return NOTHING
+        return Needs(whole_trial=True)
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         require_solution(job.task)
@@ -90,6 +91,9 @@ class Terminus2(ProgramAgent):
 
     def find_program(self) -> None:
         find_harbor()
+
+    def needs(self, model: Model | None) -> Needs:
+        return replace(super().needs(model), whole_trial=True)
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         preset, gateway = self.preset(model), sandbox.gateway

@@ -1,7 +1,8 @@
 """The agent programs we run: their versions, and where they are after installation.
 
 A program is one folder below `pins/`: `program.toml` (package, runtime, the file that is started), `package.json` and
-`package-lock.json`, npm's own files, whose integrity hashes fix every byte. `installing.install` makes a folder of it
+`package-lock.json`, npm's own files, whose integrity hashes fix every byte; for node, `requirements.txt` of pip with the
+hashes of its wheels. `installing.install` makes a folder of it
 that holds all it needs to run in any Linux image with glibc; `installed` finds that folder again.
 """
 
@@ -17,11 +18,20 @@ from pathlib import Path
 
 from runner.base.errors import NotOnThisMachine, SetupError
 from runner.base.var_folder import MANAGE, var_folder
-from runner.sandboxes.needs import Program
 
 PINS = Path(__file__).parent / "pins"
 TARGET = "/opt/skillglass"  # in the sandbox
-RUNTIMES = ("native", "node")
+RUNTIMES = ("native", "node", "wheel")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A pinned agent program with its own runtime, as a folder of this machine. It is mounted read-only."""
+
+    name: str
+    version: str
+    folder: Path  # on this machine
+    target: str  # inside the sandbox, absolute
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +41,9 @@ class Pin:
     name: str
     package: str
     version: str
-    runtime: str  # "native" or "node"
+    runtime: str  # "native", "node", or "wheel" for node itself
     start: str
-    folder: Path  # with package.json and package-lock.json
+    folder: Path  # with the files that fix its bytes
     digest: str  # over the files of the pin: another lock is another installation
 
     @property
@@ -53,9 +63,8 @@ def pin_of(name: str) -> Pin:
         raise SetupError(f"unknown program {name!r}; known: {', '.join(names())}")
     try:
         pin = tomllib.loads((folder / "program.toml").read_text())
-        lock = json.loads((folder / "package-lock.json").read_text())
         package, runtime, starts = pin["package"], pin["runtime"], pin["start"]
-        version = lock["packages"][f"node_modules/{package}"]["version"]
+        version = _version(folder, package, runtime)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SetupError(f"{folder}: no pin of a program: {type(error).__name__}: {error}") from error
     if runtime not in RUNTIMES:
@@ -64,6 +73,14 @@ def pin_of(name: str) -> Pin:
     if start is None:
         raise SetupError(f"{name} is made for {', '.join(starts)}, not for this machine ({machine()})")
     return Pin(name, package, version, runtime, start, folder, _digest(folder, runtime))
+
+
+def _version(folder: Path, package: str, runtime: str) -> str:
+    if runtime == "wheel":
+        name, _, version = (folder / "requirements.txt").read_text().split()[0].partition("==")
+        return version if name == package else ""
+    lock = json.loads((folder / "package-lock.json").read_text())
+    return str(lock["packages"][f"node_modules/{package}"]["version"])
 
 
 def machine() -> str:

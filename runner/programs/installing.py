@@ -48,6 +48,14 @@ def install(name: str, folder: Path | None = None, tell: Callable[[str], None] =
 
 
 def _fill(pin: Pin, made: Path, node: Path, tell: Callable[[str], None]) -> None:
+    about = {"name": pin.name, "version": pin.version, "package": pin.package, "digest": pin.digest}
+    (made / "program.json").write_text(json.dumps(about, indent=2) + "\n")
+    if pin.runtime == "wheel":
+        tell("fetching node")
+        _fetch_node(node)
+        (made / "bin").mkdir()
+        shutil.copy2(node / "bin/node", made / "bin/node")
+        return
     for file in ("package.json", "package-lock.json"):
         shutil.copyfile(pin.folder / file, made / file)
     npm = shutil.which("npm")
@@ -70,8 +78,6 @@ def _fill(pin: Pin, made: Path, node: Path, tell: Callable[[str], None]) -> None
     starter.parent.mkdir()
     starter.write_text(_START.format(runtime=runtime, start=pin.start))
     starter.chmod(0o755)
-    about = {"name": pin.name, "version": pin.version, "package": pin.package, "digest": pin.digest}
-    (made / "program.json").write_text(json.dumps(about, indent=2) + "\n")
 
 
 def _npm_ci(folder: Path, npm: Sequence[str]) -> None:

@@ -108,7 +108,7 @@ class SandboxKind(Protocol):
 SANDBOXES: dict[str, str] = {
     "docker": "runner.sandboxes.docker.docker_sandbox",
     "local": "runner.sandboxes.local",
-    "harbor": "runner.sandboxes.harbor_jobs",
+    "harbor": "runner.sandboxes.harbor",
 }
 
 

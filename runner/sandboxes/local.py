@@ -160,7 +160,7 @@ class LocalSandbox:
     kind = "local"
     provider_url: str | None = None
     gateway: Gateway | None = None
-    has_own_user = False
+    has_own_user: bool = False
 
     def __init__(self, folder: Path, mark: str, *, name: str, task: str) -> None:
         self.folder = folder

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from runner.base.types import Usage
 from runner.models.wire.call_slots import Endpoint
+from runner.programs import Program
 
 DUMMY_KEY = "key-is-added-by-the-gateway"  # programs and client libraries refuse to start without one
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A pinned agent program with its own runtime, as a folder of this machine. It is mounted read-only."""
-
-    name: str
-    version: str
-    folder: Path  # on this machine
-    target: str  # inside the sandbox, absolute
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +36,7 @@ class Needs:
     after_call: Callable[[Usage], None] | None = None  # called by the gateway with the usage of each call
     counted: bool = False  # does a budget need the usage of each call? Providers that give none are then refused
     price: Callable[[Usage, int], float | None] | None = None  # US dollars of a call's usage and its cache writes
+    whole_trial: bool = False  # does the agent leave the whole trial to its sandbox, as Harbor's own agents do?
     image_skills: bool = False  # may the image's own skills stay? For programs other than agents
 
 

@@ -20,7 +20,7 @@ from docker.utils.build import exclude_paths
 from runner.base.errors import SuiteError
 from runner.base.file_digests import FileDigests, look_at, store_for
 from runner.base.types import Machine
-from runner.sandboxes.docker.docker_archive import END_OF_ARCHIVE, can_be_packed, make_entry, pad_entry, read_pieces
+from runner.sandboxes.archives import END_OF_ARCHIVE, can_be_packed, make_entry, pad_entry, read_pieces
 
 DOCKERFILE = "Dockerfile"
 MAX_CONTEXT_BYTES = 8 * 1024**3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from docker.errors import APIError, ImageNotFound, NotFound
 
 from runner.base.errors import ImageError, SandboxError, SetupError
 from runner.base.types import MAIN_IMAGE, Machine, Service, Task
+from runner.sandboxes.base_image import WORKSPACE_FOLDER, base_name
 from runner.sandboxes.docker.docker_builds import build, build_error
 from runner.sandboxes.docker.docker_contexts import DOCKERFILE, Context, read_context
 from runner.sandboxes.docker.docker_engine import (
@@ -26,8 +26,6 @@ from runner.sandboxes.docker.docker_engine import (
     word_engine_error,
 )
 
-DEFAULT_BASE = "python:3.12-slim"
-WORKSPACE_FOLDER = "/workspace"  # if the image names no working directory
 REPOSITORY = "skillglass-task"
 CONTEXT_LABEL = "skillglass.context"
 STANDS_FOR_LABEL = "skillglass.stands-for"  # the unavailable image that a task names
@@ -44,10 +42,6 @@ class Image:
     folder: str
     user: str
     stands_for: str = ""
-
-
-def base_name() -> str:
-    return os.environ.get("SKILLGLASS_BASE_IMAGE", "").strip() or DEFAULT_BASE
 
 
 def image_for(client: APIClient, task: Task) -> Image:

@@ -27,8 +27,8 @@ from runner.base.text import replace_unprintable
 from runner.base.trees import Tree, check_relative
 from runner.base.types import Files, Task
 from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Sandbox
+from runner.sandboxes.archives import pack_files, unpack_file, unpack_tree
 from runner.sandboxes.docker import docker_engine
-from runner.sandboxes.docker.docker_archive import pack_files, unpack_file, unpack_tree
 from runner.sandboxes.docker.docker_disk import DiskWatch, ask_engine, folders_of, measure_folders
 from runner.sandboxes.docker.docker_engine import PREFIX, Removal, engine_errors, remove_marked, word_engine_error
 from runner.sandboxes.docker.docker_exec import Executed, RunningCommand
@@ -42,9 +42,10 @@ from runner.sandboxes.docker.docker_limits import (
     network_for,
     open_gateway,
 )
-from runner.sandboxes.docker.docker_programs import MAX_TOLD, build_clearing, mount, program_volume
+from runner.sandboxes.docker.docker_programs import mount, program_volume
 from runner.sandboxes.docker.docker_services import ServiceGroup
 from runner.sandboxes.gateway.gateway import Gateway
+from runner.sandboxes.image_skills import MAX_TOLD, build_clearing
 from runner.sandboxes.links import read_start_of_container, remove_links
 from runner.sandboxes.needs import NOTHING, Needs
 

@@ -21,8 +21,8 @@ from runner.base.errors import NotOnThisMachine, SandboxError
 from runner.base.host_variables import resolve_variables
 from runner.base.trees import read_tree
 from runner.base.types import File, JsonValue, Machine, Service, Services, Volume
+from runner.sandboxes.archives import pack_files
 from runner.sandboxes.docker import docker_engine
-from runner.sandboxes.docker.docker_archive import pack_files
 from runner.sandboxes.docker.docker_builds import (
     COMPOSE,
     NO_COMPOSE,

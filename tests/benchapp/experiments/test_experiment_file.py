@@ -24,7 +24,8 @@ from benchapp.stats.metrics.comparability import compare_setups
 from demo.scripted import Scripted
 from runner.agents import harbor_agents
 from runner.base.errors import SetupError
-from runner.sandboxes import harbor_jobs
+from runner.programs import pin_of
+from runner.sandboxes.harbor import harbor_jobs
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.django_db
@@ -204,12 +205,19 @@ def test_a_program_asks_for_a_container() -> None:
 def test_harbors_agents_and_its_sandbox_go_together(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = {"agents": ["harbor-oracle"], "agent_model": None, "conditions": ["no-skill"]}
     assert problems_of(**oracle, sandbox="docker")["sandbox"] == "harbor-oracle: expected 'harbor', not 'docker'"
-    assert problems_of(sandbox="harbor")["agents"].endswith(
-        "in the sandbox 'harbor' (expected harbor-oracle or harbor-terminus-2)"
-    )
-    found = problems_of(**oracle, sandbox="harbor", author_agent="shell", limits={"max_total_tokens": 9})
-    assert found["author_agents"] == "shell: Harbor runs no author (expected none)"
+    found = problems_of(**oracle, sandbox="harbor", author_agent="harbor-terminus-2", limits={"max_total_tokens": 9})
+    assert found["author_agents"] == "harbor-terminus-2: Harbor runs no author (expected an agent of ours)"
     assert found["limits.max_total_tokens"] == "Harbor's agents cannot be held to it (expected none)"
+
+
+def test_every_agent_of_ours_may_work_in_harbors_sandbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert prepare({**SPEC, "sandbox": "harbor"}).plans
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a key of this test")
+    monkeypatch.setenv("SKILLGLASS_PROGRAMS", str(tmp_path))
+    program = tmp_path / pin_of("claude-code").installation / "bin" / "claude-code"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    assert "install_program node" in problems_of(**{**PROGRAM, "sandbox": "harbor"})["sandbox"]
 
 
 def test_what_harbor_cannot_do_here_is_reported_before_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,9 @@ import pytest
 from runner.agents import AgentJob, Limits, make_agent
 from runner.base.errors import ModelRefused, NotOnThisMachine, SandboxError, SetupError, VerifierError
 from runner.base.types import Failure, Role, Task, UseKind
-from runner.sandboxes import harbor_jobs
 from runner.sandboxes.docker import docker_engine
-from runner.sandboxes.harbor_jobs import end_processes, find_harbor, open_sandbox
+from runner.sandboxes.harbor import end_processes, harbor_jobs, open_sandbox
+from runner.sandboxes.harbor.harbor_jobs import find_harbor
 from runner.sandboxes.local import LocalSandbox, make_sandbox
 from tests.conftest import ROOT, docker_answers, require
 from tests.docker_images import image_with_tmux
@@ -209,7 +209,7 @@ def test_what_a_killed_worker_left_is_ended_with_its_containers(with_harbor: Non
 
 
 def hold(task: Task) -> None:
-    sandbox = open_sandbox(task, name="held")
+    sandbox = open_sandbox(task, name="held", needs=make_agent("harbor-oracle").needs(None))
     print(json.dumps(sandbox.handle), flush=True)
     job = AgentJob(task, task.instruction, (), 1, LIMITS)
     make_agent("harbor-oracle").run(job, sandbox, None, lambda step: None)
@@ -217,7 +217,7 @@ def hold(task: Task) -> None:
 
 def test_no_command_of_an_agent_runs_on_this_side(tmp_path: Path):
     sandbox = make_sandbox(harbor_jobs.HarborSandbox, name="t", task="t")
-    with contextlib.closing(sandbox), pytest.raises(SetupError, match="expected an agent harbor-"):
+    with contextlib.closing(sandbox), pytest.raises(SetupError, match="Harbor runs the whole trial"):
         sandbox.execute("touch /tmp/never", timeout_seconds=1)
 
 

@@ -19,12 +19,13 @@ from docker.errors import APIError
 
 from runner.base.errors import SandboxError, SandboxRuined, SetupError
 from runner.base.types import File, Machine, Task
+from runner.programs import Program
 from runner.sandboxes import LOGS, sandbox_kind
 from runner.sandboxes.docker import docker_engine, docker_programs, docker_sandbox
 from runner.sandboxes.docker.docker_engine import Leftover, connect, leftovers, remove_marked, sweep
 from runner.sandboxes.docker.docker_limits import ContainerLimits
 from runner.sandboxes.docker.docker_sandbox import DockerSandbox, end_processes, open_sandbox
-from runner.sandboxes.needs import Needs, Program, Provider
+from runner.sandboxes.needs import Needs, Provider
 from runner.sandboxes.processes import this_process
 from tests.docker_images import base_image
 from tests.runner.container_trials import ANSWER, MACHINE, ScriptAgent, attempt, container_task, left_behind

@@ -16,10 +16,11 @@ from runner.engine.engine import advance
 from runner.engine.recorders import ListRecorder
 from runner.models.litellm.client import LiteLLM
 from runner.models.wire.metering import Metered
+from runner.programs import Program
 from runner.sandboxes import Completed, Sandbox
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.gateway.gateway_rules import RequestRefused
-from runner.sandboxes.needs import NOTHING, Needs, Program, Provider
+from runner.sandboxes.needs import NOTHING, Needs, Provider
 from tests.cases import every
 from tests.program_runs import KEY, KEY_VARIABLE, preset_for
 from tests.runner.small_episode import MemorySandbox, MemorySandboxes, small_environment, small_plan, small_toolbox

@@ -13,9 +13,10 @@ from runner.base.types import File, Role, Source, Task, Usage
 from runner.engine.toolbox import Cleaner
 from runner.models.litellm.client import LiteLLM
 from runner.models.wire.metering import Metered
+from runner.programs import Program
 from runner.sandboxes import LOGS, Completed
 from runner.sandboxes.gateway.gateway import Gateway
-from runner.sandboxes.needs import Program, Provider
+from runner.sandboxes.needs import Provider
 from tests.cases import every
 from tests.program_runs import KEY, KEY_VARIABLE, preset_for
 from tests.runner.small_episode import MemorySandbox

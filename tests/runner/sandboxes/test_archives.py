@@ -16,8 +16,8 @@ import pytest
 from runner.base.errors import SuiteError
 from runner.base.trees import TreeCaps
 from runner.base.types import File
-from runner.sandboxes.docker import docker_archive
-from runner.sandboxes.docker.docker_archive import pack_files, unpack_tree
+from runner.sandboxes import archives
+from runner.sandboxes.archives import pack_files, unpack_tree
 from runner.sandboxes.docker.docker_contexts import read_context
 from runner.sandboxes.docker.docker_exec import CommandOutput, Frames, RunningCommand
 from tests.cases import every
@@ -96,7 +96,7 @@ def test_a_terabyte_is_not_read_to_its_end() -> None:
 
 
 def test_thousands_of_sparse_files_are_not_read_to_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(docker_archive, "ALL_SKIP_BYTES", 1_000_000)
+    monkeypatch.setattr(archives, "ALL_SKIP_BYTES", 1_000_000)
     content = archive(*(entry(f"skills/{number}", size=300_000) for number in range(10)))
     tree = unpack_tree([content], TreeCaps(file_bytes=1_000))
     assert list(tree.files) == ["0", "1", "2", "3"]

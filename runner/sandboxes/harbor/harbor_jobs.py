@@ -1,4 +1,4 @@
-"""Sandboxes that Harbor makes itself for a trial, with Docker or at a provider of sandboxes.
+"""Whole trials by `harbor run`, for Harbor's own agents, in whatever environment it makes for them.
 
 This machine only has a private folder, where one `harbor run` reads the task and leaves its job. No command of an agent
 or a verifier runs here: `execute` refuses, so that only Harbor's agents can use this kind of sandbox. Model calls of an
@@ -25,11 +25,9 @@ from runner.base.trees import read_tree
 from runner.base.types import Files, Task
 from runner.sandboxes import SKILLS, Completed
 from runner.sandboxes.gateway.gateway import Gateway
-from runner.sandboxes.local import SCRATCH, LocalSandbox, end_named, make_sandbox
-from runner.sandboxes.local import end_processes as end_folder
+from runner.sandboxes.local import SCRATCH, LocalSandbox, make_sandbox
 from runner.sandboxes.needs import NOTHING, Needs
 
-__all__ = ["SKILLS_PATH", "HarborSandbox", "end_named", "end_processes", "open_sandbox"]
 VERSION = "0.26.0"  # the tested version: options and names of files change between versions
 SKILLS_PATH = "/runtime/skills"  # where Harbor puts a library into a sandbox whose task names no folder
 PROJECT, PLACE = "com.docker.compose.project", "com.docker.compose.project.working_dir"  # labels of its containers
@@ -58,9 +56,8 @@ class HarborTrial:
     result: Mapping[str, object]
 
 
-def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> HarborSandbox:
-    """Raises SetupError if Harbor cannot run the task as it is read here, NotOnThisMachine without Harbor."""
-    find_harbor()
+def open_job(task: Task, *, name: str, needs: Needs = NOTHING) -> HarborSandbox:
+    """Make the place for one `harbor run`. SetupError if Harbor cannot run the task as it is read here."""
     if told := explain_unsupported(task):
         raise SetupError(f"{task.key} cannot be run by Harbor: {told}")
     sandbox = make_sandbox(HarborSandbox, name=name, task=task.key)
@@ -86,7 +83,7 @@ def explain_unsupported(task: Task) -> str:
         return "it has skills of its own (environment.skills_dir)"
     if task.machine.host_variables:
         return f"it asks for variables of this machine: {', '.join(task.machine.host_variables)}"
-    if not task.machine.network and _environment_kind() == "docker" and not _confines_network(find_harbor()):
+    if not task.machine.network and environment_kind() == "docker" and not _confines_network(find_harbor()):
         return (
             "it has no network (network_mode = 'no-network'), and Harbor cannot enforce that with this Docker engine: "
             "its kernel lacks nftables"
@@ -94,7 +91,7 @@ def explain_unsupported(task: Task) -> str:
     return ""
 
 
-def _environment_kind() -> str:
+def environment_kind() -> str:
     return os.environ.get("SKILLGLASS_HARBOR_ENVIRONMENT", "").strip() or "docker"
 
 
@@ -102,16 +99,19 @@ def _environment_kind() -> str:
 def _confines_network(program: str) -> bool:
     """Can Harbor keep a container of this engine off the network? True if it does not say: then its trial will."""
     with suppress(OSError, ValueError, subprocess.TimeoutExpired):
-        python = Path(program).read_text(errors="replace").partition("\n")[0].removeprefix("#!")
-        asked = [*shlex.split(python), "-c", _ASK_CONFINED]
-        said = subprocess.run(asked, capture_output=True, text=True, timeout=90, env=_environment()).stdout
+        asked = [*find_python(program), "-c", _ASK_CONFINED]
+        said = subprocess.run(asked, capture_output=True, text=True, timeout=90, env=make_environment()).stdout
         return said.strip() != "False"
     return True
 
 
+def is_unsupported(told: str) -> bool:
+    """Does Harbor report that a request of the task is unsupported? A retry would be refused alike."""
+    return bool(_UNSUPPORTED.search(told))
+
+
 def require_supported(task: Task, told: str) -> None:
-    """Raise SetupError if Harbor reports that a request of the task is unsupported: a retry would be refused alike."""
-    if _UNSUPPORTED.search(told):
+    if is_unsupported(told):
         raise SetupError(f"{task.key} cannot be run by Harbor: {told}")
 
 
@@ -136,12 +136,19 @@ def find_harbor() -> str:
 @cache
 def _ask_version(program: str) -> str:
     with suppress(OSError, subprocess.TimeoutExpired):
-        asked = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, env=_environment())
+        asked = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, timeout=60, env=make_environment()
+        )
         return asked.stdout.strip().rpartition(" ")[2]
     return ""
 
 
-def _environment() -> dict[str, str]:
+def find_python(program: str) -> list[str]:
+    """Return the start of a command for the Python that Harbor is installed in. OSError if the file cannot be read."""
+    return shlex.split(Path(program).read_text(errors="replace").partition("\n")[0].removeprefix("#!"))
+
+
+def make_environment() -> dict[str, str]:
     """Harbor's environment: the engine's address and certificates, and the variables named in
     SKILLGLASS_HARBOR_VARIABLES."""
     wanted = (*_PASSED, *os.environ.get("SKILLGLASS_HARBOR_VARIABLES", "").replace(",", " ").split())
@@ -149,13 +156,6 @@ def _environment() -> dict[str, str]:
     path = os.environ.get("PATH", os.defpath)
     given = {name: os.environ[name] for name in wanted if name in os.environ}
     return {"PATH": path, "DOCKER_CONFIG": plugins, **given, **_QUIET}
-
-
-def end_processes(handle: dict[str, object]) -> None:
-    """End what an interrupted attempt left on this machine: Harbor, its containers here, the folder."""
-    if handle.get("kind") == HarborSandbox.kind and (folder := str(handle.get("folder") or "")):
-        end_folder({**handle}, HarborSandbox.kind)
-        remove_containers(Path(folder))
 
 
 def remove_containers(folder: Path) -> None:
@@ -185,7 +185,7 @@ class HarborSandbox(LocalSandbox):
     def execute(
         self, command: str, *, timeout_seconds: float, environment: Mapping[str, str] | None = None
     ) -> Completed:
-        raise SetupError("the sandbox 'harbor' runs Harbor's own agents only (expected an agent harbor-...)")
+        raise SetupError("Harbor runs the whole trial: no command of ours runs in its sandbox")
 
     def run_trial(
         self,
@@ -204,7 +204,7 @@ class HarborSandbox(LocalSandbox):
         allowed = seconds + task.machine.build_timeout_seconds + task.verifier_timeout_seconds + _SETUP_SECONDS
         command = ["timeout", "--signal=INT", f"--kill-after={_GRACE:.0f}", f"{allowed:.0f}", find_harbor(), "run"]
         command += ["--path", str(base / "task"), "--jobs-dir", str(base / "jobs"), "--job-name", "job"]
-        command += ["--env", _environment_kind()]
+        command += ["--env", environment_kind()]
         command += ["--quiet", "--yes", "--max-retries", "0", "--n-concurrent", "1"]
         command += ["--agent-timeout-multiplier", str(seconds / task.agent_timeout_seconds)]
         if with_library and any((self.folder / SKILLS).iterdir()):
@@ -212,7 +212,7 @@ class HarborSandbox(LocalSandbox):
         done = super().execute(
             f"exec {shlex.join([*command, *words])}",
             timeout_seconds=allowed + 2 * _GRACE,
-            environment={**_environment(), **variables},
+            environment={**make_environment(), **variables},
         )
         return self._read_trial(task, done, base / "jobs" / "job")
 

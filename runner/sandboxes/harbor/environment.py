@@ -1,0 +1,496 @@
+"""A sandbox for any agent of ours in one of Harbor's environments: Docker, Podman, a cluster, a provider of sandboxes.
+
+Of Harbor's interface it uses four things that every kind of environment has: start, run a command, move a file, stop.
+What a command needs on top is done by shell scripts: its output is kept in a file and bounded, its time is ours.
+Files travel as one archive. A program's model calls leave by a tunnel made of such commands (`tunnel.py`).
+
+What Harbor cannot do: start an environment again. So `end_processes` kills what was started since the beginning.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import logging
+import secrets
+import shlex
+import shutil
+import tarfile
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+from runner.base.errors import SandboxError, SandboxRuined, SetupError
+from runner.base.host_variables import resolve_variables
+from runner.base.text import join_ends
+from runner.base.trees import Tree, check_relative, remove_tree
+from runner.base.types import File, Files, Task
+from runner.programs import Program, find_installed
+from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Sandbox
+from runner.sandboxes.archives import (
+    ALL_SKIP_BYTES,
+    CAPS,
+    END_OF_ARCHIVE,
+    can_be_packed,
+    make_entry,
+    pack_files,
+    pad_entry,
+    read_pieces,
+    unpack_tree,
+)
+from runner.sandboxes.base_image import WORKSPACE_FOLDER, base_name
+from runner.sandboxes.gateway.gateway import Gateway
+from runner.sandboxes.harbor.driving import AskedInVain, driver
+from runner.sandboxes.harbor.harbor_jobs import SKILLS_PATH, environment_kind, is_unsupported
+from runner.sandboxes.harbor.tunnel import Tunnel
+from runner.sandboxes.image_skills import MAX_TOLD, build_clearing
+from runner.sandboxes.links import remove_links
+from runner.sandboxes.local import LIMITS, SCRATCH, LocalSandbox, make_sandbox
+from runner.sandboxes.needs import NOTHING, Needs
+
+FOLDERS = {SKILLS: SKILLS_PATH, TESTS: "/tests", LOGS: "/logs", SOLUTION: "/solution"}
+_ROOTS, _USERS = ("/tests", "/logs", "/logs/verifier"), (SKILLS_PATH, "/logs/agent")
+_SHORT = 60.0  # seconds for a command of our own
+_WAIT = 30.0  # seconds that the relay may wait for frames, with room
+_INLINE = 60_000  # bytes that fit into a command
+_COMMAND_BYTES = 60_000  # of an agent: it is quoted twice
+_OUTPUT_BYTES = 64 * 1024 * 1024  # a command that writes more is ended
+_SAFE = "PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH; "
+_RELAY = Path(__file__).with_name("relay.js")
+log = logging.getLogger(__name__)
+
+# The command's own session, so that it can be ended whole; its output in a file, so that what it leaves running does
+# not keep this script; a watcher for output without end. Last, a line with the exit code and both ends of the output.
+_RUN = """{variables}
+cd {folder} 2> /dev/null || cd /
+made={place}; mkdir -p "$made" || exit 97
+setsid=$(command -v setsid)
+$setsid /bin/sh -c {command} > "$made/out" 2>&1 < /dev/null &
+child=$!
+echo $child > "$made/pid"
+( while sleep 1; do
+    [ -s "$made/out" ] && [ "$(wc -c < "$made/out")" -gt {most} ] && kill -KILL -- -$child $child
+  done ) > /dev/null 2>&1 < /dev/null &
+watcher=$!
+wait $child; code=$?
+kill $watcher 2> /dev/null
+size=$(wc -c < "$made/out")
+echo "{token} $code $size"
+if [ "$size" -le {twice} ]; then base64 < "$made/out"; else
+  head -c {once} "$made/out" | base64; echo "{token}"; tail -c {once} "$made/out" | base64
+fi
+rm -rf "$made"
+"""
+# Where the first process survives it, one signal to all: it leaves no moment in which a process could fork. Elsewhere
+# everything that was not there at the start, nor is this script or above it.
+_END = """if [ {all} = 1 ]; then kill -KILL -1 2> /dev/null; exit 0; fi
+keep=" {kept} $$ "; at=$$
+while [ "$at" -gt 1 ] 2> /dev/null; do
+  read -r line 2> /dev/null < "/proc/$at/stat" || break
+  line=${{line##*) }}; set -- $line; at=$2; keep="$keep$at "
+done
+round=0
+while [ $round -lt 50 ]; do
+  round=$((round + 1)); found=0
+  for each in /proc/[0-9]*; do
+    number=${{each#/proc/}}
+    case "$keep" in *" $number "*) continue;; esac
+    read -r line 2> /dev/null < "$each/stat" || continue
+    line=${{line##*) }}; case "$line" in Z*|X*) continue;; esac
+    kill -KILL "$number" 2> /dev/null && found=1
+  done
+  [ $found = 0 ] && exit 0
+done
+exit 1
+"""
+_LOOK = """echo "$(id -u) $(date +%s) $(readlink /proc/self/ns/pid)"; pwd
+for each in /proc/[0-9]*; do echo "${each#/proc/}"; done
+"""
+
+
+def explain_environment(task: Task) -> str:
+    """Explain why an environment of Harbor cannot be made for this task, or return ""."""
+    if task.machine.services:
+        return "it has containers next to its own, which only the sandbox 'docker' makes for an agent of ours"
+    return ""
+
+
+def open_environment(task: Task, *, name: str, needs: Needs = NOTHING) -> HarborEnvironment:
+    """Start an environment for this attempt, without the agent. SandboxError and SetupError say what is missing."""
+    if told := explain_environment(task):
+        raise SetupError(f"{task.key} cannot be run by Harbor: {told}")
+    sandbox = make_sandbox(HarborEnvironment, name=name, task=task.key)
+    try:
+        sandbox.begin(task, needs)
+    except BaseException:
+        with suppress(SandboxError):
+            sandbox.close()
+        raise
+    return sandbox
+
+
+class HarborEnvironment(LocalSandbox):
+    """See `runner.sandboxes.Sandbox`. The private folder on this machine holds what is on its way in or out."""
+
+    kind = "harbor"
+
+    def begin(self, task: Task, needs: Needs) -> None:
+        self.needs, self.machine, self.driver = needs, task.machine, driver()
+        self._tunnel: Tunnel | None = None
+        self._sealed = False
+        self.handle["environment"] = environment_kind()
+        place = self.folder / SCRATCH / "environment"
+        _copy_context(task, place)
+        asked = {
+            "name": f"skillglass-{hashlib.sha256(str(task.folder).encode()).hexdigest()[:12]}",
+            "docker_image": task.machine.image or (None if task.machine.context else base_name()),
+            "cpus": task.machine.cpus,
+            "memory_mb": task.machine.memory_mb,
+            "storage_mb": task.machine.storage_mb,
+            "build_timeout_sec": task.machine.build_timeout_seconds,
+            "env": resolve_variables(task.machine.environment, task.machine.host_variables),
+            "network": task.machine.network,
+        }
+        try:
+            started = self._ask(
+                "start",
+                kind=environment_kind(),
+                folder=str(self.folder / SCRATCH),
+                machine=asked,
+                mounts=[_mount(program) for program in self._programs()],
+                seconds=task.machine.build_timeout_seconds,
+            )
+        except AskedInVain as error:
+            if is_unsupported(str(error)):
+                raise SetupError(f"{task.key} cannot be run by Harbor: {error}") from error
+            raise
+        self._look_around()
+        self._make_places()
+        self._survives = bool(started["survives"])
+        if not started["mounted"]:
+            for program in self._programs():
+                self._put_program(program)
+        self._open_gateway()
+
+    # --- the beginning ---------------------------------------------------------------------------------------------
+
+    def _programs(self) -> list[Program]:
+        programs = [self.needs.program] if self.needs.program else []
+        return [*programs, find_installed("node")] if self.needs.provider else programs
+
+    def _look_around(self) -> None:
+        """Note the agent's user, the working directory, and what runs before anything of an agent does."""
+        first, folder, *running = self._run(_LOOK, root=False).splitlines()
+        user, began, processes = (first.split() + ["", "", ""])[:3]
+        if processes and Path("/proc/self/ns/pid").exists() and processes == str(Path("/proc/self/ns/pid").readlink()):
+            raise SetupError(
+                f"Harbor's {environment_kind()} runs commands among this machine's processes: what an agent leaves"
+                " behind could not be ended"
+            )
+        self._user, self._began = int(user), float(began)
+        self.has_own_user = self._user != 0
+        self._workspace = self.machine.workdir or (folder if self.machine.brings_files and folder != "/" else "")
+        self._workspace = self._workspace or WORKSPACE_FOLDER
+        self._running = [line for line in running if line.isdigit()]
+
+    def _make_places(self) -> None:
+        users = (*_USERS, self._workspace)
+        links = [place for place in self.needs.skill_folders if place != SKILLS_PATH]
+        if not self.needs.image_skills:
+            clearing = build_clearing(self._workspace, self.needs.skill_folders, self.machine.skills_dir)
+            if found := self._run(clearing).splitlines():
+                self.handle["skills_left_out"] = sorted(found)[:MAX_TOLD]
+        made = shlex.join([*_ROOTS, *users, *(str(PurePosixPath(link).parent) for link in links)])
+        owned = shlex.join([*users, *(str(PurePosixPath(link).parent) for link in links)])
+        lines = [f"mkdir -p {made} || exit", f"chown {self._user}:{self._user} {owned} || exit"]
+        lines += [f"rm -rf {shlex.quote(link)}; ln -s {SKILLS_PATH} {shlex.quote(link)} || exit" for link in links]
+        self._run("\n".join(lines))
+
+    def _put_program(self, program: Program) -> None:
+        """Put a program in where nothing can be mounted."""
+        packed = self.folder / SCRATCH / f"{program.name}.tar"
+        with packed.open("wb") as archive:
+            for path in sorted(program.folder.rglob("*")):
+                if can_be_packed(path):
+                    entry = make_entry(path, str(path.relative_to(program.folder)))
+                    for piece in pad_entry(entry, read_pieces(path) if entry.isreg() else iter(())):
+                        archive.write(piece)
+            archive.write(END_OF_ARCHIVE)
+        try:
+            self._unpack(packed, program.target)
+        finally:
+            packed.unlink()
+
+    def _open_gateway(self) -> None:
+        if self.needs.provider is None:
+            return
+        self.gateway = Gateway.of_needs(self.needs, online=self.machine.network)
+        address = urlsplit(self.gateway.start("127.0.0.1"))
+        self._relay = f"/tmp/.skillglass-relay-{secrets.token_hex(8)}"
+        self._node = f"{find_installed('node').target}/bin/node {self._relay}/relay.js"
+        self._put_archive(pack_files({_RELAY.name: File(_RELAY.read_bytes())}), self._relay)
+        serve = f"umask 077; $(command -v setsid || echo nohup) {self._node} serve {self._relay} > {self._relay}/port 2> {self._relay}/errors < /dev/null &"
+        wait = f"n=0; until [ -s {self._relay}/port ] || [ $n -gt 50 ]; do sleep 0.2; n=$((n + 1)); done"
+        said = self._run(f"{serve}\n{wait}\ncat {self._relay}/port {self._relay}/errors").strip()
+        port = said.partition("\n")[0].removeprefix("@@")
+        if not port.isdigit():
+            raise SetupError(f"the way to the model gateway cannot be opened in this image: {said[-500:]}")
+        self._tunnel = Tunnel((str(address.hostname), int(address.port or 0)), self._take, self._give, self.mark[:8])
+        self.provider_url = f"http://127.0.0.1:{port}{address.path}"
+
+    def _take(self) -> list[str]:
+        said = self._run(f"{self._node} exchange {self._relay} take", seconds=_WAIT)
+        return [line[2:] for line in said.splitlines() if line.startswith("@@")]
+
+    def _give(self, frames: str) -> None:
+        file = f"{self._relay}/in-{secrets.token_hex(8)}"
+        if len(frames) <= _INLINE:
+            self._run(f"printf %s {shlex.quote(frames)} > {file} && {self._node} exchange {self._relay} {file}")
+            return
+        here = self.folder / SCRATCH / PurePosixPath(file).name
+        here.write_text(frames)
+        self._ask("upload", here=str(here), there=file, seconds=_SHORT)
+        here.unlink()
+        self._run(f"{self._node} exchange {self._relay} {file}")
+
+    # --- files -----------------------------------------------------------------------------------------------------
+
+    def path(self, folder: str) -> str:
+        return self._workspace if folder == WORKSPACE else FOLDERS[folder]
+
+    def put(self, folder: str, files: Files) -> None:
+        """Does nothing without files. Anything in the way of a path is replaced."""
+        if not files:
+            return
+        parent, _, top = self.path(folder).rpartition("/")
+        try:
+            packed = pack_files(files, top=top, owner=0 if self._sealed else self._user)
+        except ValueError as error:
+            raise SandboxError(f"{folder}: files cannot be put in: {error}") from error
+        self._put_archive(packed, parent or "/")
+
+    def _put_archive(self, packed: bytes, place: str) -> None:
+        here = self.folder / SCRATCH / f"{secrets.token_hex(8)}.tar"
+        here.write_bytes(packed)
+        try:
+            self._unpack(here, place)
+        finally:
+            here.unlink()
+
+    def _unpack(self, here: Path, place: str) -> None:
+        there = f"/tmp/.skillglass-{secrets.token_hex(8)}.tar"
+        self._ask("upload", here=str(here), there=there, seconds=_SHORT + here.stat().st_size / 1_000_000)
+        target = shlex.quote(place)
+        self._run(f"mkdir -p {target} && tar -xpf {there} -C {target} || exit; rm -f {there}", seconds=10 * _SHORT)
+
+    def tree(self, folder: str, below: str = "", names: frozenset[str] | None = None) -> Tree:
+        """Like `files`, with what was left out and why. What is more than the caps is not even sent."""
+        place = f"{self.path(folder).rstrip('/')}/{check_relative(below)}" if below else self.path(folder)
+        return self._read_tree(place, names)
+
+    def _read_tree(self, place: str, names: frozenset[str] | None = None) -> Tree:
+        parent, _, top = place.rpartition("/")
+        wanted = [top] if names is None else [f"{top}/{check_relative(name)}" for name in sorted(names)]
+        there = f"/tmp/.skillglass-{secrets.token_hex(8)}.tar"
+        most = CAPS.total_bytes + ALL_SKIP_BYTES
+        words = shlex.join(wanted)
+        said = self._run(
+            f"cd {shlex.quote(parent or '/')} 2> /dev/null || exit 0\n"
+            f"tar -cf - {words} 2> /dev/null | head -c {most} > {there}; wc -c < {there}",
+            seconds=10 * _SHORT,
+        )
+        if not said.strip().isdigit() or int(said) == 0:
+            return Tree()
+        here = self.folder / SCRATCH / PurePosixPath(there).name
+        try:
+            self._ask("download", there=there, here=str(here), seconds=_SHORT + int(said) / 1_000_000)
+            return unpack_tree(read_pieces(here))
+        except (OSError, tarfile.TarError) as error:
+            raise SandboxError(f"{place}: cannot be read: {error}") from error
+        finally:
+            here.unlink(missing_ok=True)
+            self._run(f"rm -f {there}")
+
+    def copy_to(self, other: Sandbox, path: str) -> None:
+        """Does nothing if the path does not exist. Links and files over the caps are left out."""
+        if not isinstance(other, HarborEnvironment):
+            raise SandboxError(f"{path}: files of an environment of Harbor are copied into another one only")
+        parent = path.rpartition("/")[0]
+        is_folder = self._run(f"[ -d {shlex.quote(path)} ] && echo folder").strip() == "folder"
+        tree = self._read_tree(path) if is_folder else self._read_tree(parent, frozenset({path.rpartition("/")[2]}))
+        for line in tree.left_out:
+            log.warning("sandbox %s: not copied for the verifier: %s/%s", self.mark, path, line)
+        if tree.files:
+            top = (path if is_folder else parent).strip("/")
+            other._put_archive(pack_files(tree.files, top=top), "/")
+
+    # --- commands --------------------------------------------------------------------------------------------------
+
+    def execute(
+        self, command: str, *, timeout_seconds: float, environment: Mapping[str, str] | None = None
+    ) -> Completed:
+        """See `Sandbox.execute`. A background process may outlive its command; `end_processes` ends it."""
+        if "\0" in command or len(command.encode("utf-8", "surrogateescape")) > _COMMAND_BYTES:
+            return Completed(126, f"the command holds NUL or has more than {_COMMAND_BYTES:,} bytes\n")
+        token = secrets.token_hex(16)
+        place = f"/tmp/.skillglass-{token}"
+        once = 2 * LIMITS.output_characters
+        variables = "".join(f"export {name}={shlex.quote(value)}; " for name, value in (environment or {}).items())
+        script = _RUN.format(
+            variables=variables, folder=shlex.quote(self._workspace), place=place, command=shlex.quote(command),
+            most=_OUTPUT_BYTES, token=token, once=once, twice=2 * once,
+        )  # fmt: skip
+        began = time.monotonic()
+        with _Deadline(self, place, timeout_seconds) as deadline:
+            said = self._ask(
+                "execute", command=script, seconds=10 * timeout_seconds + 3_600, user="root" if self._sealed else None
+            )
+        seconds = time.monotonic() - began
+        text, code, truncated = _read_output(str(said["output"]), token, once)
+        if code is None:
+            self._require_alive(said)
+            text += "\n[the command was ended from outside]\n"
+        if deadline.is_over:
+            return Completed(None, f"{text}\n[{AT_TIME_LIMIT}]\n", True, truncated, seconds)
+        return Completed(code, text, False, truncated, seconds)
+
+    def end_command(self, place: str) -> None:
+        self._run(f"pid=$(cat {place}/pid) && kill -KILL -- -$pid $pid || :")
+
+    def _run(self, script: str, *, seconds: float = _SHORT, root: bool = True) -> str:
+        """Run a script of our own and return what it printed. SandboxError if it fails."""
+        user = "root" if root else None
+        said = self._ask("execute", command=_SAFE + script, seconds=seconds, user=user)
+        if said["code"] != 0:
+            told = f"{said['output']}{said['errors']}".strip()[-500:]
+            raise SandboxError(
+                f"Harbor's {environment_kind()} failed at {script.strip()[:80]!r}: {told or said['code']}"
+            )
+        return str(said["output"])
+
+    def _ask(self, do: str, *, seconds: float, **told: object) -> Mapping[str, object]:
+        return self.driver.ask(do, seconds=seconds, name=self.folder.name, **told)
+
+    def _require_alive(self, said: Mapping[str, object]) -> None:
+        """Raise SandboxError if the environment itself is gone: its provider may have ended it, or its agent."""
+        try:
+            self._run(":", root=False)
+        except SandboxError as error:
+            told = f"{said['output']}{said['errors']}".strip()[-500:]
+            raise SandboxError(f"Harbor's {environment_kind()} runs no more commands: {told or error}") from error
+
+    # --- ending ----------------------------------------------------------------------------------------------------
+
+    def end_processes(self) -> None:
+        """Close the way to the provider and kill everything that was started since the beginning."""
+        self._close_gateway()
+        self._sealed = True
+        script = _END.format(all=int(self._survives), kept=" ".join(self._running))
+        try:
+            self._run(script)
+        except AskedInVain:
+            raise
+        except SandboxError as error:
+            raise SandboxRuined(f"what the agent started cannot be ended: {error}") from error
+
+    def remove_links(self) -> list[str]:
+        return remove_links(self, self._began)
+
+    def resume(self) -> None:
+        self.end_processes()
+        self._run(f"rm -rf {shlex.join((FOLDERS[TESTS], FOLDERS[LOGS], FOLDERS[SOLUTION]))}")
+        owned = shlex.quote("/logs/agent")
+        self._run(f"mkdir -p {shlex.join((*_ROOTS, '/logs/agent'))} && chown {self._user}:{self._user} {owned}")
+        self._sealed = False
+        self._open_gateway()
+
+    def _close_gateway(self) -> None:
+        self.provider_url = None
+        if self._tunnel is not None:
+            self._tunnel.close()
+            self._tunnel = None
+        if self.gateway is not None:
+            self.gateway.close()
+
+    def close(self) -> None:
+        """Stop the environment and remove it. What fails is logged: the attempt has ended, and its result counts."""
+        self._close_gateway()
+        try:
+            self._ask("stop", seconds=2 * _SHORT)
+        except SandboxError as error:
+            log.warning("sandbox %s: %s", self.mark, error)
+        remove_tree(self.folder)
+
+
+class _Deadline:
+    """Ends the command whose files are at `place` when its time is over: from here, because the time in which its
+    program waits for a free slot of the model's server does not count."""
+
+    def __init__(self, sandbox: HarborEnvironment, place: str, seconds: float) -> None:
+        self._sandbox, self._place, self._seconds = sandbox, place, seconds
+        self._done = threading.Event()
+        self.is_over = False
+
+    def __enter__(self) -> _Deadline:
+        self._until, self._queued = time.monotonic() + self._seconds, self._queued_seconds()
+        threading.Thread(target=self._watch, daemon=True, name="deadline").start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+
+    def _queued_seconds(self) -> float:
+        gateway = self._sandbox.gateway
+        return 0.0 if gateway is None else gateway.queued_seconds
+
+    def _watch(self) -> None:
+        while (left := self._until + self._queued_seconds() - self._queued - time.monotonic()) > 0:
+            if self._done.wait(min(left, 5.0)):
+                return
+        self.is_over = not self._done.is_set()
+        while not self._done.is_set():  # before the command has noted its number there is nothing to kill
+            with suppress(SandboxError):
+                self._sandbox.end_command(self._place)
+            self._done.wait(2.0)
+
+
+def _mount(program: Program) -> dict[str, object]:
+    return {"type": "bind", "source": str(program.folder), "target": program.target, "read_only": True}
+
+
+def _copy_context(task: Task, place: Path) -> None:
+    """Copy the task's build context, or make an empty one."""
+    try:
+        if task.machine.context is None:
+            place.mkdir()
+            return
+        shutil.copytree(task.machine.context, place, symlinks=True)
+        for blank in task.machine.blank_folders:
+            shutil.rmtree(place / blank, ignore_errors=True)
+            (place / blank).mkdir(parents=True)
+    except OSError as error:
+        raise SandboxError(f"{task.key}: its environment cannot be copied for Harbor: {error}") from error
+
+
+def _read_output(said: str, token: str, once: int) -> tuple[str, int | None, bool]:
+    """(output, exit code, was some left out?) from what the script around a command printed. Without a code: what
+    there is."""
+    before, found, rest = said.partition(token)
+    first, _, rest = rest.partition("\n")
+    numbers = first.split()
+    if not found or len(numbers) != 2:
+        return before, None, False
+    head, _, tail = rest.partition(token)
+    parts = []
+    for part in (head, tail):
+        try:
+            parts.append(base64.b64decode("".join(part.split())).decode(errors="replace"))
+        except (binascii.Error, ValueError):
+            return before, None, False
+    unread = max(0, int(numbers[1]) - 2 * once) if tail else 0
+    text, truncated = join_ends(parts[0], parts[1], unread, LIMITS.output_characters)
+    return text, int(numbers[0]), truncated
