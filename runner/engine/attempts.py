@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
@@ -41,6 +42,7 @@ from runner.protocols.plan import EpisodePlan, RunTrial
 from runner.protocols.recorder import Recorder
 from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
 from runner.sandboxes.needs import Needs
+from runner.sandboxes.places import place_on
 from runner.suites.tasks.task_files import read_tree, read_workspace_files, script_command
 from runner.trajectories.compaction import compact
 from runner.trajectories.readers.skill_use import skill_uses
@@ -383,20 +385,16 @@ def _attempt(
         advised=plan.notice == "ours",
     )
     model = watcher.watched(f"agent/{place}", recorder if plan.record_calls else None)
-    started_at = toolbox.clock()
     needs = watcher.needs(toolbox.agent)
-    sandbox = toolbox.sandboxes.open_sandbox(task, name=attempt, needs=needs)
-    try:
-        recorder.note_sandbox(attempt, sandbox.handle)
-        sandbox.put(WORKSPACE, read_workspace_files(task))
-        sandbox.put(SKILLS, library)
-        judge = _judge_with(f"{JUDGE}/{place}", watcher, recorder)
-        session = Session(
-            sandbox, library, watcher, judge, replace(toolbox, agent_model=model), bool(plan.condition.agent)
-        )
-        played = session.play(job)
-    finally:
-        sandbox.close()
+    with place_on(toolbox.sandboxes, toolbox.sleep):
+        started_at = toolbox.clock()
+        with closing(toolbox.sandboxes.open_sandbox(task, name=attempt, needs=needs)) as sandbox:
+            recorder.note_sandbox(attempt, sandbox.handle)
+            sandbox.put(WORKSPACE, read_workspace_files(task))
+            sandbox.put(SKILLS, library)
+            judge = _judge_with(f"{JUDGE}/{place}", watcher, recorder)
+            tools = replace(toolbox, agent_model=model)
+            played = Session(sandbox, library, watcher, judge, tools, bool(plan.condition.agent)).play(job)
     run, queued = played.run, watcher.judge_queued
     uses = [
         use

@@ -11,6 +11,7 @@ turn of that talk is a committed call, so it happens only once, and the advice f
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -67,6 +68,7 @@ from runner.protocols.history import EpisodeState, family_skills, slugs
 from runner.protocols.plan import Ask, EpisodePlan
 from runner.protocols.recorder import Decided, Recorder
 from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
+from runner.sandboxes.places import place_on
 from runner.suites.tasks.task_files import read_tree
 
 
@@ -126,8 +128,11 @@ def answer_by_agent(step: Ask, occasion: Occasion, plan: EpisodePlan, calls: Aut
         name = session_name(plan, step)
         toolbox.sandboxes.end_named(name)
         task = _place_of(occasion)
-        sandbox = toolbox.sandboxes.open_sandbox(task, name=name, needs=watcher.needs(agent))
-        try:
+        needs = watcher.needs(agent)
+        with (
+            place_on(toolbox.sandboxes, toolbox.sleep),
+            closing(toolbox.sandboxes.open_sandbox(task, name=name, needs=needs)) as sandbox,
+        ):
             sandbox.execute(f"mkdir -p {FOLDER}", timeout_seconds=SETUP_SECONDS)
             sandbox.put(WORKSPACE, {**kit.material, **below(CORPUS, kit.corpus), **below(FOLDER, kit.skills)})
             sandbox.put(SKILLS, kit.own_skills)
@@ -150,8 +155,6 @@ def answer_by_agent(step: Ask, occasion: Occasion, plan: EpisodePlan, calls: Aut
                 trajectories.append(replace(trajectory, head=replace(trajectory.head, extra=extra or None)))
             reply = _read_answer(run, sandbox, before, occasion, kit, agent.name)
             return replace(reply, usage=run.usage, model=model.name, queued_seconds=run.queued_seconds)
-        finally:
-            sandbox.close()
 
     request = session_request(plan, agent, kit, seed=step.seed(plan.run_seed))
     return calls.reply(key, AUTHOR, request, answer, lambda: tuple(trajectories))

@@ -107,6 +107,7 @@ class Toolbox:
     prompts: ChosenPrompts = ChosenPrompts()
     author_agent: Agent | None = None  # works for the author's answers; None: its model is asked once for each
     clock: Callable[[], datetime] = utc_now
+    sleep: Callable[[float], None] = time.sleep  # may raise to end a wait
     clean: Cleaner = field(default_factory=Cleaner)
     budget: Callable[[Usage], None] = (
         no_budget  # called before each model call, with the usage of this attempt; raises BudgetSpent
@@ -138,6 +139,7 @@ def toolbox_for(
     return Toolbox(
         agent=make_agent(plan.agent),
         sandboxes=sandbox_kind(plan.sandbox),
+        sleep=sleep,
         agent_model=agent_model,
         author_model=author_model,
         judge_model=judge_model,

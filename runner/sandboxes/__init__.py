@@ -96,6 +96,10 @@ class SandboxKind(Protocol):
     SKILLS_PATH: str  # the library's folder in the instruction; a container's working directory may be anywhere
 
     def open_sandbox(self, task: Task, *, name: str, needs: Needs = NOTHING) -> Sandbox: ...
+    def engine(self) -> str:
+        """Identify what its sandboxes run on, the same for all workers that use it."""
+        ...
+
     def end_processes(self, handle: dict[str, object]) -> None:
         """End what an interrupted attempt left, on the machine where it ran. Elsewhere it does nothing."""
         ...

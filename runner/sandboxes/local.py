@@ -120,6 +120,10 @@ def make_sandbox(kind: Callable[..., Made], *, name: str, task: str) -> Made:
     return sandbox
 
 
+def engine() -> str:
+    return socket.gethostname()
+
+
 def sandboxes_folder() -> Path:
     return Path(os.environ.get("SKILLGLASS_SANDBOXES") or tempfile.gettempdir())
 

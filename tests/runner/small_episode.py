@@ -145,6 +145,9 @@ class MemorySandboxes:
     def open_sandbox(self, task: Task, *, name: str, needs: Needs = NOTHING) -> Sandbox:
         return MemorySandbox({"kind": "memory", "name": name})
 
+    def engine(self) -> str:
+        return "memory"
+
     def end_processes(self, handle: dict[str, object]) -> None: ...
 
 

@@ -10,8 +10,11 @@ from rq.logutils import setup_loghandlers
 from benchapp.deploy.readiness import what_migrate_would_mend
 from benchapp.deploy.workers import EpisodeWorker, ThreadedWorker, preload, sweep_at_start
 from benchapp.experiments.work.call_queue import BrokerQueue
+from benchapp.management.lookups import end_on
 from benchapp.record.pooling import share_connections
+from runner.base.errors import NotOnThisMachine
 from runner.models.wire.call_slots import use_queue
+from runner.sandboxes.places import most_at_once
 from runner.sandboxes.processes import hide_environment
 
 MOST_TRIALS = 1_000  # threads of one process
@@ -34,6 +37,8 @@ class Command(BaseCommand):
     def handle(self, *args: object, trials: int, burst: bool, name: str | None, **options: object) -> None:
         if not 1 <= trials <= MOST_TRIALS:
             raise CommandError(f"--trials {trials}: expected 1 to {MOST_TRIALS}")
+        with end_on(NotOnThisMachine):
+            most_at_once()
         if trials > 1:
             share_connections()
         hide_environment()  # the parent of the work-horses, which hide themselves

@@ -76,6 +76,11 @@ def open_sandbox(task: Task, *, name: str, needs: Needs = NOTHING) -> DockerSand
     return sandbox
 
 
+def engine() -> str:
+    with contextlib.closing(docker_engine.connect()) as client:
+        return docker_engine.engine_id(client.base_url)
+
+
 def end_processes(handle: dict[str, object]) -> None:
     """Remove everything an interrupted attempt left on its engine. Does nothing if that engine is not ours."""
     mark = str(handle.get("mark", ""))

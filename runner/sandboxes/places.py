@@ -1,0 +1,34 @@
+"""A limit on trials at a time on one engine, whatever number of workers drive them.
+
+Processors, disks and quotas belong to the engine, so each attempt takes one of its places before its sandbox is made. The
+time until one is free is before the attempt, and part of no measurement.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from runner.base.errors import NotOnThisMachine
+from runner.models.wire.call_slots import Endpoint, call_slot
+from runner.sandboxes import SandboxKind
+
+
+def most_at_once() -> int | None:
+    """Read the limit; None: there is none. NotOnThisMachine for anything but a positive number."""
+    told = os.environ.get("SKILLGLASS_ENGINE_TRIALS", "").strip()
+    if told and not (told.isascii() and told.isdigit() and int(told)):
+        raise NotOnThisMachine(
+            f"SKILLGLASS_ENGINE_TRIALS={told!r}: expected a positive number, or nothing for no limit"
+        )
+    return int(told) if told else None
+
+
+def place_on(kind: SandboxKind, pause: Callable[[float], None]) -> AbstractContextManager[float]:
+    """Wait for a place on the engine of this kind of sandbox, and hold it. Yields the seconds waited.
+
+    `pause` may raise to end the wait.
+    """
+    most = most_at_once()
+    return call_slot(Endpoint("the engine of sandboxes", f"engine {kind.engine() if most else ''}", most), pause)
