@@ -1,4 +1,4 @@
-"""A limit on trials at a time on one engine, whatever number of workers drive them.
+"""A limit on trials at a time on one engine, over all workers.
 
 Processors, disks and quotas belong to the engine, so each attempt takes one of its places before its sandbox is made. The
 time until one is free is before the attempt, and part of no measurement.
@@ -17,12 +17,12 @@ from runner.sandboxes import SandboxKind
 
 def most_at_once() -> int | None:
     """Read the limit; None: there is none. NotOnThisMachine for anything but a positive number."""
-    told = os.environ.get("SKILLGLASS_ENGINE_TRIALS", "").strip()
-    if told and not (told.isascii() and told.isdigit() and int(told)):
+    limit = os.environ.get("SKILLGLASS_ENGINE_TRIALS", "").strip()
+    if limit and not (limit.isascii() and limit.isdigit() and int(limit)):
         raise NotOnThisMachine(
-            f"SKILLGLASS_ENGINE_TRIALS={told!r}: expected a positive number, or nothing for no limit"
+            f"SKILLGLASS_ENGINE_TRIALS={limit!r}: expected a positive number, or nothing for no limit"
         )
-    return int(told) if told else None
+    return int(limit) if limit else None
 
 
 def place_on(kind: SandboxKind, pause: Callable[[float], None]) -> AbstractContextManager[float]:

@@ -1,4 +1,5 @@
-"""Drives Harbor's environments for one worker. It is run by Harbor's own Python, as a program: it imports nothing of ours.
+"""Drives Harbor's environments for one worker. Harbor's own Python runs it as a program, so it imports no
+module of this project.
 
 One JSON object a line on standard input asks for something, one a line on standard output answers it, by its `id`.
 Many questions may be under way at once. At the end of the input, also that of a killed worker, it removes every
@@ -18,12 +19,12 @@ from typing import Any, TextIO
 FIRST = "while :; do sleep 3600 & wait $$!; done"  # as a compose file spells a dollar
 ENDING_SECONDS = 120.0
 BY_COMPOSE = {"docker", "podman"}  # these read compose files, and can be cut off by one where no kernel filters
-Told = dict[str, object]
+Json = dict[str, object]
 environments: dict[str, Any] = {}  # Harbor's BaseEnvironment, whose package only its own Python has
 answers: TextIO
 
 
-async def start(name: str, kind: str, folder: str, machine: Told, mounts: list[object], seconds: float) -> Told:
+async def start(name: str, kind: str, folder: str, machine: Json, mounts: list[object], seconds: float) -> Json:
     """Start an environment for the files in `folder`/environment. `kind`: a type of Harbor, or "module:Class"."""
     from harbor.environments.factory import EnvironmentFactory
     from harbor.models.task.config import EnvironmentConfig, NetworkMode, NetworkPolicy
@@ -46,7 +47,7 @@ async def start(name: str, kind: str, folder: str, machine: Told, mounts: list[o
     probe = create(config, **made)
     # Known only of an environment that exists.
     settings: dict[str, object] = {"mounts": mounts if probe.capabilities.mounted else []}
-    # A first process that no signal from inside ends, and that takes leave of the dead. It ignores the polite signal.
+    # No signal from inside ends this first process, and it reaps orphans. It ignores SIGTERM, so nothing waits for it.
     main: dict[str, object] = {"command": ["sh", "-c", FIRST], "stop_grace_period": "0s"}
     if not online:
         offline = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
@@ -74,31 +75,31 @@ async def execute(
     user: str | None = None,
     folder: str | None = None,
     variables: dict[str, str] | None = None,
-) -> Told:
+) -> Json:
     done = await environments[name].exec(
         command, cwd=folder, env=variables or None, timeout_sec=int(seconds) + 1, user=user
     )
     return {"code": done.return_code, "output": done.stdout or "", "errors": done.stderr or ""}
 
 
-async def upload(name: str, here: str, there: str, seconds: float) -> Told:
+async def upload(name: str, here: str, there: str, seconds: float) -> Json:
     await asyncio.wait_for(environments[name].upload_file(Path(here), there), seconds)
     return {}
 
 
-async def download(name: str, there: str, here: str, seconds: float) -> Told:
+async def download(name: str, there: str, here: str, seconds: float) -> Json:
     await asyncio.wait_for(environments[name].download_file(there, Path(here)), seconds)
     return {}
 
 
-async def stop(name: str, seconds: float) -> Told:
+async def stop(name: str, seconds: float) -> Json:
     environment = environments.pop(name, None)
     if environment is not None:
         await asyncio.wait_for(environment.stop(delete=True), seconds)
     return {}
 
 
-ASKED: dict[str, Callable[..., Awaitable[Told]]] = {
+ACTIONS: dict[str, Callable[..., Awaitable[Json]]] = {
     "start": start,
     "execute": execute,
     "upload": upload,
@@ -109,19 +110,19 @@ ASKED: dict[str, Callable[..., Awaitable[Told]]] = {
 
 async def answer(line: str) -> None:
     question = json.loads(line)
-    number, asked = question.pop("id"), ASKED[question.pop("do")]
+    number, action = question.pop("id"), ACTIONS[question.pop("do")]
     try:
-        told = {"id": number, "done": await asked(**question)}
-    except BaseException as error:  # SystemExit too: that is how Harbor says what is not installed
-        told = {"id": number, "error": str(error) or type(error).__name__, "type": type(error).__name__}
-    answers.write(json.dumps(told) + "\n")
+        reply = {"id": number, "done": await action(**question)}
+    except BaseException as error:  # SystemExit too: Harbor raises it for a program that is not installed
+        reply = {"id": number, "error": str(error) or type(error).__name__, "type": type(error).__name__}
+    answers.write(json.dumps(reply) + "\n")
     answers.flush()
 
 
 async def main() -> None:
     global answers
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what Harbor prints must not look like an answer
+    os.dup2(2, 1)  # what Harbor prints must not be read as an answer
     under_way: set[asyncio.Task[None]] = set()
     while line := await asyncio.to_thread(sys.stdin.readline):
         task = asyncio.create_task(answer(line))

@@ -19,15 +19,15 @@ from runner.sandboxes.harbor.harbor_jobs import find_harbor, find_python, make_e
 
 _PROGRAM = Path(__file__).with_name("driver.py")
 _PATIENCE = 180.0  # seconds for an answer on top of the time that the work itself may take
-_TOLD = 2_000  # characters of what the driver said at its end
+_MESSAGE = 2_000  # characters kept of an error
 
 
-class AskedInVain(SandboxError):
-    """The driver answered by an error of Harbor."""
+class HarborFailed(SandboxError):
+    """Harbor raised an error."""
 
 
 class Driver:
-    """The process and the questions that it has not answered. Any thread may ask."""
+    """The process, and the questions that are still open. Any thread may ask."""
 
     def __init__(self) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
@@ -49,10 +49,13 @@ class Driver:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, do: str, *, seconds: float, **told: object) -> Mapping[str, object]:
-        """Ask for something that may take so many seconds, and wait. AskedInVain with Harbor's words if it fails, SandboxError without an answer in time."""
+    def ask(self, do: str, *, seconds: float, **details: object) -> Mapping[str, object]:
+        """Ask, and wait for the answer. `seconds`: how long the work may take.
+
+        HarborFailed with Harbor's message if it fails, SandboxError without an answer in time.
+        """
         number, answer = next(self._numbers), Future[dict[str, object]]()
-        question = json.dumps({"id": number, "do": do, "seconds": seconds, **told})
+        question = json.dumps({"id": number, "do": do, "seconds": seconds, **details})
         with self._lock:
             self._open[number] = answer
             try:
@@ -61,14 +64,14 @@ class Driver:
                 self._process.stdin.flush()
             except OSError as error:
                 del self._open[number]
-                raise SandboxError(f"Harbor's driver has ended: {self._said()}") from error
+                raise SandboxError(f"Harbor's driver has ended: {self._last_words()}") from error
         try:
             found = answer.result(seconds + _PATIENCE)
         except NoAnswer as error:
             self._open.pop(number, None)
             raise SandboxError(f"Harbor did not answer within {seconds + _PATIENCE:.0f} s ({do})") from error
         if "error" in found:
-            raise AskedInVain(f"Harbor: {str(found['error']).strip()[-_TOLD:]}")
+            raise HarborFailed(f"Harbor: {str(found['error']).strip()[-_MESSAGE:]}")
         return cast("Mapping[str, object]", found["done"])
 
     def _read(self) -> None:
@@ -81,11 +84,11 @@ class Driver:
         with self._lock:
             left, self._open = self._open, {}
         for waiting in left.values():
-            waiting.set_exception(SandboxError(f"Harbor's driver has ended: {self._said()}"))
+            waiting.set_exception(SandboxError(f"Harbor's driver has ended: {self._last_words()}"))
 
-    def _said(self) -> str:
+    def _last_words(self) -> str:
         size = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, size - _TOLD))
+        self._errors.seek(max(0, size - _MESSAGE))
         return self._errors.read().decode(errors="replace").strip() or f"exit code {self._process.poll()}"
 
 

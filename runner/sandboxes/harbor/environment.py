@@ -1,10 +1,10 @@
 """A sandbox for any agent of ours in one of Harbor's environments: Docker, Podman, a cluster, a provider of sandboxes.
 
 Of Harbor's interface it uses four things that every kind of environment has: start, run a command, move a file, stop.
-What a command needs on top is done by shell scripts: its output is kept in a file and bounded, its time is ours.
-Files travel as one archive. A program's model calls leave by a tunnel made of such commands (`tunnel.py`).
+Shell scripts do the rest: they keep a command's output in a file and bound it. The clock for its time limit is here.
+Files travel as one archive. A program's model calls go through a tunnel made of such commands (`tunnel.py`).
 
-What Harbor cannot do: start an environment again. So `end_processes` kills what was started since the beginning.
+Harbor cannot start an environment again, so `end_processes` kills what was started since the beginning.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from runner.sandboxes.archives import (
 )
 from runner.sandboxes.base_image import WORKSPACE_FOLDER, base_name
 from runner.sandboxes.gateway.gateway import Gateway
-from runner.sandboxes.harbor.driving import AskedInVain, driver
+from runner.sandboxes.harbor.driving import HarborFailed, driver
 from runner.sandboxes.harbor.harbor_jobs import SKILLS_PATH, environment_kind, is_unsupported
 from runner.sandboxes.harbor.tunnel import Tunnel
 from runner.sandboxes.image_skills import MAX_TOLD, build_clearing
@@ -63,8 +63,9 @@ _SAFE = "PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH; "
 _RELAY = Path(__file__).with_name("relay.js")
 log = logging.getLogger(__name__)
 
-# The command's own session, so that it can be ended whole; its output in a file, so that what it leaves running does
-# not keep this script; a watcher for output without end. Last, a line with the exit code and both ends of the output.
+# The command gets its own session, so that it can be ended whole. Its output goes into a file, so that a background
+# process does not keep this script waiting; a watcher ends endless output. Printed at the end: a line with exit code and
+# size, then both ends of the output.
 _RUN = """{variables}
 cd {folder} 2> /dev/null || cd /
 made={place}; mkdir -p "$made" || exit 97
@@ -85,8 +86,8 @@ if [ "$size" -le {twice} ]; then base64 < "$made/out"; else
 fi
 rm -rf "$made"
 """
-# Where the first process survives it, one signal to all: it leaves no moment in which a process could fork. Elsewhere
-# everything that was not there at the start, nor is this script or above it.
+# Where the first process survives it, one signal to all, so that no process can fork in between. Elsewhere everything
+# that was not there at the start, except this script and its parents.
 _END = """if [ {all} = 1 ]; then kill -KILL -1 2> /dev/null; exit 0; fi
 keep=" {kept} $$ "; at=$$
 while [ "$at" -gt 1 ] 2> /dev/null; do
@@ -121,8 +122,8 @@ def explain_environment(task: Task) -> str:
 
 def open_environment(task: Task, *, name: str, needs: Needs = NOTHING) -> HarborEnvironment:
     """Start an environment for this attempt, without the agent. SandboxError and SetupError say what is missing."""
-    if told := explain_environment(task):
-        raise SetupError(f"{task.key} cannot be run by Harbor: {told}")
+    if reason := explain_environment(task):
+        raise SetupError(f"{task.key} cannot be run by Harbor: {reason}")
     sandbox = make_sandbox(HarborEnvironment, name=name, task=task.key)
     try:
         sandbox.begin(task, needs)
@@ -164,7 +165,7 @@ class HarborEnvironment(LocalSandbox):
                 mounts=[_mount(program) for program in self._programs()],
                 seconds=task.machine.build_timeout_seconds,
             )
-        except AskedInVain as error:
+        except HarborFailed as error:
             if is_unsupported(str(error)):
                 raise SetupError(f"{task.key} cannot be run by Harbor: {error}") from error
             raise
@@ -235,16 +236,16 @@ class HarborEnvironment(LocalSandbox):
         self._put_archive(pack_files({_RELAY.name: File(_RELAY.read_bytes())}), self._relay)
         serve = f"umask 077; $(command -v setsid || echo nohup) {self._node} serve {self._relay} > {self._relay}/port 2> {self._relay}/errors < /dev/null &"
         wait = f"n=0; until [ -s {self._relay}/port ] || [ $n -gt 50 ]; do sleep 0.2; n=$((n + 1)); done"
-        said = self._run(f"{serve}\n{wait}\ncat {self._relay}/port {self._relay}/errors").strip()
-        port = said.partition("\n")[0].removeprefix("@@")
+        printed = self._run(f"{serve}\n{wait}\ncat {self._relay}/port {self._relay}/errors").strip()
+        port = printed.partition("\n")[0].removeprefix("@@")
         if not port.isdigit():
-            raise SetupError(f"the way to the model gateway cannot be opened in this image: {said[-500:]}")
+            raise SetupError(f"the way to the model gateway cannot be opened in this image: {printed[-500:]}")
         self._tunnel = Tunnel((str(address.hostname), int(address.port or 0)), self._take, self._give, self.mark[:8])
         self.provider_url = f"http://127.0.0.1:{port}{address.path}"
 
     def _take(self) -> list[str]:
-        said = self._run(f"{self._node} exchange {self._relay} take", seconds=_WAIT)
-        return [line[2:] for line in said.splitlines() if line.startswith("@@")]
+        printed = self._run(f"{self._node} exchange {self._relay} take", seconds=_WAIT)
+        return [line[2:] for line in printed.splitlines() if line.startswith("@@")]
 
     def _give(self, frames: str) -> None:
         file = f"{self._relay}/in-{secrets.token_hex(8)}"
@@ -298,16 +299,16 @@ class HarborEnvironment(LocalSandbox):
         there = f"/tmp/.skillglass-{secrets.token_hex(8)}.tar"
         most = CAPS.total_bytes + ALL_SKIP_BYTES
         words = shlex.join(wanted)
-        said = self._run(
+        printed = self._run(
             f"cd {shlex.quote(parent or '/')} 2> /dev/null || exit 0\n"
             f"tar -cf - {words} 2> /dev/null | head -c {most} > {there}; wc -c < {there}",
             seconds=10 * _SHORT,
         )
-        if not said.strip().isdigit() or int(said) == 0:
+        if not printed.strip().isdigit() or int(printed) == 0:
             return Tree()
         here = self.folder / SCRATCH / PurePosixPath(there).name
         try:
-            self._ask("download", there=there, here=str(here), seconds=_SHORT + int(said) / 1_000_000)
+            self._ask("download", there=there, here=str(here), seconds=_SHORT + int(printed) / 1_000_000)
             return unpack_tree(read_pieces(here))
         except (OSError, tarfile.TarError) as error:
             raise SandboxError(f"{place}: cannot be read: {error}") from error
@@ -346,13 +347,13 @@ class HarborEnvironment(LocalSandbox):
         )  # fmt: skip
         began = time.monotonic()
         with _Deadline(self, place, timeout_seconds) as deadline:
-            said = self._ask(
+            answer = self._ask(
                 "execute", command=script, seconds=10 * timeout_seconds + 3_600, user="root" if self._sealed else None
             )
         seconds = time.monotonic() - began
-        text, code, truncated = _read_output(str(said["output"]), token, once)
+        text, code, truncated = _read_output(str(answer["output"]), token, once)
         if code is None:
-            self._require_alive(said)
+            self._require_alive(answer)
             text += "\n[the command was ended from outside]\n"
         if deadline.is_over:
             return Completed(None, f"{text}\n[{AT_TIME_LIMIT}]\n", True, truncated, seconds)
@@ -364,24 +365,24 @@ class HarborEnvironment(LocalSandbox):
     def _run(self, script: str, *, seconds: float = _SHORT, root: bool = True) -> str:
         """Run a script of our own and return what it printed. SandboxError if it fails."""
         user = "root" if root else None
-        said = self._ask("execute", command=_SAFE + script, seconds=seconds, user=user)
-        if said["code"] != 0:
-            told = f"{said['output']}{said['errors']}".strip()[-500:]
+        printed = self._ask("execute", command=_SAFE + script, seconds=seconds, user=user)
+        if printed["code"] != 0:
+            reason = f"{printed['output']}{printed['errors']}".strip()[-500:]
             raise SandboxError(
-                f"Harbor's {environment_kind()} failed at {script.strip()[:80]!r}: {told or said['code']}"
+                f"Harbor's {environment_kind()} failed at {script.strip()[:80]!r}: {reason or printed['code']}"
             )
-        return str(said["output"])
+        return str(printed["output"])
 
-    def _ask(self, do: str, *, seconds: float, **told: object) -> Mapping[str, object]:
-        return self.driver.ask(do, seconds=seconds, name=self.folder.name, **told)
+    def _ask(self, do: str, *, seconds: float, **details: object) -> Mapping[str, object]:
+        return self.driver.ask(do, seconds=seconds, name=self.folder.name, **details)
 
-    def _require_alive(self, said: Mapping[str, object]) -> None:
+    def _require_alive(self, answer: Mapping[str, object]) -> None:
         """Raise SandboxError if the environment itself is gone: its provider may have ended it, or its agent."""
         try:
             self._run(":", root=False)
         except SandboxError as error:
-            told = f"{said['output']}{said['errors']}".strip()[-500:]
-            raise SandboxError(f"Harbor's {environment_kind()} runs no more commands: {told or error}") from error
+            reason = f"{answer['output']}{answer['errors']}".strip()[-500:] or error
+            raise SandboxError(f"Harbor's {environment_kind()} runs no more commands: {reason}") from error
 
     # --- ending ----------------------------------------------------------------------------------------------------
 
@@ -392,7 +393,7 @@ class HarborEnvironment(LocalSandbox):
         script = _END.format(all=int(self._survives), kept=" ".join(self._running))
         try:
             self._run(script)
-        except AskedInVain:
+        except HarborFailed:
             raise
         except SandboxError as error:
             raise SandboxRuined(f"what the agent started cannot be ended: {error}") from error
@@ -427,8 +428,8 @@ class HarborEnvironment(LocalSandbox):
 
 
 class _Deadline:
-    """Ends the command whose files are at `place` when its time is over: from here, because the time in which its
-    program waits for a free slot of the model's server does not count."""
+    """Ends the command whose files are at `place` when its time is over. The clock is on this side, because a wait for a
+    free slot of the model's server does not count."""
 
     def __init__(self, sandbox: HarborEnvironment, place: str, seconds: float) -> None:
         self._sandbox, self._place, self._seconds = sandbox, place, seconds
@@ -476,10 +477,10 @@ def _copy_context(task: Task, place: Path) -> None:
         raise SandboxError(f"{task.key}: its environment cannot be copied for Harbor: {error}") from error
 
 
-def _read_output(said: str, token: str, once: int) -> tuple[str, int | None, bool]:
+def _read_output(printed: str, token: str, once: int) -> tuple[str, int | None, bool]:
     """(output, exit code, was some left out?) from what the script around a command printed. Without a code: what
     there is."""
-    before, found, rest = said.partition(token)
+    before, found, rest = printed.partition(token)
     first, _, rest = rest.partition("\n")
     numbers = first.split()
     if not found or len(numbers) != 2:

@@ -1,4 +1,4 @@
-"""Whole trials by `harbor run`, for Harbor's own agents, in whatever environment it makes for them.
+"""Whole trials by `harbor run`, for Harbor's own agents.
 
 This machine only has a private folder, where one `harbor run` reads the task and leaves its job. No command of an agent
 or a verifier runs here: `execute` refuses, so that only Harbor's agents can use this kind of sandbox. Model calls of an

@@ -19,8 +19,8 @@ from runner.base.errors import SandboxError
 
 _PIECE = 64 * 1024
 _AT_ONCE = 1 << 20  # bytes that one command hands in
-_PAUSE = 0.2  # seconds in which pieces of an answer come together
-_FAILURES = 5  # in a row, after which the tunnel is given up
+_PAUSE = 0.2  # seconds: pieces of an answer that come within it travel together
+_FAILURES = 5  # in a row; then the tunnel is given up
 log = logging.getLogger(__name__)
 
 
@@ -78,7 +78,7 @@ class Tunnel:
             connection = self._connection(number, opens="data" in frame)
             if connection is None:
                 continue
-            with suppress(OSError):  # the gateway has closed it: the other direction tells the program
+            with suppress(OSError):  # the gateway has closed it; the other direction ends the program's connection
                 if "data" in frame:
                     connection.sendall(base64.b64decode(frame["data"]))
                 elif "end" in frame:
