@@ -70,6 +70,16 @@ def connect(timeout: float = API_SECONDS) -> APIClient:
     return client
 
 
+def stat_path(client: APIClient, container: str, path: str) -> tuple[int, str]:
+    """(mode in Go's notation, target if it is a link) of a path in a container. NotFound without such a path."""
+    found = client.head(client._url("/containers/{0}/archive", container), params={"path": path})
+    if found.status_code == 404:
+        raise NotFound(f"{path}: not there")
+    client._raise_for_status(found)
+    status = docker.utils.decode_json_header(found.headers["x-docker-container-path-stat"])
+    return int(status["mode"]), str(status["linkTarget"])
+
+
 @contextmanager
 def hold_lock(name: str) -> Iterator[None]:
     """Allow one holder of this name at a time, among the processes of this machine."""

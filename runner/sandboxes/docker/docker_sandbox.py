@@ -439,14 +439,12 @@ class DockerSandbox:
         """Is it, or the target of a link there, neither a file nor missing?"""
         with engine_errors(f"looking at {path}"):
             try:
-                chunks, status = self.client.get_archive(self.container, path)
-                chunks.close()
-                if status["linkTarget"]:
-                    chunks, status = self.client.get_archive(self.container, status["linkTarget"])
-                    chunks.close()
+                mode, target = docker_engine.stat_path(self.client, self.container, path)
+                if target:
+                    mode, _ = docker_engine.stat_path(self.client, self.container, target)
             except APIError:  # it is missing, or a folder above it is; the next command reports that
                 return False
-        return bool(status["mode"] & _NO_FILE)
+        return bool(mode & _NO_FILE)
 
     def _blame(self, said: str) -> SandboxError:
         """Find out who is at fault if nothing can run, by trying a fresh container of the same image: SandboxRuined
