@@ -195,7 +195,7 @@ def _render_count(request: HttpRequest, found: Experiment) -> HttpResponse:
     progress = progress_of([found])[found.pk]
     sent = request.GET.get("seen", "")
     seen = int(sent) if sent.isdecimal() else progress.done
-    counts = {"total": progress, "left_seconds": progress.eta_seconds, "seen": seen, "newer": progress.done - seen}
+    counts = {"total": progress, "time_left": progress.time_left, "seen": seen, "newer": progress.done - seen}
     context = {"experiment": found, "is_live": found.is_live, "is_fragment": True, **counts}
     response = render(request, "experiments/_experiment_live.html", context)
     is_over = found.origin == Experiment.Origin.RUN and not found.is_open
