@@ -14,7 +14,14 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.experiments.qualification import find_rule, name_check, read_verdicts, say_result, say_verdicts
+from benchapp.experiments.qualification import (
+    find_rule,
+    name_check,
+    read_verdicts,
+    say_result,
+    say_solved,
+    say_verdicts,
+)
 from benchapp.experiments.work.progress import CLOSED, at_work, progress_of, workforce
 from benchapp.models import Activity, Alert, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
 from benchapp.models.stand_ins import join_stand_ins
@@ -104,6 +111,7 @@ def _show(
         tally = tally_by(shown, "episode").get(target.pk, tally)
     runs = list(target.runs.all()) if isinstance(target, Experiment) else [_run_of(target)]
     is_qualification = any(run.is_qualification for run in runs)
+    verdicts = read_verdicts(target) if is_qualification and isinstance(target, Experiment) else []
     done = None if isinstance(target, Experiment) else progress or tally
     context = {
         "target": target,
@@ -119,9 +127,8 @@ def _show(
         "tally": tally,
         "to_go": target.trials.exclude(CLOSED).count() if isinstance(target, Episode) else 0,
         "is_qualification": is_qualification,
-        "verdict": say_verdicts(read_verdicts(target)).removesuffix(".")
-        if is_qualification and isinstance(target, Experiment) and not target.is_open
-        else "",
+        "verdict": say_verdicts(verdicts).removesuffix(".") if verdicts and not experiment.is_open else "",
+        "solved": say_solved(verdicts),
         "check": name_check(runs[0].condition) if not isinstance(target, Experiment) else "",
         "result": say_result(runs[0].condition, done.passed, done.scored) if done else "",
         "is_ours": experiment.origin == Experiment.Origin.RUN,
