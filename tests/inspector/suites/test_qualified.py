@@ -264,7 +264,7 @@ def test_one_that_runs_shows_how_far_it_is_instead_of_tasks_without_results(clie
     page = client.get("/suites/bare/").text
     assert '<progress max="2" value="0"' in page
     assert f'<a href="{trial.get_absolute_url()}">&lt;b&gt;one</a>, own solution' in page
-    assert "<summary>The tasks</summary>" in page
+    assert "<summary>The tasks <small>2</small>" in page
 
 
 # --- the way there --------------------------------------------------------------------------------------------------
