@@ -55,10 +55,13 @@ TOO_EASY = 0.5  # more of the trials without a skill pass
 LEAST_TRIALS = 2  # of a task, before its difficulty is judged
 _KINDS = {"no_skill": Fit.EASY, "no_corpus": Fit.EASY, "with_corpus": Fit.EASY, "reference": Fit.UNSOLVED}
 _TRIED = {
+    "reference": "with the reference skill",
     "no_skill": "without a skill",
     "no_corpus": "without the corpus",
     "with_corpus": "with the corpus alone",
-    "reference": "with the reference skill",
+    "solution": "by their own solution",
+    "untouched": "with untouched files",
+    "trap": "by the wrong answer that they declare",
 }
 
 
@@ -402,6 +405,18 @@ def say_verdicts(tasks: Sequence[TaskVerdict]) -> str:
     if waiting == len(tasks):
         return f"No verdict yet on {total}." if waiting else "No task was tried."
     return f"{total}: {', '.join(parts)}."
+
+
+def say_solved(tasks: Sequence[TaskVerdict]) -> str:
+    """Return how many of the tasks that each check judged are solved in it; "" before the first."""
+    parts: list[str] = []
+    for name, words in _TRIED.items():
+        kept = [each.kept for task in tasks for each in task.checks if each.name == name and each.kept is not None]
+        if kept:
+            unit = "" if parts else " tasks solved" if len(kept) > 1 else " task solved"
+            solved = kept.count(name in ("reference", "solution"))  # the other rules are broken by a solved task
+            parts.append(f"{solved:,} of {len(kept):,}{unit} {words}")
+    return f"{', '.join(parts)}." if parts else ""
 
 
 def sum_up_checks(tasks: Sequence[TaskVerdict]) -> list[dict[str, object]]:

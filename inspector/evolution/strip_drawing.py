@@ -259,11 +259,15 @@ def _draw_heads(canvas: Canvas) -> Iterator[str]:
         name, meaning = PHASE_WORDS.get(Phase(phase.name), (phase.name, ""))
         if phase.name == Phase.ACQUISITION and not canvas.timeline.patches:
             meaning = "no library grows"
+        if phase.name == Phase.EVALUATION and canvas.timeline.changes_in_evaluation:
+            meaning = "the library still changes"
+        elif phase.name == Phase.EVALUATION and not (canvas.timeline.patches or canvas.timeline.freeze):
+            meaning = ""
         passed, scored = canvas.timeline.count_passed(phase.name)
         counted = f"{passed} of {scored} passed" if scored else "no verdict yet"
-        forms = (f"{counted}, {meaning}", counted, f"{passed}/{scored}" if scored else "")
+        forms = (f"{counted}, {meaning}" if meaning else "", counted, f"{passed}/{scored}" if scored else "")
         room = until - phase.left - 7.2 * len(name)
-        words = next((form for form in forms if 5.9 * (len(form) + 1) <= room), "")
+        words = next((form for form in forms if form and 5.9 * (len(form) + 1) <= room), "")
         yield (
             f'<text class="evo-phase" x="{phase.left:g}" y="11">{name} <tspan class="evo-soft">{words}</tspan></text>'
         )

@@ -115,6 +115,13 @@ class Timeline:
     def freeze(self) -> TimelineFreeze | None:
         return next((event for event in self.events if isinstance(event, TimelineFreeze)), None)
 
+    @property
+    def changes_in_evaluation(self) -> bool:
+        """Does an answer follow a trial of evaluation? A gate tries each candidate so, and some protocols learn there."""
+        phases = [event.square.phase if isinstance(event, TimelineTrial) else "" for event in self.events]
+        first = phases.index(Phase.EVALUATION) if Phase.EVALUATION in phases else len(phases)
+        return any(isinstance(event, TimelinePatch) for event in self.events[first:])
+
     def count_passed(self, phase: str) -> tuple[int, int]:
         """(passed, scored) of the trials of a phase."""
         outcomes = [trial.square.success for trial in self.trials if trial.square.phase == phase]

@@ -31,7 +31,6 @@ from inspector.pages.people.comments import CommentedChart, CommentedSteps
 from inspector.pages.runs.run_view import GridCell
 from inspector.web.text.formats import (
     UNKNOWN,
-    about,
     all_tokens,
     compact,
     cost,
@@ -54,7 +53,7 @@ Item = TypeVar("Item")
 register = template.Library()
 for written in (
     *(known, percent, points, whole_points, number, compact, tokens, all_tokens, usd, cost, estimated_usd),
-    *(spent_cost, about, duration, headline, status_word),
+    *(spent_cost, duration, headline, status_word),
 ):
     register.filter(written)
 register.filter("step_line", in_a_line)

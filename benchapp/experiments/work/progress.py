@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
-from statistics import mean, median
+from statistics import mean, median, quantiles
 
 import django_rq
 from django.conf import settings
@@ -24,9 +24,11 @@ from rq import Worker
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.record import live
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.metrics.amounts import render_at_least, render_at_most, render_left
 from benchapp.stats.metrics.spending import RunSpending, spending_of
 
 MOST_PACED = 50  # trials that give the pace
+FEW = 4  # below this many durations, half and twice their median stand in for their quartiles
 CLOSED = Q(is_done=True) | Q(status=Trial.Status.SKIPPED)
 
 
@@ -41,11 +43,14 @@ class WorkProgress(Shaped):
     running: int = 0  # attempts running now
     spent: tuple[RunSpending, ...] = ()  # per run; unscored attempts are billed too
     eta_seconds: float | None = None  # None: no earlier trials, no workers, or nothing left
+    eta_low_seconds: float | None = None  # the bounds of `eta_seconds`; None where it is
+    eta_high_seconds: float | None = None
+    drops_trials: bool = False  # a qualification drops trials that can no longer change a verdict: total is a maximum
     hides_results: bool = False  # then passed and scored are 0
 
     json_shape = JsonShape(
         *("total", "done", "passed", "scored", "running", "spent_usd", "spent_tokens"),
-        *("unknown_cost", "unknown_tokens", "eta_seconds", "hides_results?"),
+        *("unknown_cost", "unknown_tokens", "eta_seconds", "eta_low_seconds", "eta_high_seconds", "hides_results?"),
     )
 
     def without_results(self) -> WorkProgress:
@@ -55,7 +60,23 @@ class WorkProgress(Shaped):
     @property
     def is_early(self) -> bool:
         """Is the estimate of the time left a lower bound? Few trials are done, and setup and authors are not in it."""
-        return self.done * 10 < self.total
+        return self.done * 10 < self.total and not self.drops_trials
+
+    @property
+    def bound_seconds(self) -> float | None:
+        """Return the least time left while it is early, else the most."""
+        return self.eta_low_seconds if self.is_early else self.eta_high_seconds
+
+    @property
+    def time_left(self) -> str:
+        """Return the time left in words, as a range or a bound; "" if unknown."""
+        if self.eta_low_seconds is None or self.eta_high_seconds is None:
+            return ""
+        if self.is_early:
+            return render_at_least(self.eta_low_seconds)
+        if self.drops_trials:
+            return render_at_most(self.eta_high_seconds)
+        return render_left(self.eta_low_seconds, self.eta_high_seconds)
 
     @cached_property
     def spent_usd(self) -> float | None:
@@ -185,6 +206,7 @@ def _sum_progress(
     workers: int | None,
 ) -> WorkProgress:
     each = [counts[run.pk] for run in runs]
+    low, eta, high = _estimate_left(runs, counts, durations, workers) or (None, None, None)
     return WorkProgress(
         total=sum(count.total for count in each),
         done=sum(count.done for count in each),
@@ -192,7 +214,10 @@ def _sum_progress(
         scored=sum(count.passed + count.failed for count in each),
         running=sum(count.running for count in each),
         spent=tuple(spending[run.pk] for run in runs),
-        eta_seconds=_estimate_left(runs, counts, durations, workers),
+        eta_seconds=eta,
+        eta_low_seconds=low,
+        eta_high_seconds=high,
+        drops_trials=any(run.is_qualification for run in runs),
     )
 
 
@@ -201,10 +226,11 @@ def _estimate_left(
     counts: Mapping[int, _Counts],
     durations: Mapping[int, list[tuple[float, datetime | None]]],
     workers: int | None,
-) -> float | None:
-    """Estimate what is left: each run's open trials times the median of its own trials (or, before its first, of all),
+) -> tuple[float, float, float] | None:
+    """Estimate the seconds left: each run's open trials times the median of its own trials (or, before its first, of all),
     shared by the workers that have an episode to work on; or at the pace of the latest trials, if that is slower. What
-    waits for an operator is not considered."""
+    waits for an operator is not considered. Return (low, estimate, high): the bounds differ from it as the quartiles of
+    the durations do from their medians."""
     taken = {run.pk: [seconds for seconds, _ in durations.get(run.pk, ())] for run in runs}
     every = [seconds for own in taken.values() for seconds in own]
     hands = sum(counts[run.pk].running for run in runs)
@@ -213,9 +239,22 @@ def _estimate_left(
     if not every or not hands:
         return None
     to_go = {run.pk: counts[run.pk].total - counts[run.pk].done for run in runs if counts[run.pk].workable}
-    left = sum(count * median(taken[pk] or every) for pk, count in to_go.items())
+    spreads = [(count, *_spread(taken[pk] or every)) for pk, count in to_go.items()]
+    low, left, high = (sum(row[0] * row[place] for row in spreads) for place in (1, 2, 3))
+    if not left:
+        return None
     finished = sorted(at for run in runs for _, at in durations.get(run.pk, ()) if at is not None)
-    return max(left / hands, sum(to_go.values()) * _measure_pace(finished)) if left else None
+    estimate = max(left / hands, sum(to_go.values()) * _measure_pace(finished))
+    return estimate * low / left, estimate, estimate * high / left
+
+
+def _spread(seconds: Sequence[float]) -> tuple[float, float, float]:
+    """Return the lower quartile, the median and the upper quartile; of a few, half the median, the median and its double."""
+    if len(seconds) < FEW:
+        middle = median(seconds)
+        return middle / 2, middle, 2 * middle
+    low, middle, high = quantiles(seconds, n=4, method="inclusive")
+    return low, middle, high
 
 
 def _measure_pace(finished: Sequence[datetime]) -> float:

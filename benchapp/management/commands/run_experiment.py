@@ -127,8 +127,7 @@ class Command(BaseCommand):
             except DatabaseError:  # unreachable for a moment
                 time.sleep(LOOK_SECONDS)
                 continue
-            eta = found.eta_seconds
-            left = "" if eta is None else f", about {render_rough_duration(eta)} left"
+            left = f", {found.time_left} left" if found.time_left else ""
             line = f"{experiment.status}: {found.done}/{found.total} trials, {found.passed} passed{left}"
             if line != before:
                 before = line

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias, TypedDict
+from typing import NotRequired, TypeAlias, TypedDict
 
 from django.db import transaction
 
@@ -225,6 +225,7 @@ class StoredAccount(TypedDict):
     loaded: int
     set_aside: list[StoredLine]
     left_out: list[StoredLine]
+    folder_only: NotRequired[str]  # why the record does not hold its files
 
 
 def account_as_json(account: Account | None, most: int | None = None) -> StoredAccount | None:
@@ -313,6 +314,8 @@ def record_folder(
     row = rows.suite
     row.path, row.format = str(folder.path), folder.format
     row.account = account_as_json(folder.suite.account, MAX_NAMED) or {}
+    if row.account and folder.folder_only:
+        row.account["folder_only"] = replace_unprintable(folder.folder_only)[:300]
     row.save(update_fields=["path", "format", "account"])
     record_files(row, folder.files)
     note_activity(by, "suite.loaded", row, detail={"tasks": len(folder.tasks), "path": row.path})

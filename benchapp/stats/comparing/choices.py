@@ -15,7 +15,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
-from benchapp.models import Run
+from benchapp.models import Experiment, Run
 
 LETTERS = ("a", "b", "c", "d")  # side A is the baseline
 UUID_LENGTH = 36
@@ -185,6 +185,14 @@ def parse_choices(query: QueryValues) -> tuple[Choices, list[str]]:
         if values:
             given[field.name] = tuple(values) if field.default == () else values[-1]
     return Choices().but(**given), problems
+
+
+def names_known(choices: Choices) -> bool:
+    """Does any experiment or run exist that the choices name, or do they name none? At most two queries."""
+    ids = [*map(str, choices.experiment), *(part[:UUID_LENGTH] for side in choices.sides for part in side.parts)]
+    if not ids or Experiment.objects.standing().filter(public_id__in=ids).exists():
+        return True
+    return Run.objects.standing().filter(public_id__in=ids).exists()
 
 
 def _parse_values(name: str, texts: Sequence[str], problems: list[str]) -> Iterable[object]:

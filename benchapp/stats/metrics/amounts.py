@@ -59,6 +59,35 @@ def render_rough_duration(seconds: float) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
+def render_left(low: float, high: float) -> str:
+    """Format an estimate between two bounds in seconds, rounded outward: "about 20 to 40 min", "less than a minute"."""
+    if high <= MINUTE:
+        return "less than a minute"
+    low, high = max(MINUTE, _round_down(low)), -_round_down(-high)
+    first, last = render_rough_duration(low), render_rough_duration(high)
+    if first == last:
+        return f"about {first}"
+    alike = first.count(" ") == last.count(" ") == 1 and first.split()[1] == last.split()[1]
+    return f"about {first.split()[0] if alike else first} to {last}"
+
+
+def render_at_least(seconds: float) -> str:
+    """Format a lower bound: 1,310 -> "at least 20 min"."""
+    return f"at least {render_rough_duration(max(1, _round_down(seconds)))}"
+
+
+def render_at_most(seconds: float) -> str:
+    """Format an upper bound: 1,310 -> "at most 25 min"."""
+    return "less than a minute" if seconds <= MINUTE else f"at most {render_rough_duration(-_round_down(-seconds))}"
+
+
+def _round_down(seconds: float) -> float:
+    """Return the next lower round duration; of a negative one its negated next higher."""
+    steps = ((10, 1), (MINUTE, 10), (10 * MINUTE, MINUTE), (HOUR, 5 * MINUTE), (10 * HOUR, HOUR / 2), (2 * DAY, HOUR))
+    step = next((step for below, step in steps if abs(seconds) < below), DAY / 2)
+    return seconds // step * step
+
+
 def render_metric(value: float, unit: MetricUnit) -> str:
     """Format a metric's value as in the tables: shares as percent without the sign, dollars with theirs."""
     if unit is MetricUnit.SHARE:

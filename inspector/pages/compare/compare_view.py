@@ -76,13 +76,13 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         return redirect(find_new_address(choices, parent, as_json=as_json))
     if not choices.pairs():
         return choose_sides(request, as_json=as_json)
-    sheet = sheet_of(request)
+    sheet, status = sheet_of(request), 400 if problems else 200
     comparison = sheet.comparison
     groups = paginate(request, arrange(comparison.groups.all), per_page=GROUPS_PER_PAGE)
     data = {**comparison_twin(request, sheet), "next": next_url(request, groups)}
     if as_json:
         data |= {"answer": answer_twin(sheet), "groups": groups_twin(sheet, list(groups))}
-        return render_page(request, "compare/compare.html", data=data, as_json=True)
+        return render_page(request, "compare/compare.html", data=data, as_json=True, status=status)
     context = {
         **build_answer_context(request, sheet, list(groups)),
         **(build_sides(comparison) if choices.sides else {}),
@@ -92,7 +92,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "papers": PAPERS,
         "experiments_total": len({run.experiment_id for run in comparison.runs}),
     }
-    return render_page(request, "compare/compare.html", data=data, context=context, as_json=False)
+    return render_page(request, "compare/compare.html", data=data, context=context, as_json=False, status=status)
 
 
 def find_new_address(choices: Choices, parent: Experiment | None, *, as_json: bool) -> str:

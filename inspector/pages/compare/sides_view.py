@@ -72,7 +72,10 @@ def choose_sides(request: HttpRequest, *, as_json: bool = False) -> HttpResponse
         "is_cut": len(experiments) == MOST_EXPERIMENTS,
         "longest_name": MAX_SIDE_NAME,
     }
-    return render_page(request, "compare/compare_sides.html", data=data, context=context, as_json=as_json)
+    status = 400 if problems else 200
+    return render_page(
+        request, "compare/compare_sides.html", data=data, context=context, as_json=as_json, status=status
+    )
 
 
 def _list_unlisted(choices: Choices, ticked: Mapping[str, Sequence[SideRow]]) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from benchapp.analysis.lineage.attribution import read_round_rates
 from benchapp.experiments.launch_spec import describe_launched
 from benchapp.experiments.probe_results import read_results
-from benchapp.experiments.qualification import read_verdicts, say_verdicts, sum_up_checks
+from benchapp.experiments.qualification import read_verdicts, say_solved, say_verdicts, sum_up_checks
 from benchapp.experiments.work.progress import progress_of
 from benchapp.models import Episode, Experiment, Probe, Run, Trial
 from benchapp.models.episodes import FAILING, REASON
@@ -107,6 +107,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "facets": [facet for facet in facets_of(sheet.comparison.choices, found) if facet.axis in AXES_CHOSEN],
         "papers": PAPERS,
         "qualified": say_verdicts(verdicts) if verdicts else "",
+        "solved": say_solved(verdicts),
         "checks": sum_up_checks(verdicts),
         "stand_ins": join_stand_ins(runs),
         **(_read_probed(request, found) if data["is_probe"] else {"title": found.name, "is_probe": False}),
@@ -195,7 +196,7 @@ def _render_count(request: HttpRequest, found: Experiment) -> HttpResponse:
     progress = progress_of([found])[found.pk]
     sent = request.GET.get("seen", "")
     seen = int(sent) if sent.isdecimal() else progress.done
-    counts = {"total": progress, "left_seconds": progress.eta_seconds, "seen": seen, "newer": progress.done - seen}
+    counts = {"total": progress, "time_left": progress.time_left, "seen": seen, "newer": progress.done - seen}
     context = {"experiment": found, "is_live": found.is_live, "is_fragment": True, **counts}
     response = render(request, "experiments/_experiment_live.html", context)
     is_over = found.origin == Experiment.Origin.RUN and not found.is_open

@@ -173,7 +173,7 @@ def write_heading(
         return [f"Undone{f' by {batch.undone_by}' if batch.undone_by else ''}: {batch.undo_reason}"], []
     trials, said, faults = batch.counts.get("trials", 0), ["Nothing came in."], []
     if batch.status == ImportBatch.Status.RUNNING:
-        said = ["Reading now."]
+        said = [f"Still reading. {_count(trials, 'trial') if trials else 'No trial'} came in so far."]
     elif trials:
         said = [f"{_count(trials, 'trial')} came in."]
     if runs:

@@ -19,6 +19,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from benchapp.archive import ENDINGS
 from benchapp.experiments.work.progress import workforce
 from benchapp.imports import sent_logs, uploads
 from benchapp.imports.upload_import import enqueue_due
@@ -181,19 +182,24 @@ def write_sentence(upload: Upload, received: int) -> str:
         case "waiting":
             return f"{upload.title}: waiting for a worker.{_explain_no_worker()}"
         case "importing":
-            return f"{upload.title}: {_write_progress(upload.progress)}"
+            return f"{upload.title}: {_write_progress(upload)}"
         case "done":
             return f"{upload.title} was imported."
         case _:
             return f"{upload.title}: the import stopped. {upload.reason}"
 
 
-def _write_progress(progress: Mapping[str, object]) -> str:
+def _write_progress(upload: Upload) -> str:
+    progress: Mapping[str, object] = upload.progress
     if "waiting" in progress:
         return str(progress["waiting"])
     if "total" in progress:
         here = f", {progress['done']:,} of {progress['total']:,}" if progress["total"] != 1 else ""
         return f"{progress['read']:,} trials and libraries read so far. Now {progress['name']}{here}."
+    if upload.title.endswith(ENDINGS):
+        return "reading the archive. It comes in as a whole, at the end."
+    if upload.files_total:
+        return f"looking for runs in {upload.files_total:,} file{'' if upload.files_total == 1 else 's'}."
     return "looking for runs."
 
 

@@ -73,12 +73,12 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if as_json:
         timelines = {}
     elif drawn or not ended:
-        left = {row.experiment.pk: row.progress.eta_seconds for row in drawn if row.progress}
-        timelines = draw_timelines([row.experiment for row in drawn], now, words_of(request), left)
+        progress = {row.experiment.pk: row.progress for row in drawn}
+        timelines = draw_timelines([row.experiment for row in drawn], words_of(request), progress)
     else:  # nothing runs: what ended last is drawn up to its end
         end = ended[0].experiment.finished_at
         is_recent = end is not None and end > now - SHOWN_FOR
-        timelines = draw_timelines([ended[0].experiment], end, words_of(request)) if end and is_recent else {}
+        timelines = draw_timelines([ended[0].experiment], words_of(request), {}) if is_recent else {}
         last = ended[0] if timelines else None
     context = {
         "last": last,

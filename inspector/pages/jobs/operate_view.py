@@ -12,11 +12,17 @@ from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.experiments.qualification import find_rule, name_check, read_verdicts, say_result, say_verdicts
-from benchapp.experiments.work.progress import CLOSED, WorkProgress, at_work, progress_of, workforce
+from benchapp.experiments.qualification import (
+    find_rule,
+    name_check,
+    read_verdicts,
+    say_result,
+    say_solved,
+    say_verdicts,
+)
+from benchapp.experiments.work.progress import CLOSED, at_work, progress_of, workforce
 from benchapp.models import Activity, Alert, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record import live
@@ -27,7 +33,7 @@ from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import budget_of
 from inspector.pages.jobs.operate import carry_out
 from inspector.pages.jobs.operator_acts import ACTS, Target, episodes_of, experiment_of, in_lines, possible, standing_of
-from inspector.pages.jobs.timeline import Timeline, draw_timeline
+from inspector.pages.jobs.timeline import draw_timeline
 from inspector.pages.people.act_words import say_verb
 from inspector.web.access import needs, user_of
 from inspector.web.closed_pages import without_closed, words_of
@@ -105,6 +111,7 @@ def _show(
         tally = tally_by(shown, "episode").get(target.pk, tally)
     runs = list(target.runs.all()) if isinstance(target, Experiment) else [_run_of(target)]
     is_qualification = any(run.is_qualification for run in runs)
+    verdicts = read_verdicts(target) if is_qualification and isinstance(target, Experiment) else []
     done = None if isinstance(target, Experiment) else progress or tally
     context = {
         "target": target,
@@ -120,16 +127,15 @@ def _show(
         "tally": tally,
         "to_go": target.trials.exclude(CLOSED).count() if isinstance(target, Episode) else 0,
         "is_qualification": is_qualification,
-        "verdict": say_verdicts(read_verdicts(target)).removesuffix(".")
-        if is_qualification and isinstance(target, Experiment) and not target.is_open
-        else "",
+        "verdict": say_verdicts(verdicts).removesuffix(".") if verdicts and not experiment.is_open else "",
+        "solved": say_solved(verdicts),
         "check": name_check(runs[0].condition) if not isinstance(target, Experiment) else "",
         "result": say_result(runs[0].condition, done.passed, done.scored) if done else "",
         "is_ours": experiment.origin == Experiment.Origin.RUN,
         "newest": Alert.objects.first(),
         "timeline": None
         if isinstance(target, Episode)
-        else _draw_timeline(target, list(page), progress, words_of(request)),
+        else draw_timeline(target, list(page), words_of(request), progress),
         "possible": acts,
         "standing": standing,
         "activity": _read_activity(target),
@@ -188,13 +194,6 @@ def _read_results(
         "repeats": any(each["number"] != 1 for each in attempts),
         "exceptions": any(each.get("exception_type") for each in attempts),
     }
-
-
-def _draw_timeline(
-    target: Experiment | Run, episodes: list[Episode], progress: WorkProgress | None, words: Words
-) -> Timeline:
-    end = experiment_of(target).finished_at or timezone.now()
-    return draw_timeline(episodes, end, words, progress.eta_seconds if progress else None)
 
 
 def _explain(trial: Trial, episode: Episode, words: Words) -> str:

@@ -1,20 +1,22 @@
-"""Running experiments over time: a row per episode, a block per trial, now, and when each is expected to end."""
+"""Experiments over time: a row per episode, a block per trial and, while they run, now and when each is expected to end."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db.models import Count, Q
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 
 from benchapp.experiments.qualification import name_check, say_result
-from benchapp.experiments.work.progress import CLOSED
-from benchapp.models import Attempt, Episode, Experiment, Queue, Trial
+from benchapp.experiments.work.progress import CLOSED, WorkProgress
+from benchapp.models import Attempt, Episode, Experiment, Queue, Run, Trial
+from benchapp.models.experiments import Progress
 from benchapp.review.blinding import Words
 from inspector.web.text.formats import status_word
 from inspector.web.text.visible import visible
@@ -70,13 +72,16 @@ class EpisodeRow:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """`ticks`: place in percent, and time. `anchor`: of the word at `now`. `left_out`: episodes without a row.
-    `hidden_by`: the queue that hides trials from this reader."""
+    """`ticks`: place in percent, and time. `now`: its place, "" if nothing runs. `anchor`: of the word at `now`. `has_more`:
+    trials are left to run. `bound`: "least" or "most" time left, as drawn; "" without any. `left_out`: episodes without a
+    row. `hidden_by`: the queue that hides trials from this reader."""
 
     rows: list[EpisodeRow]
     ticks: list[tuple[str, datetime]]
     now: str
     anchor: str
+    has_more: bool
+    bound: str
     left_out: int
     hidden_by: Queue | None
 
@@ -95,8 +100,12 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
+    """`now`: of what stopped, its end."""
+
     start: datetime
     end: datetime
+    now: datetime
+    stopped: bool
 
     def place(self, moment: datetime) -> float:
         """In percent of the width."""
@@ -104,26 +113,27 @@ class _Axis:
 
 
 def draw_timelines(
-    experiments: Sequence[Experiment], now: datetime, words: Words, left: Mapping[int, float | None] | None = None
+    experiments: Sequence[Experiment], words: Words, progress: Mapping[int, WorkProgress | None]
 ) -> dict[int, Timeline]:
-    """Return timelines by pk, without experiments whose first trial has not started. `left`: seconds until each is expected
-    to end. Four queries. Running episodes come before those that wait or ended."""
+    """Return timelines by pk, without experiments whose first trial has not started. `progress`: of those that run. Four
+    queries. Running episodes come before those that wait or ended."""
     episodes, left_out = _choose_episodes(experiments)
     counted, attempts = _count_trials(episodes, words), _find_attempts(episodes, words)
     found = {}
     for experiment in experiments:
         own = [each for each in episodes if each.run.experiment_id == experiment.pk]
         if any(attempts[each.pk] or counted.get(each.pk, NO_TRIAL)[-1] for each in own):
-            seconds = (left or {}).get(experiment.pk)
-            found[experiment.pk] = _draw_timeline(own, counted, attempts, now, left_out[experiment.pk], seconds, words)
+            shown = _draw_timeline(experiment, own, counted, attempts, progress.get(experiment.pk), words)
+            found[experiment.pk] = replace(shown, left_out=left_out[experiment.pk])
     return found
 
 
-def draw_timeline(episodes: Sequence[Episode], now: datetime, words: Words, left: float | None) -> Timeline:
+def draw_timeline(
+    job: Experiment | Run, episodes: Sequence[Episode], words: Words, progress: WorkProgress | None
+) -> Timeline:
     """Return the timeline of one page of a job's episodes, a row each even before their first trial. Two queries."""
-    return _draw_timeline(
-        episodes, _count_trials(episodes, words), _find_attempts(episodes, words), now, 0, left, words
-    )
+    counted, attempts = _count_trials(episodes, words), _find_attempts(episodes, words)
+    return _draw_timeline(job, episodes, counted, attempts, progress, words)
 
 
 def _count_trials(episodes: Sequence[Episode], words: Words) -> dict[int, list[int]]:
@@ -180,33 +190,42 @@ def _choose_episodes(experiments: Sequence[Experiment]) -> tuple[list[Episode], 
 
 
 def _draw_timeline(
+    job: Experiment | Run,
     episodes: Sequence[Episode],
     counted: Mapping[int, Sequence[int]],
     attempts: Mapping[int, Sequence[Attempt]],
-    now: datetime,
-    left_out: int,
-    left: float | None,
+    progress: WorkProgress | None,
     words: Words,
 ) -> Timeline:
-    started = (each.started_at for episode in episodes for each in attempts[episode.pk] if each.started_at)
-    start = min(started, default=now)
-    ends = _expect_ends(episodes, counted, now, left)
+    drawn = [each for episode in episodes for each in attempts[episode.pk]]
+    now, stopped = timezone.now(), not job.is_open and all(each.status != Attempt.Status.RUNNING for each in drawn)
+    if stopped:
+        now = max((each.finished_at for each in drawn if each.finished_at), default=now)
+    start = min((each.started_at for each in drawn if each.started_at), default=now)
+    ends = _expect_ends(episodes, counted, now, progress.bound_seconds if progress else None)
     latest = max([now, *ends.values()])
-    axis = _Axis(start, latest + (latest - start) * 0.02 + timedelta(seconds=1))
+    end = latest if stopped else latest + (latest - start) * 0.02
+    axis = _Axis(start, max(end, start + timedelta(seconds=1)), now, stopped)
     rows = []
     for each in episodes:
         total, closed, passed, scored, hidden = counted.get(each.pk, NO_TRIAL)
         condition = each.run.condition
         must_pass, counts = MUST_PASS.get(condition), condition in CONDITIONS and condition not in MUST_PASS
-        drawn = _draw(axis, attempts[each.pk], ends.get(each.pk), now, must_pass, counts)
-        rows.append(EpisodeRow(each, drawn, passed, scored, total - closed, hidden))
-    moments = (start, *([latest] if latest > now else []))
-    clear = [moment for moment in moments if abs(axis.place(moment) - axis.place(now)) > LEAST_GAP]
-    ticks = [(f"{axis.place(moment):.1f}%", moment) for moment in clear]
+        drawing = _draw(axis, attempts[each.pk], ends.get(each.pk), must_pass, counts)
+        rows.append(EpisodeRow(each, drawing, passed, scored, total - closed, hidden))
     here = axis.place(now)
+    ticks = [each for each in sorted({start, latest}) if stopped or abs(axis.place(each) - here) > LEAST_GAP]
     anchor = "start" if here < LEAST_GAP / 2 else "end" if here > 100 - LEAST_GAP / 2 else "middle"
-    hidden_by = _find_hiding([row.episode for row in rows if row.hidden], words)
-    return Timeline(rows, ticks, f"{here:.1f}%", anchor, left_out, hidden_by)
+    return Timeline(
+        rows,
+        [(f"{axis.place(moment):.1f}%", moment) for moment in ticks],
+        now="" if stopped else f"{here:.1f}%",
+        anchor=anchor,
+        has_more=job.status not in (Progress.DONE, Progress.CANCELLED),
+        bound="" if not ends or not progress else "least" if progress.is_early else "most",
+        left_out=0,
+        hidden_by=_find_hiding([row.episode for row in rows if row.hidden], words),
+    )
 
 
 def _find_hiding(episodes: Sequence[Episode], words: Words) -> Queue | None:
@@ -232,11 +251,11 @@ def _expect_ends(
 
 
 def _draw(
-    axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, now: datetime, must_pass: bool | None, counts: bool
+    axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, must_pass: bool | None, counts: bool
 ) -> SafeString:
     """`counts`: only the count decides, so one failed trial breaks no rule. `must_pass`: the verdict that each trial must get
     otherwise; it is drawn as passed."""
-    here = axis.place(now)
+    here = axis.place(axis.now)
     parts = [f'<line class="track" x1="0" x2="100%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>']
     if end:
         parts.append(
@@ -245,7 +264,7 @@ def _draw(
     for attempt in reversed(attempts):
         if attempt.started_at is None:
             continue
-        left, right = axis.place(attempt.started_at), axis.place(attempt.finished_at or now)
+        left, right = axis.place(attempt.started_at), axis.place(attempt.finished_at or axis.now)
         kind = "running" if attempt.status == Attempt.Status.RUNNING else KINDS[attempt.trial.success]
         words = escape(f"{visible(attempt.trial.task.title)}: {status_word(kind)}")
         if must_pass is False and kind in KINDS_INVERTED:
@@ -255,7 +274,8 @@ def _draw(
             f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}{" counts" if counts else ""}" x="{left:.2f}%" y="{top:g}"'
             f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 3 - top:g}" rx="2"><title>{words}</title></rect></a>'
         )
-    parts.append(f'<line class="now" x1="{here:.2f}%" x2="{here:.2f}%" y1="-1" y2="{HEIGHT + 1}"/>')
+    if not axis.stopped:
+        parts.append(f'<line class="now" x1="{here:.2f}%" x2="{here:.2f}%" y1="-1" y2="{HEIGHT + 1}"/>')
     return SafeString(
         f'<svg class="timeline" width="100%" height="{HEIGHT}" role="group" aria-label="Trials over time">{"".join(parts)}</svg>'
     )

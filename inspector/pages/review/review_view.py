@@ -54,6 +54,7 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "mine": waiting,
         "to_settle": _to_settle(user, rows, unresolved),
         "rows": [(each, unresolved.get(each.queue.pk, 0), early.get(each.queue.pk)) for each in rows],
+        "hiding": list(dict.fromkeys(early.values())),
         "own_drafts": drafts[:DRAFTS],
         "more_drafts": len(drafts) > DRAFTS,
         "codebooks": codebooks[:CODEBOOKS],

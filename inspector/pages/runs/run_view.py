@@ -105,7 +105,10 @@ def _grid_page(
     no_skill = read_outcomes(sibling) if sibling else {}
     compared = compare_with_no_skill(outcomes_of(squares), no_skill)
     progress, budget, troubled = _read_headway(run)
-    retest, bypassed, delays = count_retests(squares), _find_bypasses(run, squares), _sum_delays(run)
+    retest, reading, delays = count_retests(squares), _count_reading(squares), _sum_delays(run)
+    # Of an import it is known that agents could read skills once one did: their text may be in the prompt.
+    can_read = run.experiment.origin == Experiment.Origin.RUN or bool(reading and reading.passed)
+    bypassed = _find_bypasses(run, squares) if can_read else []
     attempts = Attempt.objects.without_score().filter(trial__episode__run=run)
     unscored = list(attempts.select_related("trial__task").order_by("-started_at", "-id"))
     spent, endings = spending_of([run])[run.pk], read_endings([run])[run.pk]
@@ -159,7 +162,8 @@ def _grid_page(
             "parts": [card for card in cards if card.key in parts and card.rate],
             "others": [card for card in cards if card.key not in ("ESR", *parts) and card.rate],
         },
-        "reading": _count_reading(squares),
+        "reading": reading,
+        "can_read": can_read,
         "evolution": draw_evolution(request, run, all_episodes, squares, no_skill),
         "grid": _build_grid(run, squares, episodes),
         "trial_address": address_of_any("trial"),

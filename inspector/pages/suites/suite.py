@@ -111,7 +111,8 @@ class SuiteFamily(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class SuiteView:
-    """`read`: the suite as its folder has it; if None, `absent` says why. `format` as in the list of suites."""
+    """`read`: the suite as its folder has it; if None, `absent` says why. `folder_only`: why the record lacks its files; ""
+    if it has them, or needs none. `format` as in the list of suites."""
 
     key: str
     name: str
@@ -121,6 +122,7 @@ class SuiteView:
     row: models.Suite | None
     read: Suite | None
     absent: str
+    folder_only: str
     families: tuple[SuiteFamily, ...]
     tasks: tuple[SuiteTask, ...]
     experiments: tuple[models.Experiment, ...]
@@ -204,10 +206,20 @@ def read_suite_view(name: str) -> SuiteView:
         row=row,
         read=read,
         absent=absent,
+        folder_only=_explain_missing_files(row, is_here=read is not None),
         families=tuple(_list_families(row, read) if row else _list_families_of_folder(read)),
         tasks=tuple(_list_tasks(row, read) if row else _list_tasks_of_folder(read)),
         experiments=tuple(experiments_of(row)) if row else (),
     )
+
+
+def _explain_missing_files(row: models.Suite | None, *, is_here: bool) -> str:
+    if row is None or not row.path or row.files_digest:
+        return ""
+    if why := str(row.account.get("folder_only", "")):
+        needs = " Every worker needs the folder at the same path." if is_here else ""
+        return f"The record does not hold its files: {why}.{needs}"
+    return "The record does not hold its files yet. Load the suite again to put them there." if is_here else ""
 
 
 # --- from the folder --------------------------------------------------------------------------------------------------

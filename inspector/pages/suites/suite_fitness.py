@@ -31,6 +31,7 @@ from benchapp.experiments.qualification import (
     judge_by_verdict,
     list_qualifications,
     read_verdicts,
+    say_solved,
     say_verdicts,
     summarise_fit,
 )
@@ -131,13 +132,24 @@ class SuiteQualification(Shaped):
         return say_verdicts(self.tasks)
 
     @property
+    def solved(self) -> str:
+        return say_solved(self.tasks)
+
+    @property
+    def total(self) -> int:
+        """Return the number of its trials."""
+        return sum(check.trials for each in self.tasks for check in each.checks)
+
+    @property
+    def done(self) -> int:
+        return self.total - sum(check.open for each in self.tasks for check in each.checks)
+
+    @property
     def progress(self) -> str:
         """Return how far it is, in words."""
-        checks = [check for each in self.tasks for check in each.checks]
-        total = sum(check.trials for check in checks)
         judged, tasks = len(self.rows), len(self.tasks)
         verdicts = f"{judged:,} of {tasks:,} tasks judged" if judged else "no verdict yet"
-        return f"{total - sum(check.open for check in checks):,} of {total:,} trials done, {verdicts}"
+        return f"{self.done:,} of {self.total:,} trials done, {verdicts}"
 
     @property
     def checks(self) -> list[str]:
@@ -277,8 +289,14 @@ class TaskMatrix(Shaped):
     def hidden_by(self) -> Queue | None:
         return next((cell.hidden_by for row in self.cells.values() for cell in row.values() if cell.hidden_by), None)
 
+    @property
+    def shown(self) -> list[str]:
+        """Return the conditions of which this reader may see a trial."""
+        seen = {condition for row in self.cells.values() for condition, cell in row.items() if cell.url}
+        return [condition for condition in self.conditions if condition in seen]
+
     def row_of(self, task: SuiteTask) -> list[MatrixCell | None]:
-        return [self.cells.get(task.key, {}).get(condition) for condition in self.conditions]
+        return [self.cells.get(task.key, {}).get(condition) for condition in self.shown]
 
 
 def read_matrix(view: SuiteView, asked: str, words: Words) -> tuple[TaskMatrix, list[str]]:
@@ -406,7 +424,7 @@ def _count_judged(fits: Mapping[str, TaskFit]) -> int:
 
 def _judge_row(cells: Mapping[str, MatrixCell]) -> TaskFit:
     if any(cell.hidden_by for cell in cells.values()):
-        return TaskFit(why="hidden")
+        return TaskFit()
     alone = sum((cell.rate for condition, cell in cells.items() if base_name(condition) == BARE), Rate())
     skilled = (cell.rate for condition, cell in cells.items() if base_name(condition) not in TRACES | {BARE})
     return judge_by_trials(alone, sum(skilled, Rate()))

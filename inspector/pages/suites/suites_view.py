@@ -10,8 +10,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from benchapp.experiments.qualification import LEAST_TRIALS, RATES, summarise_fit
-from benchapp.models import Draft, Experiment, Suite, User
+from benchapp.experiments.qualification import LEAST_TRIALS, RATES, name_check, summarise_fit
+from benchapp.experiments.work.progress import AtWork, at_work
+from benchapp.models import Attempt, Draft, Experiment, Suite, User
 from benchapp.models.stand_ins import find_stand_ins
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.sets.joined_suites import join_by_name, joined_with, propose_by_name, separate
@@ -28,7 +29,7 @@ from inspector.pages.suites.suite_fitness import (
 )
 from inspector.pages.suites.suites import describe_account, list_suites
 from inspector.web.access import needs, user_of
-from inspector.web.closed_pages import words_of
+from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import link_to, render_page
 from runner.base.errors import SetupError
 
@@ -116,7 +117,9 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         for value, tasks in listed
     ]
     has_tests = any(each.tests or (by != "family" and each.family) for each in view.tasks)
-    has_fit = bool(answer) or bool(matrix.cells)
+    has_fit = bool(answer) or bool(matrix.shown)
+    is_qualifying = qualification is not None and qualification.experiment.is_open
+    running = _find_running(request, qualification.experiment) if qualification and is_qualifying else None
     reasons: list[dict[str, object]] = []
     if account:
         reasons += [{**line, "is_aside": True} for line in account["set_aside"]]
@@ -143,7 +146,10 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "may_launch": read is not None,
         "families_by": row.families_by.get("by", "") if row else "",
         "may_regroup": view.format == "harbor" and view.attributes,
-        "columns": len(matrix.conditions) + 1 + has_tests + has_fit,
+        "columns": len(matrix.shown) + 1 + has_tests + has_fit,
+        "running": running,
+        "running_check": name_check(running.attempt.trial.episode.run.condition) if running else "",
+        "is_bare": is_qualifying and not (matrix.shown or has_tests or has_fit),
         "rates": RATES,
         "another": _find_another(view.key) if qualification and not qualification.experiment.is_open else None,
         "shipped": shipped,
@@ -151,6 +157,12 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "least": LEAST_TRIALS,
     }
     return render_page(request, "suites/suite.html", data=data, context=context, as_json=False, status=status)
+
+
+def _find_running(request: HttpRequest, qualification: Experiment) -> AtWork | None:
+    """Return the trial that started last and still runs, unless this reader may not see it yet."""
+    attempts = Attempt.objects.under_way().filter(trial__episode__run__experiment=qualification)
+    return next(iter(without_closed(words_of(request), at_work(attempts, 1))), None)
 
 
 def _find_another(key: str) -> Experiment | None:
@@ -169,6 +181,7 @@ def _describe(view: SuiteView) -> dict[str, object]:
         "format": view.format,
         "digest": view.digest or None,
         "absent": view.absent or None,
+        "folder_only": view.folder_only or None,
         "splits": view.splits,
         "attributes": view.attributes,
         "families": view.families,

@@ -104,18 +104,6 @@ def duration(seconds: float | None) -> str:
     return _write_known(seconds, render_duration)
 
 
-def about(seconds: float | None) -> str:
-    """An estimate as a person says it: 80 -> "about a minute", 1,300 -> "about 20 minutes", 9,000 -> "about 2 hours"."""
-    if seconds is None:
-        return UNKNOWN
-    for length, word in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
-        count = seconds / length
-        if count >= 1.5 or (count >= 0.75 and length > 60):
-            whole = round(count) if count < 10 else 5 * round(count / 5)
-            return f"about {'an' if word == 'hour' else 'a'} {word}" if whole == 1 else f"about {whole} {word}s"
-    return "about a minute" if seconds >= 45 else "less than a minute"
-
-
 def headline(text: str) -> str:
     """The first line that says something: of a reason with its traceback, what happened."""
     return next((line for line in text.splitlines() if line.strip()), "")[:500]

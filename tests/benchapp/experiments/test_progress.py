@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.experiments.work import progress
-from benchapp.experiments.work.progress import at_work, progress_of, workforce
+from benchapp.experiments.work.progress import WorkProgress, at_work, progress_of, workforce
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.record import live
 from tests.worlds.factories import make_attempt, make_episode, make_experiment, make_run, make_trial
@@ -165,3 +166,17 @@ def test_what_comes_between_trials_counts_in_the_time_left_and_a_pause_does_not(
     for _ in range(2):
         make_trial(episode, finished=False)
     assert progress_of([episode.run], 1)[episode.run.pk].eta_seconds == 60.0
+
+
+def test_the_bounds_of_the_time_left_come_from_the_spread_of_the_durations() -> None:
+    episode = make_episode(make_run(make_experiment(status="running"), status="running"), status="running")
+    for seconds in (60.0, 120.0, 240.0, 480.0, 600.0):
+        Trial.objects.filter(pk=make_trial(episode).pk).update(duration_seconds=seconds, finished_at=None)
+    for _ in range(10):
+        make_trial(episode, finished=False)
+    found = progress_of([episode.run], 1)[episode.run.pk]
+    assert (found.eta_low_seconds, found.eta_seconds, found.eta_high_seconds) == (1200.0, 2400.0, 4800.0)
+    assert found.time_left == "about 20 min to 1 h 30 min"
+    assert replace(found, total=1_000).time_left == "at least 20 min"
+    assert replace(found, total=1_000, drops_trials=True).time_left == "at most 1 h 30 min"
+    assert WorkProgress().time_left == ""

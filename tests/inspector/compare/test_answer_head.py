@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from uuid import UUID
 
 import pytest
 from django.test import Client
@@ -80,8 +81,31 @@ def test_nothing_chosen_is_where_a_comparison_begins(client: Client) -> None:
     make_pair(2)
     text = client.get("/compare/").text
     assert "Found in your runs" in text
+    assert text.index("Choose runs") < text.index("Found in your runs")
     assert 'class="lanes"' not in text
     assert client.get("/compare.json").json()["groups"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("experiment={0}", 404),
+        ("a={0}&b={0}:no-skill", 404),
+        ("a={0}&b={1}", 200),
+        ("experiment={0}&condition=no-skill", 404),
+        ("condition=nothing-like-it", 200),
+        ("experiment=nonsense", 400),
+        ("condition=no-skill&experiment=nonsense", 400),
+    ],
+)
+def test_an_unknown_experiment_is_not_found_and_a_wrong_address_is_a_bad_one(
+    client: Client, query: str, status: int
+) -> None:
+    query = query.format(UUID(int=1), make_pair(2).public_id)
+    page = client.get(f"/compare/?{query}")
+    assert (page.status_code, client.get(f"/compare.json?{query}").status_code) == (status, status)
+    assert ("Page not found" in page.text, "expected" in page.text) == (status == 404, status == 400)
+    assert client.get(f"/compare/cost/?{query}").status_code == (404 if status == 404 else 200)
 
 
 def test_the_twin_gains_the_answer(client: Client) -> None:

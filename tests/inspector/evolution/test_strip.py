@@ -6,12 +6,13 @@ import re
 
 import pytest
 
-from benchapp.models import Decision, Episode, Family, SkillUse, Task, Trial
+from benchapp.models import Decision, Entry, Episode, Family, SkillUse, Task, Trial
 from benchapp.review.blinding import Words
 from inspector.evolution.strip import link_to_cursor, link_to_pages, open_strip, open_timeline
 from inspector.evolution.strip_drawing import LETTER, SIDE, WIDTH, StripForm, draw_strip, lay_out, wrap_name
 from inspector.evolution.timeline import Timeline, TimelineTrial, follow_skills
 from tests.worlds.factories import (
+    add_entry,
     make_decision,
     make_episode,
     make_experiment,
@@ -72,6 +73,20 @@ def test_a_trial_has_the_same_x_in_every_form_and_condition() -> None:
     for form in StripForm:
         drawn = re.findall(rf'<rect x="([\d.]+)" y="\d+" width="{SIDE}" height="{SIDE}"', draw(learned, form))
         assert sorted(map(float, drawn)) == sorted(places[0])
+
+
+def test_a_library_that_changes_after_an_evaluation_is_not_called_frozen() -> None:
+    learned = make_learning_run(families=1).episodes.get()
+    learned.trials.exclude(phase="acquisition").update(phase="evaluation")
+    assert "the library frozen" in draw(learned)
+    given, gated = make_episode(), make_episode()
+    for episode in (given, gated):
+        for _ in range(12):
+            tried = make_trial(episode, phase="evaluation")
+            add_entry(episode, Entry.Kind.TRIAL, attempt=tried.attempts.get())
+    make_decision(gated, make_family(), after_trial=tried, after=make_snapshot({"a/SKILL.md": "one"}))
+    assert "the library" not in draw(given), "nothing says what happened to it"
+    assert "12 of 12 passed, the library still changes" in draw(gated)
 
 
 def test_every_strip_goes_over_the_whole_width(episode: Episode) -> None:

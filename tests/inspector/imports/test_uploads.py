@@ -408,6 +408,17 @@ def test_the_page_says_what_an_import_waits_for(
     assert "7 trials came in" not in text
 
 
+def test_a_long_import_says_what_it_does(client: Client) -> None:
+    def says(title: str, **fields: object) -> str:
+        return upload_view.write_sentence(Upload(title=title, whole_at=timezone.now(), worker="one", **fields), 0)
+
+    assert says("one.tar.zst", files_total=1) == "one.tar.zst: reading the archive. It comes in as a whole, at the end."
+    assert says("job", files_total=1_200) == "job: looking for runs in 1,200 files."
+    assert says("/srv/jobs") == "/srv/jobs: looking for runs."
+    batch = make_batch(status="running", finished_at=None, counts={"trials": 7})
+    assert "Still reading. 7 trials came in so far." in client.get(f"/imports/?batch={batch.public_id}").text
+
+
 def test_progress_is_kept_and_its_end_is_the_batch(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -421,7 +432,7 @@ def test_progress_is_kept_and_its_end_is_the_batch(
 
     monkeypatch.setattr(SlicedWork, "hold", look)
     sent = upload(client, read_tree(job(tmp_path / "first")))
-    assert told[0] == "first: looking for runs."
+    assert told[0] == f"first: looking for runs in {sent.files_total} files."
     assert told[-1].startswith("first: 3 trials and libraries read so far. Now ")
     assert told[-1].endswith(", 3 of 3.")
     answer = client.get(f"/imports/uploads/{sent.public_id}/").json()

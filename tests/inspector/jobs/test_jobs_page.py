@@ -149,7 +149,7 @@ def test_the_time_left_is_shared_by_the_workers(client: Client, monkeypatch: pyt
     monkeypatch.setattr(jobs_view, "workforce", lambda: Workforce((WORKER, WORKER, WORKER), 0))
     assert [row["progress"]["eta_seconds"] for row in client.get("/jobs.json").json()["open"]] == [1200.0, 1200.0]
     text = client.get("/jobs/").text
-    assert "about 20 minutes to go" in text
+    assert "about 10 to 40 min to go" in text
     assert "2 jobs are running." in text  # and do not wait because no trial runs at this instant
 
 
@@ -171,9 +171,26 @@ def test_trials_are_drawn_over_time_with_what_is_expected(client: Client, monkey
     here, end = map(float, re.search(r'class="expected" x1="([\d.]+)%" x2="([\d.]+)%"', row).groups())
     assert places == sorted(places)
     assert places[0] == 0 < places[1] == pytest.approx(here / 2, abs=3)  # the clock runs during the set-up
-    assert end == pytest.approx(2 * here, abs=3)  # two are left: ten minutes, as the sentence says
-    assert "about 10 minutes to go" in text
+    assert end == pytest.approx(3 * here, abs=3)  # two are left: at most twice ten minutes, as the sentence says
+    assert "about 5 to 20 min to go" in text
+    assert "the thin line is the most time left" in text
     assert (">1 of 2<" in text, bool(re.search(r'data-name="to go">2</td>', text))) == (True, True)
+
+
+@pytest.mark.parametrize("kind", ["experiment", "run"])
+def test_the_time_axis_of_what_ended_ends_with_its_last_trial(client: Client, kind: str) -> None:
+    begun = timezone.now() - timedelta(hours=5)
+    experiment = make_experiment(status="done", started_at=begun, finished_at=begun + timedelta(minutes=30))
+    run = make_run(experiment, status="done")
+    for minute in (0, 10):
+        trial = make_trial(make_episode(run, status="done"))
+        at = begun + timedelta(minutes=minute)
+        Attempt.objects.filter(trial=trial).update(started_at=at, finished_at=at + timedelta(minutes=10))
+    text = client.get(f"/jobs/{kind}/{(run if kind == 'run' else experiment).public_id}/").text
+    places = re.findall(r'<rect class="\w+" x="([\d.]+)%" y="3" width="([\d.]+)%"', text)
+    assert places == [("0.00", "50.00"), ("50.00", "50.00")]
+    assert ('x="100.0%"' in text, 'class="now"' in text, ">now</text>" in text) == (True, False, False)
+    assert ("To go" in text, "time left" in text) == (False, False)
 
 
 def test_a_forecast_is_a_lower_bound_until_a_tenth_is_done(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +199,7 @@ def test_a_forecast_is_a_lower_bound_until_a_tenth_is_done(client: Client, monke
     for number in range(11):
         trial = make_trial(episode, finished=not number)
         Trial.objects.filter(pk=trial.pk).update(duration_seconds=None if number else 60.0)
-    assert "1 of 11 trials are done, at least 10 min 00 s to go" in client.get("/jobs/").text
+    assert "1 of 11 trials are done, at least 5 min to go" in client.get("/jobs/").text
 
 
 def test_episodes_of_replicates_are_numbered_below_one_condition(client: Client) -> None:

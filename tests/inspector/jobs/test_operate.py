@@ -376,7 +376,7 @@ def test_a_job_gives_the_estimate_of_the_list_and_draws_each_episode_once(
     monkeypatch.setattr(operate_view, "workforce", lambda: Workforce((WORKER,), 0))
     for target in (episode.run, episode.run.experiment):
         text = page(client, target)
-        assert "1 of 2 trials are done, about 10 minutes to go." in text
+        assert "1 of 2 trials are done, about 5 to 20 min to go." in text
         assert text.count('<svg class="timeline" ') == 2
         assert text.count(">Stopped</a>") == 1
         assert "SandboxError: &lt;b&gt;no space" in text

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from benchapp.models import Attempt, Blob, Entry, Episode, Experiment, ModelCall, Run, Seeding, Task, Trial
+from benchapp.models import Attempt, Blob, Entry, Episode, Experiment, ModelCall, Run, Seeding, SkillUse, Task, Trial
 from inspector.templatetags.page_tags import run_title
 from inspector.web.text.formats import status_word
 from tests.queries import assert_queries_flat
@@ -147,6 +147,22 @@ def test_it_lists_failed_trials_that_left_their_skills_unread(client: Client) ->
     run = make_learning_run(families=1, outcomes=(F, F, F, T, T, F, T, T, T))
     bypassed = Trial.objects.get(phase="acquisition", task__role="variant")
     assert twin(client, run)["silent_bypass"] == [str(bypassed.public_id)]
+
+
+def test_an_import_where_nobody_read_a_skill_may_have_had_it_in_the_prompt(client: Client) -> None:
+    run = make_learning_run(families=1, outcomes=(F,) * 9)
+    SkillUse.objects.exclude(kind="mounted").delete()
+    Trial.objects.filter(skills_read__gt=0).update(skills_read=0)
+    assert twin(client, run)["silent_bypass"], "in a run of ours skills are files"
+    assert "Failed without reading a skill" in page(client, run)
+    Experiment.objects.update(origin=Experiment.Origin.IMPORTED)
+    assert twin(client, run)["silent_bypass"] == []
+    text = page(client, run)
+    assert "The prompt may hold their text" in text
+    assert "without reading" not in text
+    read = Trial.objects.filter(skills_mounted__gt=0).first()
+    Trial.objects.filter(pk=read.pk if read else 0).update(skills_read=1)
+    assert "failed without reading one" in page(client, run)
 
 
 def test_a_skill_of_another_family_is_no_bypass_and_reading_another_is_a_rival(client: Client) -> None:

@@ -8,10 +8,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from django.utils.html import strip_tags
 
 from benchapp.experiments.qualification import write_file
-from benchapp.models import Experiment, Run
+from benchapp.models import Attempt, Experiment, Run
 from benchapp.record.sets.suite_files import record_suite
 from inspector.pages.suites.suite_fitness import read_shipped
 from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, UNTOUCHED
@@ -22,6 +23,7 @@ from tests.worlds.factories import (
     make_experiment,
     make_run,
     make_suite,
+    make_task,
     make_trial,
     make_unordered_episode,
     make_user,
@@ -93,6 +95,9 @@ def test_it_shows_the_verdict_on_each_task_and_leads_to_the_trials_behind_it(cli
     assert asked == {"experiment": [str(experiment.public_id)], "condition": [NO_SKILL], "task": ["E1-LS1-T1"]}
     assert [trial["task"] for trial in client.get(alone["url"].replace("/trials/", "/trials.json")).json()["trials"]]
     page = client.get("/suites/starter/").text
+    solved = "2 of 2 tasks solved with the reference skill, 1 of 2 without a skill, 2 of 2 by their own solution"
+    for address in ("/suites/starter/", experiment.get_absolute_url(), f"/jobs/experiment/{experiment.public_id}/"):
+        assert f"{solved}, 0 of 2 with untouched files." in client.get(address).text, address
     assert "2 tasks: 1 admitted, 1 rejected." in page
     assert "scripted model" in page
     assert reason in page
@@ -243,6 +248,23 @@ def test_an_import_that_calls_its_condition_so_breaks_no_page(client: Client) ->
     make_trial(make_episode(run), rows.tasks["E1-LS1-T1"])
     assert "no rule is on record for it" in client.get("/suites/starter/").text
     assert twin(client)["is_of_this_state"] is False
+
+
+def test_one_that_runs_shows_how_far_it_is_instead_of_tasks_without_results(client: Client) -> None:
+    suite = make_suite(key="bare")
+    run = make_run(
+        make_experiment(suite=suite, status="running", spec=write_file(load_suite("starter"))),
+        condition=SOLUTION,
+        setup={"suite": {"key": "bare", "digest": suite.digest}},
+        status="running",
+    )
+    tasks = [make_task(suite=suite, title=title, role="") for title in ("<b>one", "two")]
+    trial, _ = (make_trial(make_episode(run, status="running"), task, finished=False) for task in tasks)
+    Attempt.objects.create(trial=trial, number=1, status="running", started_at=timezone.now())
+    page = client.get("/suites/bare/").text
+    assert '<progress max="2" value="0"' in page
+    assert f'<a href="{trial.get_absolute_url()}">&lt;b&gt;one</a>, own solution' in page
+    assert "<summary>The tasks <small>2</small>" in page
 
 
 # --- the way there --------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from django.utils.html import strip_tags
 
 from benchapp.models import Activity, Experiment, Suite, Task, TaskGroup
 from benchapp.record.sets.suite_files import record_suite
@@ -162,9 +163,26 @@ def test_a_blind_reviewer_sees_no_outcome_of_a_task_they_still_code(client: Clie
         page = client.get("/suites/starter/").text
         assert (
             "0 of 1 passed" in page,
-            ">hidden</span>" in page,
-            "Some trials are hidden until you finish" in page,
+            "The trials are hidden until you finish" in page,
+            "You may not see results yet." in page,
         ) == seen
+
+
+def test_it_says_once_that_trials_are_hidden(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = False
+    rows, blind = record_suite(load_suite("starter")), make_user(username="blind")
+    experiment, queue = make_experiment(suite=rows.suite), make_queue([], reviewers=[blind], hides_conditions=True)
+    for condition, hides in (("no-skill", True), ("selfgen-always", False)):
+        episode = make_episode(make_run(experiment, condition=condition))
+        for key in ("E1-LS1-T1", "E1-LS1-T2"):
+            trial = make_trial(episode, rows.tasks[key], success=True)
+            if hides and key == "E1-LS1-T1":
+                make_item(queue, trial=trial)
+    client.force_login(blind)
+    table = client.get("/suites/starter/").text.partition('id="tasks"')[2]
+    before, _, table = table.partition("<table")
+    assert "Some trials are hidden until you finish" in before
+    assert "hidden" not in strip_tags(table.partition("</table>")[0])
 
 
 def test_results_are_those_of_one_experiment(client: Client) -> None:
@@ -290,6 +308,21 @@ def test_a_folder_that_is_gone_without_files_in_the_record_leaves_the_instructio
     assert "is not on this machine" in page["absent"]
     assert page["task"]["instruction"]
     assert page["task"]["tests"] == []
+
+
+def test_it_says_why_the_record_does_not_hold_its_files(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchapp.record.sets.suite_contents.MAX_FILES", 1)
+    folder = Path(shutil.copytree(EXAMPLES / "skillflow", tmp_path / "flow"))
+    call_command("load_suite", str(folder), stdout=StringIO())
+    why = "The record does not hold its files: it has more than 1 files"
+    assert why in client.get("/suites/flow/").text
+    shutil.rmtree(folder)
+    page = client.get("/suites/flow/").text
+    assert (why in page, "is not on this machine" in page) == (True, True)
+    Suite.objects.update(account={})
+    assert twin(client, "/suites/flow.json")["folder_only"] is None
 
 
 def test_hostile_names_and_texts_are_shown_and_never_run(client: Client) -> None:

@@ -29,13 +29,13 @@ from inspector.web.text.diff import FileDiff, diff_file
 
 FIELD_TITLES = {"definition": "Definition", "include": "Label it when", "exclude": "Not when"}
 CHANGES = {  # kind: (title, where the labels go)
-    "split": ("Split", "Only a reader knows which part a label belongs to."),
-    "merged": ("Merged", "Labels follow by themselves."),
-    "redefined": ("Redefined", "Labels were made under the old wording."),
-    "renamed": ("Renamed", "Labels follow by themselves."),
-    "added": ("Added", "No label yet."),
-    "retired": ("Retired", "No code replaced this one."),
-    "kept": ("Kept", "Labels follow by themselves."),
+    "split": ("Split", "For each label, a person chooses the part it belongs to."),
+    "merged": ("Merged", "Their labels move to the merged code."),
+    "redefined": ("Redefined", "Their labels were given under the old wording, so a person checks them."),
+    "renamed": ("Renamed", "Their labels move to the new name."),
+    "added": ("Added", "They have no labels yet."),
+    "retired": ("Retired", "No code takes their place, so a person checks their labels."),
+    "kept": ("Kept", "Their labels stay."),
 }
 CHECKED = {*MUST_LOOK, RETIRED}  # whose labels a reader must look at again
 CODE_FATE = JsonShape(

@@ -150,6 +150,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "uses": {name: any(getattr(each, name) for each in people) for name in ("skipped", "drafts", "left")},
         "shows_status": not status and len(totals) > 1,
         "shows_own": is_mine and not shows_codes and any(row.own for row in rows),
+        "hides_reviews": not shows_codes and len({row.filled is None for row in rows}) > 1,
         "shows_reviews": any(row.filled is not None for row in rows),
         "manages": manages,
         "others": may_review().exclude(queues=found) if manages and found.is_open else [],
