@@ -28,7 +28,7 @@ from benchapp.stats.metrics.amounts import render_at_least, render_at_most, rend
 from benchapp.stats.metrics.spending import RunSpending, spending_of
 
 MOST_PACED = 50  # trials that give the pace
-FEW = 4  # below this many durations, half and twice their median stand in for their quartiles
+FEW = 4  # of fewer durations, half and twice the median are used instead of the quartiles
 CLOSED = Q(is_done=True) | Q(status=Trial.Status.SKIPPED)
 
 

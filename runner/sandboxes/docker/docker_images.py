@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -207,20 +208,67 @@ def _fetch(client: APIClient, name: str) -> None:
 def _find_or_build(
     client: APIClient, machine: Machine, folder: Path, stands_for: str = "", dockerfile: str = DOCKERFILE
 ) -> Image:
-    """Build the image of this context and its base images once. Of two that build at once one waits."""
+    """Build the image of this context and its base images once. Of two that build at once one waits.
+
+    With SKILLGLASS_IMAGE_REGISTRY it is fetched from there if another machine has built it, else put there.
+    """
     context = read_context(folder, machine.blank_folders if folder == machine.context else (), dockerfile)
     name, digest = _name_and_digest(client, context, stands_for)
     found = _inspect(client, name)
     if found is None:
-        with hold_lock(name):  # on other machines the engine's own cache keeps a second build short
-            found = _inspect(client, name)
+        with hold_lock(name):
+            found = _inspect(client, name) or _fetch_built(client, name, digest)
             if found is None:
                 labels = {LABEL: "1", CONTEXT_LABEL: digest} | ({STANDS_FOR_LABEL: stands_for} if stands_for else {})
                 build(client, context, machine, name, labels, _with_a_shell(client, context))
                 found = _inspect(client, name)
+                _share_built(client, name)
     if found is None:
         raise SandboxError(f"{folder}: the engine says it built {name}, and does not have it")
     return found
+
+
+def _shared_name(client: APIClient, name: str) -> tuple[str, str]:
+    """(repository, tag) of a built image in the registry, the same on all machines of one architecture. ("", "") without
+    one."""
+    registry = os.environ.get("SKILLGLASS_IMAGE_REGISTRY", "").strip().rstrip("/")
+    if not registry:
+        return "", ""
+    repository, _, tag = name.partition(":")
+    return f"{registry}/{repository}", f"{tag}-{client.version()['Arch']}"
+
+
+def _fetch_built(client: APIClient, name: str, digest: str) -> Image | None:
+    """Fetch an image that another machine has built of the same context. None: build it here."""
+    shared, tag = _shared_name(client, name)
+    if not shared:
+        return None
+    try:
+        _fetch(client, f"{shared}:{tag}")
+        found = client.inspect_image(f"{shared}:{tag}")
+        if (labelled := (found["Config"].get("Labels") or {}).get(CONTEXT_LABEL)) != digest:
+            raise SandboxError(f"its label {CONTEXT_LABEL} is {labelled!r} (expected {digest})")
+        client.tag(found["Id"], *name.split(":"))
+    except ImageError:
+        return None
+    except (SandboxError, SetupError, APIError, *FAILURES) as error:
+        log.warning("image %s:%s of the registry is not used, it is built here: %s", shared, tag, first_line(error))
+        return None
+    return _inspect(client, name)
+
+
+def _share_built(client: APIClient, name: str) -> None:
+    """Put an image into the registry. What fails is logged: this machine has it."""
+    shared, tag = _shared_name(client, name)
+    if not shared:
+        return
+    try:
+        client.tag(name, shared, tag)
+        failed = [row["error"] for row in client.push(shared, tag, stream=True, decode=True) if "error" in row]
+    except (APIError, *FAILURES) as error:
+        failed = [first_line(error)]
+    for reason in failed:
+        log.warning("image %s:%s cannot be put into the registry: %s", shared, tag, reason)
 
 
 def _name_and_digest(client: APIClient, context: Context, stands_for: str) -> tuple[str, str]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import signal
+import subprocess
 import tarfile
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -18,10 +21,11 @@ from typing import IO, cast
 import docker
 import pytest
 
+from lab.kill_workers import free_port
 from runner.agents.oracle import Oracle
 from runner.base.errors import ImageError, SandboxError, SetupError, SuiteError
 from runner.base.types import Machine, Task
-from runner.sandboxes.docker import docker_builds
+from runner.sandboxes.docker import docker_builds, docker_images
 from runner.sandboxes.docker.docker_builds import BuildWatch
 from runner.sandboxes.docker.docker_contexts import read_context
 from runner.sandboxes.docker.docker_engine import CARRIER_LABEL, OWNER_LABEL, connect, sweep
@@ -29,7 +33,7 @@ from runner.sandboxes.docker.docker_images import CONTEXT_LABEL, STANDS_FOR_LABE
 from runner.sandboxes.docker.docker_limits import ContainerLimits
 from runner.sandboxes.docker.docker_sandbox import open_sandbox
 from runner.sandboxes.processes import ProcessName, this_process
-from tests.conftest import SHARED_DATA
+from tests.conftest import SHARED_DATA, require
 from tests.docker_images import base_image
 from tests.runner.container_trials import TEST, ScriptAgent, attempt, container_task
 
@@ -552,3 +556,86 @@ def test_a_suite_without_images_gets_the_base_image(
     monkeypatch.setenv("SKILLGLASS_BASE_IMAGE", base_image())
     found = image_for(client, replace(task, machine=Machine()))
     assert (found.name, found.folder) == (base_image(), "/workspace")
+
+
+# --- a registry that machines share -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The real program, on a free port of this machine."""
+    program = shutil.which("docker-registry")
+    require(program is not None, "no program docker-registry")
+    address = f"127.0.0.1:{free_port()}"
+    (tmp_path / "registry.yml").write_text(
+        "version: 0.1\nlog: {accesslog: {disabled: true}, level: error}\n"
+        f"storage: {{filesystem: {{rootdirectory: {tmp_path}/registry}}, delete: {{enabled: true}}}}\nhttp: {{addr: {address}}}\n"
+    )
+    served = subprocess.Popen([str(program), "serve", str(tmp_path / "registry.yml")], stderr=subprocess.DEVNULL)
+    try:
+        wait_for_answer(f"http://{address}/v2/")
+        monkeypatch.setenv("SKILLGLASS_IMAGE_REGISTRY", f"{address}/team")
+        yield address
+    finally:
+        served.kill()
+        served.wait()
+
+
+def forget(client: docker.APIClient, name: str, registry: str) -> None:
+    """What another machine has of it: nothing."""
+    for each in client.inspect_image(name)["RepoTags"]:
+        assert each == name or each.startswith(f"{registry}/team/skillglass-task:")
+        client.remove_image(each, force=True)
+    assert client.images(name) == []
+
+
+def test_an_image_is_built_on_one_machine_and_fetched_on_the_others(
+    task: Task, client: docker.APIClient, registry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_context(task, f"FROM {base_image()}\nRUN date +%N > /when\n")
+    built = image_for(client, task)
+    forget(client, built.name, registry)
+    monkeypatch.setattr(docker_images, "build", never)
+    assert image_for(client, task) == built
+
+
+def test_an_image_of_the_registry_that_says_it_is_another_is_not_used(
+    task: Task, client: docker.APIClient, registry: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_context(task, f"FROM {base_image()}\nRUN date +%N > /when\n")
+    built = image_for(client, task)
+    shared = next(tag for tag in client.inspect_image(built.id)["RepoTags"] if tag.startswith(registry))
+    forget(client, built.name, registry)
+    client.tag(base_image(), *shared.rsplit(":", 1))
+    assert "error" not in str(list(client.push(shared, stream=True, decode=True)))
+    again = image_for(client, task)
+    assert again.name == built.name
+    assert again.id not in (built.id, client.inspect_image(base_image())["Id"])
+    assert "is not used, it is built here" in caplog.text
+
+
+def test_a_registry_that_is_away_costs_a_warning(
+    task: Task, client: docker.APIClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("SKILLGLASS_IMAGE_REGISTRY", f"127.0.0.1:{free_port()}/team")
+    write_context(task, f"FROM {base_image()}\nRUN date +%N > /when\n")
+    assert image_for(client, task).name
+    assert "cannot be put into the registry" in caplog.text
+
+
+def never(*_: object, **__: object) -> None:
+    raise AssertionError("it was built again")
+
+
+def write_context(task: Task, dockerfile: str) -> None:
+    assert task.machine.context is not None
+    (task.machine.context / "Dockerfile").write_text(f"{dockerfile}LABEL skillglass.test=1\n")
+
+
+def wait_for_answer(address: str) -> None:
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        with suppress(OSError), urllib.request.urlopen(address, timeout=2):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{address} does not answer")
