@@ -101,9 +101,11 @@ class Words:
 
     @cached_property
     def _closed(self) -> _Closed:
-        blind = Queue.objects.filter(Q(hides_conditions=True) | Q(hides_models=True), closed_at=None)
-        queues = {queue.pk: queue for queue in blind.filter(reviewers=self._user.pk)} if self._user.pk else {}
         closed = _Closed()
+        if not self._user.pk:
+            return closed
+        blind = Queue.objects.filter(Q(hides_conditions=True) | Q(hides_models=True), closed_at=None)
+        queues = {queue.pk: queue for queue in blind.filter(reviewers=self._user.pk)}
         if queues:
             items = open_to(self._user).filter(queue__in=list(queues))
             keys = ("decision__episode__key", "episode__key")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import unquote, urlsplit
@@ -11,15 +11,47 @@ from wsgiref.util import setup_testing_defaults
 
 from django.core.exceptions import PermissionDenied
 from django.core.handlers.wsgi import WSGIRequest
+from django.db.models import prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import resolve
+from django.urls import ResolverMatch
 from django_htmx.middleware import HtmxMiddleware
 
-from benchapp.models import Run, User
+from benchapp.models import Run, Trial, User
+from inspector.pages.trials.trial import AROUND
+from inspector.reader.reading import read_ahead
 from inspector.web.text.visible import VisibleMiddleware
 
 HOST = "published.invalid"  # of absolute addresses in an answer: never anybody's
+
+
+GROUP, MOST_READ = 50, 500  # trials that are read at once, and that stay in memory
+
+
+class TrialShelf:
+    """The trials of a site, read in groups with the rows of their pages. Those after `MOST_READ` are read one by one."""
+
+    def __init__(self, trials: Sequence[UUID], runs: Mapping[UUID, Run]) -> None:
+        self.trials, self.runs = trials[:MOST_READ], runs
+        self.places = {public_id: place // GROUP for place, public_id in enumerate(self.trials)}
+        self.groups: dict[int, dict[UUID, Trial]] = {}
+
+    def find(self, public_id: UUID) -> Trial | None:
+        """Return None where it is not here."""
+        place = self.places.get(public_id)
+        if place is None:
+            return None
+        if place not in self.groups:
+            self.groups[place] = self._read(self.trials[place * GROUP : (place + 1) * GROUP])
+        return self.groups[place].get(public_id)
+
+    def _read(self, wanted: Sequence[UUID]) -> dict[UUID, Trial]:
+        found = list(Trial.objects.for_detail().filter(public_id__in=wanted))
+        for trial in found:
+            trial.episode.run = self.runs[trial.episode.run.public_id]  # what was read once for it is kept there
+        read_ahead(found)
+        prefetch_related_objects(found, *AROUND)
+        return {trial.public_id: trial for trial in found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +63,7 @@ class Edition:
     home: str  # the address of the experiment
     trials: str  # and of the list of its trials
     runs: Mapping[UUID, Run]  # read once for all pages
+    shown: TrialShelf
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +95,10 @@ def make_reader() -> User:
     return User(pk=0, username="", level=User.Level.VIEWER)
 
 
-def ask(address: str, edition: Edition) -> PageAnswer | None:
-    """What the page answers; None where it shows nothing to this reader."""
+def ask(address: str, edition: Edition, match: ResolverMatch) -> PageAnswer | None:
+    """What the page answers; None where it shows nothing to this reader. `match`: what its path resolves to."""
     request = PublishedRequest(address, edition)
+    request.resolver_match = match
     try:
         response = cast(HttpResponseBase, HtmxMiddleware(VisibleMiddleware(_view))(request))
     except (Http404, PermissionDenied):
@@ -75,8 +109,7 @@ def ask(address: str, edition: Edition) -> PageAnswer | None:
 
 
 def _view(request: HttpRequest) -> HttpResponse:
-    match = resolve(request.path_info)
-    request.resolver_match = match
+    match = cast(ResolverMatch, request.resolver_match)
     return cast(HttpResponse, match.func(request, *match.args, **match.kwargs))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from html import unescape
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -24,7 +25,7 @@ from benchapp.models import Comparison, Experiment, Trial
 from benchapp.record.collecting import collect_seldom
 from benchapp.record.record_digest import record_digest
 from benchapp.stats.comparing.choices import parse_choices
-from inspector.publishing.edition import HOST, Edition, ask
+from inspector.publishing.edition import HOST, Edition, TrialShelf, ask
 from inspector.publishing.site_assets import name_asset, prepare_assets, write_assets
 from inspector.publishing.site_files import PublishingError, SiteFiles, put_in_place
 from inspector.publishing.site_scope import SiteLink, SiteScope
@@ -60,7 +61,7 @@ class SitePage:
 
     place: str
     kind: str
-    kept: Path
+    kept: tuple[int, int]  # where its content begins in the file of all answers, and its bytes
     file: str
     route: str
 
@@ -71,7 +72,7 @@ class Site:
 
     scope: SiteScope
     edition: Edition
-    folder: Path
+    answers: IO[bytes]
     pages: dict[str, SitePage] = field(default_factory=dict)
     windows: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     assets: set[str] = field(default_factory=set)
@@ -84,36 +85,37 @@ class Site:
         while waiting:
             if progress:
                 progress(len(self.pages), len(seen))
-            page = self._ask(waiting.popleft())
-            for place in self._list_linked(page) if page else ():
+            for place in self._ask(waiting.popleft()):
                 if place not in seen:
                     seen.add(place)
                     waiting.append(place)
         if progress:
             progress(len(self.pages), len(self.pages))
 
-    def _ask(self, place: str) -> SitePage | None:
-        answer = ask(self.scope.address_of(place), self.edition)
+    def _ask(self, place: str) -> list[str]:
+        """Keep the answer, and return the places that it leads to."""
+        match = self.scope.match(place.partition("?")[0])
+        answer = ask(self.scope.address_of(place), self.edition, match) if match else None
         if answer is None:
-            return None
-        kept = self.folder / str(len(self.pages))
-        kept.write_bytes(answer.content)
+            return []
+        kept = self.answers.tell(), len(answer.content)
+        self.answers.write(answer.content)
         file, route = self.scope.file_of(place, answer.kind), self.scope.route_of(place)
-        self.pages[place] = SitePage(place, answer.kind, kept, file, route)
-        return self.pages[place]
+        self.pages[place] = page = SitePage(place, answer.kind, kept, file, route)
+        return list(self._list_linked(page, answer.content))
 
-    def _list_linked(self, page: SitePage) -> Iterator[str]:
+    def _list_linked(self, page: SitePage, content: bytes) -> Iterator[str]:
         address = ORIGIN + self.scope.address_of(page.place)
-        linked = LINKED.findall(page.kept.read_bytes().decode()) if page.kind == "text/html" else ()
+        linked = LINKED.findall(content.decode()) if page.kind == "text/html" else ()
         for href in dict.fromkeys(linked):
             if target := self.scope.settle(join(address, unescape(href))):
                 yield target.place
-        yield from self._list_windows(page)
+        yield from self._list_windows(page, content)
 
-    def _list_windows(self, page: SitePage) -> Iterator[str]:
+    def _list_windows(self, page: SitePage, content: bytes) -> Iterator[str]:
         """A trial's page shows some of its steps, and names the next by one of them."""
         path, _, query = page.place.partition("?")
-        numbers = STEP_ID.findall(content := page.kept.read_bytes()) if page.route == "trial" else ()
+        numbers = STEP_ID.findall(content) if page.route == "trial" else ()
         if not numbers:
             return
         parts = [part for part in query.split("&") if part and not part.startswith("first=")]
@@ -132,7 +134,9 @@ class Site:
         write_assets(files, self.assets)
 
     def _make_static(self, page: SitePage, find: Find) -> bytes:
-        content, address = page.kept.read_bytes(), ORIGIN + self.scope.address_of(page.place)
+        at, size = page.kept
+        self.answers.seek(at)
+        content, address = self.answers.read(size), ORIGIN + self.scope.address_of(page.place)
         if page.kind == "text/html":
             return make_static(content.decode(), address, find).encode()
         if page.route == "chart-json":
@@ -177,11 +181,15 @@ def publish(
 ) -> Published:
     """Write the site. `trials`: public ids of those that get a page, as `choose_trials` finds them."""
     prepare_assets()
-    with put_in_place(folder, replace=replace) as files, tempfile.TemporaryDirectory() as kept, collect_seldom():
+    with put_in_place(folder, replace=replace) as files, tempfile.TemporaryFile() as answers, collect_seldom():
         scope = SiteScope(experiment, frozenset(trials), frozenset(list_comparisons(experiment)))
         digest = record_digest(experiment)
         listed = f"{reverse('compare-trials')}?experiment={experiment.public_id}"
-        site = Site(scope, Edition(settings.VERSION, digest, scope.home, listed, scope.runs), Path(kept))
+        in_order = (
+            Trial.objects.filter(episode__run__experiment=experiment).order_by("pk").values_list("public_id", flat=True)
+        )
+        shown = TrialShelf([each for each in in_order if each in scope.trials], scope.runs)
+        site = Site(scope, Edition(settings.VERSION, digest, scope.home, listed, scope.runs, shown), answers)
         seeds = [scope.home, reverse("published"), *(reverse("comparison", args=[each]) for each in scope.comparisons)]
         site.collect(seeds, progress)
         if record_digest(experiment) != digest:

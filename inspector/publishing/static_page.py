@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from html import escape, unescape
 from urllib.parse import urljoin
 
@@ -75,11 +76,7 @@ class _StaticPage:
 
     def _open(self, name: str, tag: re.Match[str], end: int) -> int:
         """Write an element's start. Return where to continue: behind its end if the whole element is dropped."""
-        attrs: Attributes = [
-            (found[1].lower(), unescape(found[found.lastindex or 1]) if found.lastindex != 1 else None)
-            for found in ATTRIBUTE.finditer(tag["attrs"])
-        ]
-        given = {key: value or "" for key, value in attrs}
+        attrs, given = _read_attributes(tag["attrs"])
         closed = name in VOID or tag[0].endswith("/>")
         if self._must_go(name, given):
             return end if closed else _find_end(tag.string, name, end)
@@ -144,6 +141,16 @@ class _StaticPage:
         if whole.startswith(self.origin):
             return self.find(whole)
         return whole if whole.startswith(OTHER_SITES) else None
+
+
+@lru_cache(20_000)
+def _read_attributes(text: str) -> tuple[Attributes, dict[str, str]]:
+    """Return them in order, and as a dict. The frame of every page has the same; nobody changes them."""
+    attrs: Attributes = [
+        (found[1].lower(), unescape(found[found.lastindex or 1]) if found.lastindex != 1 else None)
+        for found in ATTRIBUTE.finditer(text)
+    ]
+    return attrs, {key: value or "" for key, value in attrs}
 
 
 def _find_end(html: str, name: str, at: int) -> int:

@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from django.db.models import Prefetch, prefetch_related_objects
+
 from benchapp.analysis.deciding.deciding_steps import StepIndex, read_step_index
 from benchapp.analysis.deciding.step_glances import StepKind
 from benchapp.imports.logs.lineage import FORK, RESUME, SNAPSHOT
@@ -27,7 +29,7 @@ from inspector.reader.outline import (
     time_steps,
 )
 from inspector.reader.steps import PAGE_STEPS, StepView, draw_steps, fit_one_page, list_uses_by_step
-from inspector.reader.verdict import DecidedVerdict, VerdictView, decide_checks, read_verdicts
+from inspector.reader.verdict import VERDICTS, DecidedVerdict, VerdictView, decide_checks, read_verdicts
 from inspector.web.subject import choose_row
 from inspector.web.text.visible import one_line, visible
 from runner.base.types import TrajectoryKind, UseKind
@@ -227,14 +229,33 @@ class TrialReading:
     steps: StepReading
 
 
+# A page reads these rows of its trial; a site reads them for many trials at once, then the page finds them there.
+_ATTEMPTS = Prefetch("attempts", Attempt.objects.order_by("number"))
+_TRAJECTORIES = Prefetch("trajectories", Trajectory.objects.filter(is_superseded=False).select_related("parent"))
+_COMPACTIONS = Prefetch("compactions", Compaction.objects.order_by("id"))
+
+
+def read_ahead(trials: Sequence[Trial]) -> None:
+    """Read for all of these trials what `read_trial` reads of each. Seven queries."""
+    prefetch_related_objects(trials, _ATTEMPTS)
+    attempts = [attempt for trial in trials for attempt in trial.attempts.all()]
+    prefetch_related_objects(attempts, _TRAJECTORIES, VERDICTS)
+    prefetch_related_objects([one for each in attempts for one in each.trajectories.all()], _COMPACTIONS)
+
+
 def read_trial(trial: Trial, query: Mapping[str, str], *, with_steps: bool = True) -> TrialReading:
     """The number of queries is the same for every length; nonsense in the address falls back to the defaults."""
-    attempts = list(trial.attempts.order_by("number"))
+    prefetch_related_objects([trial], _ATTEMPTS)
+    attempts = list(trial.attempts.all())
     attempt = choose_attempt(attempts, query.get("attempt", ""))
-    trajectories = list(attempt.trajectories.filter(is_superseded=False).select_related("parent")) if attempt else []
+    if attempt:
+        prefetch_related_objects([attempt], _TRAJECTORIES)
+    trajectories = list(attempt.trajectories.all()) if attempt else []
     trajectory = choose_trajectory(trajectories, query.get("trajectory", ""))
     uses = read_uses(attempt)
-    compactions = {found.kind: found for found in trajectory.compactions.order_by("id")} if trajectory else {}
+    if trajectory:
+        prefetch_related_objects([trajectory], _COMPACTIONS)
+    compactions = {found.kind: found for found in trajectory.compactions.all()} if trajectory else {}
     verdicts = read_verdicts(attempt)
     steps = read_trajectory(
         trajectory,

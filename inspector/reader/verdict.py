@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from django.db.models import Prefetch, prefetch_related_objects
+
 from benchapp.analysis.deciding.deciding_steps import DecidingStep, Rule, StepIndex, choose_chief, find_deciding_steps
 from benchapp.analysis.deciding.named_values import MOST, Expectation, is_telling, read_named_values
 from benchapp.models import Attempt, Check, Dimension, Trial, Verdict
@@ -128,14 +130,23 @@ class VerdictView:
         return {True: "passed", False: "failed", None: "unscored"}[self.verdict.success]
 
 
+VERDICTS = Prefetch(
+    "verdicts",
+    Verdict.objects.select_related("output")
+    .defer("output__data")
+    .prefetch_related("checks", "dimensions")
+    .order_by("-is_primary", "id"),
+)
+
+
 def read_verdicts(attempt: Attempt | None, *, clean: Callable[[str], str] = visible) -> list[VerdictView]:
     """Every verdict of an attempt, the primary one first, its texts as `clean` leaves them. Three queries."""
     if attempt is None:
         return []
-    verdicts = attempt.verdicts.select_related("output").defer("output__data").prefetch_related("checks", "dimensions")
+    prefetch_related_objects([attempt], VERDICTS)
     return [
         VerdictView(verdict, tuple(_group_checks(verdict, clean)), tuple(verdict.dimensions.all()))
-        for verdict in verdicts.order_by("-is_primary", "id")
+        for verdict in attempt.verdicts.all()
     ]
 
 

@@ -47,7 +47,9 @@ def of_trial_alone(view: View) -> View:
 def _of_trial(view: View, select: Callable[[TrialQuerySet], TrialQuerySet]) -> View:
     @wraps(view)
     def find(request: HttpRequest, *, public_id: UUID, **kwargs: object) -> HttpResponseBase:
-        trial = get_object_or_404(select(Trial.objects.all()), public_id=public_id)
+        site = getattr(request, "published", None)
+        trial = site.shown.find(public_id) if site else None
+        trial = trial or get_object_or_404(select(Trial.objects.all()), public_id=public_id)
         closed = refuse_closed(request, trial=trial, as_json=bool(kwargs.get("as_json")))
         return closed or view(request, trial, **kwargs)
 

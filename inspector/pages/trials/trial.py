@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlencode
 
+from django.db.models import Prefetch, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -13,7 +14,7 @@ from django.views.decorators.http import require_safe
 from benchapp.analysis.alignment.counterparts import Counterpart, find_counterparts
 from benchapp.analysis.failures.failure_reading import WORDS, read_class
 from benchapp.analysis.lineage.session_versions import SeenSkill, list_seen_skills
-from benchapp.models import Attempt, Decision, Trajectory, Trial
+from benchapp.models import Attempt, Decision, DecisionEvidence, Trajectory, Trial
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.record.recorded import BOUND_OF
 from benchapp.record.trajectory_store import StoredStep
@@ -54,6 +55,15 @@ _SPENT, _JUDGED = {"tokens", "cost"}, {"reward", "checks"}
 _PHASES = {phase.value: place for place, phase in enumerate(Phase)}
 
 
+AROUND = (  # rows of the page that `read_trial` does not read
+    Prefetch("decisions", Decision.objects.select_related("episode__run", "after").order_by("number")),
+    Prefetch(
+        "shown_in", DecisionEvidence.objects.select_related("decision__episode__run").order_by("decision__number")
+    ),
+    Prefetch("retrieved", Trial.objects.select_related("task").order_by("id")),
+)
+
+
 @require_safe
 @of_trial
 def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpResponse:
@@ -68,10 +78,11 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
     siblings, previous, following = ([], None, None) if strip else find_surroundings(found)
     skills = build_skill_usages(opened.uses)
     ending = write_ending(found, attempt, reading.decided.verdict)
-    decisions = list(found.decisions.select_related("episode__run", "after").order_by("number"))
-    shown_in = list(Decision.objects.filter(evidence__trial=found).select_related("episode__run").order_by("number"))
+    prefetch_related_objects([found], *AROUND)
+    decisions = list(found.decisions.all())
+    shown_in = [each.decision for each in found.shown_in.all()]
     seen = _list_seen(found, opened)
-    retrieved = list(found.retrieved.select_related("task").order_by("id")[:MAX_SIBLINGS])
+    retrieved = list(found.retrieved.all()[:MAX_SIBLINGS])
 
     def twin() -> dict[str, object]:
         return {
