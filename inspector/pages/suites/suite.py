@@ -21,6 +21,7 @@ from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.joined_suites import is_joined
 from benchapp.record.sets.suite_files import find_suite
+from benchapp.review.blinding import Words
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.shares import Rate
 from benchapp.stats.metrics.catalogue import name_role
@@ -181,8 +182,9 @@ class SuiteView:
         return [*named, *([(UNTOLD, found[""])] if "" in found else [])]
 
 
-def read_suite_view(name: str) -> SuiteView:
-    """Read it by its key, or by its public id. Http404 where there is none."""
+def read_suite_view(name: str, words: Words) -> SuiteView:
+    """Read it by its key, or by its public id. Counts leave out trials that this reader has yet to code. Http404 where
+    there is none."""
     row = models.Suite.objects.filter(key=name).first()
     if row is None:
         with suppress(ValueError):
@@ -208,7 +210,7 @@ def read_suite_view(name: str) -> SuiteView:
         absent=absent,
         folder_only=_explain_missing_files(row, is_here=read is not None),
         families=tuple(_list_families(row, read) if row else _list_families_of_folder(read)),
-        tasks=tuple(_list_tasks(row, read) if row else _list_tasks_of_folder(read)),
+        tasks=tuple(_list_tasks(row, read, words) if row else _list_tasks_of_folder(read)),
         experiments=tuple(experiments_of(row)) if row else (),
     )
 
@@ -257,14 +259,14 @@ def _list_families(row: models.Suite, read: Suite | None) -> Iterator[SuiteFamil
         yield SuiteFamily(each.key, each.name, place, each.description, each.total, skills.get(each.key, ()))
 
 
-def _list_tasks(row: models.Suite, read: Suite | None) -> Iterator[SuiteTask]:
+def _list_tasks(row: models.Suite, read: Suite | None, words: Words) -> Iterator[SuiteTask]:
     """A suite that was recorded before there were groups has those of its folder until it is loaded again."""
     stated = {task.key: task.groups for task, _, _ in _iterate_tasks(read)}
     groups: dict[int, dict[str, list[str]]] = {}
     said = models.TaskGroup.objects.filter(task__suite=row).order_by("pk")
     for pk, attribute, value in said.values_list("task", "attribute", "value"):
         groups.setdefault(pk, {}).setdefault(attribute, []).append(value)
-    rates = dict(_count_trials(row.tasks.all(), "task"))
+    rates = dict(_count_trials(row.tasks.all(), "task", words))
     # The list of trials, narrowed to the experiments over this suite. Those that were imported name none.
     launched = models.Experiment.objects.standing().filter(suite=row).exists()
     ids = [] if launched else experiments_of(row).values_list("public_id", flat=True)
@@ -286,8 +288,8 @@ def _list_tasks(row: models.Suite, read: Suite | None) -> Iterator[SuiteTask]:
         )
 
 
-def _count_trials(tasks: QuerySet[models.Task], by: str) -> Iterator[tuple[object, Rate]]:
-    trials = models.Trial.objects.pooled().filter(task__in=tasks).order_by(by)
+def _count_trials(tasks: QuerySet[models.Task], by: str, words: Words) -> Iterator[tuple[object, Rate]]:
+    trials = models.Trial.objects.pooled().filter(task__in=tasks).exclude(pk__in=words.closed_trials()).order_by(by)
     for each in trials.values(by).annotate(**TALLY):
         yield each[by], Rate(each["passed"], each["scored"], each["planned"])
 
@@ -341,9 +343,9 @@ class SuiteTaskView(Shaped):
     )
 
 
-def read_task_view(view: SuiteView, task: SuiteTask) -> SuiteTaskView:
+def read_task_view(view: SuiteView, task: SuiteTask, words: Words) -> SuiteTaskView:
     found = next((each for each, _, _ in _iterate_tasks(view.read) if each.key == task.key), None)
-    counted = _count_trials(view.row.tasks.filter(key=task.key), "episode__run__condition") if view.row else ()
+    counted = _count_trials(view.row.tasks.filter(key=task.key), "episode__run__condition", words) if view.row else ()
     conditions = sorted(
         ((str(code), rate) for code, rate in counted), key=lambda each: (name_condition(each[0]).order, each[0])
     )

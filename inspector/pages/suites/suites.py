@@ -17,6 +17,7 @@ from benchapp.models import Experiment, Suite, Trial
 from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_files import StoredAccount, find_suite
+from benchapp.review.blinding import Words
 from benchapp.stats.inference.shares import Rate
 from inspector.web.responses import PageLink
 from runner.base.errors import Account, AccountLine, SuiteError
@@ -109,8 +110,9 @@ class ListedSuite(Shaped):
     )
 
 
-def list_suites() -> list[ListedSuite]:
-    """Those that can be launched first, bundled ones before others, each part by name."""
+def list_suites(words: Words) -> list[ListedSuite]:
+    """Those that can be launched first, bundled ones before others, each part by name. Counts leave out trials that this
+    reader has yet to code."""
     counts = count_experiments()
     attributes: dict[str, list[str]] = {}
     for key, attribute in Suite.objects.values_list("key", "tasks__groups__attribute").distinct().order_by():
@@ -123,7 +125,8 @@ def list_suites() -> list[ListedSuite]:
     )
     rows = rows.exclude(joined_total__gt=0, joined_total=F("tasks_total"))  # all of it is in the list as another suite
     found = [*map(_list_bundled, SUITES), *map(_list_recorded, rows)]
-    tallied = Trial.objects.pooled().order_by().values("task__suite__key").annotate(**TALLY)
+    counted = Trial.objects.pooled().exclude(pk__in=words.closed_trials())
+    tallied = counted.order_by().values("task__suite__key").annotate(**TALLY)
     rates = {each["task__suite__key"]: Rate(each["passed"], each["scored"], each["planned"]) for each in tallied}
     digests = {each.key: each.digest for each in found}
     qualified = list_qualifications(digests)  # as many queries for many suites as for one

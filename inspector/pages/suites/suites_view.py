@@ -42,7 +42,7 @@ JOINED = JsonShape("key", "name", link_to("suite", "key"))
 
 @require_safe
 def suites(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    listed = list_suites()
+    listed = list_suites(words_of(request))
     answers = list_answers({each.key: each.tasks for each in listed}, words_of(request))
     listed = [replace(each, answer=each.qualified or answers[each.key]) for each in listed]
     return render_page(request, "suites/suites.html", data={"suites": listed, "next": None}, as_json=as_json)
@@ -50,7 +50,7 @@ def suites(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 @require_safe
 def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
-    view = read_suite_view(name)
+    view = read_suite_view(name, words_of(request))
     matrix, problems = read_matrix(view, request.GET.get("experiment", ""), words_of(request))
     qualification = read_qualification(view.key, view.read.digest if view.read else view.digest)
     shipped = None if qualification and not qualification.experiment.is_open else read_shipped(view.read)
@@ -86,7 +86,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "by": by,
         "within": within,
         "groups": counts,
-        "task": read_task_view(view, task) if task else None,
+        "task": read_task_view(view, task, words_of(request)) if task else None,
         "account": account or None,
         "set_aside": {what: [problem_as_json(each) for each in mine] for what, mine in set_aside.items()},
         "screening": read_screening(view, asked=request.GET.get("screening") == "now"),
@@ -195,7 +195,7 @@ def _describe(view: SuiteView) -> dict[str, object]:
 @needs(User.Level.OPERATOR)
 def families(request: HttpRequest, name: str) -> HttpResponse:
     """Families by an attribute of the suite's tasks; `by` empty: those of its folder."""
-    view, by = read_suite_view(name), request.POST.get("by", "")
+    view, by = read_suite_view(name, words_of(request)), request.POST.get("by", "")
     if by and by not in view.attributes:
         return HttpResponse("by: expected an attribute of its tasks.", "text/plain; charset=utf-8", status=400)
     try:

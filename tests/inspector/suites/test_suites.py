@@ -159,7 +159,12 @@ def test_a_blind_reviewer_sees_no_outcome_of_a_task_they_still_code(client: Clie
     make_item(make_queue([], reviewers=[blind], hides_conditions=True), trial=trial)
     for user, seen in ((other, (True, False, False)), (blind, (False, True, True))):
         client.force_login(user)
-        assert twin(client, "/suites/starter.json")["matrix"]["conditions"] == ["no-skill"]
+        told = twin(client, "/suites/starter.json?task=E1-LS1-T1")
+        assert told["matrix"]["conditions"] == ["no-skill"]
+        counted = next(each for each in told["tasks"] if each["key"] == "E1-LS1-T1")["scored"]
+        listed = next(each for each in twin(client, "/suites.json")["suites"] if each["key"] == "starter")["scored"]
+        tried = len(told["task"]["conditions"])
+        assert (counted or 0, listed, tried) == ((1, 1, 1) if user == other else (0, 0, 0))
         page = client.get("/suites/starter/").text
         assert (
             "0 of 1 passed" in page,
