@@ -257,7 +257,9 @@ class _CountedSteps:
 
     def passing(self, steps: Iterable[Step]) -> Iterator[Step]:
         for step in steps:
-            self.subagent_calls |= {call.id: step.number for call in step.tool_calls if call.name in STARTING}
+            for call in step.tool_calls:
+                if call.name in STARTING:
+                    self.subagent_calls[call.id] = step.number
             self.uses += step_uses(step, mounted=self.mounted, trajectory=self.name)
             if step.source is Source.AGENT and not step.is_copied_context:
                 self.agent_steps += 1

@@ -153,14 +153,17 @@ _SECRET_ENDINGS = (
     *("_api_key", "_apikey", "_secret", "_password", "_passwd", "_token", "_secret_key", "_access_key"),
     *("_private_key", "_credentials", "_auth", "_cookie"),
 )
-_SECRET_ENDS = frozenset(name[-2:] for name in (*_SECRET_NAMES, *_SECRET_ENDINGS, "key", "pat"))
+_SECRET_WORDS = frozenset(name.rpartition("_")[2] for name in (*_SECRET_NAMES, *_SECRET_ENDINGS, "key", "pat"))
 _HARMLESS_ENDINGS = ("per_token", "pad_token", "eos_token", "bos_token", "unk_token", "stop_token", "next_token")
 # A JSON pair with a text, also one that is quoted inside another text (then its quotes are escaped, alike on all sides).
 _PAIR = re.compile(
     r"(?P<before>(?P<quote>\\{0,3}\")(?P<name>[\w.-]{0,60}(?i:key|token|secret|pass|pwd|auth|cookie|credential|pat)[\w.-]{0,60})"
     r"(?P=quote)\s{0,4}:\s{0,4}(?P=quote))(?P<value>(?:(?!(?P=quote)).){1,4000})(?P=quote)"
 )
-_BETWEEN = re.compile(r'"\s{0,4}:\s{0,4}\\{0,3}"')  # between a pair's name and its value
+_END = 8  # characters of a name's end that are looked at
+# Between a pair's name and its value. The group is the name's end, or as much text before a shorter name.
+_BETWEEN = re.compile(rf'"(?<=((?s:.{{{_END}}}))")\s{{0,4}}:\s{{0,4}}\\{{0,3}}"')
+_LAST_WORD = re.compile(r"[a-z]+\Z")
 _NUMBERED = re.compile(r"\\{1,8}u00(2[013-9a-fA-F]|[346][0-9a-fA-F]|5[0-9abdefABDEF]|7[0-9a-eA-E])")
 _LONGEST_NAME = 160  # characters that a pair's name may have, with room to spare
 LOOKED_AT, STEPS_LOOKED_AT = 256 * 1024, 200  # characters, and steps, that are searched together first
@@ -364,15 +367,19 @@ def _write_out(text: str) -> str:
 
 def _names_a_secret(text: str) -> bool:
     """Does the raw JSON have a pair with a secret's name? Far cheaper than matching all of such a pair."""
-    ends = [end for found in _BETWEEN.finditer(text) if _may_end_secret(text[(end := found.start()) - 2 : end])]
+    text = " " * _END + text
+    if not any(map(_may_end_secret, set(_BETWEEN.findall(text)))):  # true of most documents
+        return False
+    ends = [found.start() for found in _BETWEEN.finditer(text) if _may_end_secret(found[1])]
     names = {text[max(0, end - _LONGEST_NAME) : end].rstrip("\\").rpartition('"')[2] for end in ends}
     return any(map(is_secret_name, names))
 
 
 @lru_cache(maxsize=4096)
 def _may_end_secret(end: str) -> bool:
-    """Can a secret's name have these two last letters? Always True for signs, which say nothing."""
-    return not (end[-1:].isascii() and end[-1:].isalpha()) or end.lower() in _SECRET_ENDS
+    """Can a secret's name end like this? Always True for a sign at the end, which says nothing."""
+    last = _LAST_WORD.search(end.rstrip("\\").lower())
+    return last is None or any(last[0].endswith(word) or word.endswith(last[0]) for word in _SECRET_WORDS)
 
 
 def mark(kind: str) -> str:

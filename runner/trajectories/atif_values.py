@@ -86,8 +86,7 @@ def _agent_fields(step: Step, extra: dict[str, JsonValue]) -> dict[str, JsonValu
         found["tool_calls"] = [_tool_call_to_json(call) for call in step.tool_calls]
     metrics: dict[str, JsonValue] | None = None
     if step.usage is not None:
-        counts = {key: getattr(step.usage, name) for key, name in _USAGE_KEYS.items()}
-        metrics = {key: value for key, value in counts.items() if value is not None}
+        metrics = {key: value for key, name in _USAGE_KEYS.items() if (value := getattr(step.usage, name)) is not None}
     if step.source is Source.AGENT:
         metrics_rest = rest.pop("metrics", None)
         if isinstance(metrics_rest, dict):
@@ -182,7 +181,7 @@ def step_from_json(raw: object, number: int | None = None, problems: Problems | 
         model=_text_or_none(body.get("model_name"), "model_name", place, problems),
         usage=usage,
         is_copied_context=raw.get("is_copied_context") is True,
-        extra=extra if extra or isinstance(raw.get("extra"), Mapping) and not raw["extra"] else None,
+        extra=extra if extra or raw.get("extra") is not None and raw["extra"] == {} else None,
     )
 
 
@@ -229,7 +228,9 @@ def read_amounts(
         value = raw.get(key)
         if value is None:
             continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        if type(value) is int and value >= 0 and name != "cost_usd":  # nearly all
+            counts[name] = value
+        elif isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
             problems.add(place, f"{prefix}{key}: a number of 0 or more", f"found {value!r:.60}")
             odd[key] = storable_value(value)
         elif name == "cost_usd":

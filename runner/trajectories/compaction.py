@@ -22,7 +22,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import groupby
 
 from runner.base.text import cut, mark_left_out
@@ -99,17 +99,28 @@ _TRIGGERS = (
 class StepTexts:
     """A step with the texts of its fields, computed once for all compactions of its trajectory."""
 
+    __slots__ = ("_has_signal", "_keepable", "fields", "step")
+
     def __init__(self, step: Step) -> None:
         self.step = step
         self.fields = tuple(fields(step))
+        self._keepable: list[tuple[str, str]] | None = None
+        self._has_signal: bool | None = None
 
-    @cached_property
-    def keepable(self) -> tuple[tuple[str, str], ...]:
+    @property
+    def keepable(self) -> list[tuple[str, str]]:
         """The fields that have a text and are not too many."""
-        return tuple(field for field in self.fields if field[1] and _is_among_first(field[0], self.step))
+        if self._keepable is None:  # a cached_property of Python 3.11 takes a lock, which costs more than the list
+            self._keepable = [field for field in self.fields if field[1] and _is_among_first(field[0], self.step)]
+        return self._keepable
 
-    @cached_property
+    @property
     def has_signal(self) -> bool:
+        if self._has_signal is None:
+            self._has_signal = self._find_signal()
+        return self._has_signal
+
+    def _find_signal(self) -> bool:
         if any(observation.is_error for observation in self.step.observations):
             return True
         together = "\0".join([text for _, text in self.fields])

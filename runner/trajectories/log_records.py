@@ -18,7 +18,7 @@ _LATEST_SECONDS = 253_402_300_799  # the end of the year 9999
 
 
 def read_object(raw: object) -> Record:
-    return raw if isinstance(raw, OBJECT) else {}
+    return {} if raw is None else raw if isinstance(raw, OBJECT) else {}
 
 
 def read_list(raw: object) -> list[object]:

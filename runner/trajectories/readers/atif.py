@@ -261,7 +261,7 @@ def read_atif(result: ReadTrajectory) -> Iterator[Step]:
             usage = counted_in_part(step, is_claude=is_claude)
             if usage is not None and not step.is_copied_context:
                 total += usage
-            if usage != step.usage:
+            if usage is not step.usage and usage != step.usage:
                 step = replace(step, usage=usage and replace(usage, priced_usd=None, output_at_least=None))
             _note(result, step)
             yield step
@@ -306,7 +306,9 @@ def _note(result: ReadTrajectory, step: Step) -> None:
         if listed:
             result.set_head(skills_listed=listed)
     for observation in step.observations:
-        references = (observation.extra or {}).get("subagent_trajectory_ref")
+        if observation.extra is None:  # true of most
+            continue
+        references = observation.extra.get("subagent_trajectory_ref")
         if isinstance(references, Mapping):
             references = [references]
         if not isinstance(references, list):
