@@ -28,7 +28,7 @@ from benchapp.experiments.preparation import EPISODE_ORDER
 from benchapp.experiments.work import budgets
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.record import live, log_context, slices
-from benchapp.record.error_text import log_of, render_error, with_end_of_log, words_of
+from benchapp.record.error_text import describe_failure, is_spent, log_of, render_error, with_end_of_log, words_of
 from benchapp.record.pooling import give_back
 from benchapp.record.redaction import Redactor, own_secrets
 from benchapp.record.sets.suite_files import find_folder
@@ -161,6 +161,9 @@ def _work(episode: Episode, lease: Lease) -> bool:
         Episode.objects.block(**held, reason=cut(str(error), MAX_REASON))
         return False
     except Exception as error:  # the worker's loop: record it, continue with other episodes
+        if is_spent(error):  # a full disk blocks no episode: another worker has its own
+            _postpone(episode, lease, InfrastructureError(describe_failure(error)))
+            return False
         log.exception("episode %s: blocked: %s", episode.public_id, _render_error(error))
         Episode.objects.block(**held, reason=_render_reason(error))
         return False
