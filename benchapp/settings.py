@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
@@ -110,11 +109,7 @@ TEMPLATES = [
 # SQLite is one file that web and workers write together: with WAL readers continue during a write, IMMEDIATE takes the
 # write lock at the start of a transaction instead of failing in its middle.
 DATABASES = {
-    "default": dj_database_url.parse(
-        environ.secret("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'skillglass.sqlite3'}",
-        conn_max_age=60,
-        conn_health_checks=True,  # a restarted server costs no request
-    )
+    "default": environ.parse_database(environ.secret("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'skillglass.sqlite3'}")
 }
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = {

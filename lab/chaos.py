@@ -1,4 +1,4 @@
-"""Kills everything an experiment stands on while it runs, and holds the result against an undisturbed run.
+"""Kills everything an experiment stands on while it runs, and compares the result with an undisturbed run.
 
     .venv/bin/python lab/chaos.py [--kills 60] [--sandbox docker] [--condition NAME ...] [--environment KEY ...]
 
@@ -68,6 +68,7 @@ class Database:
 
     def __init__(self, folder: Path, address: str = "127.0.0.1", enter: Sequence[str] = ()) -> None:
         self.folder, self.address, self.port = folder, address, free_port()
+        self.options = f"-p {self.port} -k {folder} -c listen_addresses={address}"
         self.programs = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
         self.user = [*enter, *(["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else [])]
 
@@ -75,14 +76,37 @@ class Database:
     def url(self) -> str:
         return f"postgresql://skillglass@{self.address}:{self.port}/postgres"
 
+    def url_with(self, other: Database) -> str:
+        """Whichever of the two takes writes."""
+        hosts = ",".join(f"{each.address}:{each.port}" for each in (self, other))
+        return f"postgresql://skillglass@{hosts}/postgres?target_session_attrs=read-write"
+
     def start(self) -> None:
+        self._make_folder()
+        self._run("initdb", "-D", f"{self.folder}/data", "-U", "skillglass", "-A", "trust", "--no-sync")
+        with (self.folder / "data" / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all,replication all {self.address}/24 trust\n")
+        self._control("start")
+
+    def start_standby(self, folder: Path, address: str, enter: Sequence[str] = ()) -> Database:
+        """Start a copy that follows this one. From then on a commit here is confirmed when the copy has it on its disk."""
+        copy = Database(folder, address, enter)
+        copy._make_folder()
+        source = f"host={self.address} port={self.port} user=skillglass"
+        copy._run("pg_basebackup", "-D", f"{folder}/data", "-R", "--no-sync", "--checkpoint=fast", "-d", source)
+        copy._control("start")
+        # By a command of its own and not in a file: the copy has the files, and must not wait for a standby.
+        self.options += " -c synchronous_standby_names='*'"
+        self._control("restart", "-m", "fast")
+        return copy
+
+    def promote(self) -> None:
+        self._control("promote")
+
+    def _make_folder(self) -> None:
         self.folder.mkdir()
         if os.getuid() == 0:
             shutil.chown(self.folder, "postgres")
-        self._run("initdb", "-D", f"{self.folder}/data", "-U", "skillglass", "-A", "trust", "--no-sync")
-        with (self.folder / "data" / "pg_hba.conf").open("a") as rules:
-            rules.write(f"host all all {self.address}/24 trust\n")
-        self._control("start")
 
     def restart(self) -> None:
         """As after a crash: nobody is asked, the log is replayed."""
@@ -92,8 +116,9 @@ class Database:
         self._control("stop", "-m", "fast")
 
     def _control(self, verb: str, *more: str) -> None:
-        options = f"-p {self.port} -k {self.folder} -c listen_addresses={self.address}"
-        self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "-l", f"{self.folder}/log", "-o", options, verb, *more)
+        command = ["-D", f"{self.folder}/data", "-w", "-l", f"{self.folder}/log"]
+        command += [] if verb == "promote" else ["-o", self.options]
+        self._run("pg_ctl", *command, verb, *more)
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [*self.user, str(self.programs / program), *arguments]
@@ -130,13 +155,14 @@ class Workers:
     """Kept at their number, as whatever supervises a deployment would."""
 
     log_path: Path
+    trials: int = 1  # at a time, of each
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def keep(self, number: int) -> None:
         self.processes = [process for process in self.processes if process.poll() is None]
         while len(self.processes) < number:
             with self.log_path.open("ab") as log:
-                command = [sys.executable, str(ROOT / "manage.py"), "work"]
+                command = [sys.executable, str(ROOT / "manage.py"), "work", "--trials", str(self.trials)]
                 self.processes.append(
                     subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
                 )
@@ -155,7 +181,7 @@ def run_world(options: argparse.Namespace) -> dict[str, Any]:
     """Starts an installation below `options.folder`, runs the experiment, disturbs as told. The outcome as JSON values."""
     folder: Path = options.folder
     database, broker = Database(folder / "postgresql"), Broker(folder / "valkey")
-    workers = Workers(folder / "workers.log")
+    workers = Workers(folder / "workers.log", options.trials)
     os.environ["DATABASE_URL"] = database.url
     try:
         database.start()
@@ -174,7 +200,7 @@ def run_world(options: argparse.Namespace) -> dict[str, Any]:
         broker.stop()
         database.stop()
     complaint = [] if check.returncode == 0 else [f"check_record: {(check.stdout + check.stderr)[-1500:]}"]
-    episodes = len({tuple(row[:2]) for row in found["trials"]})
+    episodes = len({tuple(row[:3]) for row in found["trials"]})
     return {**found, "killed": killed, "seconds": seconds, "check": complaint, "episodes": episodes}
 
 
@@ -189,6 +215,8 @@ def _launch(options: argparse.Namespace) -> Any:
     from benchapp.experiments.example_experiment import DEMO
     from benchapp.experiments.launch import launch
 
+    if options.experiment:
+        return launch(json.loads(options.experiment))
     changes = {
         "conditions": options.condition or CONDITIONS,
         "environments": options.environment,
@@ -306,7 +334,7 @@ def _world(options: argparse.Namespace, folder: Path, kills: int) -> dict[str, A
     }
     environment.setdefault("SKILLGLASS_BASE_IMAGE", "skillglass-test-base:1")
     arguments = ["--folder", str(folder), "--kills", str(kills), "--seed", str(options.seed)]
-    arguments += ["--sandbox", options.sandbox]
+    arguments += ["--sandbox", options.sandbox, "--trials", str(options.trials), "--experiment", options.experiment]
     arguments += [part for name in options.condition for part in ("--condition", name)]
     arguments += [part for key in options.environment for part in ("--environment", key)]
     done = subprocess.run(
@@ -325,6 +353,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sandbox", choices=["docker", "local"], default="docker")
     parser.add_argument("--condition", action="append", default=[], help=f"default: {', '.join(CONDITIONS)}")
     parser.add_argument("--environment", action="append", default=[], help="default: all")
+    parser.add_argument("--trials", type=int, default=1, help="at a time, of each worker")
+    parser.add_argument("--experiment", default="", help="as JSON, instead of the demo under these conditions")
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)  # one installation, called by ourselves
     return parser.parse_args()
 

@@ -1,16 +1,16 @@
-"""Runs one experiment on three hosts with a slow, lossy network that breaks, and holds the result against an undisturbed run.
+"""Runs one experiment on several hosts, breaks one thing after another, and compares it with an undisturbed run.
 
-    sudo .venv/bin/python lab/hosts.py [--sandbox docker] [--delay 20] [--loss 1] [--cut 40] [--condition NAME ...]
+    sudo .venv/bin/python lab/hosts.py [--workers 5] [--trials 20] [--fault NAME ...] [--sandbox docker]
 
-Twice the same experiment with the same seed. First on one host, in peace (as in `lab/chaos.py`). Then on five:
-one has the database, one the pages and the broker, three have a worker each, with a Docker engine of its own. Every host
-is a set of namespaces of this machine with its own name, address, process ids, temporary folder and var folder. All
-their frames go through a switch in this process: it holds up each for half of --delay, loses some, and cuts a host off.
-The database is cut off once, then one worker that is in the middle of an attempt, until another has taken that over.
-Trials, decisions, histories and final libraries must be equal, no slot may have two counting attempts, and `check_record`
-must find nothing. Exit status 1 where not.
+Twice the same experiment with the same seed. First on one host, in peace (as in `lab/chaos.py`). Then on many: one has
+the database, one its standby, one the pages and the broker, and the others a worker each, which does --trials at a time. Every host
+is a set of namespaces of this machine with its own name, address, process ids, temporary folder and var folder (and
+Docker engine, with `--sandbox docker`). All their frames go through a switch in this process: it holds up each for half of
+--delay, loses some, and cuts a host off. `lab/host_faults.py` has the faults; without `--fault` all of them happen, one
+after another. Trials, decisions, histories and final libraries must be equal, no slot may have two counting attempts, and
+`check_record` must find nothing. Exit status 1 where not, or where a fault did not happen.
 
-Linux and root only. Nothing reaches another network, and all of it ends with this process.
+Linux and root only; a clock that is off needs `cc`. Nothing reaches another network, and all of it ends with this process.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import json
 import os
 import random
 import selectors
+import shutil
 import signal
 import struct
 import subprocess
@@ -35,7 +36,6 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,16 +45,27 @@ sys.path.insert(0, str(ROOT))
 
 from benchapp.deploy.embedded_broker import broker_binary, wait_for  # noqa: E402
 from lab import chaos  # noqa: E402
+from lab.host_faults import DEADLINE_SECONDS, FAULTS, Faults  # noqa: E402
 from lab.kill_workers import compare, outcome  # noqa: E402
 
-HOME, DATABASE, WORKERS = "home", "database", ("alpha", "beta", "gamma")
-ADDRESSES = {name: f"10.77.0.{number}" for number, name in enumerate((HOME, DATABASE, *WORKERS), start=1)}
+HOME, DATABASE, STANDBY = "home", "database", "standby"
+WORKERS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
+ADDRESSES = {name: f"10.77.0.{number}" for number, name in enumerate((HOME, DATABASE, STANDBY, *WORKERS), start=1)}
 LEASE_SECONDS = 10
-DEADLINE_SECONDS = 2400
-MOST_TURNS = 240  # seconds until the others come to a held episode: it waits in the queue behind the rest
-MAX_TOLD = 20  # workers that do not live are no benchmark
+DISK_MB = 64  # of the host whose disk is filled
 BASE_IMAGE = "skillglass-test-base:1"
 PORT, BROKER_PORT = 8000, 6379
+# Short episodes, so that there are many at a time; half of them learn after each trial.
+EXPERIMENT = {
+    "name": "Several hosts",
+    "suite": "starter",
+    "protocol": "skillflow",
+    "conditions": ["no-skill", "skill-evolution"],
+    "answers": 2,
+    "agent": "shell",
+    "agent_model": "scripted/apprentice",
+    "author_model": "scripted/apprentice",
+}
 
 
 def main() -> int:
@@ -71,9 +82,12 @@ def main() -> int:
         peace = chaos._world(options, Path(base) / "peace", kills=0)
     problems = [*compare(peace, hosts), *peace["check"], *hosts["check"], *hosts["missed"]]
     print(f"one host:    {peace['seconds']:.0f} s, {peace['episodes']} episodes, {len(peace['trials'])} trials")
-    print(f"three hosts: {hosts['seconds']:.0f} s, attempts {hosts['attempts']}, by host {hosts['by_host']}")
+    print(
+        f"{options.workers} workers:   {hosts['seconds']:.0f} s, attempts {hosts['attempts']}, by host {hosts['by_host']}"
+    )
+    print(f"             at most {hosts['most_running']} attempts under way")
     print(f"switch:      {hosts['frames']}; pages: {hosts['pages']}")
-    print("\n".join(hosts["told"]))
+    print("\n".join(hosts["report"]))
     print(
         "\n".join(problems[:20]) if problems else "equal: trials, decisions, histories, final libraries; records hold"
     )
@@ -89,20 +103,28 @@ class Host:
 
     name: str
     folder: Path
+    disk_mb: int = 0  # of a small disk of its own; 0: the disk of this machine
     keeper: subprocess.Popen[bytes] | None = None
     pid: int = 0
 
     def start(self) -> None:
-        for part in ("tmp", "var", "cache", "run"):
-            (self.folder / part).mkdir(parents=True)
-        (self.folder / "tmp").chmod(0o1777)
+        self.disk.mkdir(parents=True)
+        (self.folder / "run").mkdir()
         spaces = ["--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-        program = f"hostname {self.name}; mount -t tmpfs run /run; echo ready; exec sleep {DEADLINE_SECONDS + 600}"
+        program = f"hostname {self.name}; mount -t tmpfs run /run; "
+        if self.disk_mb:
+            program += f"mount -t tmpfs -o size={self.disk_mb}m disk {self.disk}; "
+        program += f"cd {self.disk}; mkdir tmp var cache; chmod 1777 tmp; cd /; "
+        program += f"echo ready; exec sleep {DEADLINE_SECONDS + 600}"
         self.keeper = subprocess.Popen(["unshare", *spaces, "sh", "-c", program], stdout=subprocess.PIPE)
         if not self.keeper.stdout or self.keeper.stdout.readline() != b"ready\n":
             raise SystemExit(f"{self.name}: no namespaces to be had")
         children = Path(f"/proc/{self.keeper.pid}/task/{self.keeper.pid}/children").read_text()
         self.pid = int(children.split()[0])
+
+    @property
+    def disk(self) -> Path:
+        return self.folder / "disk"
 
     @property
     def enter(self) -> list[str]:
@@ -116,8 +138,8 @@ class Host:
         subprocess.run([*self.enter, *command], check=True, stdout=subprocess.DEVNULL)
 
     def spawn(self, log: str, *command: str, **environment: str) -> subprocess.Popen[bytes]:
-        own = {"TMPDIR": f"{self.folder}/tmp", "SKILLGLASS_VAR": f"{self.folder}/var"}
-        own |= {"SKILLGLASS_SANDBOXES": f"{self.folder}/tmp", "SKILLGLASS_CACHE": f"{self.folder}/cache"}
+        own = {"TMPDIR": f"{self.disk}/tmp", "SKILLGLASS_VAR": f"{self.disk}/var"}
+        own |= {"SKILLGLASS_SANDBOXES": f"{self.disk}/tmp", "SKILLGLASS_CACHE": f"{self.disk}/cache"}
         with (self.folder / log).open("ab") as told:
             return subprocess.Popen(
                 [*self.enter, *command],
@@ -150,8 +172,16 @@ class Host:
             stdout=subprocess.DEVNULL,
         )
 
+    def processes(self) -> list[int]:
+        """Ids in our namespace of everything on the host."""
+        space = Path(f"/proc/{self.pid}/ns/pid").readlink()
+        found = [int(place.name) for place in Path("/proc").iterdir() if place.name.isdigit()]
+        return [pid for pid in found if _read_link(f"/proc/{pid}/ns/pid") == space]
+
     def stop(self) -> None:
+        """Kill -9 of everything on it: its first process and its keeper, at once."""
         if self.keeper:
+            self.keeper.kill()
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, 9)
             self.keeper.wait()
@@ -170,6 +200,7 @@ class Switch:
         self.cut: set[str] = set()
         self.calm = True  # neither delay nor loss, while everything is set up
         self.counts = Counter[str]()
+        self._chooser = selectors.DefaultSelector()
         self._waiting: list[tuple[float, int, str, bytes]] = []
         self._numbers = itertools.count()
 
@@ -185,6 +216,7 @@ class Switch:
             _enter_network(f"/proc/self/fd/{home}")
             os.close(home)
         self.ports[name] = port
+        self._chooser.register(port, selectors.EVENT_READ, name)
         for words in (f"addr add {ADDRESSES[name]}/24 dev lan", "link set lan up", "link set lo up"):
             subprocess.run([*enter, "ip", *words.split()], check=True)
 
@@ -192,16 +224,13 @@ class Switch:
         threading.Thread(target=self._pass_frames, name="switch", daemon=True).start()
 
     def _pass_frames(self) -> None:
-        chooser = selectors.DefaultSelector()
-        for name, port in self.ports.items():
-            chooser.register(port, selectors.EVENT_READ, name)
         while True:
-            pause = max(0.0, self._waiting[0][0] - time.monotonic()) if self._waiting else None
-            for key, _ in chooser.select(pause):
+            pause = max(0.0, self._waiting[0][0] - time.monotonic()) if self._waiting else 1.0
+            for key, _ in self._chooser.select(pause):
                 self._take_from(key.data, key.fd)
             while self._waiting and self._waiting[0][0] <= time.monotonic():
                 _, _, name, frame = heapq.heappop(self._waiting)
-                with contextlib.suppress(BlockingIOError, OSError):
+                with contextlib.suppress(BlockingIOError, OSError, KeyError):
                     os.write(self.ports[name], frame)
 
     def _take_from(self, source: str, port: int) -> None:
@@ -210,10 +239,19 @@ class Switch:
                 frame = os.read(port, 2048)
             except BlockingIOError:
                 return
+            except OSError:  # the host is gone, and its device with it
+                self._unplug(source, port)
+                return
             self.places[frame[6:12]] = source
             known = self.places.get(frame[:6])
             for target in [known] if known else [name for name in self.ports if name != source]:
                 self._send(source, target, frame)
+
+    def _unplug(self, name: str, port: int) -> None:
+        self._chooser.unregister(port)
+        os.close(port)
+        if self.ports.get(name) == port:  # a new host of this name may have come
+            del self.ports[name]
 
     def _send(self, source: str, target: str, frame: bytes) -> None:
         if self.cut & {source, target}:
@@ -224,6 +262,13 @@ class Switch:
             self.counts["passed"] += 1
             due = time.monotonic() + (0 if self.calm else self.delay)
             heapq.heappush(self._waiting, (due, next(self._numbers), target, frame))
+
+
+def _read_link(path: str) -> Path | None:
+    try:
+        return Path(path).readlink()
+    except OSError:  # it has ended
+        return None
 
 
 def _enter_network(path: str) -> None:
@@ -272,43 +317,103 @@ class PageWatch:
 # --- the experiment on them --------------------------------------------------------------------------------------
 
 
-def run_hosts(options: argparse.Namespace) -> dict[str, Any]:
-    """Builds the hosts below `options.folder`, runs the experiment on them, breaks the network. The outcome as JSON values.
+class Cluster:
+    """All hosts below `folder`, and what runs on them. `names`: the hosts with a worker."""
 
-    Called in namespaces of its own, which are the host of the pages and the broker.
-    """
-    switch = Switch(options.delay / 2000, options.loss / 100, options.seed)
-    hosts = {name: Host(name, options.folder / name) for name in (HOME, DATABASE, *WORKERS)}
-    try:
-        for name, host in hosts.items():
-            if name != HOME:
-                host.start()
-            switch.plug(name, host.pid or None, host.enter if host.pid else [])
-        switch.start()
-        return _run_experiment(options, switch, hosts)
-    finally:
-        for host in hosts.values():
+    broker: subprocess.Popen[bytes]
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options, self.folder = options, options.folder
+        self.names = WORKERS[: options.workers]
+        self.switch = Switch(options.delay / 2000, options.loss / 100, options.seed)
+        self.hosts: dict[str, Host] = {}
+        self.primary = DATABASE
+        self.has_standby = "failover" in options.fault
+        self.clock = self.folder / "skewed_clock.so"
+        self.database: chaos.Database
+
+    def start(self) -> None:
+        self.switch.plug(HOME, None, [])
+        for name in (DATABASE, *([STANDBY] if self.has_standby else []), *self.names):
+            self._start_host(name, self.folder / name)
+        self.switch.start()
+        if "skew" in self.options.fault:
+            source = ROOT / "lab" / "skewed_clock.c"
+            subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", str(self.clock), str(source)], check=True)
+        host = self.hosts[DATABASE]
+        self.database = chaos.Database(host.folder / "postgresql", ADDRESSES[DATABASE], host.enter)
+        self.database.start()
+        os.environ["DATABASE_URL"] = self.database.url
+        if self.has_standby:
+            self.standby = self.database.start_standby(
+                self.hosts[STANDBY].folder / "postgresql", ADDRESSES[STANDBY], self.hosts[STANDBY].enter
+            )
+            os.environ["DATABASE_URL"] = self.database.url_with(self.standby)
+        (self.folder / HOME).mkdir()
+        self.start_broker()
+
+    def _start_host(self, name: str, folder: Path) -> None:
+        small = "full-disk" in self.options.fault and name == self.names[-1]
+        host = self.hosts[name] = Host(name, folder, disk_mb=DISK_MB if small else 0)
+        host.start()
+        self.switch.plug(name, host.pid, host.enter)
+        if self.options.sandbox == "docker" and name in self.names:
+            host.start_engine(self.options.image)
+
+    def start_broker(self) -> None:
+        """Any Valkey or Redis will do; here the one that comes with the project, at an address instead of a socket."""
+        command = [broker_binary(), "--bind", ADDRESSES[HOME], "--port", str(BROKER_PORT), "--dir"]
+        command += [str(self.folder / HOME), "--protected-mode", "no", "--save", ""]
+        self.broker = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        if not wait_for(os.environ["REDIS_URL"], 30):
+            raise SystemExit("the broker did not answer within 30 s")
+
+    def kill(self, name: str) -> None:
+        self.hosts[name].stop()
+
+    def replace(self, name: str) -> None:
+        """A new host of that name, with nothing on its disk."""
+        self._start_host(name, self.hosts[name].folder.with_name(f"{name}-new"))
+
+    def promote(self) -> None:
+        self.standby.promote()
+        self.primary = STANDBY
+
+    @property
+    def device(self) -> str:
+        """The disk below all folders, as control groups name it."""
+        number = self.folder.stat().st_dev
+        return f"{os.major(number)}:{os.minor(number)}"
+
+    def stop(self) -> None:
+        for host in self.hosts.values():
             host.stop()
 
 
-def _run_experiment(options: argparse.Namespace, switch: Switch, hosts: dict[str, Host]) -> dict[str, Any]:
-    database = chaos.Database(hosts[DATABASE].folder / "postgresql", ADDRESSES[DATABASE], hosts[DATABASE].enter)
-    database.start()
-    os.environ["DATABASE_URL"] = database.url
-    _start_broker(options.folder / HOME)
+def run_hosts(options: argparse.Namespace) -> dict[str, Any]:
+    """Builds the hosts below `options.folder`, runs the experiment on them, breaks them. The outcome as JSON values.
+
+    Called in namespaces of its own, which are the host of the pages and the broker.
+    """
+    cluster = Cluster(options)
+    try:
+        cluster.start()
+        return _run_experiment(options, cluster)
+    finally:
+        cluster.stop()
+
+
+def _run_experiment(options: argparse.Namespace, cluster: Cluster) -> dict[str, Any]:
     chaos._manage("migrate", "-v", "0")
-    if options.sandbox == "docker":
-        for name in WORKERS:
-            hosts[name].start_engine(options.image)
     experiment = chaos._launch(options)
     pages = PageWatch()
     pages.start(options.folder / HOME)
-    switch.calm = False
+    cluster.switch.calm = False
     began = time.monotonic()
-    outages = Outages(experiment, switch, [hosts[name] for name in WORKERS], options.cut)
-    outages.run()
+    faults = Faults(experiment, cluster, options.fault, options.cut, options.trials)
+    faults.run()
     seconds = time.monotonic() - began
-    switch.calm = True
+    cluster.switch.calm = True
     check = subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), "check_record"], capture_output=True, text=True, check=False
     )
@@ -317,20 +422,12 @@ def _run_experiment(options: argparse.Namespace, switch: Switch, hosts: dict[str
         "seconds": seconds,
         "check": [] if check.returncode == 0 else [f"check_record: {(check.stdout + check.stderr)[-1500:]}"],
         "by_host": count_by_host(experiment),
-        "told": outages.told,
-        "missed": outages.missed,
-        "frames": dict(switch.counts),
+        "most_running": faults.most_running,
+        "report": faults.report,
+        "missed": faults.missed,
+        "frames": dict(cluster.switch.counts),
         "pages": {**pages.counts, "slowest, s": round(pages.slowest, 1)},
     }
-
-
-def _start_broker(folder: Path) -> None:
-    """Any Valkey or Redis will do; here the one that comes with the project, at an address instead of a socket."""
-    folder.mkdir(exist_ok=True)
-    command = [broker_binary(), "--bind", ADDRESSES[HOME], "--port", str(BROKER_PORT), "--dir", str(folder)]
-    subprocess.Popen([*command, "--protected-mode", "no", "--save", ""], stdout=subprocess.DEVNULL)
-    if not wait_for(os.environ["REDIS_URL"], 30):
-        raise SystemExit("the broker did not answer within 30 s")
 
 
 def count_by_host(experiment: Any) -> dict[str, int]:
@@ -339,112 +436,6 @@ def count_by_host(experiment: Any) -> dict[str, int]:
 
     ended = Attempt.objects.filter(trial__episode__run__experiment=experiment, status=Attempt.Status.FINISHED)
     return dict(Counter(name.partition("/")[0] for name in ended.values_list("worker", flat=True)))
-
-
-class Outages:
-    """Waits for the end of the experiment and keeps a worker on each host; in between it cuts hosts off."""
-
-    def __init__(self, experiment: Any, switch: Switch, hosts: list[Host], seconds: float) -> None:
-        self.experiment, self.switch, self.hosts, self.seconds = experiment, switch, hosts, seconds
-        self.workers: dict[str, subprocess.Popen[bytes]] = {}
-        self.told: list[str] = []
-        self.missed: list[str] = []
-        self.until = time.monotonic() + DEADLINE_SECONDS
-
-    def run(self) -> None:
-        self._wait(lambda: self._count_ended() >= 6 and self._find_at_work())
-        self._cut_database()
-        self._wait(lambda: self._count_ended() >= 30 and self._find_at_work())
-        self._cut_worker()
-        self._wait(lambda: False)
-
-    def _wait(self, is_met: Callable[[], object]) -> None:
-        """Until it is met, or the experiment has ended."""
-        while time.monotonic() < self.until:
-            self._keep_workers()
-            with self._patience():
-                self.experiment.refresh_from_db(fields=["status"])
-                if self.experiment.status not in ("waiting", "running") or is_met():
-                    return
-            time.sleep(0.2)
-        raise SystemExit(f"not within {DEADLINE_SECONDS} s: {self.told}")
-
-    def _keep_workers(self) -> None:
-        """As whatever supervises a deployment would."""
-        for host in self.hosts:
-            if (process := self.workers.get(host.name)) is None or process.poll() is not None:
-                if process is not None:
-                    self.told.append(f"{host.name}: its worker ended with status {process.returncode}, started again")
-                    if len(self.told) > MAX_TOLD:
-                        raise SystemExit("\n".join(self.told))
-                work = [sys.executable, str(ROOT / "manage.py"), "work"]
-                self.workers[host.name] = host.spawn("work.log", *work, DOCKER_HOST=host.engine)
-
-    @contextlib.contextmanager
-    def _patience(self) -> Iterator[None]:
-        from django.db import InterfaceError, OperationalError, connection
-
-        try:
-            yield
-        except (OperationalError, InterfaceError):
-            connection.close()
-
-    def _attempts(self) -> Any:
-        from benchapp.models import Attempt
-
-        return Attempt.objects.filter(trial__episode__run__experiment=self.experiment)
-
-    def _count_ended(self) -> int:
-        return int(self._attempts().filter(status="finished").count())
-
-    def _find_at_work(self) -> Any:
-        """An attempt under way that has begun long enough ago to have a sandbox."""
-        return self._attempts().filter(status="running").order_by("started_at").first()
-
-    def _cut(self, name: str) -> None:
-        self.switch.cut.add(name)
-        time.sleep(self.seconds)
-        self.switch.cut.discard(name)
-
-    def _cut_database(self) -> None:
-        before = self._count_ended()
-        self._cut(DATABASE)
-        began = time.monotonic()
-        self._wait(lambda: self._count_ended() > before)
-        self.told.append(
-            f"database cut off for {self.seconds:.0f} s after {before} attempts; the next one was recorded "
-            f"{time.monotonic() - began:.1f} s after it was back"
-        )
-
-    def _cut_worker(self) -> None:
-        """Longer than a lease: another host must take over what it holds, and it must not write when it is back."""
-        held = self._find_at_work()
-        if held is None:
-            self.missed.append("no worker was cut off: nobody was at work")
-            return
-        name = held.worker.partition("/")[0]
-        taken_over = self._attempts().filter(trial=held.trial_id).exclude(worker__startswith=f"{name}/").exists
-        self.switch.cut.add(name)
-        cut_at, began = time.monotonic(), time.monotonic() + self.seconds
-        while time.monotonic() < began or (not taken_over() and time.monotonic() < cut_at + MOST_TURNS):
-            time.sleep(1)
-        self.switch.cut.discard(name)
-        began = time.monotonic()
-        if not taken_over():
-            self.missed.append(f"nobody took over the attempt of {name} within {MOST_TURNS} s")
-        held.refresh_from_db(fields=["status"])
-        self.told.append(
-            f"{name} cut off for {began - cut_at:.0f} s in an attempt, which was taken over: {held.status}"
-        )
-        own = self._attempts().filter(worker__startswith=f"{name}/", started_at__gt=timezone_now())
-        self._wait(own.exists)
-        self.told.append(f"{name} began its next attempt {time.monotonic() - began:.1f} s after it was back")
-
-
-def timezone_now() -> Any:
-    from django.utils import timezone
-
-    return timezone.now()
 
 
 # --- small things ------------------------------------------------------------------------------------------------
@@ -465,15 +456,22 @@ def _enter_hosts(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "REDIS_URL": f"redis://{ADDRESSES[HOME]}:{BROKER_PORT}/0",
         "DJANGO_SETTINGS_MODULE": "benchapp.settings",
         "SKILLGLASS_BASE_IMAGE": BASE_IMAGE,
+        "SCRIPTED_SECONDS": str(options.reply),
+        "LOG_LEVEL": "INFO",
     }
     spaces = ["--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
     arguments = ["--folder", str(folder), "--image", str(image), "--seed", str(options.seed)]
     arguments += ["--sandbox", options.sandbox, "--cut", str(options.cut)]
     arguments += ["--delay", str(options.delay), "--loss", str(options.loss)]
-    arguments += [part for name in options.condition for part in ("--condition", name)]
-    arguments += [part for key in options.environment for part in ("--environment", key)]
+    arguments += ["--workers", str(options.workers), "--trials", str(options.trials)]
+    arguments += ["--experiment", options.experiment, "--reply", str(options.reply)]
+    arguments += [part for name in options.fault for part in ("--fault", name)]
     command = ["unshare", *spaces, sys.executable, __file__, *arguments]
     done = subprocess.run(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, check=False)
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
+        for path in folder.glob("*/*.log"):
+            shutil.copy(path, options.keep / f"{path.parent.name}-{path.name}")
     if done.returncode:
         logs = "".join(f"--- {path}\n{path.read_text()[-3000:]}" for path in sorted(folder.glob("*/*.log")))
         raise SystemExit(f"{logs}\nthe hosts ended with status {done.returncode}")
@@ -483,15 +481,27 @@ def _enter_hosts(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--sandbox", choices=["docker", "local"], default="docker")
+    parser.add_argument("--workers", type=int, default=5, help="hosts with a worker")
+    parser.add_argument("--trials", type=int, default=20, help="at a time, of each worker")
+    parser.add_argument("--replicates", type=int, default=13, help="8 episodes of 6 trials each")
+    parser.add_argument("--reply", type=float, default=2.0, help="seconds that a reply of the model takes")
+    parser.add_argument("--sandbox", choices=["docker", "local"], default="local")
     parser.add_argument("--delay", type=float, default=20, help="milliseconds of a round trip between two hosts")
     parser.add_argument("--loss", type=float, default=1, help="per cent of all frames")
     parser.add_argument("--cut", type=float, default=40, help="seconds that a host is cut off")
-    parser.add_argument("--condition", action="append", default=[], help=f"default: {', '.join(chaos.CONDITIONS)}")
-    parser.add_argument("--environment", action="append", default=[], help="default: all")
+    parser.add_argument("--fault", action="append", choices=FAULTS, help="default: all of them")
+    parser.add_argument("--keep", type=Path, help="copy the logs there")
+    parser.add_argument("--experiment", default="", help=argparse.SUPPRESS)  # as JSON, the same for both runs
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)  # the hosts, called by ourselves
     parser.add_argument("--image", type=Path, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.fault = [name for name in FAULTS if name in (options.fault or FAULTS)]
+    spec = {**EXPERIMENT, "seed": options.seed, "sandbox": options.sandbox, "replicates": options.replicates}
+    options.experiment = options.experiment or json.dumps(spec)
+    options.condition = options.environment = []  # of `lab/chaos.py`
+    if not 4 <= options.workers <= len(WORKERS):
+        parser.error(f"--workers: expected 4 to {len(WORKERS)}, so that each fault has a host of its own")
+    return options
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Kills workers and work-horses while an experiment runs, and holds the result against an undisturbed run.
+"""Kills workers and work-horses while an experiment runs, and compares the result with an undisturbed run.
 
     .venv/bin/python lab/kill_workers.py [--kills 20] [--file EXPERIMENT] [--condition NAME ...] [--environment KEY ...]
 
@@ -170,10 +170,10 @@ def outcome(experiment: Any) -> dict[str, Any]:
     from benchapp.record import recorded
     from runner.base.encoding import encode
 
-    of_run = ("episode__run__condition", "episode__key")
+    of_run = ("episode__run__condition", "episode__run__replicate", "episode__key")
     trials = Trial.objects.filter(episode__run__experiment=experiment)
     decisions = Decision.objects.filter(episode__run__experiment=experiment)
-    episodes = Episode.objects.filter(run__experiment=experiment).order_by("run__condition", "key")
+    episodes = Episode.objects.filter(run__experiment=experiment).order_by("run__condition", "run__replicate", "key")
     attempts = Attempt.objects.filter(trial__in=trials)
     return {
         "status": [experiment.status],
@@ -183,7 +183,7 @@ def outcome(experiment: Any) -> dict[str, Any]:
             decisions, *of_run, "number", "round", "status", "operation_type", "summary", "after__digest"
         ),
         "histories": [[episode.key, encode(entry)] for episode in episodes for entry in recorded.read_history(episode)],
-        "libraries": _rows(episodes, "run__condition", "key", "status", "library__digest"),
+        "libraries": _rows(episodes, "run__condition", "run__replicate", "key", "status", "library__digest"),
         "attempts": dict(attempts.order_by().values_list("status").annotate(Count("id"))),
         "most_counting": max(
             trials.annotate(n=Count("attempts", filter=Q(attempts__counts=True))).values_list("n", flat=True)

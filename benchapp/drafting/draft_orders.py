@@ -11,6 +11,7 @@ from dataclasses import replace
 import orjson
 from django.db import transaction
 from django.db.models import Count, Max, Q, Sum
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from benchapp.drafting.draft_steps import (
@@ -245,7 +246,7 @@ class _Drafting:
 
     def _keep_lease(self) -> None:
         """Keep the lease. An answer is taken even if a person stopped the draft during the call: it is paid for."""
-        if not WORK.mine(self.draft).update(lease_until=timezone.now() + LEASE):
+        if not WORK.mine(self.draft).update(lease_until=Now() + LEASE):
             raise SliceOver
 
 

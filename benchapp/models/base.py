@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import models
 from django.db.models import Case, Q, When
+from django.db.models.functions import Now
 
 # The namespace of every id derived from a source or from content: equal sources give equal ids anywhere.
 NAMESPACE = uuid.UUID("5c1119a5-9a2c-5d6e-8f0b-7b1d3f2e4a60")
@@ -48,9 +48,9 @@ class SlicedQuerySet(models.QuerySet[Sliced]):
     def open(self) -> SlicedQuerySet[Sliced]:
         return self.filter(status=SlicedModel.Status.WAITING)
 
-    def due(self, now: datetime) -> SlicedQuerySet[Sliced]:
-        """Unfinished work that nobody holds."""
-        return self.open().filter(Q(worker="") | Q(lease_until__lt=now))
+    def due(self) -> SlicedQuerySet[Sliced]:
+        """Unfinished work that nobody holds, by the database's clock."""
+        return self.open().filter(Q(worker="") | Q(lease_until__lt=Now()))
 
 
 class SlicedModel(PublicModel):

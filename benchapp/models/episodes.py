@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 from django.db import models
 from django.db.models import Count, F, Max, Q, Value
-from django.db.models.functions import Coalesce, NullIf
+from django.db.models.functions import Coalesce, Now, NullIf
 
 from benchapp.models.base import PublicModel, match_words, rank_beginning
 from benchapp.models.experiments import Experiment, Progress, Run
@@ -24,7 +24,11 @@ FAILING = Q(status__in=[Progress.WAITING, Progress.RUNNING], failures__gt=0)
 
 
 class EpisodeQuerySet(models.QuerySet["Episode"]):
-    """Episodes, and every change of their lease and status that workers and operators make."""
+    """Episodes, and every change of their lease and status that workers and operators make.
+
+    A lease ends by the clock of the database, the only one that all workers share: with its own, a worker five minutes
+    ahead would find every lease of the others at its end.
+    """
 
     def count_libraries(self, words: Sequence[str]) -> models.QuerySet[Episode, tuple[str, int, int]]:
         """Count libraries by skill whose name has every word: (skill, libraries that hold it, newest episode)."""
@@ -38,21 +42,21 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         """Episodes with work left that nobody stopped."""
         return self.filter(status__in=[Episode.Status.WAITING, Episode.Status.RUNNING])
 
-    def free(self, now: datetime) -> EpisodeQuerySet:
+    def free(self) -> EpisodeQuerySet:
         """Open episodes that nobody holds, or whose holder stopped renewing."""
-        return self.open().filter(Q(lease_until=None) | Q(lease_until__lt=now))
+        return self.open().filter(Q(lease_until=None) | Q(lease_until__lt=Now()))
 
-    def take(self, pk: int, *, owner: str, now: datetime, seconds: float) -> int | None:
+    def take(self, pk: int, *, owner: str, seconds: float) -> int | None:
         """Take the lease of a free episode. Return the new epoch, or None when somebody else holds it.
 
         The epoch is a fence: what the previous holder still writes finds another epoch and rolls back.
         """
         taken = (
-            self.free(now)
+            self.free()
             .filter(pk=pk)
             .update(
                 lease_owner=owner,
-                lease_until=now + timedelta(seconds=seconds),
+                lease_until=Now() + timedelta(seconds=seconds),
                 lease_epoch=F("lease_epoch") + 1,
                 status=Episode.Status.RUNNING,
             )
@@ -61,17 +65,18 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         ours = self.filter(pk=pk, lease_owner=owner).values_list("lease_epoch", flat=True)
         return ours.first() if taken else None
 
-    def renew(self, pk: int, *, epoch: int, now: datetime, seconds: float) -> bool:
+    def renew(self, pk: int, *, epoch: int, seconds: float) -> bool:
         """Renew the lease. False when it was lost or given back. Inside a transaction this is also the fence."""
-        return self._lock_held(pk, epoch).update(lease_until=now + timedelta(seconds=seconds)) == 1
+        return self._lock_held(pk, epoch).update(lease_until=Now() + timedelta(seconds=seconds)) == 1
 
     def release(self, pk: int, *, epoch: int) -> bool:
         """Give the lease back after progress. Like everything a holder writes, False when the lease was lost."""
         return self._lock_held(pk, epoch).update(lease_owner="", lease_until=None, failures=0, last_failure="") == 1
 
-    def postpone(self, pk: int, *, epoch: int, until: datetime, reason: str = "", counts: bool = True) -> bool:
-        """Release the episode after a machine failure and let nobody take it before `until`. `counts`: the failure
-        counts towards those in a row that block the episode."""
+    def postpone(self, pk: int, *, epoch: int, seconds: float = 0, reason: str = "", counts: bool = True) -> bool:
+        """Release the episode after a machine failure and let nobody take it for `seconds`. `counts`: the failure counts
+        towards those in a row that block the episode."""
+        until = Now() + timedelta(seconds=seconds) if seconds else None
         held = self._lock_held(pk, epoch)
         return (
             held.update(lease_owner="", lease_until=until, failures=F("failures") + int(counts), last_failure=reason)

@@ -5,8 +5,6 @@ Levels 1 and 2 of SkillLearnBench. Not in the record digest: a judgement never c
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from django.db import models
 
 from benchapp.models.base import PublicModel, SlicedModel, SlicedQuerySet
@@ -68,9 +66,9 @@ class JudgingOrderQuerySet(SlicedQuerySet["JudgingOrder"]):
         left = JudgingOrder.objects.exclude(status=JudgingOrder.Status.DONE).values("run__experiment")
         return self.filter(run__experiment__in=left)
 
-    def due(self, now: datetime) -> SlicedQuerySet[JudgingOrder]:
+    def due(self) -> SlicedQuerySet[JudgingOrder]:
         """Orders whose run has ended and that nobody works on."""
-        return super().due(now).filter(run__status=Run.Status.DONE)
+        return super().due().filter(run__status=Run.Status.DONE)
 
 
 class JudgingOrder(SlicedModel):

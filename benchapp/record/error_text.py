@@ -61,7 +61,12 @@ _OF_DATABASES = {
 def is_of_machine(error: BaseException) -> bool:
     """Did the machine fail (memory, disk, database), not the reading of one source? The next source would fail as well."""
     is_of_database = isinstance(error, DatabaseError) and not isinstance(error, DataError)
-    return isinstance(error, MemoryError) or is_of_database or getattr(error, "errno", None) in SPENT
+    return isinstance(error, MemoryError) or is_of_database or is_spent(error)
+
+
+def is_spent(error: BaseException) -> bool:
+    """Did this machine run out of something, such as disk or memory?"""
+    return isinstance(error, OSError) and error.errno in SPENT
 
 
 def describe_failure(error: BaseException) -> str:

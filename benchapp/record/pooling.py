@@ -8,13 +8,24 @@ from __future__ import annotations
 from django.db import connection, connections
 
 MOST_CONNECTIONS = 16
+# The pool waits twice as long before each try to connect, up to this. Without the limit, threads would wait for another
+# minute after a server that was gone for one.
+RECONNECT_SECONDS = 5
 
 
 def share_connections() -> None:
     """Use a pool in this process. Call it before the first query, and never before a fork."""
     settings = connections.settings["default"]
     if settings["ENGINE"].endswith("postgresql"):
-        settings["OPTIONS"] = {**settings["OPTIONS"], "pool": {"min_size": 0, "max_size": MOST_CONNECTIONS}}
+        settings["OPTIONS"] = {
+            **settings["OPTIONS"],
+            "pool": {
+                "min_size": 0,
+                "max_size": MOST_CONNECTIONS,
+                "reconnect_timeout": RECONNECT_SECONDS,
+                "reconnect_failed": lambda pool: pool.check(),  # begins to connect again
+            },
+        }
         settings["CONN_MAX_AGE"] = 0  # closing gives back
 
 

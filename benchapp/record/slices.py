@@ -18,7 +18,7 @@ from typing import Generic
 import django_rq
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 from redis.exceptions import RedisError
 from rq.job import Job
 
@@ -119,7 +119,7 @@ class SlicedWork(Generic[Sliced]):
     def enqueue_due(self) -> int:
         """Hint at every row that could be worked on now and has no hint. Safe at any time. Return how many."""
         self._free_what_the_dead_hold()
-        due = [str(each) for each in self.rows().due(timezone.now()).values_list("public_id", flat=True)]
+        due = [str(each) for each in self.rows().due().values_list("public_id", flat=True)]
         if not due:
             return 0
         try:
@@ -154,18 +154,17 @@ class SlicedWork(Generic[Sliced]):
 
     def claim(self, row_id: str) -> Sliced | None:
         """Claim the row. None where another worker has it, or nothing is to be done."""
-        now = timezone.now()
-        row = self.rows().due(now).filter(public_id=row_id).first()
+        row = self.rows().due().filter(public_id=row_id).first()
         if row is None:
             return None
         if row.failures >= MAX_FAILURES:
             reason = row.reason or f"{MAX_FAILURES} processes in a row vanished while they worked on it"
             self.mine(row).update(status="stopped", worker="", lease_until=None, reason=reason)
             return None
-        taken = {"worker": str(this_process()), "lease_until": now + LEASE, "failures": row.failures + 1}
+        taken = {"worker": str(this_process()), "failures": row.failures + 1}
         epoch = row.lease_epoch + 1
         # By the epoch that was read: of two that read the same row one writes, on every database.
-        if not self.mine(row).open().update(**taken, lease_epoch=epoch):
+        if not self.mine(row).open().update(**taken, lease_until=Now() + LEASE, lease_epoch=epoch):
             return None
         row.lease_epoch = epoch
         for name, value in taken.items():
@@ -178,7 +177,7 @@ class SlicedWork(Generic[Sliced]):
 
     def hold(self, row: Sliced, **told: object) -> None:
         """Renew the lease. SliceOver where another has taken the row, or a person stopped it."""
-        if not self.mine(row).open().update(lease_until=timezone.now() + LEASE, **told):
+        if not self.mine(row).open().update(lease_until=Now() + LEASE, **told):
             raise SliceOver
 
     def release(self, row: Sliced, end: SliceEnd) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -70,6 +71,7 @@ class SandboxLimits:
     memory_kib: int = 8 * 1024 * 1024
     total_bytes: int = 512 * 1024 * 1024  # of everything in the private folder
     total_files: int = 20_000
+    free_bytes: int = 1024 * 1024  # of the disk: with less it counts as full
     command_bytes: int = 100_000  # below the 128 KiB that Linux allows one argument
 
 
@@ -214,10 +216,15 @@ class LocalSandbox:
     def execute(
         self, command: str, *, timeout_seconds: float, environment: Mapping[str, str] | None = None
     ) -> Completed:
-        """See `Sandbox.execute`. A background process may outlive its command; `end_processes` ends it."""
+        """See `Sandbox.execute`. A background process may outlive its command; `end_processes` ends it.
+
+        SandboxError if the disk is full before, during or after the command: what it then did or said is not an answer of
+        the agent's.
+        """
         complaint = self._complaint(command)
         if complaint:
             return Completed(exit_code=126, output=complaint)
+        self._check_disk()
         started = time.monotonic()
         with tempfile.TemporaryFile() as output:
             process = self._start(command, environment or {}, output)
@@ -226,6 +233,7 @@ class LocalSandbox:
                 self.groups.add(process.pid)
             duration = time.monotonic() - started
             text, truncated = self._text(output)
+        self._check_disk()
         note = ended or self._overfull()
         if note:
             text += f"\n[{note}]\n"
@@ -315,6 +323,14 @@ class LocalSandbox:
                 end_group(process.pid)
                 process.wait()
                 return reason
+            self._check_disk()
+
+    def _check_disk(self) -> None:
+        """Ours may be elsewhere than the output of commands. After a SandboxError the caller closes the sandbox, which
+        ends a command under way."""
+        for place in (self.folder, tempfile.gettempdir()):
+            if shutil.disk_usage(place).free < self.limits.free_bytes:
+                raise SandboxError(f"{place}: no space left on the disk")
 
     def _overfull(self) -> str | None:
         size, count = measure(self.folder, self.limits.total_bytes, self.limits.total_files)

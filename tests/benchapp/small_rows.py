@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from django.utils import timezone
-
 from benchapp.experiments.launch import record_episode
 from benchapp.models import Episode, Experiment, Run
 from benchapp.record.sets.suite_files import record_suite
@@ -30,7 +28,7 @@ def make_episode(suite: Suite, condition: str = "selfgen-always") -> tuple[Episo
 
 def hold(episode: Episode, seconds: float = 60) -> int:
     """Takes the lease and gives its epoch."""
-    epoch = Episode.objects.take(episode.pk, owner="a test", now=timezone.now(), seconds=seconds)
+    epoch = Episode.objects.take(episode.pk, owner="a test", seconds=seconds)
     assert epoch is not None
     return epoch
 

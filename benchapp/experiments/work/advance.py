@@ -12,7 +12,6 @@ import threading
 import time
 import traceback
 from dataclasses import replace
-from datetime import timedelta
 from types import TracebackType
 
 import django_rq
@@ -29,7 +28,7 @@ from benchapp.experiments.preparation import EPISODE_ORDER
 from benchapp.experiments.work import budgets
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.record import live, log_context, slices
-from benchapp.record.error_text import log_of, render_error, with_end_of_log, words_of
+from benchapp.record.error_text import describe_failure, is_spent, log_of, render_error, with_end_of_log, words_of
 from benchapp.record.pooling import give_back
 from benchapp.record.redaction import Redactor, own_secrets
 from benchapp.record.sets.suite_files import find_folder
@@ -72,7 +71,7 @@ class Lease:
     def take(cls, episode: int, *, seconds: float | None = None) -> Lease | None:
         """Take the lease of a free, open episode; None when it is not available."""
         seconds = settings.LEASE_SECONDS if seconds is None else seconds
-        epoch = Episode.objects.take(episode, owner=str(this_process())[:200], now=timezone.now(), seconds=seconds)
+        epoch = Episode.objects.take(episode, owner=str(this_process())[:200], seconds=seconds)
         return None if epoch is None else cls(episode, epoch, seconds)
 
     def __enter__(self) -> Lease:
@@ -97,7 +96,7 @@ class Lease:
 
     def _try_renewal(self) -> bool:
         try:
-            return Episode.objects.renew(self.episode, epoch=self.epoch, now=timezone.now(), seconds=self.seconds)
+            return Episode.objects.renew(self.episode, epoch=self.epoch, seconds=self.seconds)
         except DatabaseError:
             log.warning("episode %s: lease not renewed, trying again", self.episode, exc_info=True)
             return True
@@ -162,6 +161,9 @@ def _work(episode: Episode, lease: Lease) -> bool:
         Episode.objects.block(**held, reason=cut(str(error), MAX_REASON))
         return False
     except Exception as error:  # the worker's loop: record it, continue with other episodes
+        if is_spent(error):  # a full disk blocks no episode: another worker has its own
+            _postpone(episode, lease, InfrastructureError(describe_failure(error)))
+            return False
         log.exception("episode %s: blocked: %s", episode.public_id, _render_error(error))
         Episode.objects.block(**held, reason=_render_reason(error))
         return False
@@ -197,11 +199,10 @@ def _stops_here(episode: Episode, lease: Lease) -> bool:
     if (
         Episode.objects.filter(pk=episode.pk).exclude(wish="").exists()
     ):  # a wish to a vanished worker; granted once we let go
-        Episode.objects.postpone(**held, until=timezone.now(), reason=episode.last_failure, counts=False)
+        Episode.objects.postpone(**held, reason=episode.last_failure, counts=False)
         return True
     if missing := _explain_missing_suite(episode):
-        until = timezone.now() + timedelta(seconds=SUITE_PAUSE_SECONDS)
-        Episode.objects.postpone(**held, until=until, reason=missing, counts=False)
+        Episode.objects.postpone(**held, seconds=SUITE_PAUSE_SECONDS, reason=missing, counts=False)
         log.warning("episode %s: left to other machines: %s", episode.public_id, missing)
         return True
     return False
@@ -240,9 +241,7 @@ def _outlast(episode: Episode, lease: Lease, error: Exception) -> None:
         time.sleep(pause)
         connection.close_if_unusable_or_obsolete()
         try:
-            Episode.objects.postpone(
-                episode.pk, epoch=lease.epoch, until=timezone.now(), reason=_render_reason(error), counts=False
-            )
+            Episode.objects.postpone(episode.pk, epoch=lease.epoch, reason=_render_reason(error), counts=False)
             return
         except (OperationalError, InterfaceError):
             continue
@@ -283,8 +282,7 @@ def _postpone(episode: Episode, lease: Lease, error: InfrastructureError) -> Non
         log.error("episode %s: blocked after %d failures: %s", episode.public_id, failures, _render_error(error))
         return
     delay = engine.retry_delay(failures, error) * random.uniform(1.0, LONGER)
-    until = timezone.now() + timedelta(seconds=delay)
-    Episode.objects.postpone(episode.pk, epoch=lease.epoch, until=until, reason=_render_reason(error))
+    Episode.objects.postpone(episode.pk, epoch=lease.epoch, seconds=delay, reason=_render_reason(error))
     log.warning("episode %s: failure %d, again in %.0f s: %s", episode.public_id, failures, delay, _render_error(error))
 
 
@@ -415,7 +413,6 @@ def reconcile() -> int:
     If a lease's holder was a process of this machine that ended, the lease is freed now, before it expires. What a
     killed worker could not record or end is recorded and ended here, because nothing else would.
     """
-    now = timezone.now()
     for episode in Episode.objects.own().held_by_the_dead():
         freed = Episode.objects.filter(pk=episode.pk, lease_epoch=episode.lease_epoch)
         freed.update(lease_owner="", lease_until=None)
@@ -429,7 +426,7 @@ def reconcile() -> int:
         hinted = slices.list_hinted(HINT, waiting_only=True)
     except (RedisError, OSError):
         hinted = set()
-    in_order = Episode.objects.own().free(now).order_by(*EPISODE_ORDER)
+    in_order = Episode.objects.own().free().order_by(*EPISODE_ORDER)
     # Of these, fewer than ENOUGH_HINTS are hinted already: the others fill the queue.
     free = [str(found) for found in in_order.values_list("public_id", flat=True)[: 2 * ENOUGH_HINTS]]
     without = [episode_id for episode_id in free if episode_id not in hinted]

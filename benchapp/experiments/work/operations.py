@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -127,7 +124,7 @@ def _enter_left_out(episode: Episode, now: Episode, step: Ask, reason: str, by: 
     now.is_tainted = True
     now.let_go_on()
     now.lease_owner = str(this_process())[:200]
-    now.lease_until = timezone.now() + timedelta(seconds=settings.LEASE_SECONDS)
+    now.lease_until = None  # this transaction holds the row, and gives it back
     now.save(update_fields=["is_tainted", *Episode.GOING_ON])
     state = fold(recorded.read_history(episode))
     leave_out(step, RowRecorder(episode, now.lease_epoch), state, who=name_actor(by), why=reason)

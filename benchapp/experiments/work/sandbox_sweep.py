@@ -5,9 +5,10 @@ from __future__ import annotations
 import uuid
 from datetime import timedelta
 
+from django.db.models.functions import Now
 from django.utils import timezone
 
-from benchapp.models import Attempt
+from benchapp.models import Attempt, Episode
 from runner.sandboxes.docker.docker_engine import Leftover, SweptContainers, sweep
 
 CLOSING = timedelta(minutes=10)  # an attempt that just ended may still be removing its sandbox
@@ -21,16 +22,16 @@ def is_dead(found: Leftover) -> bool:
     and is left alone otherwise.
     """
     try:
-        attempt = Attempt.objects.filter(public_id=uuid.UUID(found.attempt)).select_related("trial__episode").first()
+        attempt = Attempt.objects.filter(public_id=uuid.UUID(found.attempt)).select_related("trial").first()
     except ValueError:  # of another installation
         attempt = None
     if attempt is None:
         return found.owner_is_gone
     if attempt.status != Attempt.Status.RUNNING:
         return found.owner_is_gone or attempt.finished_at is None or attempt.finished_at < timezone.now() - CLOSING
-    episode = attempt.trial.episode
-    held = episode.lease_until is not None and episode.lease_until > timezone.now()
-    return not (held and attempt.lease_epoch == episode.lease_epoch)
+    return not Episode.objects.filter(
+        pk=attempt.trial.episode_id, lease_epoch=attempt.lease_epoch, lease_until__gt=Now()
+    ).exists()
 
 
 def sweep_sandboxes(*, dry_run: bool = False) -> SweptContainers:

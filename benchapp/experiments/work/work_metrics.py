@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from django.db.models import Count, Q
+from django.db.models.functions import Now
 from django.utils import timezone
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -44,7 +45,7 @@ class WorkMetrics(Collector):
             "Unfinished episodes. waiting: for a worker, now. postponed: between two tries. blocked, paused: for a person.",
             labels=["state", "agent_model", "sandbox"],
         )
-        now, open_ones = timezone.now(), Q(status__in=[Episode.Status.WAITING, Episode.Status.RUNNING])
+        now, open_ones = Now(), Q(status__in=[Episode.Status.WAITING, Episode.Status.RUNNING])
         held = open_ones & ~Q(lease_owner="") & Q(lease_until__gte=now)
         postponed = open_ones & Q(lease_owner="", lease_until__gte=now)
         counts = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.db.models import Exists, ForeignObjectRel, Model, OuterRef, QuerySet
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from benchapp.imports.uploads import sweep_uploads
 from benchapp.models import Blob, Episode, Experiment, ImportBatch, Refusal, Run, Seal, Seeding, Skip, Snapshot
@@ -33,7 +33,7 @@ class Swept:
 def sweep() -> Swept:
     """Remove for good. Raise StillWorking, with nothing removed, while an episode is held or an import runs. A deleted
     experiment that a review refers to by now is kept and named."""
-    if Episode.objects.filter(lease_until__gt=timezone.now()).exists():
+    if Episode.objects.filter(lease_until__gt=Now()).exists():
         raise StillWorking("an episode is running: wait for it, or pause it")
     if ImportBatch.objects.filter(status=ImportBatch.Status.RUNNING).exists():
         raise StillWorking("an import is running, or was interrupted: repeat it to its end first")

@@ -56,3 +56,5 @@ class Command(BaseCommand):
         worker = get_worker("default", name=name, **kind)
         connections.close_all()  # a work-horse is a fork: it opens its own
         worker.work(burst=burst, logging_level="INFO")
+        if not burst and worker._shutdown_requested_date is None:  # rq logs its errors and returns
+            raise CommandError("ended without being asked to: the line above with 'quitting' says why")

@@ -325,7 +325,7 @@ class RowRecorder:
         """Open a transaction that holds the episode, or raise. Gives the time of recording."""
         now = timezone.now()
         with transaction.atomic():
-            held = Episode.objects.renew(self.episode.pk, epoch=self.epoch, now=now, seconds=settings.LEASE_SECONDS)
+            held = Episode.objects.renew(self.episode.pk, epoch=self.epoch, seconds=settings.LEASE_SECONDS)
             if not held:
                 raise LeaseLost(f"episode {self.episode.public_id} is no longer held under epoch {self.epoch}")
             yield now

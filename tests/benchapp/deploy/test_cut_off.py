@@ -50,3 +50,13 @@ def test_the_address_of_the_database_may_say_otherwise():
     url = os.environ["TEST_POSTGRESQL_URL"]
     done = ask(f"{url}{'&' if '?' in url else '?'}tcp_user_timeout=60000")
     assert done.stdout.split() == ["20000", "10", "off", "60000"], done.stderr
+
+
+@pytest.mark.postgresql
+def test_of_two_hosts_the_one_that_answers_is_used():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        nobody = probe.getsockname()[1]  # nobody listens there once it is closed
+    login, _, rest = os.environ["TEST_POSTGRESQL_URL"].rpartition("@")
+    more = "&" if "?" in rest else "?"
+    done = ask(f"{login}@127.0.0.1:{nobody},{rest}{more}target_session_attrs=read-write")
+    assert done.stdout.split() == ["20000", "10", "off", "20000"], done.stderr

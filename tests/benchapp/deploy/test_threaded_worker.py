@@ -172,6 +172,25 @@ def test_trials_under_way_end_though_the_broker_is_lost(broker: str, monkeypatch
     assert ended == [1]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_that_lost_its_broker_ends_as_failed_though_the_broker_is_back(
+    broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A supervisor that starts it again after failures only would leave its host idle."""
+    for name in (
+        "preload",
+        "sweep_at_start",
+        "hide_environment",
+        "use_queue",
+        "setup_loghandlers",
+        "share_connections",
+    ):
+        monkeypatch.setattr(f"benchapp.management.commands.work.{name}", lambda *_: None)
+    monkeypatch.setattr(workers.Worker, "check_for_suspension", away)
+    with pytest.raises(CommandError, match="without being asked"):
+        call_command("work", trials=2)
+
+
 def away(*_: object) -> None:
     raise ConnectionError("Connection refused")
 

@@ -410,7 +410,7 @@ def test_json_lines_are_for_machines(path: Path) -> None:
 def test_waiting_ends_with_a_code_that_tells_how_it_ended(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def block(_: float) -> None:
         for episode in Episode.objects.open():
-            epoch = Episode.objects.take(episode.pk, owner="w", now=episode.run.created_at, seconds=0) or 0
+            epoch = Episode.objects.take(episode.pk, owner="w", seconds=0) or 0
             Episode.objects.block(episode.pk, epoch=epoch, reason="ModelRefused: no such model\n\ntrace")
             episode.run.follow()
 

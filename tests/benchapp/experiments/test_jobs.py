@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 import time
@@ -250,6 +252,16 @@ def test_a_machine_failure_is_tried_again_later(
     assert jobs.reconcile() == 0
     wait = (episode.lease_until - timezone.now()).total_seconds()
     assert 35 < wait <= 40 * jobs.LONGER
+
+
+def test_a_full_disk_of_the_worker_is_a_failure_of_its_machine(
+    episode: Episode, queued: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/var/skillglass/new"))
+    jobs.advance(str(episode.public_id))
+    episode.refresh_from_db()
+    assert (episode.failures, episode.status) == (1, "running")
+    assert "/var/skillglass/new: No space left on device" in episode.last_failure
 
 
 def test_episodes_that_failed_together_do_not_come_back_together(

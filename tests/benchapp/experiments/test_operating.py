@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.utils import timezone
 
 from benchapp.audit import findings
 from benchapp.audit.record_check import Flaw
@@ -97,8 +95,7 @@ def test_an_episode_that_has_ended_is_not_skipped_in(episode: Episode, status: s
 
 
 def test_a_trial_that_failed_once_is_skipped_without_waiting_for_the_other_tries(episode: Episode) -> None:
-    later = timezone.now() + timedelta(hours=1)
-    Episode.objects.postpone(episode.pk, epoch=hold(episode), until=later, reason="SandboxError: no such image")
+    Episode.objects.postpone(episode.pk, epoch=hold(episode), seconds=3_600, reason="SandboxError: no such image")
     assert operations.skip(Episode.objects.get(), reason="its image does not exist") == FIRST
     went_on = Episode.objects.get()
     assert (went_on.is_tainted, went_on.failures, went_on.last_failure, went_on.lease_until) == (True, 0, "", None)

@@ -167,7 +167,7 @@ def test_an_interrupted_probe_goes_on_where_it_stood(episode: Episode) -> None:
     probe = launched(episode, times=3)
     found = episode_of(probe)
     advance.advance(str(found.public_id))
-    taken = Episode.objects.take(found.pk, owner="gone", now=timezone.now(), seconds=-1)
+    taken = Episode.objects.take(found.pk, owner="gone", seconds=-1)
     started = found.trials.get(sample=1)
     started.attempts.create(number=1, worker="", lease_epoch=taken or 0, started_at=timezone.now())
     run_to_the_end(found)

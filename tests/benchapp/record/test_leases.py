@@ -58,7 +58,7 @@ def test_one_that_ran_out_is_taken_over_under_a_higher_epoch(episode: Episode) -
     lease = Lease.take(episode.pk)
     assert lease is not None
     assert lease.epoch == epoch + 1
-    assert not Episode.objects.renew(episode.pk, epoch=epoch, now=timezone.now(), seconds=60)
+    assert not Episode.objects.renew(episode.pk, epoch=epoch, seconds=60)
 
 
 def test_it_is_renewed_while_work_goes_on(episode: Episode) -> None:
@@ -67,15 +67,15 @@ def test_it_is_renewed_while_work_goes_on(episode: Episode) -> None:
     with lease:
         time.sleep(1.2)
         assert not lease.lost.is_set()
-        assert not Episode.objects.free(timezone.now()).filter(pk=episode.pk).exists()
+        assert not Episode.objects.free().filter(pk=episode.pk).exists()
 
 
 def test_a_renewal_that_comes_after_the_lease_was_given_back_does_not_hold_the_episode(episode: Episode) -> None:
     """The renewing thread may be waiting for the database while the work ends."""
     epoch = hold(episode)
     Episode.objects.release(episode.pk, epoch=epoch)
-    assert not Episode.objects.renew(episode.pk, epoch=epoch, now=timezone.now(), seconds=60)
-    assert Episode.objects.free(timezone.now()).filter(pk=episode.pk).exists()
+    assert not Episode.objects.renew(episode.pk, epoch=epoch, seconds=60)
+    assert Episode.objects.free().filter(pk=episode.pk).exists()
 
 
 def test_the_holder_learns_that_it_was_lost(episode: Episode) -> None:
@@ -94,7 +94,7 @@ def test_what_the_former_holder_says_afterwards_changes_nothing(episode: Episode
         Episode.objects.release(episode.pk, epoch=former),
         Episode.objects.finish(episode.pk, epoch=former),
         Episode.objects.block(episode.pk, epoch=former, reason="no"),
-        Episode.objects.postpone(episode.pk, epoch=former, until=timezone.now()),
+        Episode.objects.postpone(episode.pk, epoch=former),
     ]
     assert told == [False] * 4
     assert Episode.objects.filter(pk=episode.pk).values().get() == before
@@ -102,17 +102,33 @@ def test_what_the_former_holder_says_afterwards_changes_nothing(episode: Episode
 
 
 def test_nobody_takes_a_postponed_episode_before_its_time(episode: Episode) -> None:
-    epoch = hold(episode)
-    now = timezone.now()
-    Episode.objects.postpone(episode.pk, epoch=epoch, until=now + timedelta(seconds=30))
-    assert not Episode.objects.free(now + timedelta(seconds=29)).exists()
-    assert Episode.objects.free(now + timedelta(seconds=31)).get().failures == 1
+    Episode.objects.postpone(episode.pk, epoch=hold(episode), seconds=30)
+    assert not Episode.objects.free().exists()
+    Episode.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    assert Episode.objects.free().get().failures == 1
+
+
+@pytest.mark.parametrize("seconds", [300, -300])
+def test_a_worker_whose_clock_is_off_takes_a_lease_when_the_database_says_so(
+    episode: Episode, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """Five minutes ahead, every lease would be at its end; five minutes behind, an own one would be at once."""
+    real = timezone.now
+    monkeypatch.setattr(timezone, "now", lambda: real() + timedelta(seconds=seconds))
+    held = hold(episode, seconds=30)
+    assert Lease.take(episode.pk) is None
+    assert Episode.objects.renew(episode.pk, epoch=held, seconds=30)
+    assert 0 < (Episode.objects.get().lease_until - real()).total_seconds() <= 30
+    assert Episode.objects.postpone(episode.pk, epoch=held, seconds=30)
+    assert not Episode.objects.free().exists()
+    Episode.objects.update(lease_until=real() - timedelta(seconds=1))
+    assert Lease.take(episode.pk)
 
 
 def test_a_cancelled_episode_fences_off_its_holder(episode: Episode) -> None:
     epoch = hold(episode)
     assert Episode.objects.cancel() == 1
-    assert not Episode.objects.renew(episode.pk, epoch=epoch, now=timezone.now(), seconds=60)
+    assert not Episode.objects.renew(episode.pk, epoch=epoch, seconds=60)
     assert Lease.take(episode.pk) is None
 
 

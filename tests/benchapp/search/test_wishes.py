@@ -281,7 +281,7 @@ def test_whoever_took_an_episode_that_was_cancelled_says_nothing_about_it(experi
         Episode.objects.block(episode.pk, epoch=epoch, reason="SetupError"),
         Episode.objects.finish(episode.pk, epoch=epoch),
         Episode.objects.release(episode.pk, epoch=epoch),
-        Episode.objects.postpone(episode.pk, epoch=epoch, until=timezone.now()),
+        Episode.objects.postpone(episode.pk, epoch=epoch),
         Episode.objects.count_vanished(episode.pk, epoch=epoch, reason="gone"),
     ]
     assert not any(told)

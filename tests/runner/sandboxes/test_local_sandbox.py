@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -321,3 +323,32 @@ def test_a_child_is_waited_for_with_and_without_a_handle_on_it(call: str, monkey
         assert wait_for_process(child, 30)
         assert child.returncode == 0
         assert wait_for_process(child, 0.0)  # one that is gone already
+
+
+@pytest.mark.parametrize("full_from", [1, 3], ids=["before", "during"])
+def test_a_full_disk_is_no_answer_of_a_command(
+    sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch, full_from: int
+) -> None:
+    """What it prints may be cut off then, and what it wrote: as an answer it would be scored."""
+    looks = 0
+    free = SandboxLimits().free_bytes
+
+    def look(place: object) -> object:
+        nonlocal looks
+        looks += 1
+        return SimpleNamespace(free=0 if looks >= full_from else free)
+
+    monkeypatch.setattr(shutil, "disk_usage", look)
+    with pytest.raises(SandboxError, match="no space left"):
+        sandbox.execute("echo done", timeout_seconds=30)
+
+
+def test_a_disk_that_is_full_for_a_while_ends_a_long_command(
+    sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full_at = time.monotonic() + 0.5
+    free = SandboxLimits().free_bytes
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0 if time.monotonic() > full_at else free))
+    with pytest.raises(SandboxError, match="no space left"):
+        sandbox.execute("sleep 20", timeout_seconds=30)
+    assert time.monotonic() < full_at + 15
