@@ -96,21 +96,24 @@ def estimate_difference(
     pairs. measured: a difference's variance from measuring alone, part of the spread and its least value.
     """
     replicates = min(count_runs(own), count_runs(other))
-    if is_block:
+    is_whole = not (np.isnan(own).any() or np.isnan(other).any())
+    if is_block and not is_whole:
         own, other = np.where(np.isnan(other), np.nan, own), np.where(np.isnan(own), np.nan, other)
-    used = ~np.isnan(own).all(axis=0) & ~np.isnan(other).all(axis=0)
-    episodes = int(used.sum())
+    if not is_whole:
+        used = ~np.isnan(own).all(axis=0) & ~np.isnan(other).all(axis=0)
+        own, other = own[:, used], other[:, used]
+    episodes = own.shape[1]
     if not episodes:
         return None
-    own, other = own[:, used], other[:, used]
-    differences = np.nanmean(own, axis=0) - np.nanmean(other, axis=0)
+    mean, total = (np.mean, np.sum) if is_whole else (np.nanmean, np.nansum)  # those for NaN take several times as long
+    differences = mean(own, axis=0) - mean(other, axis=0)
     sides = [own - other] if is_block else [own, other]
     freedoms = [_count_cells(side) - episodes for side in sides]
     least = max(measured, _vary_by_one_trial(own, trial) + _vary_by_one_trial(other, trial))
     delta = float(differences.mean())
     if replicates > 1 and min(freedoms) >= SECOND_REPLICATES * episodes:
         rates = [float((1 / (~np.isnan(side)).sum(axis=0)).mean() / episodes) for side in sides]
-        pooled = [float(np.nansum((side - np.nanmean(side, axis=0)) ** 2)) for side in sides]
+        pooled = [float(total((side - mean(side, axis=0)) ** 2)) for side in sides]
         parts = [rate * squares / freedom for rate, squares, freedom in zip(rates, pooled, freedoms, strict=True)]
         welch = sum(parts) ** 2 / max(sum(p * p / n for p, n in zip(parts, freedoms, strict=True)), TINY)
         count = len(sides) / sum(rates)
@@ -186,10 +189,16 @@ def correct(ps: Sequence[float | None]) -> list[float | None]:
 def count_runs(cells: Floats) -> int:
     """Count replicates with a cell, [r, e]. Copies of one run count once, unless all trials passed or none did."""
     missing = np.isnan(cells)
-    known = cells[~missing.all(axis=1)][:, ~missing.all(axis=0)]
-    if len(known) < 2 or min(abs(np.nanmean(known) - end) for end in (0, 1)) <= SAME:
-        return len(known)
-    return 1 if (np.nanmax(known, axis=0) - np.nanmin(known, axis=0)).max() < SAME else len(known)
+    is_whole = not missing.any()
+    if not is_whole:
+        cells = cells[~missing.all(axis=1)][:, ~missing.all(axis=0)]
+    if len(cells) < 2 or not cells.size:
+        return len(cells) if cells.size else 0
+    mean = cells.mean() if is_whole else np.nanmean(cells)
+    if min(abs(mean), abs(mean - 1)) <= SAME:
+        return len(cells)
+    spread = np.ptp(cells, axis=0) if is_whole else np.nanmax(cells, axis=0) - np.nanmin(cells, axis=0)
+    return 1 if spread.max() < SAME else len(cells)
 
 
 def _count_cells(cells: Floats) -> int:

@@ -41,7 +41,7 @@ class TaskMeans:
             if column.ndim != 1 or len(column) != len(self.task):
                 raise ValueError(f"TaskMeans.{name}: expected one column of {len(self.task)}, got {column.shape}")
             object.__setattr__(self, name, column)
-        if not _is_rising(self.task) and len(np.unique(self.task)) != len(self.task):
+        if not is_rising(self.task) and len(np.unique(self.task)) != len(self.task):
             raise ValueError("TaskMeans.task: expected each task once; take the mean over its samples first")
         if not np.isfinite(self.value).all():
             raise ValueError("TaskMeans.value: expected finite numbers; leave a task without a verdict out")
@@ -124,7 +124,8 @@ def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: boo
     task, seen = _common([side.task for side in sides])
     if not len(task):
         return None
-    sides = [_pick(side, task) for side in sides]
+    if task is not sides[0].task:
+        sides = [_pick(side, task) for side in sides]
     first, values = sides[0], np.array([side.value for side in sides])
     return Paired(
         task=task,
@@ -139,23 +140,29 @@ def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: boo
 
 
 def _common(columns: Sequence[Ints]) -> tuple[Ints, int]:
-    """Return tasks found in all columns [n of each], sorted, [n]; and the number of those found in any."""
+    """Return tasks found in all columns [n of each], sorted, [n]; and the number of those found in any. The first column
+    itself where nothing has to be picked or sorted."""
     first, rest = columns[0], columns[1:]
-    if all(np.array_equal(first, column) for column in rest):  # the usual case, and by far the cheapest
-        return first if _is_rising(first) else np.sort(first), len(first)
+    if _are_equal(first, rest):  # the usual case, and by far the cheapest
+        return first if is_rising(first) else np.sort(first), len(first)
     seen, counts = np.unique(np.concatenate(columns), return_counts=True)
     return seen[counts == len(columns)], len(seen)
 
 
 def _pick(side: TaskMeans, task: Ints) -> TaskMeans:
     """Return the side's rows of `task`, [n], in their order; mostly it has no others."""
-    if np.array_equal(side.task, task):
+    if _are_equal(task, [side.task]):
         return side
     order = np.argsort(side.task)
     return side.take(order[np.searchsorted(side.task, task, sorter=order)])
 
 
-def _is_rising(keys: Ints) -> bool:
+def _are_equal(first: Ints, others: Sequence[Ints]) -> bool:
+    """Are they all equal? As np.array_equal, which takes several times as long for columns as short as these."""
+    return all(len(other) == len(first) and bool((other == first).all()) for other in others)
+
+
+def is_rising(keys: Ints) -> bool:
     return bool((keys[1:] > keys[:-1]).all())
 
 
@@ -163,7 +170,7 @@ def join_partitions(partitions: Sequence[Ints]) -> Ints:
     """Return labels 0.. of the finest partition that all the given ones refine, [n] each -> [n]: tasks linked through
     any shared cluster."""
     first_one = partitions[0]
-    if all(np.array_equal(first_one, labels) for labels in partitions[1:]):
+    if _are_equal(first_one, partitions[1:]):
         return np.asarray(np.unique(first_one, return_inverse=True)[1], dtype=np.int64)
     n = len(first_one)
     heads, tails = [], []

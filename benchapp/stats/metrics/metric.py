@@ -10,7 +10,7 @@ import numpy as np
 
 from benchapp.stats.inference.interval import Floats, share_interval
 from benchapp.stats.inference.shares import Rate
-from benchapp.stats.inference.sides import TaskMeans, weights_of
+from benchapp.stats.inference.sides import TaskMeans, is_rising, weights_of
 from benchapp.stats.metrics.outcomes import CORPUS_CODES, JUDGED, Mask, Outcomes
 from benchapp.stats.metrics.splits import Piece
 from runner.base.types import Phase, Role
@@ -179,7 +179,12 @@ class TrialMetric:
         covered, values = self.mask(outcomes, phases), outcomes.column(column)
         known = np.flatnonzero(covered & ~np.isnan(values))
         missing = int(np.count_nonzero(covered)) - len(known)
-        tasks, first, place = np.unique(outcomes.task[known], return_index=True, return_inverse=True)
+        tasks = outcomes.task[known]
+        if is_rising(tasks):  # one trial of each, as most protocols run them
+            return TaskMeans(
+                tasks, outcomes.cluster[known], outcomes.family[known], values[known], np.ones(len(tasks)), missing
+            )
+        tasks, first, place = np.unique(tasks, return_index=True, return_inverse=True)
         samples = np.bincount(place, minlength=len(tasks))
         means = np.bincount(place, weights=values[known], minlength=len(tasks)) / samples
         first = known[first]

@@ -207,13 +207,13 @@ def label_rows(first: Ints, *others: Ints) -> Ints:
 
 
 def empty_outcomes() -> Outcomes:
-    return Outcomes(*(np.empty(0, dtype=_dtype(str(field.type))) for field in fields(Outcomes)))
+    return Outcomes(*(np.empty(0, dtype=dtype) for dtype in _DTYPES.values()))
 
 
 def outcomes_from(columns: Mapping[str, ArrayLike]) -> Outcomes:
     """Build from one sequence of n per field; None is unknown. Columns of the right type are not copied."""
-    return Outcomes(*(np.asarray(columns[field.name], dtype=_dtype(str(field.type))) for field in fields(Outcomes)))
+    return Outcomes(*[np.asarray(columns[name], dtype=dtype) for name, dtype in _DTYPES.items()])
 
 
-def _dtype(annotation: str) -> type:
-    return {"Ints": np.int64, "Floats": np.float64, "Mask": np.bool_}[annotation]
+_KINDS = {"Ints": np.dtype(np.int64), "Floats": np.dtype(np.float64), "Mask": np.dtype(np.bool_)}
+_DTYPES = {field.name: _KINDS[str(field.type)] for field in fields(Outcomes)}
