@@ -181,9 +181,7 @@ class TrialMetric:
         missing = int(np.count_nonzero(covered)) - len(known)
         tasks = outcomes.task[known]
         if is_rising(tasks):  # one trial of each, as most protocols run them
-            return TaskMeans(
-                tasks, outcomes.cluster[known], outcomes.family[known], values[known], np.ones(len(tasks)), missing
-            )
+            return TaskMeans(tasks, outcomes.cluster[known], outcomes.family[known], values[known], missing=missing)
         tasks, first, place = np.unique(tasks, return_index=True, return_inverse=True)
         samples = np.bincount(place, minlength=len(tasks))
         means = np.bincount(place, weights=values[known], minlength=len(tasks)) / samples

@@ -76,6 +76,32 @@ def test_it_keeps_what_another_experiment_shares():
     assert list(audit.flaws()) == []
 
 
+@pytest.mark.parametrize("size", [1, 7])
+def test_it_removes_a_batch_at_a_time(tmp_path, monkeypatch, size):
+    """What a killed sweep left is removed by the next one, whatever the batches cut apart."""
+    monkeypatch.setattr("benchapp.management.commands.sweep.TRIALS", size)
+    monkeypatch.setattr("benchapp.management.commands.sweep.CONTENTS", size)
+    episode, plan = make_episode(small_suite(tmp_path), "selfgen-always")
+    run_episode(plan, recorder_of(episode), small_toolbox())
+    Experiment.objects.update(status="done")
+    Episode.objects.update(lease_until=None)
+    kept = write_campaign(SIZE)
+    before = Blob.objects.count()
+    Experiment.objects.exclude(pk=kept.pk).get().entomb(actor=None, reason="")
+    with monkeypatch.context() as killed:
+        killed.setattr(Experiment, "delete", _fail)
+        with pytest.raises(KeyboardInterrupt):
+            sweep()
+    swept = sweep()
+    assert (swept.experiments, list(Experiment.objects.all())) == (1, [kept])
+    assert 0 < swept.blobs == before - Blob.objects.count()
+    assert list(audit.flaws()) == []
+
+
+def _fail(experiment):
+    raise KeyboardInterrupt
+
+
 def test_it_wants_the_right_name():
     experiment = write_campaign(SIZE)
     with pytest.raises(CommandError, match="nothing was deleted"):
