@@ -484,7 +484,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=5, help="hosts with a worker")
     parser.add_argument("--trials", type=int, default=20, help="at a time, of each worker")
     parser.add_argument("--replicates", type=int, default=13, help="8 episodes of 6 trials each")
-    parser.add_argument("--reply", type=float, default=2.0, help="seconds that a reply of the model takes")
+    parser.add_argument(
+        "--reply",
+        type=float,
+        default=10.0,
+        help="seconds that a reply of the model takes; on a fast machine they keep the experiment longer than its faults",
+    )
     parser.add_argument("--sandbox", choices=["docker", "local"], default="local")
     parser.add_argument("--delay", type=float, default=20, help="milliseconds of a round trip between two hosts")
     parser.add_argument("--loss", type=float, default=1, help="per cent of all frames")
