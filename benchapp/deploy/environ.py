@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import dj_database_url
@@ -63,14 +62,14 @@ def secret(name: str, default: str = "") -> str:
         raise ImproperlyConfigured(f"{name}_FILE={path!r}: {error.strerror}") from None
 
 
-def parse_database(url: str) -> dict[str, Any]:
+def parse_database(url: str) -> dj_database_url.DBConfig:
     """Parse the address of the database. It may name several hosts, each with a port, as libpq's does."""
     address = urlsplit(url)
     login, at, places = address.netloc.rpartition("@")
     each = [place.partition(":") for place in places.split(",")]
     alone = address._replace(netloc=f"{login}{at}{places.partition(',')[0]}").geturl() if len(each) > 1 else url
     # Health checks: a restarted server costs no request.
-    parsed: dict[str, Any] = {**dj_database_url.parse(alone, conn_max_age=60, conn_health_checks=True)}
+    parsed = dj_database_url.parse(alone, conn_max_age=60, conn_health_checks=True)
     if len(each) > 1:
         parsed["HOST"] = ",".join(host for host, _, _ in each)
         parsed["PORT"] = ",".join(port or "5432" for _, _, port in each)
