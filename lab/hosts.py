@@ -65,6 +65,9 @@ EXPERIMENT = {
     "agent": "shell",
     "agent_model": "scripted/apprentice",
     "author_model": "scripted/apprentice",
+    "limits": {
+        "timeout_seconds": 900
+    },  # far from what the waits of a reply add up to: a trial that meets it ends otherwise
 }
 
 
@@ -483,13 +486,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--workers", type=int, default=5, help="hosts with a worker")
     parser.add_argument("--trials", type=int, default=20, help="at a time, of each worker")
-    parser.add_argument("--replicates", type=int, default=13, help="8 episodes of 6 trials each")
     parser.add_argument(
-        "--reply",
-        type=float,
-        default=10.0,
-        help="seconds that a reply of the model takes; on a fast machine they keep the experiment longer than its faults",
+        "--replicates", type=int, default=20, help="8 episodes of 6 trials each; a fault takes some hundred trials"
     )
+    parser.add_argument("--reply", type=float, default=4.0, help="seconds that a reply of the model takes")
     parser.add_argument("--sandbox", choices=["docker", "local"], default="local")
     parser.add_argument("--delay", type=float, default=20, help="milliseconds of a round trip between two hosts")
     parser.add_argument("--loss", type=float, default=1, help="per cent of all frames")
