@@ -2,10 +2,9 @@
 
     .venv/bin/python lab/brokers.py [--waiting 10 100000] [--jobs 2000] [--procrastinate PYTHON]
 
-For each number of jobs that wait already: CPU seconds of the sender, the worker and the server for a further 2,000 jobs that
-are sent, taken and do nothing, and milliseconds from sending to starting one while the worker is idle. The worker takes jobs
-one at a time and in its own process, so that the queue is measured and not the fork. The jobs that wait lie in the same
-queue and behind those that are measured.
+For each number of jobs that wait already: CPU milliseconds of the sender, the worker and the server for a further 2,000 jobs that
+are sent, taken and do nothing. The worker takes jobs one at a time and in its own process, so that the queue is measured
+and not the fork. The waiting jobs are in the same queue, behind those that are measured.
 
 `--procrastinate`: a Python that has the packages procrastinate and psycopg; the project does not depend on it. Without it only
 RQ is measured. PostgreSQL's programs must be installed; both servers are started in a temporary folder.
@@ -20,36 +19,20 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from redis import Redis  # noqa: E402
+from rq import Queue, SimpleWorker  # noqa: E402
+
 from benchapp.deploy.embedded_broker import broker_url  # noqa: E402
 from lab.chaos import Broker, Database  # noqa: E402
 
-RQ = """
-import sys, time, json, os
-from redis import Redis
-from rq import Queue, SimpleWorker
-sys.path.insert(0, {root!r})
-from lab.brokers import nothing
-address, waiting, jobs, server = {address!r}, {waiting}, {jobs}, {server}
-broker = Redis.from_url(address)
-queue = Queue(connection=broker)
-for at in range(0, waiting, 1000):
-    queue.enqueue_many([Queue.prepare_data(nothing, args=(str(n),)) for n in range(at, min(at + 1000, waiting))])
-before, own = cpu_of(server), time.process_time()
-for n in range(jobs):
-    queue.enqueue(nothing, f"m{{n}}", at_front=True)
-sent, own_sent = cpu_of(server) - before, time.process_time() - own
-before, own, began = cpu_of(server), time.process_time(), time.monotonic()
-import logging; logging.disable()
-SimpleWorker([queue], connection=broker).work(burst=True, max_jobs=jobs, logging_level="ERROR")
-took = time.monotonic() - began
-print(json.dumps({{"sender": own_sent, "sender_server": sent, "worker": time.process_time() - own, "worker_server": cpu_of(server) - before, "seconds": took}}))
-"""
+NOTHING = "builtins.len"  # the job
 PROCRASTINATE = """
 import asyncio, sys, time, json, os
 import procrastinate
@@ -93,10 +76,6 @@ print(json.dumps({{"sender": own_sent, "sender_server": sent, "worker": time.pro
 """
 
 
-def nothing(number: str) -> None:
-    """The job."""
-
-
 def cpu_of(server: int) -> float:
     """CPU seconds of a process and of its children, those that have ended included."""
     total = 0
@@ -123,13 +102,13 @@ def main() -> None:
         "| broker | waiting | sent: CPU ms a job, own + server | taken: CPU ms a job, own + server | jobs a second |\n|---|---|---|---|---|"
     )
     for waiting in options.waiting:
-        _tell("RQ, Valkey", waiting, options.jobs, measure_rq(waiting, options.jobs))
+        _print_row("RQ, Valkey", waiting, options.jobs, measure_rq(waiting, options.jobs))
         if options.procrastinate:
             found = measure_procrastinate(options.procrastinate, waiting, options.jobs)
-            _tell("Procrastinate, PostgreSQL", waiting, options.jobs, found)
+            _print_row("Procrastinate, PostgreSQL", waiting, options.jobs, found)
 
 
-def _tell(name: str, waiting: int, jobs: int, found: dict[str, Any]) -> None:
+def _print_row(name: str, waiting: int, jobs: int, found: dict[str, Any]) -> None:
     each = {key: 1000 * value / jobs for key, value in found.items()}
     sent, taken = each["sender"] + each["sender_server"], each["worker"] + each["worker_server"]
     print(
@@ -143,10 +122,22 @@ def measure_rq(waiting: int, jobs: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="skillglass-brokers-") as base:
         broker = Broker(Path(base) / "valkey")
         broker.start()
+        assert broker.process
+        server, connection = broker.process.pid, Redis.from_url(broker_url(broker.folder))
         try:
-            assert broker.process
-            told = {"address": broker_url(broker.folder), "server": broker.process.pid}
-            return _run(sys.executable, RQ, waiting, jobs, told)
+            queue = Queue(connection=connection)
+            for at in range(0, waiting, 1000):
+                numbers = range(at, min(at + 1000, waiting))
+                queue.enqueue_many([Queue.prepare_data(NOTHING, args=(str(n),)) for n in numbers])
+            before, own = cpu_of(server), time.process_time()
+            for n in range(jobs):
+                queue.enqueue(NOTHING, str(n), at_front=True)
+            sent = {"sender": time.process_time() - own, "sender_server": cpu_of(server) - before}
+            before, own, began = cpu_of(server), time.process_time(), time.monotonic()
+            SimpleWorker([queue], connection=connection).work(burst=True, max_jobs=jobs, logging_level="ERROR")
+            seconds = time.monotonic() - began
+            taken = {"worker": time.process_time() - own, "worker_server": cpu_of(server) - before}
+            return {**sent, **taken, "seconds": seconds}
         finally:
             broker.stop()
 
@@ -158,16 +149,12 @@ def measure_procrastinate(python: str, waiting: int, jobs: int) -> dict[str, Any
         database.start()
         try:
             server = int((Path(base) / "postgresql" / "data" / "postmaster.pid").read_text().split()[0])
-            return _run(python, PROCRASTINATE, waiting, jobs, {"address": database.url, "server": server})
+            program = PROCRASTINATE.format(address=database.url, waiting=waiting, jobs=jobs, server=server)
+            program = f"import os\nfrom pathlib import Path\n{inspect.getsource(cpu_of)}\n{program}"
+            done = subprocess.run([python, "-c", program], stdout=subprocess.PIPE, text=True, check=True)
+            return dict(json.loads(done.stdout.splitlines()[-1]))
         finally:
             database.stop()
-
-
-def _run(python: str, program: str, waiting: int, jobs: int, told: dict[str, Any]) -> dict[str, Any]:
-    text = program.format(root=str(ROOT), waiting=waiting, jobs=jobs, **told)
-    text = f"import os\nfrom pathlib import Path\n{inspect.getsource(cpu_of)}\n{text}"
-    done = subprocess.run([python, "-c", text], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 if __name__ == "__main__":

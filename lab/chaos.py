@@ -1,4 +1,4 @@
-"""Kills everything an experiment stands on while it runs, and compares the result with an undisturbed run.
+"""Kills the processes that an experiment needs while it runs, and compares the result with an undisturbed run.
 
     .venv/bin/python lab/chaos.py [--kills 60] [--sandbox docker] [--condition NAME ...] [--environment KEY ...]
 

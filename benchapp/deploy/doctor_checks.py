@@ -225,7 +225,7 @@ def _generator(name: str, folder: Path) -> str:
 
 
 def _base_image_there() -> str:
-    from runner.sandboxes.base_image import base_name
+    from runner.sandboxes.images import base_name
 
     with engine() as client:
         return f"{base_name()}, {client.inspect_image(base_name())['Id'][:19]}"

@@ -42,7 +42,6 @@ from runner.protocols.plan import EpisodePlan, RunTrial
 from runner.protocols.recorder import Recorder
 from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
 from runner.sandboxes.needs import Needs
-from runner.sandboxes.places import place_on
 from runner.suites.tasks.task_files import read_tree, read_workspace_files, script_command
 from runner.trajectories.compaction import compact
 from runner.trajectories.readers.skill_use import skill_uses
@@ -386,7 +385,7 @@ def _attempt(
     )
     model = watcher.watched(f"agent/{place}", recorder if plan.record_calls else None)
     needs = watcher.needs(toolbox.agent)
-    with place_on(toolbox.sandboxes, toolbox.sleep):
+    with toolbox.place():
         started_at = toolbox.clock()
         with closing(toolbox.sandboxes.open_sandbox(task, name=attempt, needs=needs)) as sandbox:
             recorder.note_sandbox(attempt, sandbox.handle)

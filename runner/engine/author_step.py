@@ -68,7 +68,6 @@ from runner.protocols.history import EpisodeState, family_skills, slugs
 from runner.protocols.plan import Ask, EpisodePlan
 from runner.protocols.recorder import Decided, Recorder
 from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
-from runner.sandboxes.places import place_on
 from runner.suites.tasks.task_files import read_tree
 
 
@@ -130,7 +129,7 @@ def answer_by_agent(step: Ask, occasion: Occasion, plan: EpisodePlan, calls: Aut
         task = _place_of(occasion)
         needs = watcher.needs(agent)
         with (
-            place_on(toolbox.sandboxes, toolbox.sleep),
+            toolbox.place(),
             closing(toolbox.sandboxes.open_sandbox(task, name=name, needs=needs)) as sandbox,
         ):
             sandbox.execute(f"mkdir -p {FOLDER}", timeout_seconds=SETUP_SECONDS)

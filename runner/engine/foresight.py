@@ -55,8 +55,8 @@ def absent_images(tasks: Collection[Task]) -> dict[str, list[str]]:
 
 
 def _images(task: Task) -> Iterator[str]:
-    from runner.sandboxes.base_image import base_name
     from runner.sandboxes.docker.docker_contexts import read_context
+    from runner.sandboxes.images import base_name
 
     machine = task.machine
     if machine.image is not None:

@@ -7,19 +7,22 @@ compactions, skill uses, evidence and verdict are then made of the same texts an
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from runner.agents import Agent, AgentRun, make_agent
 from runner.authoring.chosen_prompts import ChosenPrompts
-from runner.base.errors import SetupError
+from runner.base.errors import NotOnThisMachine, SetupError
 from runner.base.suite import Suite
 from runner.base.types import Failure, ModelReply, ModelRequest, Step, Trajectory, Usage, Verdict
 from runner.generators.generator_model import GeneratorModel
 from runner.models import Model, Waits, make_model
+from runner.models.wire.call_slots import Endpoint, call_slot
 from runner.models.wire.carried import clean_carried
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.prompt_choice import choose_prompts
@@ -113,6 +116,26 @@ class Toolbox:
         no_budget  # called before each model call, with the usage of this attempt; raises BudgetSpent
     )
     has_budget: bool = False  # then calls without usage data are refused: nothing would ever count against it
+
+    def place(self) -> AbstractContextManager[float]:
+        """Wait for a place on the engine of the sandboxes, and hold it. Yields the seconds waited.
+
+        An engine's processors, disks and quotas are shared by all workers, so the limit on trials at a time is too. The
+        wait comes before an attempt begins, and is part of no measurement. NotOnThisMachine for a nonsense limit.
+        """
+        most = read_engine_trials()
+        engine = self.sandboxes.engine() if most else ""
+        return call_slot(Endpoint("the engine of sandboxes", f"engine {engine}", most), self.sleep)
+
+
+def read_engine_trials() -> int | None:
+    """Read the limit on trials at a time on one engine; None: there is none."""
+    limit = os.environ.get("SKILLGLASS_ENGINE_TRIALS", "").strip()
+    if limit and not (limit.isascii() and limit.isdigit() and int(limit)):
+        raise NotOnThisMachine(
+            f"SKILLGLASS_ENGINE_TRIALS={limit!r}: expected a positive number, or nothing for no limit"
+        )
+    return int(limit) if limit else None
 
 
 def toolbox_for(

@@ -180,3 +180,16 @@ def read_pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as stream:
         while piece := stream.read(_PIECE):
             yield piece
+
+
+def list_entries(folder: Path) -> Iterator[tuple[tarfile.TarInfo, Path]]:
+    """Entries of everything below a folder of this machine, sorted."""
+    for path in sorted(folder.rglob("*")):
+        if can_be_packed(path):
+            yield make_entry(path, str(path.relative_to(folder))), path
+
+
+def pack_folder(folder: Path) -> Iterator[bytes]:
+    """The folder's entries as bytes of a tar, without its end: more entries may follow."""
+    for entry, path in list_entries(folder):
+        yield from pad_entry(entry, read_pieces(path) if entry.isreg() else iter(()))

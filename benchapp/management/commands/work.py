@@ -13,8 +13,8 @@ from benchapp.experiments.work.call_queue import BrokerQueue
 from benchapp.management.lookups import end_on
 from benchapp.record.pooling import share_connections
 from runner.base.errors import NotOnThisMachine
+from runner.engine.toolbox import read_engine_trials
 from runner.models.wire.call_slots import use_queue
-from runner.sandboxes.places import most_at_once
 from runner.sandboxes.processes import hide_environment
 
 MOST_TRIALS = 1_000  # threads of one process
@@ -38,7 +38,7 @@ class Command(BaseCommand):
         if not 1 <= trials <= MOST_TRIALS:
             raise CommandError(f"--trials {trials}: expected 1 to {MOST_TRIALS}")
         with end_on(NotOnThisMachine):
-            most_at_once()
+            read_engine_trials()
         if trials > 1:
             share_connections()
         hide_environment()  # the parent of the work-horses, which hide themselves

@@ -49,7 +49,8 @@ HIDDEN = ("gap", "trap", "composition")  # attributes of a task that say what is
 
 @dataclass(frozen=True, slots=True)
 class SuiteTask(Shaped):
-    """`rate`: over all recorded trials of experiments that were not deleted, without probes and qualifications; None: no trial."""
+    """`rate`: over the recorded trials of experiments that were not deleted, without probes, qualifications and trials that
+    the reader has yet to code; None: no trial."""
 
     key: str
     title: str
@@ -335,17 +336,20 @@ class SuiteTaskView(Shaped):
     environment: tuple[tuple[str, str], ...]
     skills: tuple[ReferenceSkill, ...]
     conditions: tuple[tuple[str, Rate], ...]
+    hides: bool  # are there trials that this reader has yet to code?
 
     json_shape = JsonShape(
         *("*task", "instruction", "verified", "tests", "reference_skills=skills"),
         ("environment", lambda row: dict(row.environment)),
         ("conditions", lambda row: dict(row.conditions)),
+        "hides?",
     )
 
 
 def read_task_view(view: SuiteView, task: SuiteTask, words: Words) -> SuiteTaskView:
     found = next((each for each, _, _ in _iterate_tasks(view.read) if each.key == task.key), None)
-    counted = _count_trials(view.row.tasks.filter(key=task.key), "episode__run__condition", words) if view.row else ()
+    rows = view.row.tasks.filter(key=task.key) if view.row else models.Task.objects.none()
+    counted = _count_trials(rows, "episode__run__condition", words)
     conditions = sorted(
         ((str(code), rate) for code, rate in counted), key=lambda each: (name_condition(each[0]).order, each[0])
     )
@@ -363,6 +367,7 @@ def read_task_view(view: SuiteView, task: SuiteTask, words: Words) -> SuiteTaskV
         environment=tuple(_describe_machine(found)) if found else (),
         skills=_read_skills(view, found) if found else (),
         conditions=tuple(conditions),
+        hides=words.closed_trials().filter(task__in=rows).exists(),
     )
 
 

@@ -291,7 +291,7 @@ class TaskMatrix(Shaped):
 
     @property
     def shown(self) -> list[str]:
-        """Return the conditions of which this reader may see a trial."""
+        """Return the conditions with a trial that this reader may see."""
         seen = {condition for row in self.cells.values() for condition, cell in row.items() if cell.url}
         return [condition for condition in self.conditions if condition in seen]
 

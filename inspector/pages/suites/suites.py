@@ -59,8 +59,8 @@ class ListedQualification(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListedSuite(Shaped):
-    """`rate`: over all recorded trials, as in `SuiteTask`. `format`: of its folder; bundled or imported where it was loaded from none. `can_launch`: its folder is on this machine.
-    `account`: of every task in its folder, when it was loaded."""
+    """`rate`: as in `SuiteTask`, over all tasks. `format`: of its folder; bundled or imported where it was loaded from none.
+    `can_launch`: its folder is on this machine. `account`: of every task in its folder, when it was loaded."""
 
     key: str
     name: str

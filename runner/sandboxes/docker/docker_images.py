@@ -15,7 +15,6 @@ from docker.errors import APIError, ImageNotFound, NotFound
 
 from runner.base.errors import ImageError, SandboxError, SetupError
 from runner.base.types import MAIN_IMAGE, Machine, Service, Task
-from runner.sandboxes.base_image import WORKSPACE_FOLDER, base_name
 from runner.sandboxes.docker.docker_builds import build, build_error
 from runner.sandboxes.docker.docker_contexts import DOCKERFILE, Context, read_context
 from runner.sandboxes.docker.docker_engine import (
@@ -26,6 +25,7 @@ from runner.sandboxes.docker.docker_engine import (
     hold_lock,
     word_engine_error,
 )
+from runner.sandboxes.images import WORKSPACE_FOLDER, base_name
 
 REPOSITORY = "skillglass-task"
 CONTEXT_LABEL = "skillglass.context"

@@ -16,7 +16,7 @@ from docker.types import Mount
 
 from runner.base.errors import SetupError
 from runner.programs import Program
-from runner.sandboxes.archives import END_OF_ARCHIVE, can_be_packed, make_entry, pad_entry, read_pieces
+from runner.sandboxes.archives import END_OF_ARCHIVE, list_entries, pack_folder, pad_entry
 from runner.sandboxes.docker.docker_engine import (
     CARRIER_LABEL,
     LABEL,
@@ -61,7 +61,7 @@ def _read_creation_time(client: APIClient, volume: str) -> str:
 def volume_name(program: Program) -> str:
     """Name the volume with exactly these files. It need not exist yet."""
     listing = hashlib.sha256()
-    for entry, _ in _entries(program.folder):
+    for entry, _ in list_entries(program.folder):
         listing.update(
             f"{entry.name}\0{entry.size}\0{entry.mode:o}\0{entry.linkname}\n".encode("utf-8", "surrogateescape")
         )
@@ -125,14 +125,6 @@ def mount(volume: str, target: str, *, read_only: bool) -> Mount:
 
 
 def _pack(folder: Path) -> Iterator[bytes]:
-    for entry, path in _entries(folder):
-        yield from pad_entry(entry, read_pieces(path) if entry.isreg() else iter(()))
+    yield from pack_folder(folder)
     yield from pad_entry(tarfile.TarInfo(_COMPLETE), iter(()))
     yield END_OF_ARCHIVE
-
-
-def _entries(folder: Path) -> Iterator[tuple[tarfile.TarInfo, Path]]:
-    """Sorted; owned by root; readable by everyone, since an image may run as another user."""
-    for path in sorted(folder.rglob("*")):
-        if can_be_packed(path):
-            yield make_entry(path, str(path.relative_to(folder))), path

@@ -45,7 +45,7 @@ from runner.sandboxes.docker.docker_limits import (
 from runner.sandboxes.docker.docker_programs import mount, program_volume
 from runner.sandboxes.docker.docker_services import ServiceGroup
 from runner.sandboxes.gateway.gateway import Gateway
-from runner.sandboxes.image_skills import MAX_TOLD, build_clearing
+from runner.sandboxes.images import MAX_TOLD, build_clearing
 from runner.sandboxes.links import read_start_of_container, remove_links
 from runner.sandboxes.needs import NOTHING, Needs
 

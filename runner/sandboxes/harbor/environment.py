@@ -22,32 +22,28 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from urllib.parse import urlsplit
 
 from runner.base.errors import SandboxError, SandboxRuined, SetupError
 from runner.base.host_variables import resolve_variables
 from runner.base.text import join_ends
 from runner.base.trees import Tree, check_relative, remove_tree
-from runner.base.types import File, Files, Task
+from runner.base.types import Files, Task
 from runner.programs import Program, find_installed
 from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Sandbox
 from runner.sandboxes.archives import (
     ALL_SKIP_BYTES,
     CAPS,
     END_OF_ARCHIVE,
-    can_be_packed,
-    make_entry,
     pack_files,
-    pad_entry,
+    pack_folder,
     read_pieces,
     unpack_tree,
 )
-from runner.sandboxes.base_image import WORKSPACE_FOLDER, base_name
 from runner.sandboxes.gateway.gateway import Gateway
-from runner.sandboxes.harbor.driving import HarborFailed, driver
+from runner.sandboxes.harbor.driving import Driver, HarborFailed, driver
 from runner.sandboxes.harbor.harbor_jobs import SKILLS_PATH, environment_kind, is_unsupported
 from runner.sandboxes.harbor.tunnel import Tunnel
-from runner.sandboxes.image_skills import MAX_TOLD, build_clearing
+from runner.sandboxes.images import MAX_TOLD, WORKSPACE_FOLDER, base_name, build_clearing
 from runner.sandboxes.links import remove_links
 from runner.sandboxes.local import LIMITS, SCRATCH, LocalSandbox, make_sandbox
 from runner.sandboxes.needs import NOTHING, Needs
@@ -55,12 +51,10 @@ from runner.sandboxes.needs import NOTHING, Needs
 FOLDERS = {SKILLS: SKILLS_PATH, TESTS: "/tests", LOGS: "/logs", SOLUTION: "/solution"}
 _ROOTS, _USERS = ("/tests", "/logs", "/logs/verifier"), (SKILLS_PATH, "/logs/agent")
 _SHORT = 60.0  # seconds for a command of our own
-_WAIT = 30.0  # seconds that the relay may wait for frames, with room
-_INLINE = 60_000  # bytes that fit into a command
+_TRIES = 5  # to end one command at its time limit; then everything is ended
 _COMMAND_BYTES = 60_000  # of an agent: it is quoted twice
 _OUTPUT_BYTES = 64 * 1024 * 1024  # a command that writes more is ended
 _SAFE = "PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH; "
-_RELAY = Path(__file__).with_name("relay.js")
 log = logging.getLogger(__name__)
 
 # The command gets its own session, so that it can be ended whole. Its output goes into a file, so that a background
@@ -97,6 +91,7 @@ done
 round=0
 while [ $round -lt 50 ]; do
   round=$((round + 1)); found=0
+  [ $round -gt 3 ] && sleep 0.2
   for each in /proc/[0-9]*; do
     number=${{each#/proc/}}
     case "$keep" in *" $number "*) continue;; esac
@@ -106,7 +101,7 @@ while [ $round -lt 50 ]; do
   done
   [ $found = 0 ] && exit 0
 done
-exit 1
+echo left
 """
 _LOOK = """echo "$(id -u) $(date +%s) $(readlink /proc/self/ns/pid)"; pwd
 for each in /proc/[0-9]*; do echo "${each#/proc/}"; done
@@ -124,9 +119,10 @@ def open_environment(task: Task, *, name: str, needs: Needs = NOTHING) -> Harbor
     """Start an environment for this attempt, without the agent. SandboxError and SetupError say what is missing."""
     if reason := explain_environment(task):
         raise SetupError(f"{task.key} cannot be run by Harbor: {reason}")
+    harbor = driver()
     sandbox = make_sandbox(HarborEnvironment, name=name, task=task.key)
     try:
-        sandbox.begin(task, needs)
+        sandbox.begin(task, needs, harbor)
     except BaseException:
         with suppress(SandboxError):
             sandbox.close()
@@ -138,14 +134,13 @@ class HarborEnvironment(LocalSandbox):
     """See `runner.sandboxes.Sandbox`. The private folder on this machine holds what is on its way in or out."""
 
     kind = "harbor"
+    _tunnel: Tunnel | None = None
+    _sealed = False
 
-    def begin(self, task: Task, needs: Needs) -> None:
-        self.needs, self.machine, self.driver = needs, task.machine, driver()
-        self._tunnel: Tunnel | None = None
-        self._sealed = False
+    def begin(self, task: Task, needs: Needs, harbor: Driver) -> None:
+        self.needs, self.machine, self.driver = needs, task.machine, harbor
         self.handle["environment"] = environment_kind()
-        place = self.folder / SCRATCH / "environment"
-        _copy_context(task, place)
+        _copy_context(task, self.folder / SCRATCH / "environment")
         asked = {
             "name": f"skillglass-{hashlib.sha256(str(task.folder).encode()).hexdigest()[:12]}",
             "docker_image": task.machine.image or (None if task.machine.context else base_name()),
@@ -185,7 +180,7 @@ class HarborEnvironment(LocalSandbox):
 
     def _look_around(self) -> None:
         """Note the agent's user, the working directory, and what runs before anything of an agent does."""
-        first, folder, *running = self._run(_LOOK, root=False).splitlines()
+        first, folder, *running = self.run(_LOOK, root=False).splitlines()
         user, began, processes = (first.split() + ["", "", ""])[:3]
         if processes and Path("/proc/self/ns/pid").exists() and processes == str(Path("/proc/self/ns/pid").readlink()):
             raise SetupError(
@@ -199,27 +194,23 @@ class HarborEnvironment(LocalSandbox):
         self._running = [line for line in running if line.isdigit()]
 
     def _make_places(self) -> None:
-        users = (*_USERS, self._workspace)
-        links = [place for place in self.needs.skill_folders if place != SKILLS_PATH]
+        """Make the folders, remove the skills that the image brings, and lead the program's places for skills to ours."""
+        links = [PurePosixPath(place) for place in self.needs.skill_folders if place != SKILLS_PATH]
+        owned = shlex.join(map(str, (*_USERS, self._workspace, *(link.parent for link in links))))
         if not self.needs.image_skills:
             clearing = build_clearing(self._workspace, self.needs.skill_folders, self.machine.skills_dir)
-            if found := self._run(clearing).splitlines():
+            if found := self.run(clearing).splitlines():
                 self.handle["skills_left_out"] = sorted(found)[:MAX_TOLD]
-        made = shlex.join([*_ROOTS, *users, *(str(PurePosixPath(link).parent) for link in links)])
-        owned = shlex.join([*users, *(str(PurePosixPath(link).parent) for link in links)])
-        lines = [f"mkdir -p {made} || exit", f"chown {self._user}:{self._user} {owned} || exit"]
-        lines += [f"rm -rf {shlex.quote(link)}; ln -s {SKILLS_PATH} {shlex.quote(link)} || exit" for link in links]
-        self._run("\n".join(lines))
+        lines = [f"mkdir -p {shlex.join(_ROOTS)} {owned} && chown {self._user}:{self._user} {owned} || exit"]
+        for link in map(shlex.quote, map(str, links)):
+            lines.append(f"rm -rf {link}; ln -s {SKILLS_PATH} {link} || exit")
+        self.run("\n".join(lines))
 
     def _put_program(self, program: Program) -> None:
         """Put a program in where nothing can be mounted."""
         packed = self.folder / SCRATCH / f"{program.name}.tar"
         with packed.open("wb") as archive:
-            for path in sorted(program.folder.rglob("*")):
-                if can_be_packed(path):
-                    entry = make_entry(path, str(path.relative_to(program.folder)))
-                    for piece in pad_entry(entry, read_pieces(path) if entry.isreg() else iter(())):
-                        archive.write(piece)
+            archive.writelines(pack_folder(program.folder))
             archive.write(END_OF_ARCHIVE)
         try:
             self._unpack(packed, program.target)
@@ -227,36 +218,11 @@ class HarborEnvironment(LocalSandbox):
             packed.unlink()
 
     def _open_gateway(self) -> None:
-        if self.needs.provider is None:
-            return
-        self.gateway = Gateway.of_needs(self.needs, online=self.machine.network)
-        address = urlsplit(self.gateway.start("127.0.0.1"))
-        self._relay = f"/tmp/.skillglass-relay-{secrets.token_hex(8)}"
-        self._node = f"{find_installed('node').target}/bin/node {self._relay}/relay.js"
-        self._put_archive(pack_files({_RELAY.name: File(_RELAY.read_bytes())}), self._relay)
-        serve = f"umask 077; $(command -v setsid || echo nohup) {self._node} serve {self._relay} > {self._relay}/port 2> {self._relay}/errors < /dev/null &"
-        wait = f"n=0; until [ -s {self._relay}/port ] || [ $n -gt 50 ]; do sleep 0.2; n=$((n + 1)); done"
-        printed = self._run(f"{serve}\n{wait}\ncat {self._relay}/port {self._relay}/errors").strip()
-        port = printed.partition("\n")[0].removeprefix("@@")
-        if not port.isdigit():
-            raise SetupError(f"the way to the model gateway cannot be opened in this image: {printed[-500:]}")
-        self._tunnel = Tunnel((str(address.hostname), int(address.port or 0)), self._take, self._give, self.mark[:8])
-        self.provider_url = f"http://127.0.0.1:{port}{address.path}"
-
-    def _take(self) -> list[str]:
-        printed = self._run(f"{self._node} exchange {self._relay} take", seconds=_WAIT)
-        return [line[2:] for line in printed.splitlines() if line.startswith("@@")]
-
-    def _give(self, frames: str) -> None:
-        file = f"{self._relay}/in-{secrets.token_hex(8)}"
-        if len(frames) <= _INLINE:
-            self._run(f"printf %s {shlex.quote(frames)} > {file} && {self._node} exchange {self._relay} {file}")
-            return
-        here = self.folder / SCRATCH / PurePosixPath(file).name
-        here.write_text(frames)
-        self._ask("upload", here=str(here), there=file, seconds=_SHORT)
-        here.unlink()
-        self._run(f"{self._node} exchange {self._relay} {file}")
+        if self.needs.provider is not None:
+            self.gateway = Gateway.of_needs(self.needs, online=self.machine.network)
+            node = f"{find_installed('node').target}/bin/node"
+            self._tunnel = Tunnel(self, node, self.gateway.start("127.0.0.1"))
+            self.provider_url = self._tunnel.url
 
     # --- files -----------------------------------------------------------------------------------------------------
 
@@ -272,9 +238,9 @@ class HarborEnvironment(LocalSandbox):
             packed = pack_files(files, top=top, owner=0 if self._sealed else self._user)
         except ValueError as error:
             raise SandboxError(f"{folder}: files cannot be put in: {error}") from error
-        self._put_archive(packed, parent or "/")
+        self.put_archive(packed, parent or "/")
 
-    def _put_archive(self, packed: bytes, place: str) -> None:
+    def put_archive(self, packed: bytes, place: str) -> None:
         here = self.folder / SCRATCH / f"{secrets.token_hex(8)}.tar"
         here.write_bytes(packed)
         try:
@@ -286,7 +252,7 @@ class HarborEnvironment(LocalSandbox):
         there = f"/tmp/.skillglass-{secrets.token_hex(8)}.tar"
         self._ask("upload", here=str(here), there=there, seconds=_SHORT + here.stat().st_size / 1_000_000)
         target = shlex.quote(place)
-        self._run(f"mkdir -p {target} && tar -xpf {there} -C {target} || exit; rm -f {there}", seconds=10 * _SHORT)
+        self.run(f"mkdir -p {target} && tar -xpf {there} -C {target} || exit; rm -f {there}", seconds=10 * _SHORT)
 
     def tree(self, folder: str, below: str = "", names: frozenset[str] | None = None) -> Tree:
         """Like `files`, with what was left out and why. What is more than the caps is not even sent."""
@@ -299,7 +265,7 @@ class HarborEnvironment(LocalSandbox):
         there = f"/tmp/.skillglass-{secrets.token_hex(8)}.tar"
         most = CAPS.total_bytes + ALL_SKIP_BYTES
         words = shlex.join(wanted)
-        printed = self._run(
+        printed = self.run(
             f"cd {shlex.quote(parent or '/')} 2> /dev/null || exit 0\n"
             f"tar -cf - {words} 2> /dev/null | head -c {most} > {there}; wc -c < {there}",
             seconds=10 * _SHORT,
@@ -314,20 +280,20 @@ class HarborEnvironment(LocalSandbox):
             raise SandboxError(f"{place}: cannot be read: {error}") from error
         finally:
             here.unlink(missing_ok=True)
-            self._run(f"rm -f {there}")
+            self.run(f"rm -f {there}")
 
     def copy_to(self, other: Sandbox, path: str) -> None:
         """Does nothing if the path does not exist. Links and files over the caps are left out."""
         if not isinstance(other, HarborEnvironment):
             raise SandboxError(f"{path}: files of an environment of Harbor are copied into another one only")
         parent = path.rpartition("/")[0]
-        is_folder = self._run(f"[ -d {shlex.quote(path)} ] && echo folder").strip() == "folder"
+        is_folder = self.run(f"[ -d {shlex.quote(path)} ] && echo folder").strip() == "folder"
         tree = self._read_tree(path) if is_folder else self._read_tree(parent, frozenset({path.rpartition("/")[2]}))
         for line in tree.left_out:
             log.warning("sandbox %s: not copied for the verifier: %s/%s", self.mark, path, line)
         if tree.files:
             top = (path if is_folder else parent).strip("/")
-            other._put_archive(pack_files(tree.files, top=top), "/")
+            other.put_archive(pack_files(tree.files, top=top), "/")
 
     # --- commands --------------------------------------------------------------------------------------------------
 
@@ -359,19 +325,14 @@ class HarborEnvironment(LocalSandbox):
             return Completed(None, f"{text}\n[{AT_TIME_LIMIT}]\n", True, truncated, seconds)
         return Completed(code, text, False, truncated, seconds)
 
-    def end_command(self, place: str) -> None:
-        self._run(f"pid=$(cat {place}/pid) && kill -KILL -- -$pid $pid || :")
-
-    def _run(self, script: str, *, seconds: float = _SHORT, root: bool = True) -> str:
+    def run(self, script: str, *, seconds: float = _SHORT, root: bool = True) -> str:
         """Run a script of our own and return what it printed. SandboxError if it fails."""
         user = "root" if root else None
-        printed = self._ask("execute", command=_SAFE + script, seconds=seconds, user=user)
-        if printed["code"] != 0:
-            reason = f"{printed['output']}{printed['errors']}".strip()[-500:]
-            raise SandboxError(
-                f"Harbor's {environment_kind()} failed at {script.strip()[:80]!r}: {reason or printed['code']}"
-            )
-        return str(printed["output"])
+        answer = self._ask("execute", command=_SAFE + script, seconds=seconds, user=user)
+        if answer["code"] != 0:
+            reason = _last_words(answer) or f"exit code {answer['code']}"
+            raise SandboxError(f"Harbor's {environment_kind()} failed at {script.strip()[:80]!r}: {reason}")
+        return str(answer["output"])
 
     def _ask(self, do: str, *, seconds: float, **details: object) -> Mapping[str, object]:
         return self.driver.ask(do, seconds=seconds, name=self.folder.name, **details)
@@ -379,9 +340,9 @@ class HarborEnvironment(LocalSandbox):
     def _require_alive(self, answer: Mapping[str, object]) -> None:
         """Raise SandboxError if the environment itself is gone: its provider may have ended it, or its agent."""
         try:
-            self._run(":", root=False)
+            self.run(":", root=False)
         except SandboxError as error:
-            reason = f"{answer['output']}{answer['errors']}".strip()[-500:] or error
+            reason = _last_words(answer) or error
             raise SandboxError(f"Harbor's {environment_kind()} runs no more commands: {reason}") from error
 
     # --- ending ----------------------------------------------------------------------------------------------------
@@ -390,22 +351,22 @@ class HarborEnvironment(LocalSandbox):
         """Close the way to the provider and kill everything that was started since the beginning."""
         self._close_gateway()
         self._sealed = True
-        script = _END.format(all=int(self._survives), kept=" ".join(self._running))
-        try:
-            self._run(script)
-        except HarborFailed:
-            raise
-        except SandboxError as error:
-            raise SandboxRuined(f"what the agent started cannot be ended: {error}") from error
+        self.kill_all()
+
+    def kill_all(self) -> None:
+        """SandboxRuined if processes are left, SandboxError if the environment fails."""
+        if "left" in self.run(_END.format(all=int(self._survives), kept=" ".join(self._running))):
+            raise SandboxRuined("what the agent started cannot be ended")
 
     def remove_links(self) -> list[str]:
         return remove_links(self, self._began)
 
     def resume(self) -> None:
         self.end_processes()
-        self._run(f"rm -rf {shlex.join((FOLDERS[TESTS], FOLDERS[LOGS], FOLDERS[SOLUTION]))}")
-        owned = shlex.quote("/logs/agent")
-        self._run(f"mkdir -p {shlex.join((*_ROOTS, '/logs/agent'))} && chown {self._user}:{self._user} {owned}")
+        self.run(
+            f"rm -rf {shlex.join((FOLDERS[TESTS], FOLDERS[LOGS], FOLDERS[SOLUTION]))}\n"
+            f"mkdir -p {shlex.join(_ROOTS)} /logs/agent && chown {self._user}:{self._user} /logs/agent"
+        )
         self._sealed = False
         self._open_gateway()
 
@@ -453,10 +414,18 @@ class _Deadline:
             if self._done.wait(min(left, 5.0)):
                 return
         self.is_over = not self._done.is_set()
-        while not self._done.is_set():  # before the command has noted its number there is nothing to kill
+        tries = 0
+        while not self._done.wait(2.0 if tries else 0.0):
+            tries += 1
             with suppress(SandboxError):
-                self._sandbox.end_command(self._place)
-            self._done.wait(2.0)
+                if tries <= _TRIES:  # before the command has noted its number there is nothing to kill
+                    self._sandbox.run(f"pid=$(cat {self._place}/pid) && kill -KILL -- -$pid $pid || :")
+                else:  # the agent removed it
+                    self._sandbox.kill_all()
+
+
+def _last_words(answer: Mapping[str, object]) -> str:
+    return f"{answer['output']}{answer['errors']}".strip()[-500:]
 
 
 def _mount(program: Program) -> dict[str, object]:

@@ -78,7 +78,7 @@ def test_it_keeps_what_another_experiment_shares():
 
 @pytest.mark.parametrize("size", [1, 7])
 def test_it_removes_a_batch_at_a_time(tmp_path, monkeypatch, size):
-    """What a killed sweep left is removed by the next one, whatever the batches cut apart."""
+    """The next sweep removes the rows that a killed one left, wherever a batch ended."""
     monkeypatch.setattr("benchapp.management.commands.sweep.TRIALS", size)
     monkeypatch.setattr("benchapp.management.commands.sweep.CONTENTS", size)
     episode, plan = make_episode(small_suite(tmp_path), "selfgen-always")

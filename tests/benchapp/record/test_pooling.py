@@ -83,7 +83,7 @@ def test_threads_go_on_soon_after_a_server_that_was_gone_for_long() -> None:
         way.break_off()
         time.sleep(20)  # without a limit the pool tries after 1, 3, 7, 15 and 31 seconds
         os.set_blocking(process.stdout.fileno(), False)
-        while process.stdout.read():  # what it said before
+        while process.stdout.read():  # its output so far
             pass
         os.set_blocking(process.stdout.fileno(), True)
         way.cut, began = False, time.monotonic()

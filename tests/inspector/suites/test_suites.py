@@ -165,6 +165,9 @@ def test_a_blind_reviewer_sees_no_outcome_of_a_task_they_still_code(client: Clie
         listed = next(each for each in twin(client, "/suites.json")["suites"] if each["key"] == "starter")["scored"]
         tried = len(told["task"]["conditions"])
         assert (counted or 0, listed, tried) == ((1, 1, 1) if user == other else (0, 0, 0))
+        task = client.get("/suites/starter/?task=E1-LS1-T1").text
+        assert ("Its trials are hidden" in task) is (user == blind)
+        assert "Nobody tried it yet" not in task
         page = client.get("/suites/starter/").text
         assert (
             "0 of 1 passed" in page,

@@ -21,28 +21,14 @@ from runner.sandboxes import TESTS, WORKSPACE
 from runner.sandboxes.harbor import driving
 from runner.sandboxes.harbor.environment import HarborEnvironment, open_environment
 from tests.conftest import ROOT
-from tests.program_runs import KEY, SKILL, Ran, attempt, billed, birds_task, preset_for, use_program
+from tests.program_runs import KEY, Ran, attempt, billed, birds_task, preset_for, use_program
 from tests.providers.anthropic_provider import AnthropicProvider
 from tests.providers.scripted_server import Call, Turn
+from tests.runner.agents.test_claude_code import MODEL, SOLVES, provider
 from tests.runner.agents.test_harbor_agents import containers_below, with_harbor
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
-__all__ = ["with_harbor"]
-
-CLAUDE = "claude-sonnet-4-5"
-FOLDER = f"/root/.claude/skills/{SKILL}"
-SOLVES = [
-    Turn("I load the skill.", (Call("Skill", {"skill": SKILL}),), fresh=100, cached=50, output=20),
-    Turn("I count.", (Call("Bash", {"command": f"sh {FOLDER}/scripts/count.sh"}),), fresh=11, cached=160, output=22),
-    Turn("There are seven.", fresh=5, cached=200, output=5),
-]
-
-
-@pytest.fixture
-def claude() -> Iterator[AnthropicProvider]:
-    server = AnthropicProvider(list(SOLVES))
-    yield server
-    server.close()
+__all__ = ["provider", "with_harbor"]  # fixtures
 
 
 def outcome(ran: Ran) -> tuple[object, ...]:
@@ -60,19 +46,19 @@ def outcome(ran: Ran) -> tuple[object, ...]:
 
 
 def run_claude(provider: AnthropicProvider, sandbox: str, folder: Path, **told: object) -> Ran:
-    preset = preset_for("claude-code", provider.url, CLAUDE, key_header="x-api-key")
+    preset = preset_for("claude-code", provider.url, MODEL, key_header="x-api-key")
     return attempt(make_agent("claude-code"), preset, folder, sandbox=sandbox, **told)  # type: ignore[arg-type]
 
 
 def test_claude_code_does_there_what_it_does_in_our_own_container(
-    with_harbor: None, claude: AnthropicProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    with_harbor: None, provider: AnthropicProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_program("claude-code", monkeypatch)
     install("node")
-    there = run_claude(claude, "harbor", tmp_path / "there")
+    there = run_claude(provider, "harbor", tmp_path / "there")
     assert there.result is not None
-    assert there.result.usage == billed(claude.billed)
-    assert set(claude.keys) == {KEY}
+    assert there.result.usage == billed(provider.billed)
+    assert set(provider.keys) == {KEY}
     assert {use.kind for use in there.result.skill_uses} >= {UseKind.INVOKED, UseKind.EXECUTED}
     with contextlib.closing(AnthropicProvider(list(SOLVES))) as again:
         here = run_claude(again, "docker", tmp_path / "here")
@@ -80,38 +66,38 @@ def test_claude_code_does_there_what_it_does_in_our_own_container(
 
 
 def test_time_that_is_up_ends_a_program_with_what_it_had(
-    with_harbor: None, claude: AnthropicProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    with_harbor: None, provider: AnthropicProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_program("claude-code", monkeypatch)
     install("node")
-    claude.script[1] = Turn(
+    provider.script[1] = Turn(
         "I wait.",
         (Call("Bash", {"command": "python3 -c 'import time; time.sleep(100)'"}),),
         fresh=9,
         cached=90,
         output=8,
     )
-    ran = run_claude(claude, "harbor", tmp_path, limits=Limits(timeout_seconds=40))
+    ran = run_claude(provider, "harbor", tmp_path, limits=Limits(timeout_seconds=40))
     assert ran.result is not None
     assert ran.result.failure is not None
     assert ran.result.failure.type == "AgentTimeout"
-    assert ran.result.usage == billed(claude.billed)
+    assert ran.result.usage == billed(provider.billed)
 
 
 def test_a_place_that_mounts_nothing_gets_its_programs_as_files(
-    with_harbor: None, claude: AnthropicProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    with_harbor: None, provider: AnthropicProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_program("claude-code", monkeypatch)
     install("node")
     go_elsewhere(monkeypatch)
     task = birds_task(tmp_path, "How many birds are there? Write the number into birds.txt.\n")
     task = replace(task, machine=replace(task.machine, network=True))
-    ran = run_claude(claude, "harbor", tmp_path, task=task)
+    ran = run_claude(provider, "harbor", tmp_path, task=task)
     assert ran.error is None
     assert ran.result is not None
     assert ran.result.verdict is not None
     assert (ran.result.verdict.success, ran.result.failure) == (True, None)
-    assert ran.result.usage == billed(claude.billed)
+    assert ran.result.usage == billed(provider.billed)
 
 
 def test_a_place_that_cannot_be_cut_off_refuses_such_a_task(
@@ -155,6 +141,13 @@ def test_a_command_that_takes_too_long_keeps_what_it_said(sandbox: HarborEnviron
     assert (done.exit_code, done.timed_out) == (None, True)
     assert done.output.startswith("before\n")
     assert done.duration_seconds < 30
+
+
+def test_a_command_that_hides_from_its_time_limit_is_ended_too(sandbox: HarborEnvironment) -> None:
+    done = sandbox.execute("rm -rf /tmp/.skillglass-*; sleep 300", timeout_seconds=2)
+    assert (done.exit_code, done.timed_out) == (None, True)
+    assert done.duration_seconds < 60
+    assert sandbox.execute("echo on", timeout_seconds=5).output == "on\n"
 
 
 def test_files_come_out_as_they_are_and_links_do_not(sandbox: HarborEnvironment) -> None:

@@ -19,7 +19,7 @@ from runner.base.types import File, Files, Machine, Task
 from runner.models.preset import Preset
 from runner.sandboxes import SKILLS, Completed
 from runner.sandboxes.docker.docker_sandbox import open_sandbox
-from runner.sandboxes.image_skills import PLACES, VARIABLES
+from runner.sandboxes.images import PLACES, VARIABLES
 from runner.sandboxes.needs import Needs
 from runner.suites import read_suite_folder
 from tests.docker_images import base_image

@@ -1,11 +1,21 @@
-"""The skills that an image brings: no agent may find any but those of its library."""
+"""Images, for every sandbox that is made of one: the one for tasks that bring none, and the removal of skills that an
+image brings, because no agent may find any but those of its library."""
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import PurePosixPath
 
 from runner.sandboxes import SKILLS
+
+DEFAULT_BASE = "python:3.12-slim"
+WORKSPACE_FOLDER = "/workspace"  # if an image names no working directory
+
+
+def base_name() -> str:
+    return os.environ.get("SKILLGLASS_BASE_IMAGE", "").strip() or DEFAULT_BASE
+
 
 # Below a home or a working directory: where agent programs look for skills, both ours (runner/agents) and others that
 # images are made for.
