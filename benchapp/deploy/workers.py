@@ -32,6 +32,7 @@ from benchapp.experiments import alerts
 from benchapp.experiments.work import advance
 from benchapp.experiments.work.progress import TRIALS
 from benchapp.experiments.work.sandbox_sweep import sweep_sandboxes
+from benchapp.experiments.work.worker_labels import Labels, labels_of
 from benchapp.exports import publications
 from benchapp.imports import upload_import
 from benchapp.judges import judging_orders
@@ -94,6 +95,10 @@ class EpisodeWorker(Worker):
         self._reconciled_at = now() - timedelta(hours=1)
 
     @property
+    def labels(self) -> Labels:
+        return labels_of(self.queue_names())
+
+    @property
     def dequeue_timeout(self) -> int:
         return RECONCILE_SECONDS
 
@@ -109,7 +114,7 @@ class EpisodeWorker(Worker):
 
     def _is_work_left(self) -> bool:
         try:
-            return advance.is_any_waiting()
+            return advance.is_any_waiting(self.labels)
         except DatabaseError:
             log.warning("no answer whether work is left: cannot reach the database")
             return True
@@ -154,7 +159,7 @@ class EpisodeWorker(Worker):
         """Reconcile. The connection is closed afterwards: a work-horse is a fork and must not share it."""
         self._reconciled_at = now()
         try:
-            advance.reconcile()
+            advance.reconcile(self.labels)
             judging_orders.enqueue_due()
             draft_orders.enqueue_due()
             publications.enqueue_due()

@@ -106,7 +106,7 @@ Order = Literal["interleaved", "one-by-one"]
 # Fields added later. They are left out if they mean the earlier behaviour, so that older files stay unchanged.
 _LATER = (
     *("prompts", "author_agents", "author_limits", "author_sampling", "judging", "hypotheses"),
-    *("tasks", "qualification", "notice"),
+    *("tasks", "qualification", "notice", "worker_labels"),
 )
 SINGULAR = {
     "agent": "agents",
@@ -114,6 +114,10 @@ SINGULAR = {
     "author_model": "author_models",
     "author_agent": "author_agents",
 }
+# Of workers. A worker with n labels takes from 2**n queues (benchapp.experiments.work.worker_labels).
+LABEL = re.compile(r"[a-z0-9][a-z0-9._=-]{0,39}")
+LABEL_EXPECTED = "lower-case letters, digits, '.', '_', '-' and '=', at most 40"
+MOST_LABELS = 5
 # as `tasks`: those that the suite's qualification admits; the launch writes their keys in its place
 ADMITTED = ("admitted",)
 # Replaces an invalid field, so that the others are still checked.
@@ -302,6 +306,7 @@ class LaunchSpec(SpecPart):
     seed: int = Field(default=0, ge=0, lt=2**62)  # replicate r runs with seed + r - 1, in every cell
     order: Order = "interleaved"
     sandbox: str = "local"
+    worker_labels: tuple[str, ...] = Field(default=(), max_length=MOST_LABELS)  # only workers with all of these take it
     feedback: FeedbackLevel = "process"
     profile: Profile = "paper"
     notice: Notice | None = None  # None: the protocol's; of an experiment from before there was a choice: "ours"
@@ -349,6 +354,13 @@ class LaunchSpec(SpecPart):
         if twice:
             raise ValueError(f"{', '.join(twice)}: named twice (expected each once; `replicates` repeats a run)")
         return names
+
+    @field_validator("worker_labels")
+    @classmethod
+    def _sort_labels(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := next((each for each in labels if not LABEL.fullmatch(each)), None):
+            raise ValueError(f"{wrong!r:.100}: expected {LABEL_EXPECTED}")
+        return tuple(sorted(set(labels)))
 
     @property
     def file(self) -> dict[str, object]:

@@ -21,6 +21,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from redis.exceptions import RedisError
 from rq.job import Job
+from rq.queue import Queue
 
 from benchapp.models.base import Sliced, SlicedModel, SlicedQuerySet
 from benchapp.record.error_text import words_of
@@ -78,9 +79,12 @@ MAX_FAILURES = 5  # processes in a row that vanish at one row
 MAX_REASON = 2_000  # characters
 
 
-def enqueue(job: str, hint: str, *arguments: str, description: str, at_front: bool = False) -> Job:
-    """Queue a job by its dotted name. Its id says what it hints at: kind of hint, arguments of the job, a random part."""
-    return django_rq.get_queue().enqueue(
+def enqueue(
+    job: str, hint: str, *arguments: str, description: str, at_front: bool = False, queue: Queue | None = None
+) -> Job:
+    """Queue a job by its dotted name. Its id says what it hints at: kind of hint, arguments of the job, a random part.
+    `queue`: default: the one of every worker."""
+    return (django_rq.get_queue() if queue is None else queue).enqueue(
         job,
         *arguments,
         job_id="_".join((hint, *arguments, uuid.uuid4().hex[:12])),
@@ -92,9 +96,9 @@ def enqueue(job: str, hint: str, *arguments: str, description: str, at_front: bo
     )
 
 
-def list_hinted(hint: str, *, waiting_only: bool = False) -> set[str]:
+def list_hinted(hint: str, *, waiting_only: bool = False, queue: Queue | None = None) -> set[str]:
     """Return the first argument of every job of that kind that waits or runs; the random part if it has none."""
-    queue = django_rq.get_queue()
+    queue = django_rq.get_queue() if queue is None else queue
     running = [] if waiting_only else queue.started_job_registry.get_job_ids(cleanup=False)
     return {job.split("_")[1] for job in (*queue.get_job_ids(), *running) if job.startswith(f"{hint}_")}
 

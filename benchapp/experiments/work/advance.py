@@ -14,19 +14,21 @@ import traceback
 from dataclasses import replace
 from types import TracebackType
 
-import django_rq
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
 from redis.exceptions import RedisError
+from rq import Queue, get_current_job
 from rq.utils import as_text
 
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_unread
 from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.preparation import EPISODE_ORDER
 from benchapp.experiments.work import budgets
+from benchapp.experiments.work.worker_labels import Labels, list_needs, needs_of, queue_for
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
+from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.record import live, log_context, slices
 from benchapp.record.error_text import describe_failure, is_spent, log_of, render_error, with_end_of_log, words_of
 from benchapp.record.pooling import give_back
@@ -118,6 +120,11 @@ def advance(episode_id: str) -> None:
     """Run one trial of the episode with its authoring. Return at once if another process has it, or nothing is left."""
     own = Episode.objects.own().select_related("run__experiment__suite", "environment")
     episode = own.filter(public_id=episode_id).first()
+    needs = needs_of(episode.run.experiment) if episode else frozenset()
+    job = get_current_job()
+    if episode and job and job.origin != queue_for(needs).name:
+        hint(episode_id, needs=needs)  # it was queued without regard to its labels
+        return
     lease = Lease.take(episode.pk) if episode else None
     if episode is None or lease is None:
         log.info("episode %s: not free, or ended", episode_id)
@@ -132,8 +139,8 @@ def advance(episode_id: str) -> None:
     episode.run.follow()
     enqueue_reading(select_unread(Episode.objects.filter(pk=episode.pk)))
     if more:
-        _drop_hints(episode_id)
-        hint(episode_id, first=episode.run.experiment.spec.get("order") == "one-by-one")
+        _drop_hints(episode_id, needs)
+        hint(episode_id, needs=needs, first=episode.run.experiment.spec.get("order") == "one-by-one")
 
 
 def _work(episode: Episode, lease: Lease) -> bool:
@@ -389,12 +396,14 @@ def _given(episode_id: str) -> str:
     return f"skillglass:hints:{episode_id}"
 
 
-def hint(episode_id: str, *, first: bool = False) -> bool:
-    """Put a hint at the end of the queue, or at its front: then the next free worker continues this episode. Return
-    False if the broker cannot be reached: the reconciler retries."""
+def hint(episode_id: str, *, needs: Labels = frozenset(), first: bool = False) -> bool:
+    """Put a hint at the end of the queue for these labels, or at its front: then the next free worker continues this
+    episode. A worker moves a hint that it finds in another queue to this one. Return False if the broker cannot be
+    reached: the reconciler retries."""
+    told = f"advance episode {episode_id}"
     try:
         job = slices.enqueue(
-            f"{__name__}.advance", HINT, episode_id, at_front=first, description=f"advance episode {episode_id}"
+            f"{__name__}.advance", HINT, episode_id, at_front=first, description=told, queue=queue_for(needs)
         )
         pipeline = job.connection.pipeline()
         pipeline.sadd(_given(episode_id), job.id)
@@ -406,8 +415,9 @@ def hint(episode_id: str, *, first: bool = False) -> bool:
     return True
 
 
-def reconcile() -> int:
-    """Give hints to free open episodes that have none in the queue, and return how many. Safe at any time.
+def reconcile(labels: Labels = frozenset()) -> int:
+    """Give hints to free open episodes that have none in their queue, and return how many. Safe at any time. `labels`: of
+    the worker: what needs others is left to the workers that have them.
 
     A queue that is long enough for all workers is left alone, so this costs the same however many episodes wait.
     If a lease's holder was a process of this machine that ended, the lease is freed now, before it expires. What a
@@ -420,37 +430,47 @@ def reconcile() -> int:
     end_stopped()
     for run in Run.objects.ended_unsaid():
         run.follow()
-    if _is_queue_long():
+    needing, free = list_needs(), Episode.objects.own().free()
+    hinted = _fill_queue(free.exclude(run__experiment__in=needing), frozenset())
+    for needs in {each for each in needing.values() if each <= labels}:
+        alike = [pk for pk, each in needing.items() if each == needs]
+        hinted += _fill_queue(free.filter(run__experiment__in=alike), needs)
+    return hinted
+
+
+def _fill_queue(free: EpisodeQuerySet, needs: Labels) -> int:
+    queue = queue_for(needs)
+    if _is_long(queue):
         return 0
     try:
-        hinted = slices.list_hinted(HINT, waiting_only=True)
+        hinted = slices.list_hinted(HINT, waiting_only=True, queue=queue)
     except (RedisError, OSError):
         hinted = set()
-    in_order = Episode.objects.own().free().order_by(*EPISODE_ORDER)
     # Of these, fewer than ENOUGH_HINTS are hinted already: the others fill the queue.
-    free = [str(found) for found in in_order.values_list("public_id", flat=True)[: 2 * ENOUGH_HINTS]]
-    without = [episode_id for episode_id in free if episode_id not in hinted]
-    return sum(map(hint, without[:ENOUGH_HINTS]))
+    found = free.order_by(*EPISODE_ORDER).values_list("public_id", flat=True)[: 2 * ENOUGH_HINTS]
+    without = [episode_id for episode_id in map(str, found) if episode_id not in hinted]
+    return sum(hint(episode_id, needs=needs) for episode_id in without[:ENOUGH_HINTS])
 
 
-def _is_queue_long() -> bool:
+def _is_long(queue: Queue) -> bool:
     try:
-        return int(django_rq.get_queue().count) >= ENOUGH_HINTS
+        return queue.count >= ENOUGH_HINTS
     except (RedisError, OSError):
         return False
 
 
-def is_any_waiting() -> bool:
-    """Does an open episode wait for a worker, or between two tries?"""
-    return Episode.objects.own().open().filter(lease_owner="").exists()
+def is_any_waiting(labels: Labels = frozenset()) -> bool:
+    """Does an open episode that a worker with these labels can do wait for one, or between two tries?"""
+    beyond = [pk for pk, needs in list_needs().items() if not needs <= labels]
+    return Episode.objects.own().open().filter(lease_owner="").exclude(run__experiment__in=beyond).exists()
 
 
-def _drop_hints(episode_id: str) -> None:
+def _drop_hints(episode_id: str, needs: Labels) -> None:
     """Remove the episode's waiting hints from the queue before it gets the next one. Duplicates (reconciled while a
     worker was about to begin, resumed twice) would each cause another, turn by turn. A hint that a worker takes at this
     moment stays. The queue itself is not searched: it may be long, and this runs after each trial."""
     try:
-        queue = django_rq.get_queue()
+        queue = queue_for(needs)
         for job_id in sorted(map(as_text, queue.connection.smembers(_given(episode_id)))):
             if queue.remove(job_id) and (job := queue.fetch_job(job_id)):
                 job.delete(remove_from_queue=False)

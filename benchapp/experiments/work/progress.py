@@ -19,8 +19,9 @@ from django.conf import settings
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 from redis.exceptions import RedisError
-from rq import Worker
+from rq import Queue, Worker
 
+from benchapp.experiments.work.worker_labels import DEFAULT, Labels, labels_of
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.record import live
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -132,6 +133,7 @@ class WorkerAtHand:
     state: str  # "idle", "busy", "suspended", ...
     episode: str | None  # public id of the episode whose hint it follows
     since: datetime | None
+    labels: Labels = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,10 @@ class Workforce:
 
     workers: tuple[WorkerAtHand, ...] | None
     queued: int | None  # hints waiting
+
+    def lacks(self, needs: Labels) -> bool:
+        """Do workers listen, but none with all of these labels?"""
+        return bool(self.workers) and not any(needs <= worker.labels for worker in self.workers or ())
 
 
 def progress_of(things: Iterable[Experiment | Run], workers: int | None = None) -> dict[int, WorkProgress]:
@@ -288,17 +294,18 @@ def _describe_attempt(attempt: Attempt, steps: Mapping[str, live.Seen] | None, n
 
 
 def workforce() -> Workforce:
-    """Return who listens to the queue, on any machine, and how many hints wait in it."""
+    """Return who listens to the queues, on any machine, and how many hints wait in them."""
     try:
         connection = django_rq.get_connection()
         workers = []
         for worker in Worker.all(connection=connection):
             jobs = [execution.job_id.split("_") for execution in worker.get_current_executions()]
             episodes = [parts[1] if len(parts) == 3 else None for parts in jobs]
-            room = int(connection.hget(worker.key, TRIALS) or 1)
+            room, labels = int(connection.hget(worker.key, TRIALS) or 1), labels_of(worker.queue_names())
             for episode in [*episodes, *[None] * (room - len(episodes))]:
                 state = "busy" if episode else str(worker.get_state())
-                workers.append(WorkerAtHand(worker.name, state, episode, worker.birth_date))
-        return Workforce(tuple(workers), django_rq.get_queue().count)
+                workers.append(WorkerAtHand(worker.name, state, episode, worker.birth_date, labels))
+        queued = sum(queue.count for queue in Queue.all(connection) if queue.name.split(":")[0] == DEFAULT)
+        return Workforce(tuple(workers), queued)
     except (RedisError, OSError):
         return Workforce(None, None)

@@ -20,7 +20,7 @@ from benchapp.experiments.work.progress import workforce
 from benchapp.models import Attempt, Episode, Experiment, Run
 from benchapp.stats.metrics.spending import spending_of
 
-OF_RUN = ("run__agent_model", "run__experiment__spec__sandbox")
+OF_RUN = ("run__agent_model", "run__experiment__spec__sandbox", "run__experiment__spec__worker_labels")
 
 
 def render_metrics() -> bytes:
@@ -43,7 +43,7 @@ class WorkMetrics(Collector):
         episodes = GaugeMetricFamily(
             "skillglass_episodes",
             "Unfinished episodes. waiting: for a worker, now. postponed: between two tries. blocked, paused: for a person.",
-            labels=["state", "agent_model", "sandbox"],
+            labels=["state", "agent_model", "sandbox", "worker_labels"],
         )
         now, open_ones = Now(), Q(status__in=[Episode.Status.WAITING, Episode.Status.RUNNING])
         held = open_ones & ~Q(lease_owner="") & Q(lease_until__gte=now)
@@ -57,10 +57,10 @@ class WorkMetrics(Collector):
         }
         sums = {state: Count("pk", filter=which) for state, which in counts.items()}
         unfinished = Episode.objects.own().unfinished().order_by().values_list(*OF_RUN).annotate(**sums)
-        rows = [*unfinished] or [("", "", *[0] * len(counts))]
-        for model, sandbox, *found in rows:
+        rows = [*unfinished] or [("", "", None, *[0] * len(counts))]
+        for model, sandbox, needs, *found in rows:
             for state, count in zip(counts, found, strict=True):
-                episodes.add_metric([state, model, sandbox or ""], count)
+                episodes.add_metric([state, model, sandbox or "", ",".join(sorted(needs or ()))], count)
         return episodes
 
     def _ask_broker(self) -> Iterator[Metric]:

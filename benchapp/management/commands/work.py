@@ -3,13 +3,14 @@ from __future__ import annotations
 import django_rq
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
-from django_rq.workers import get_worker
 from redis.exceptions import RedisError
 from rq.logutils import setup_loghandlers
 
 from benchapp.deploy.readiness import what_migrate_would_mend
 from benchapp.deploy.workers import EpisodeWorker, ThreadedWorker, preload, sweep_at_start
+from benchapp.experiments.launch_spec import LABEL, LABEL_EXPECTED, MOST_LABELS
 from benchapp.experiments.work.call_queue import BrokerQueue
+from benchapp.experiments.work.worker_labels import queues_of
 from benchapp.management.lookups import end_on
 from benchapp.record.pooling import share_connections
 from runner.base.errors import NotOnThisMachine
@@ -32,11 +33,26 @@ class Command(BaseCommand):
             help="trials at a time (default: 1). More than one share this process, each in a thread",
         )
         parser.add_argument("--burst", action="store_true", help="exit when nothing waits, not even for another try")
+        parser.add_argument(
+            "--label",
+            action="append",
+            default=[],
+            metavar="LABEL",
+            help="what this host has, such as gpu or region=eu; may be repeated. Only workers with its labels take an"
+            " experiment whose file names `worker_labels`",
+        )
         parser.add_argument("--name", default=None, help="worker name, unique per broker")
 
-    def handle(self, *args: object, trials: int, burst: bool, name: str | None, **options: object) -> None:
+    def handle(
+        self, *args: object, trials: int, burst: bool, label: list[str], name: str | None, **options: object
+    ) -> None:
         if not 1 <= trials <= MOST_TRIALS:
             raise CommandError(f"--trials {trials}: expected 1 to {MOST_TRIALS}")
+        labels = sorted(set(label))
+        if wrong := next((each for each in labels if not LABEL.fullmatch(each)), None):
+            raise CommandError(f"--label {wrong}: expected {LABEL_EXPECTED}")
+        if len(labels) > MOST_LABELS:
+            raise CommandError(f"{len(labels)} labels (expected at most {MOST_LABELS})")
         with end_on(NotOnThisMachine):
             read_engine_trials()
         if trials > 1:
@@ -52,8 +68,8 @@ class Command(BaseCommand):
         preload()
         use_queue(BrokerQueue())
         sweep_at_start()
-        kind = {"worker_class": ThreadedWorker, "trials": trials} if trials > 1 else {"worker_class": EpisodeWorker}
-        worker = get_worker("default", name=name, **kind)
+        queues, given = queues_of(labels), {"name": name, "connection": django_rq.get_connection()}
+        worker = ThreadedWorker(queues, trials=trials, **given) if trials > 1 else EpisodeWorker(queues, **given)
         connections.close_all()  # a work-horse is a fork: it opens its own
         worker.work(burst=burst, logging_level="INFO")
         if not burst and worker._shutdown_requested_date is None:  # rq logs its errors and returns

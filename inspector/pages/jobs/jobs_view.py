@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.experiments.work.call_queue import list_outages
 from benchapp.experiments.work.progress import at_work, workforce
+from benchapp.experiments.work.worker_labels import list_needs
 from benchapp.judges.judging_orders import progress_of_judging
 from benchapp.models import Alert, Attempt, Experiment, JudgingOrder, ModelCall
 from benchapp.record.json_shape import encode
@@ -42,6 +43,9 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     waiting = hide_results(open_experiments(workers), words_of(request))
     ended = hide_results(ended_experiments(), words_of(request))
     outages = [] if crew.workers is None else list_outages()
+    labels_needed = list_needs() if crew.workers else {}
+    needs = {row.experiment: labels_needed.get(row.experiment.pk, frozenset()) for row in waiting}
+    unserved = [(experiment, sorted(labels)) for experiment, labels in needs.items() if crew.lacks(labels)]
     judging = progress_of_judging(JudgingOrder.objects.unfinished())
     data: dict[str, object] = {
         "needing": [
@@ -67,6 +71,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "outages": outages,
         "workers": None if crew.workers is None else [worker.name for worker in crew.workers],
         "queued": crew.queued,
+        "unserved": [{"experiment": each, "worker_labels": labels} for each, labels in unserved],
         "next": None,
     }
     drawn, last = waiting[:MOST_DRAWN], None
@@ -93,6 +98,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "undrawn": waiting[MOST_DRAWN:],
         "judging": judging,
         "outages": outages,
+        "unserved": unserved,
         "finished": ended[1:] if last else ended,
         "is_moving": bool(working or authors or (crew.workers and any(row.to_do for row in waiting))),
         "crew": crew,

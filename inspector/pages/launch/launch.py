@@ -71,6 +71,7 @@ _FIELDS = (
     LaunchField("limits.max_output_tokens", "Tokens of an answer", "number"),
     LaunchField("limits.timeout_seconds", "Seconds of a trial", "number", "Empty: the task's own."),
     LaunchField("sandbox", "Sandbox", "choice", "Where each trial runs."),
+    LaunchField("worker_labels", "Labels of workers", "lines", "What a host must have, one per line: gpu, region=eu."),
     LaunchField("feedback", "Feedback to the author", "choice"),
     LaunchField("profile", "Author's contract", "choice"),
     LaunchField("notice", "Notice of the library", "choice", "What agents read about their skills, below the task."),
@@ -87,7 +88,7 @@ SESSION = ("author_limits.max_turns", "author_limits.max_output_tokens", "author
 AUTHOR_SETTINGS = ("prompts", *SAMPLING, *SESSION)
 # Behind "More settings": what the steps above have no place for.
 MORE = (
-    *("tasks", "samples", "answers", "seed", "order", "sandbox", "feedback", "profile", "notice"),
+    *("tasks", "samples", "answers", "seed", "order", "sandbox", "worker_labels", "feedback", "profile", "notice"),
     *("budget.usd", "budget.tokens", "limits.max_turns", "limits.max_output_tokens", "limits.timeout_seconds"),
     *("judge_model", "judging.model", "placebo_replay", "record"),
     *AUTHOR_SETTINGS,

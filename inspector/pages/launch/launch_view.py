@@ -123,6 +123,10 @@ class CheckedLaunch(Shaped):
         return any(arm.agent_model for arm in self.prepared.setups)
 
     @property
+    def lacks_labels(self) -> bool:
+        return self.crew.lacks(frozenset(self.prepared.spec.worker_labels))
+
+    @property
     def tasks(self) -> int:
         return len({(planned.unit, planned.slot.task) for planned in schedule(self.prepared)})
 

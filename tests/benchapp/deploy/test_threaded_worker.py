@@ -118,7 +118,7 @@ def test_a_burst_waits_for_an_episode_between_two_tries_without_spinning(
     monkeypatch.setattr(workers.EpisodeWorker, "execute_job", lambda self, job, queue: job.perform())
     looks: list[int] = []
     real = advance.is_any_waiting
-    monkeypatch.setattr(advance, "is_any_waiting", lambda: looks.append(1) or real())
+    monkeypatch.setattr(advance, "is_any_waiting", lambda labels: looks.append(1) or real(labels))
     make_worker(trials).work(burst=True)
     assert Episode.objects.get().status == "done"
     assert timezone.now() > until
@@ -217,6 +217,12 @@ def test_the_tail_of_an_episode_holds_no_line_of_another_thread(broker: str) -> 
 def test_it_wants_a_possible_number(trials: int) -> None:
     with pytest.raises(CommandError, match=f"--trials {trials}: expected 1 to 1000"):
         call_command("work", trials=trials)
+
+
+@pytest.mark.parametrize("labels", [["GPU"], ["a,b"], ["a:b"], list("abcdef")])
+def test_it_wants_labels_that_can_name_a_queue(labels: list[str]) -> None:
+    with pytest.raises(CommandError, match=r"label.*expected"):
+        call_command("work", label=labels)
 
 
 @pytest.mark.parametrize(

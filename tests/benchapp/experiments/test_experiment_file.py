@@ -353,7 +353,7 @@ def test_one_worker_works_in_the_order_of_the_schedule(order: str, monkeypatch: 
     """Hints are taken first in, first out, as the queue gives them."""
     queue: list[str] = []
 
-    def hint(episode: str, *, first: bool = False) -> bool:
+    def hint(episode: str, *, first: bool = False, **_: object) -> bool:
         queue.insert(0 if first else len(queue), episode)
         return True
 

@@ -17,6 +17,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from rq import SimpleWorker
 
 from benchapp.deploy import embedded_broker
 from benchapp.experiments import launch as launching
@@ -25,6 +26,7 @@ from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.work import advance as jobs
 from benchapp.experiments.work.budgets import REASON, raise_budget
+from benchapp.experiments.work.worker_labels import labels_of, queue_for, queues_of
 from benchapp.models import Attempt, Episode, Experiment, ModelCall, Run, Trial
 from benchapp.models.experiments import Progress
 from benchapp.record import live
@@ -546,6 +548,45 @@ def test_doubled_hints_end_with_the_next_trial(broker: str, order: str) -> None:
     waiting = [job.partition("_")[2].rpartition("_")[0] for job in queue.get_job_ids()]
     assert waiting == ([second, first] if order == "interleaved" else [first, second])
     assert len(queue.connection.keys("rq:job:*")) == 2, "a hint that is dropped leaves nothing behind"
+
+
+def test_what_needs_labels_waits_for_a_worker_that_has_them(broker: str) -> None:
+    plain = Episode.objects.get(run__experiment=launch(SPEC))
+    wanting = Episode.objects.get(run__experiment=launch({**SPEC, "name": "On a GPU", "worker_labels": ["gpu"]}))
+    both = frozenset({"gpu", "region=eu"})
+    assert jobs.reconcile() == 1, "a worker without labels leaves the other episode alone"
+    assert jobs.reconcile(both) == 1
+    assert (jobs.reconcile(), jobs.reconcile(both)) == (0, 0)
+    assert jobs.slices.list_hinted(jobs.HINT) == {str(plain.public_id)}
+    names = [queue.name for queue in queues_of(both)]
+    assert names == ["default:gpu:region=eu", "default:gpu", "default:region=eu", "default"]
+    assert labels_of(names) == both
+    [hinted] = queue_for({"gpu"}).get_job_ids()
+    assert str(wanting.public_id) in hinted
+
+    Episode.objects.filter(pk=plain.pk).update(status="done")
+    assert not jobs.is_any_waiting()
+    assert jobs.is_any_waiting(both)
+
+
+def test_a_hint_in_the_wrong_queue_is_moved_to_the_right_one(broker: str) -> None:
+    episode = Episode.objects.get(run__experiment=launch({**SPEC, "worker_labels": ["gpu"]}))
+    jobs.hint(str(episode.public_id))
+    at = django_rq.get_connection()
+    SimpleWorker(queues_of([]), connection=at).work(burst=True)
+    episode.refresh_from_db()
+    assert (episode.status, episode.lease_epoch) == ("waiting", 0)
+    assert queue_for({"gpu"}).count == 1
+    SimpleWorker(queues_of(["gpu"]), connection=at).work(burst=True)
+    episode.refresh_from_db()
+    assert episode.status == "done"
+    assert (django_rq.get_queue().count, queue_for({"gpu"}).count) == (0, 0)
+
+
+@pytest.mark.parametrize("labels", [["GPU"], ["a b"], ["a:b"], ["a,b"], list("abcdef")])
+def test_labels_that_name_no_queue_are_refused(labels: list[str]) -> None:
+    with pytest.raises(Unlaunchable, match="worker_labels"):
+        prepare({**SPEC, "worker_labels": labels})
 
 
 def test_a_trial_does_not_read_the_whole_queue(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -46,7 +47,7 @@ def read(client: Client) -> Samples:
     assert answer["Content-Type"].startswith("text/plain")
     assert "no-store" in answer["Cache-Control"]
     return {
-        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        (sample.name, *(value for _, value in sorted(sample.labels.items()) if value)): sample.value
         for family in text_string_to_metric_families(answer.text)
         for sample in family.samples
     }
@@ -73,6 +74,15 @@ def test_each_unfinished_episode_is_in_one_state(client: Client) -> None:
     for episode, change in zip(Episode.objects.order_by("pk"), changes, strict=True):
         Episode.objects.filter(pk=episode.pk).update(**change)
     assert episodes(read(client)) == {"running": 1, "waiting": 1, "postponed": 1, "blocked": 1, "paused": 1}
+
+
+def test_what_needs_labels_is_counted_by_them(client: Client) -> None:
+    """So that a scheduler starts workers only for what they can take."""
+    launch(SPEC)
+    launch({**SPEC, "name": "On a GPU", "replicates": 1, "worker_labels": ["region=eu", "gpu"]})
+    text = client.get("/metrics").text
+    counts = dict(re.findall(r'skillglass_episodes\{.*state="waiting",worker_labels="(.*?)"\} (\S+)', text))
+    assert counts == {"": "6.0", "gpu,region=eu": "2.0"}
 
 
 def test_it_is_zero_where_nothing_is_left_to_do(client: Client) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -41,6 +42,20 @@ def test_it_says_when_nothing_is_to_do(client: Client, monkeypatch: pytest.Monke
     assert headline not in client.get("/jobs/").text  # no broker answers
     monkeypatch.setattr(jobs_view, "workforce", lambda: Workforce((), 0))
     assert headline in client.get("/jobs/").text
+
+
+def test_it_says_which_labels_no_worker_has(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = make_work(experiment="Needs a GPU").run.experiment
+    experiment.spec = {"worker_labels": ["gpu", "region=eu"]}
+    experiment.save()
+    start = "manage.py work --label gpu --label region=eu"
+    monkeypatch.setattr(jobs_view, "workforce", lambda: Workforce((WORKER,), 0))
+    assert start in client.get("/jobs/").text
+    (row,) = client.get("/jobs.json").json()["unserved"]
+    assert row["worker_labels"] == ["gpu", "region=eu"]
+    fitting = replace(WORKER, labels=frozenset({"gpu", "region=eu", "more"}))
+    monkeypatch.setattr(jobs_view, "workforce", lambda: Workforce((WORKER, fitting), 0))
+    assert start not in client.get("/jobs/").text
 
 
 def test_it_shows_who_is_at_what(client: Client) -> None:
@@ -322,7 +337,7 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             ask_author(make_work(lease_owner="somebody"))
             make_work(status="blocked", blocked_reason="no")
 
-    assert assert_queries_flat(client, "/jobs/", make) <= 26
+    assert assert_queries_flat(client, "/jobs/", make) <= 27
 
 
 def test_episodes_that_stopped_for_one_reason_are_told_together(client: Client) -> None:
