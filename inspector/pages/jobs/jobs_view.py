@@ -100,7 +100,11 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "outages": outages,
         "unserved": unserved,
         "finished": ended[1:] if last else ended,
-        "is_moving": bool(working or authors or (crew.workers and any(row.to_do for row in waiting))),
+        "is_moving": bool(
+            working
+            or authors
+            or (crew.workers and any(row.to_do for row in waiting if not crew.lacks(needs[row.experiment])))
+        ),
         "crew": crew,
     }
     template = "jobs/_jobs_live.html" if wants_fragment(request) else "jobs/jobs.html"

@@ -50,7 +50,9 @@ def test_it_says_which_labels_no_worker_has(client: Client, monkeypatch: pytest.
     experiment.save()
     start = "manage.py work --label gpu --label region=eu"
     monkeypatch.setattr(jobs_view, "workforce", lambda: Workforce((WORKER,), 0))
-    assert start in client.get("/jobs/").text
+    text = client.get("/jobs/").text
+    assert start in text
+    assert "Nothing needs you" not in text
     (row,) = client.get("/jobs.json").json()["unserved"]
     assert row["worker_labels"] == ["gpu", "region=eu"]
     fitting = replace(WORKER, labels=frozenset({"gpu", "region=eu", "more"}))
