@@ -31,6 +31,7 @@ SLOT = 22  # of a patch
 WIDTH = 1_280  # of a strip at least: a shorter one is spread over it
 LETTER = 5.6  # of a family's name
 LANE = 24  # from lane to lane
+BRANCHES = 14  # for the lines below the patches of candidates that form a tree
 LAST_HEAD = 150  # of the words above the last phase
 BETWEEN_TRIALS, BETWEEN_FAMILIES, BETWEEN_PHASES, AROUND_FREEZE = 2, 8, 14, 44
 MAX_SUMMARY, MAX_NAME = 160, 80  # characters
@@ -190,14 +191,20 @@ class Canvas:
         return 4 if self.form is StripForm.MINOR else 42
 
     @property
+    def branches_at(self) -> int:
+        """y of the ends of the lines from branch to branch, below the numbers of patches."""
+        return self.row + SIDE + 24
+
+    @property
     def first_lane(self) -> int:
-        return self.row + SIDE + 47
+        return self.row + SIDE + 47 + BRANCHES * bool(self.timeline.branches)
 
     @property
     def bottom(self) -> int:
         if self.form is StripForm.FULL and self.timeline.lanes:
             return self.first_lane + LANE * (len(self.timeline.lanes) - 1) + 12
-        return self.row + SIDE + (4 if self.form is StripForm.MINOR else 26)
+        is_minor = self.form is StripForm.MINOR
+        return self.row + SIDE + (4 if is_minor else 26 + BRANCHES * bool(self.timeline.branches))
 
     def x_of(self, patch: TimelinePatch) -> float:
         return self.layout.patches[patch.step.entry.pk]
@@ -239,6 +246,7 @@ def _draw_parts(canvas: Canvas) -> Iterator[str]:
             yield f'<text class="evo-frozen" x="{x:g}" y="35" text-anchor="middle">frozen</text>'
     if canvas.form is not StripForm.MINOR:
         yield from _draw_heads(canvas)
+        yield from _draw_branches(canvas)
     if canvas.form is StripForm.FULL:
         heights = {lane.name: canvas.first_lane + LANE * place for place, lane in enumerate(timeline.lanes)}
         for lane in timeline.lanes:
@@ -278,6 +286,17 @@ def _draw_heads(canvas: Canvas) -> Iterator[str]:
         lines = [name] if fits else [line for line in wrap_name(name) if line]
         for y, line in zip([30] if len(lines) == 1 else [24, 35], lines, strict=True):
             yield f'<text class="evo-family" x="{family.left:g}" y="{y}">{escape(line)}</text>'
+
+
+def _draw_branches(canvas: Canvas) -> Iterator[str]:
+    """Draw a line to each patch that began with an earlier library, from the patch that made it."""
+    y = canvas.branches_at
+    for origin, patch in canvas.timeline.branches:
+        left, right = canvas.x_of(origin) if origin else 2.0, canvas.x_of(patch)
+        here = " is-here" if patch.key in canvas.here else ""
+        bend = f"M{left:g} {y}C{left:g} {y + 16} {right:g} {y + 16} {right:g} {y}"
+        title = _title(iter([f"{patch.word} candidate, began with {patch.step.before.key}"]))
+        yield f'<path class="evo-branch{here}" d="{bend}">{title}</path>'
 
 
 # --- trials and patches -----------------------------------------------------------------------------------------------
@@ -374,6 +393,8 @@ def _describe_patch(patch: TimelinePatch, hidden: str) -> Iterator[str]:
         added, removed = patch.lines
         lines = [f"+{added}"] * bool(added) + [f"−{removed}"] * bool(removed)
         yield " ".join([f"{patch.step.before.key} → {patch.step.after.key}", *lines])
+    elif patch.step.is_branch:
+        yield f"Began with {patch.step.before.key}"
     if patch.skills:
         yield ", ".join(patch.skills)[:MAX_SUMMARY]
     if decision and (trial := decision.after_trial):

@@ -108,6 +108,12 @@ class Timeline:
         return [event for event in self.events if isinstance(event, TimelinePatch)]
 
     @property
+    def branches(self) -> list[tuple[TimelinePatch | None, TimelinePatch]]:
+        """Return each patch that began with an earlier library, after the patch that made that one; None: the beginning."""
+        makers = {patch.step.after.key: patch for patch in self.patches if patch.is_change}
+        return [(makers.get(patch.step.before.key), patch) for patch in self.patches if patch.step.is_branch]
+
+    @property
     def decisions_total(self) -> int:
         return sum(patch.step.entry.decision is not None for patch in self.patches)
 

@@ -43,11 +43,12 @@ class LibraryState:
 @dataclass(frozen=True, slots=True)
 class LibraryStep:
     """One entry of the spine, and the library before and after it: the same state if it changed nothing. In an import,
-    candidates may be a tree: then `before` can be an earlier state."""
+    candidates may be a tree: then `before` can be an earlier state, and the step is a branch."""
 
     entry: Entry
     before: LibraryState
     after: LibraryState
+    is_branch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def _build_history(entries: Sequence[Entry], episode: Episode) -> LibraryHistory
     for entry in entries:
         before = _find_before(entry, states)
         after = _make_state(entry, states) or before
-        steps.append(LibraryStep(entry, before, after))
+        steps.append(LibraryStep(entry, before, after, bool(entry.decision) and before is not states[-1]))
         if after is not before:
             states.append(after)
     return LibraryHistory(tuple(states), tuple(steps))

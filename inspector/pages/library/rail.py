@@ -72,6 +72,7 @@ class RailStop:
     before: LibraryState
     after: LibraryState
     entry: Entry | None = None
+    is_branch: bool = False
 
     @property
     def decision(self) -> Decision | None:
@@ -166,7 +167,9 @@ def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
         (
             first,
             *(
-                RailStop(step.entry.kind, *describe_step(step, seeded), step.before, step.after, step.entry)
+                RailStop(
+                    step.entry.kind, *describe_step(step, seeded), step.before, step.after, step.entry, step.is_branch
+                )
                 for step in history.steps
             ),
         ),

@@ -154,6 +154,28 @@ def test_a_skill_that_goes_when_one_other_is_written_curves_into_it() -> None:
     assert "evo-merge" in draw(episode)
 
 
+def test_candidates_that_form_a_tree_are_joined_to_what_they_began_with() -> None:
+    episode, family = make_episode(), make_family()
+    first, second, third = (make_snapshot({"a/SKILL.md": text}) for text in ("one", "two", "three"))
+    for before, after in ((None, first), (first, second), (first, third), (first, first)):
+        tried = make_trial(episode)
+        add_entry(episode, Entry.Kind.TRIAL, attempt=tried.attempts.get())
+        status = "applied" if before is not after else "rejected"
+        make_decision(episode, family, after_trial=tried, before=before, after=after, status=status)
+    timeline = timeline_of(episode)
+    assert [(origin and origin.key, patch.key) for origin, patch in timeline.branches] == [("d1", "d3"), ("d1", "d4")]
+    svg = draw(episode, here=frozenset({"d3"}))
+    layout = lay_out(timeline)
+    places = {patch.key: layout.patches[patch.step.entry.pk] for patch in timeline.patches}
+    found = re.findall(r'class="evo-branch( is-here)?" d="M([\d.]+) \d+C[^"]* ([\d.]+) \d+"', svg)
+    assert found == [
+        (" is-here", f"{places['d1']:g}", f"{places['d3']:g}"),
+        ("", f"{places['d1']:g}", f"{places['d4']:g}"),
+    ]
+    assert "Began with R1" in svg
+    assert "evo-branch" not in draw(episode, StripForm.MINOR)
+
+
 def test_the_cursor_and_a_range_are_marked(episode: Episode) -> None:
     svg = draw(episode, StripForm.PLAIN, here=frozenset(["d2"]))
     assert svg.count('aria-current="true"') == 1
