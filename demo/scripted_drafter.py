@@ -226,15 +226,11 @@ def _vary(parts: Mapping[str, str], family: str, dice: Dice) -> str:
     files = {**base, **noisy.files(dice), "instruction.md": base["instruction.md"]}
     files.pop("environment/Dockerfile", None)
     if variation == "other words":
-        files["instruction.md"] = _reordered(files["instruction.md"])
+        lines = files["instruction.md"].splitlines(keepends=True)
+        places = [place for place, line in enumerate(lines) if line.startswith("- ")]
+        turned = dict(zip(places, [lines[place] for place in reversed(places)], strict=True))
+        files["instruction.md"] = "".join(turned.get(place, line) for place, line in enumerate(lines))
     return _reply(f"{variation}, by the same procedure.", files=_placed(key, files))
-
-
-def _reordered(text: str) -> str:
-    lines = text.splitlines(keepends=True)
-    places = [place for place, line in enumerate(lines) if line.startswith("- ")]
-    turned = dict(zip(places, [lines[place] for place in reversed(places)], strict=True))
-    return "".join(turned.get(place, line) for place, line in enumerate(lines))
 
 
 def _teach(parts: Mapping[str, str], family: str, dice: Dice) -> str:

@@ -215,17 +215,14 @@ class _Drafting:
             try:
                 taken = _clean_taken(loops.take_answer(self.brief, files := head.read(), step.key, text), files)
             except (UnusableAnswer, SetupError) as error:
-                self._note_unusable(step, str(error))
+                with transaction.atomic():
+                    self._keep_lease()
+                    step.status, step.finished_at = DraftStep.Status.UNUSABLE, timezone.now()
+                    step.error = cut(storable(str(error)), MAX_ERROR_CHARS)
+                    step.save(update_fields=["status", "error", "finished_at"])
                 return
             if self._commit(step, head, taken):
                 return
-
-    def _note_unusable(self, step: DraftStep, error: str) -> None:
-        with transaction.atomic():
-            self._keep_lease()
-            step.status, step.finished_at = DraftStep.Status.UNUSABLE, timezone.now()
-            step.error = cut(storable(error), MAX_ERROR_CHARS)
-            step.save(update_fields=["status", "error", "finished_at"])
 
     @transaction.atomic
     def _commit(self, step: DraftStep, head: Snapshot, taken: Taken) -> bool:

@@ -118,7 +118,10 @@ class SlicedWork(Generic[Sliced]):
 
     def enqueue_due(self) -> int:
         """Hint at every row that could be worked on now and has no hint. Safe at any time. Return how many."""
-        self._free_what_the_dead_hold()
+        for row in self.rows().open().exclude(worker=""):
+            if (name := ProcessName.parse(row.worker)) and name.is_gone:
+                self.mine(row).update(worker="", lease_until=None)
+                log.warning("%s %s: its holder %s is gone", self.hint, row.public_id, row.worker)
         due = [str(each) for each in self.rows().due().values_list("public_id", flat=True)]
         if not due:
             return 0
@@ -185,13 +188,6 @@ class SlicedWork(Generic[Sliced]):
         with transaction.atomic():
             self.mine(row).open().update(status=end.status, reason=end.reason, **end.told)
             self.mine(row).update(worker="", lease_until=None, failures=0)
-
-    def _free_what_the_dead_hold(self) -> None:
-        """Free leases held by processes of this machine that have ended."""
-        for row in self.rows().open().exclude(worker=""):
-            if (name := ProcessName.parse(row.worker)) and name.is_gone:
-                self.mine(row).update(worker="", lease_until=None)
-                log.warning("%s %s: its holder %s is gone", self.hint, row.public_id, row.worker)
 
 
 @dataclass(slots=True)

@@ -195,7 +195,8 @@ def _dimension(entry: _ScoreReport, ordinal: int) -> Dimension | None:
     """None, with a note, if nothing says how much of it was reached. Missing is not zero."""
     ratio, weight = entry.number("ratio"), entry.number("weight")
     if ratio is None:
-        ratio = _share_passed(entry)
+        passed, matched = entry.number("tests_passed"), entry.number("tests_matched")
+        ratio = None if passed is None or not matched else passed / matched
     if ratio is None or not 0 <= ratio <= 1:
         entry.tell("ratio", "a number from 0 to 1", f"found {_shorten(entry.values.get('ratio'))}; it is left out")
         return None
@@ -203,11 +204,6 @@ def _dimension(entry: _ScoreReport, ordinal: int) -> Dimension | None:
         entry.tell("weight", "a number of at least 0", f"found {weight:g}")
         weight = None
     return Dimension(entry.name(ordinal), ratio, 1.0, 1.0 if weight is None else weight, _message(entry.text("reason")))
-
-
-def _share_passed(entry: _ScoreReport) -> float | None:
-    passed, matched = entry.number("tests_passed"), entry.number("tests_matched")
-    return None if passed is None or not matched else passed / matched
 
 
 # --- values -----------------------------------------------------------------------------------------------------

@@ -94,7 +94,9 @@ def shares(sample: CodedSample, carried: Floats, domain: Flags | None = None) ->
     values = np.clip(weights @ carried / total, 0.0, 1.0)
     parts = weights[:, np.newaxis] * (carried - values) / total
     note = _why_none(n, clusters)
-    between = _between_clusters(sample, parts, clusters)
+    # Over newly drawn clusters: the sums of linearised values add up to 0. Strata reduce nothing, so it is too wide if they differ.
+    sums = _sums(parts, sample.clusters, int(sample.clusters.max()) + 1)
+    between = np.asarray(np.square(sums).sum(axis=0) * clusters / max(clusters - 1, 1))
     within, most = _within_strata(sample, parts, inside)
     strata = len(np.unique(sample.strata[inside]))
     return [
@@ -117,13 +119,6 @@ def _why_none(n: int, clusters: int) -> str:
     if clusters < MIN_CLUSTERS:
         return f"{clusters} {'cluster' if clusters == 1 else 'clusters'}, too few for an interval"
     return ""
-
-
-def _between_clusters(sample: CodedSample, parts: Floats, clusters: int) -> Floats:
-    """Return variances of m shares over newly drawn clusters: from the sums of the linearised values of each, which add
-    up to 0. Strata reduce nothing here, so it is too wide where they differ."""
-    sums = _sums(parts, sample.clusters, int(sample.clusters.max()) + 1)
-    return np.asarray(np.square(sums).sum(axis=0) * clusters / max(clusters - 1, 1))
 
 
 def _within_strata(sample: CodedSample, parts: Floats, inside: Flags) -> tuple[Floats, float]:
