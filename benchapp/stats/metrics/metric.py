@@ -151,7 +151,11 @@ class TrialMetric:
         for piece in pieces:
             own = values[covered & piece.mask]
             if len(own):
-                yield piece.key, *(self.measure(piece.outcomes) if self.macro else _average(own))
+                yield piece.key, *self._measure_piece(piece, own)
+
+    def _measure_piece(self, piece: Piece, values: Floats) -> tuple[Rate, float | None]:
+        """Measure one piece. `values`: of its trials that the metric covers."""
+        return self.measure(piece.outcomes) if self.macro else _average(values)
 
     def interval(self, outcomes: Outcomes) -> tuple[float, float] | None:
         """Return Wilson's interval for a share that is k of n, but not where a task has several trials: these are not
