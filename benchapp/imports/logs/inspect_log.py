@@ -80,7 +80,7 @@ _LEFT_OUT = frozenset({"events", "events_data", "store"})  # of a sample: they r
 def claims_file(root: Root, entry: FolderEntry) -> bool:
     """Recognise a log by its name and its beginning: a zip, or a JSON document that names its evaluation."""
     with root.open(entry.path) as stream:
-        return is_zip(stream) if entry.path.suffix == ".eval" else is_document(stream)
+        return (stream.read(4) == b"PK\x03\x04") if entry.path.suffix == ".eval" else is_document(stream)
 
 
 def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool]:
@@ -342,10 +342,6 @@ class Container:
 
 
 # --- zip ------------------------------------------------------------------------------------------------------------
-
-
-def is_zip(stream: BinaryIO) -> bool:
-    return stream.read(4) == b"PK\x03\x04"
 
 
 def open_zip(root: Root, entry: FolderEntry) -> Container | None:
