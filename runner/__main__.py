@@ -19,7 +19,7 @@ from runner import protocols
 from runner.agents import Limits
 from runner.base.errors import RunnerError, SetupError
 from runner.base.suite import Suite
-from runner.base.types import Decision, Environment, Files, TrialSlot
+from runner.base.types import Decision, Files, TrialSlot
 from runner.engine.engine import run_episode
 from runner.engine.recorders import JsonLinesRecorder
 from runner.engine.setup import describe_setup, setup_digest
@@ -109,7 +109,7 @@ def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
     )
     return EpisodePlan(
         episode=f"{options.environment}/{options.condition}/seed-{options.seed}",
-        environment=_unit(suite, options.protocol, options.environment),
+        environment=protocols.find_unit(options.protocol, suite, options.environment),
         condition=find_condition(options.condition, options.protocol),
         run_seed=options.seed,
         setup_digest=setup_digest(setup),
@@ -127,15 +127,6 @@ def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
         placebo_replay=options.placebo_replay,
         limits=limits,
     )
-
-
-def _unit(suite: Suite, protocol: str, key: str) -> Environment:
-    units = protocols.units(protocol, suite)
-    for unit in units:
-        if unit.key == key:
-            return unit
-    known = ", ".join(unit.key for unit in units)
-    raise SetupError(f"suite {suite.key} has no environment {key!r} under {protocol}; known: {known}")
 
 
 def _run(out: Path, plan: EpisodePlan, suite: Suite) -> int:

@@ -13,11 +13,12 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Generic
+from typing import Any, Generic
 
 import django_rq
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.db.models.functions import Now
 from redis.exceptions import RedisError
 from rq.job import Job
@@ -197,6 +198,20 @@ class SliceBudget(Budget):
     renew: Callable[[], None] = lambda: None
     made_before: int = 0
     until: float = field(default_factory=lambda: time.monotonic() + SLICE_SECONDS)
+
+    @classmethod
+    def of(
+        cls, tries: QuerySet[Any], *, calls: int | None, usd: float | None, renew: Callable[[], None]
+    ) -> SliceBudget:
+        """Return the budget after these tries, rows with a `cost_usd` and a `reply`: what the record says was used."""
+        used = tries.aggregate(
+            calls=Count("pk"),
+            usd=Sum("cost_usd"),
+            dearest=Max("cost_usd"),
+            unpriced=Count("pk", filter=Q(cost_usd=None, reply__isnull=False)),
+        )
+        spent, dearest = used["usd"] or 0.0, used["dearest"] or 0.0
+        return cls(calls, usd, used["calls"], spent, dearest, used["unpriced"], renew, made_before=used["calls"])
 
     def check(self) -> None:
         Budget.check(self)

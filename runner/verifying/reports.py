@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from runner.base.encoding import is_finite
 from runner.base.text import clean, cut, storable
 from runner.base.types import Check, CheckGroup, CheckStatus, Dimension, JsonValue
 
@@ -252,7 +253,7 @@ class _ScoreReport:
         value = self.values.get(key)
         if value is None or (isinstance(value, bool) and flags):
             return None if value is None else float(value)
-        if isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value):
+        if isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value):
             return float(value)
         self.tell(key, "a finite number", f"found {_shorten(value)}")
         return None
@@ -308,13 +309,6 @@ def _decode(content: bytes, path: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ReportProblem(path, f"byte {error.start}", "UTF-8", error.reason) from error
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer that no float can hold
-        return False
 
 
 def _as_json(value: Any) -> str:

@@ -30,7 +30,6 @@ from benchapp.imports.reading.documents import (
     MAX_JSON_BYTES,
     Document,
     aware,
-    is_finite,
     read_rest,
     read_time,
     seconds_between,
@@ -48,6 +47,7 @@ from benchapp.imports.reading.found_sources import (
     TrialSource,
 )
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of
+from runner.base.encoding import is_finite
 from runner.base.text import clean, storable, storable_value
 from runner.base.types import JsonValue, Usage, Verdict
 from runner.trajectories.problems import Problems

@@ -18,10 +18,11 @@ from typing import TypeGuard
 
 from benchapp.imports.problems import render_found
 from benchapp.imports.reading import found_sources as sources
-from benchapp.imports.reading.documents import Document, decode, is_finite, read_json
+from benchapp.imports.reading.documents import Document, decode, read_json
 from benchapp.imports.reading.found_trials import FoundRow, dump_json, of_messages
 from benchapp.imports.reading.skill_history import changed_texts
 from benchapp.imports.reading.walking import Root, name_of, tail_of
+from runner.base.encoding import is_finite
 from runner.base.text import clean
 from runner.base.types import AuthorMode, DecisionStatus, File, Files, JsonValue, Patch, Phase, Verdict
 

@@ -8,7 +8,6 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from benchapp.experiments.probe_runs import (
     TIMES,
     AskedProbe,
-    ProbePreview,
     launch_probe,
     make_control,
     preview,

@@ -113,11 +113,12 @@ def shares(sample: CodedSample, carried: Floats, domain: Flags | None = None) ->
     ]
 
 
-def _why_none(n: int, clusters: int) -> str:
+def _why_none(n: int, clusters: int, *, settled: bool = False) -> str:
     if n < MIN_FOR_INTERVAL:
-        return f"{n} coded, too few for an interval"
+        return f"{n} {'settled' if settled else 'coded'}, too few for an interval"
     if clusters < MIN_CLUSTERS:
-        return f"{clusters} {'cluster' if clusters == 1 else 'clusters'}, too few for an interval"
+        noun = "cluster" if clusters == 1 else "clusters"
+        return f"{clusters} {noun}{' settled' if settled else ''}, too few for an interval"
     return ""
 
 
@@ -224,7 +225,7 @@ def correct_share(sample: CodedSample, said: Flags, settled: Flags, carried: Fla
         return CorrectedShare(judge, people, None, None, read, known, note)
     yes, no = _fill_empty(parts)
     value = yes.size * yes.carrying + no.size * no.carrying
-    note = _why_no_interval(known, len(np.unique(sample.clusters[settled])))
+    note = _why_none(known, len(np.unique(sample.clusters[settled])), settled=True)
     interval = None if note else _corrected_interval(sample, said, settled, carried, weights, (yes, no))
     return CorrectedShare(judge, people, value, interval, read, known, note)
 
@@ -258,14 +259,6 @@ def _why_no_value(sample: CodedSample, settled: Flags, parts: list[_Part]) -> st
     if any(part.size > 0 and not part.settled for part in parts):
         answer = "yes" if not parts[0].settled else "no"
         return f"people settled no item where it says {answer}"
-    return ""
-
-
-def _why_no_interval(settled: int, clusters: int) -> str:
-    if settled < MIN_FOR_INTERVAL:
-        return f"{settled} settled, too few for an interval"
-    if clusters < MIN_CLUSTERS:
-        return f"{clusters} {'cluster' if clusters == 1 else 'clusters'} settled, too few for an interval"
     return ""
 
 
