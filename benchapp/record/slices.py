@@ -13,12 +13,12 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Generic
+from typing import Generic
 
 import django_rq
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.db.models import Count, Max, Model, Q, QuerySet, Sum
 from django.db.models.functions import Now
 from redis.exceptions import RedisError
 from rq.job import Job
@@ -201,7 +201,7 @@ class SliceBudget(Budget):
 
     @classmethod
     def of(
-        cls, tries: QuerySet[Any], *, calls: int | None, usd: float | None, renew: Callable[[], None]
+        cls, tries: QuerySet[Model], *, calls: int | None, usd: float | None, renew: Callable[[], None]
     ) -> SliceBudget:
         """Return the budget after these tries, rows with a `cost_usd` and a `reply`: what the record says was used."""
         used = tries.aggregate(

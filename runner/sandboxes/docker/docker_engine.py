@@ -20,7 +20,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import docker
 import requests
@@ -117,17 +116,17 @@ def first_line(error: BaseException) -> str:
 @cache
 def engine_id(base_url: str) -> str:
     """Identify the engine behind this address, so that nobody acts on another one's containers."""
-    return str(_ask("name")["ID"])
+    return _ask("name", "ID")
 
 
 @cache
 def processors(base_url: str) -> int:
-    return int(_ask("processors")["NCPU"])
+    return int(_ask("processors", "NCPU"))
 
 
-def _ask(what: str) -> dict[str, Any]:
+def _ask(what: str, key: str) -> str:
     with closing(connect()) as client, engine_errors(f"asking the engine for its {what}"):
-        return dict(client.info())
+        return str(client.info()[key])
 
 
 def labels(mark: str, *, task: str = "", attempt: str = "") -> dict[str, str]:
