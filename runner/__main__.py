@@ -1,5 +1,9 @@
 """`python -m runner`: run one episode of a suite into a folder, or print a folder's content. Needs no web, no database.
 
+A history is printed with one line per entry, in columns: sequence, what happened, phase, task, role; then what the agent
+could read (skills @ round) or was shown (retrieved trials), and how it ended; for the author: mode, answer, status, the
+round after it, the evidence and skills it was shown.
+
 Exit status: 0 done, 1 the episode stopped before its end, 2 the arguments or the setup are wrong.
 """
 
@@ -7,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -14,20 +19,23 @@ from runner import protocols
 from runner.agents import Limits
 from runner.base.errors import RunnerError, SetupError
 from runner.base.suite import Suite
-from runner.base.types import Environment
-from runner.engine.chronicle import chronicle
+from runner.base.types import Decision, Files, TrialSlot
 from runner.engine.engine import run_episode
 from runner.engine.recorders import JsonLinesRecorder
 from runner.engine.setup import describe_setup, setup_digest
 from runner.engine.toolbox import toolbox_for
 from runner.protocols.conditions import conditions_of, find_condition
+from runner.protocols.history import EpisodeState, family_skills, fold, slugs
 from runner.protocols.instruction import Notice
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.prompt_choice import describe_prompts
+from runner.protocols.recorder import Decided, Entry, Frozen, History, Refused, Seeded, Skipped, TrialDone
 from runner.protocols.registry import OFFERED
 from runner.suites.starter_suite import load_starter
 
 RECORD = "episode.jsonl"
+Library = Callable[[str], Files]
+OUTCOMES = {True: "passed", False: "failed", None: "no verdict"}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -101,7 +109,7 @@ def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
     )
     return EpisodePlan(
         episode=f"{options.environment}/{options.condition}/seed-{options.seed}",
-        environment=_unit(suite, options.protocol, options.environment),
+        environment=protocols.find_unit(options.protocol, suite, options.environment),
         condition=find_condition(options.condition, options.protocol),
         run_seed=options.seed,
         setup_digest=setup_digest(setup),
@@ -119,15 +127,6 @@ def _plan(options: argparse.Namespace, suite: Suite) -> EpisodePlan:
         placebo_replay=options.placebo_replay,
         limits=limits,
     )
-
-
-def _unit(suite: Suite, protocol: str, key: str) -> Environment:
-    units = protocols.units(protocol, suite)
-    for unit in units:
-        if unit.key == key:
-            return unit
-    known = ", ".join(unit.key for unit in units)
-    raise SetupError(f"suite {suite.key} has no environment {key!r} under {protocol}; known: {known}")
 
 
 def _run(out: Path, plan: EpisodePlan, suite: Suite) -> int:
@@ -160,3 +159,66 @@ def _text(recorder: JsonLinesRecorder, plan: EpisodePlan) -> str:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+def chronicle(plan: EpisodePlan, history: History, library: Library, decisions: tuple[Decision, ...]) -> str:
+    """`decisions` holds the full decision of every Decided entry, in order. Ends with a line break."""
+    told = iter(decisions)
+    lines = [f"# {plan.condition.name}, {plan.environment.key}, seed {plan.run_seed}"]
+    for index, entry in enumerate(history):
+        before = history[:index]
+        if isinstance(entry.event, Decided):
+            line = _render_decision(entry.event, next(told), before, library)
+        else:
+            line = _other(entry, fold(before), plan, library)
+        lines.append(f"{entry.sequence:>3}  {line}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _other(entry: Entry, state: EpisodeState, plan: EpisodePlan, library: Library) -> str:
+    match entry.event:
+        case TrialDone() as event:
+            return _trial(event, state, plan, library)
+        case Seeded() as event:
+            return f"seed    {event.family:<11}  library {_join_names(slugs(library(event.snapshot)))}"
+        case Frozen() as event:
+            return f"freeze  {'':<11}  library {_join_names(slugs(library(event.snapshot)))} @ round {state.rounds}"
+        case Refused() as event:
+            return f"refuse  {event.slot or '':<11}  {_join_names(event.paths)}: {event.reason}"
+        case Skipped() as event:
+            return f"skip    {event.slot}  {event.reason}"
+        case _:
+            raise TypeError(f"not an entry of its own kind: {entry.event!r}")
+
+
+def _trial(event: TrialDone, state: EpisodeState, plan: EpisodePlan, library: Library) -> str:
+    slot = event.slot
+    sample = f" sample {slot.sample}" if slot.sample else ""
+    reads = "no library"
+    if plan.condition.has_library:
+        reads = f"may read {_join_names(slugs(library(event.snapshot)))} @ round {state.rounds}"
+    elif plan.condition.retrieval_k:
+        reads = f"shown {_tasks(event.retrieved)}"
+    return (
+        f"trial   {slot.phase:<11}  {slot.task}{sample}  {event.role or 'no role':<13}  "
+        f"{OUTCOMES[event.success]:<10}  {reads}"
+    )
+
+
+def _render_decision(event: Decided, decision: Decision, before: History, library: Library) -> str:
+    shown = family_skills(before, library).get(event.family, ())
+    when = f"after {event.after_trial.task}" if event.after_trial else f"before {event.family}"
+    rules = sorted({finding.rule for finding in decision.findings if finding.severity == "error"})
+    broke = f" ({', '.join(rules)})" if rules else ""
+    return (
+        f"author  {event.mode:<11}  {when}  answer {event.answer}  {event.status}{broke} -> round {event.round}  "
+        f"saw {_tasks(tuple(evidence.slot for evidence in decision.evidence))}; skills {_join_names(shown)}"
+    )
+
+
+def _tasks(slots: tuple[TrialSlot, ...]) -> str:
+    return ", ".join(slot.task for slot in slots) or "nothing"
+
+
+def _join_names(names: tuple[str, ...]) -> str:
+    return ", ".join(names) or "nothing"

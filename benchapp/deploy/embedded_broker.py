@@ -23,7 +23,9 @@ def broker_command(folder: Path) -> list[str]:
     folder.chmod(0o700)
     path = socket_path(folder)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _expect_private(path.parent)
+    found = path.parent.lstat()  # who can queue a job can run code
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise PermissionError(f"{path.parent} is not a private folder of this user; remove it and start again")
     path.unlink(missing_ok=True)
     settings = {
         "port": "0",
@@ -37,13 +39,6 @@ def broker_command(folder: Path) -> list[str]:
         "maxmemory-policy": "noeviction",
     }
     return [broker_binary(), *(part for name, value in settings.items() for part in (f"--{name}", value))]
-
-
-def _expect_private(folder: Path) -> None:
-    """Raise PermissionError unless the folder is this user's alone: who can queue a job can run code."""
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        raise PermissionError(f"{folder} is not a private folder of this user; remove it and start again")
 
 
 def broker_binary() -> str:

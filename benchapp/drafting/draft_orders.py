@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import orjson
 from django.db import transaction
-from django.db.models import Count, Max, Q, Sum
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -215,17 +214,14 @@ class _Drafting:
             try:
                 taken = _clean_taken(loops.take_answer(self.brief, files := head.read(), step.key, text), files)
             except (UnusableAnswer, SetupError) as error:
-                self._note_unusable(step, str(error))
+                with transaction.atomic():
+                    self._keep_lease()
+                    step.status, step.finished_at = DraftStep.Status.UNUSABLE, timezone.now()
+                    step.error = cut(storable(str(error)), MAX_ERROR_CHARS)
+                    step.save(update_fields=["status", "error", "finished_at"])
                 return
             if self._commit(step, head, taken):
                 return
-
-    def _note_unusable(self, step: DraftStep, error: str) -> None:
-        with transaction.atomic():
-            self._keep_lease()
-            step.status, step.finished_at = DraftStep.Status.UNUSABLE, timezone.now()
-            step.error = cut(storable(error), MAX_ERROR_CHARS)
-            step.save(update_fields=["status", "error", "finished_at"])
 
     @transaction.atomic
     def _commit(self, step: DraftStep, head: Snapshot, taken: Taken) -> bool:
@@ -277,22 +273,7 @@ def ask_again(request: ModelRequest, error: str, number: int) -> ModelRequest:
 def _budget_of(draft: Draft) -> SliceBudget:
     """Return the budget with what was used since a person last resumed the draft."""
     calls = draft.steps.filter(kind=DraftStep.Kind.ANSWER, started_at__gte=draft.asked_at)
-    used = calls.aggregate(
-        calls=Count("pk"),
-        usd=Sum("cost_usd"),
-        dearest=Max("cost_usd"),
-        unpriced=Count("pk", filter=Q(cost_usd=None, reply__isnull=False)),
-    )
-    return SliceBudget(
-        calls=draft.max_calls,
-        usd=draft.max_usd,
-        used_calls=used["calls"],
-        used_usd=used["usd"] or 0.0,
-        dearest_usd=used["dearest"] or 0.0,
-        unpriced=used["unpriced"],
-        renew=lambda: WORK.hold(draft),
-        made_before=used["calls"],
-    )
+    return SliceBudget.of(calls, calls=draft.max_calls, usd=draft.max_usd, renew=lambda: WORK.hold(draft))
 
 
 # --- what people do to a draft between its steps ---------------------------------------------------------------------

@@ -92,7 +92,12 @@ def try_as_suite(draft: Draft, by: User | None) -> Suite:
     folder = _write_folder(draft, draft.head.read())
     if draft.suite is not None and draft.suite.path == str(folder):
         return draft.suite
-    _refuse_while_tried(draft)
+    # Its open runs would stop, because their suite changed.
+    tried = Experiment.objects.standing().filter(suite=draft.suite) if draft.suite else ()
+    if running := next((each for each in tried if each.is_open), None):
+        raise SetupError(
+            f"{running.name} still runs over an earlier state of this draft (expected: it ended, or you cancelled it)"
+        )
     key = f"draft-{draft.brief['family']}-{draft.public_id.hex[:8]}"
     read = _read_folder(folder, key, f"{draft.name} (draft)", replaces=draft.suite)
     with transaction.atomic():
@@ -139,15 +144,6 @@ def _read_folder(
 
 def _say(error: SetupError, folder: Path | str) -> str:
     return str(error).replace(f"{folder}/", "")
-
-
-def _refuse_while_tried(draft: Draft) -> None:
-    """Refuse while it has open runs: they would stop, because their suite changed."""
-    tried = Experiment.objects.standing().filter(suite=draft.suite) if draft.suite else ()
-    if running := next((each for each in tried if each.is_open), None):
-        raise SetupError(
-            f"{running.name} still runs over an earlier state of this draft (expected: it ended, or you cancelled it)"
-        )
 
 
 def _list_notes(read: suite_files.SuiteFolder) -> list[str]:

@@ -142,7 +142,7 @@ def plan_of(episode: Episode, suite: Suite) -> EpisodePlan:
     if setup_digest(now) != run.setup_digest:
         changed = ", ".join(differences(run.setup, now)) or "its digest"
         raise SetupError(f"the setup changed since the launch: {changed}. Launch again, or restore what was launched")
-    unit = find_unit(spec.protocol, keep_tasks(suite, spec.tasks), episode.key)
+    unit = protocols.find_unit(spec.protocol, keep_tasks(suite, spec.tasks), episode.key)
     return make_plan(spec, unit, cell, episode=str(episode.public_id), digest=run.setup_digest)
 
 
@@ -250,16 +250,6 @@ def sampling_of(spec: LaunchSpec) -> AuthorSampling:
 
 def limits_of(spec: LaunchSpec) -> Limits:
     return Limits(**spec.limits.model_dump())
-
-
-def find_unit(protocol: str, suite: Suite, key: str) -> Environment:
-    """Return what one episode of the protocol is about. SetupError names the known ones."""
-    units = protocols.units(protocol, suite)
-    for unit in units:
-        if unit.key == key:
-            return unit
-    known = ", ".join(unit.key for unit in units)
-    raise SetupError(f"suite {suite.key} has no environment {key!r} under {protocol}; known: {known}")
 
 
 def differences(before: object, after: object, place: str = "") -> list[str]:

@@ -27,7 +27,6 @@ from benchapp.experiments.plans import (
     Cell,
     authors_of,
     cells_of,
-    find_unit,
     keep_tasks,
     list_conditions,
     make_plan,
@@ -116,7 +115,7 @@ def units_of(spec: LaunchSpec, suite: Suite) -> tuple[Environment, ...]:
     kept = keep_tasks(suite, spec.tasks)
     if not spec.environments:
         return protocols.units(spec.protocol, kept)
-    return tuple(find_unit(spec.protocol, kept, key) for key in spec.environments)
+    return tuple(protocols.find_unit(spec.protocol, kept, key) for key in spec.environments)
 
 
 def _require_supported(units: Iterable[Environment], explain: Callable[[Task], str]) -> None:
@@ -177,7 +176,7 @@ class _Check:
         yield from self._try_read("suite", partial(find_suite, spec.suite), partial(setattr, self, "suite"))
         if self.suite is not None and known:
             for key in spec.environments:
-                yield from self._try_read("environments", partial(find_unit, spec.protocol, self.suite, key))
+                yield from self._try_read("environments", partial(protocols.find_unit, spec.protocol, self.suite, key))
         if known and spec.notice is None:  # written into the file, so that a later default changes no experiment
             self.spec = spec.narrow(notice=protocols.published_notice(spec.protocol))
 

@@ -25,7 +25,6 @@ from benchapp.experiments.plans import (
     Cell,
     author_limits_of,
     cell_of,
-    find_unit,
     keep_tasks,
     make_plan,
     plan_of,
@@ -37,6 +36,7 @@ from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.models import Decision, Episode, Experiment, Probe, Snapshot, User
 from benchapp.record.writing.human_acts import NotPossible, name_actor, note_activity
 from benchapp.stats.comparing.condition_names import name_run
+from runner import protocols
 from runner.base.digests import digest_json, library_digest
 from runner.base.suite import Suite
 from runner.base.types import Files, Phase
@@ -317,7 +317,7 @@ def _prepare(
     )
     setup = setup_of(probe, arm, suite)
     cell = Cell(arm, 1, probe.seed)
-    unit = find_unit(PROTOCOL, keep_tasks(suite, probe.tasks), episode.key)
+    unit = protocols.find_unit(PROTOCOL, keep_tasks(suite, probe.tasks), episode.key)
     plan = make_plan(probe, unit, cell, episode=unit.key, digest=setup_digest(setup))
     return Prepared(probe, suite, {cell: (plan,)}, {arm: setup})
 

@@ -320,7 +320,11 @@ class ExperimentRecorder:
             current = rows.order_by("number").last()
             if current is not None and current.trajectories.filter(reader_version=READER_VERSION).exists():
                 current = None  # these readers read it already, so its source changed
-            self._move_to_phase(trial, packed)
+            phase = packed.settings.phase or str(packed.parts.source.phase)
+            # What a search keeps is known at its end: its source counts the trial in another phase then.
+            if packed.parts.source.is_phase_late and phase != trial.phase:
+                trial.phase, trial.sample = phase, self._sample(trial.episode_id, phase, trial.task_id)
+                trial.save(update_fields=["phase", "sample"])
             numbers = _list_numbers(trial)
             trial.attempts.update(status=Attempt.Status.SUPERSEDED, counts=False)
             attempt.trial = trial
@@ -336,13 +340,6 @@ class ExperimentRecorder:
                     transaction.set_rollback(True)
                     return current, False
         return attempt, True
-
-    def _move_to_phase(self, trial: Trial, packed: PackedTrial) -> None:
-        """Follow a source that counts the trial in another phase now: what a search keeps is known at its end."""
-        phase = packed.settings.phase or str(packed.parts.source.phase)
-        if packed.parts.source.is_phase_late and phase != trial.phase:
-            trial.phase, trial.sample = phase, self._sample(trial.episode_id, phase, trial.task_id)
-            trial.save(update_fields=["phase", "sample"])
 
     def _remember_read(self, packed: PackedTrial, attempt: Attempt, run: int, counted: str) -> int:
         self.counts["redactions"] += packed.parts.redactor.counts.total()

@@ -1,28 +1,72 @@
-"""A pass of a judging model over a run: begun once, continued until every question has its answer."""
+"""A pass of a judging model over a run: begun once, continued until every question has its answer.
+
+A try is recorded before it is made, and its reply is committed before it is read. So a killed pass loses at most the
+reply under way: when continued, it reads what is recorded and asks only for the rest.
+
+Runs are compared on key points and main steps of a task. A suite may provide key points. Otherwise the judge draws them
+once from a trial that solved the task with human-written skills, and every later pass of the same model and prompts
+reuses them: two runs can only be compared on the same key points.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
+import orjson
 from django.db import transaction
+from django.db.models import Case, IntegerField, Q, Value, When
 from django.utils import timezone
 
-from benchapp.judges.judge_questions import Asker
-from benchapp.judges.judged_texts import Texts, find_earlier_points, material_of, oracle_of, read_brought_points
 from benchapp.judges.judged_units import JudgeAsk, Work, about_points, work_of
-from benchapp.models import Attempt, JudgedUnit, Judgement, Judging, Run, Snapshot, SnapshotFile, Task
+from benchapp.models import (
+    Attempt,
+    Blob,
+    JudgedUnit,
+    Judgement,
+    Judging,
+    JudgingTry,
+    KeyPoint,
+    Run,
+    Snapshot,
+    SnapshotFile,
+    Task,
+    TaskRevision,
+)
 from benchapp.models.judgements import SETTLED
+from benchapp.record.error_text import render_error
+from benchapp.record.redaction import Redactor, own_secrets
 from benchapp.record.slices import Budget, SliceOver, Stopped
-from runner.base.encoding import decode
-from runner.base.errors import SetupError
-from runner.base.types import UseKind
-from runner.judging.judge_prompts import steps_text, version_of
-from runner.judging.judge_reply import Point
-from runner.judging.metrics import HELD_AGAINST, SCORED, Metric, percent
-from runner.models import Model
+from benchapp.record.trajectory_store import iterate_steps
+from runner.base.digests import canonical_json, digest_bytes
+from runner.base.encoding import decode, encode
+from runner.base.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
+from runner.base.text import cut, storable
+from runner.base.types import ModelReply, ModelRequest, UseKind
+from runner.engine.toolbox import Cleaner
+from runner.judging.judge_prompts import MAX_INSTRUCTION_CHARS, request_for, steps_text, version_of
+from runner.judging.judge_reply import Point, Settled, settle
+from runner.judging.judged_texts import library_text, skill_text, skills_of, trajectory_text
+from runner.judging.metrics import (
+    GOOD,
+    HELD_AGAINST,
+    REFERENCES,
+    SCORED,
+    Form,
+    Metric,
+    form_of,
+    normalise_score,
+    percent,
+)
+from runner.models import Model, price_table_of
 from runner.prompts.prompt_pack import PromptPack
+
+MAX_ERROR_CHARS = 4_000
+ANSWERED = (JudgedUnit.Status.OK, JudgedUnit.Status.PARTIAL)  # their answers are in judgements, or in points
+FAILURES_IN_A_ROW = 3  # units without a reply before the provider counts as down
 
 
 @dataclass(slots=True)
@@ -220,3 +264,240 @@ def _library(attempt: Attempt) -> set[str]:
         return set(attempt.skill_uses.filter(kind=UseKind.MOUNTED).values_list("skill", flat=True))
     files = SnapshotFile.objects.filter(snapshot=snapshot, path__endswith="/SKILL.md")
     return {skill for path, skill in files.values_list("path", "skill") if path == f"{skill}/SKILL.md"}
+
+
+class Texts:
+    """The texts of one pass, redacted before they are sent and kept. Holds a few at a time; questions are ordered by what they are about."""
+
+    def __init__(self) -> None:
+        self.redactor = Redactor(own_secrets())
+        self._files = lru_cache(maxsize=2)(Snapshot.read)
+        self.library = lru_cache(maxsize=2)(self._read_library)
+        self.trajectory = lru_cache(maxsize=2)(self._read_trajectory)
+        self._instruction = lru_cache(maxsize=8)(self._read_instruction)
+
+    def instruction(self, task: Task, attempt: Attempt | None = None) -> str:
+        """Return the attempt's instruction, else the current one; "" if the record does not hold it."""
+        revision = attempt.trial.task_revision if attempt else None
+        return self._instruction(task.pk, revision.pk if revision else None)
+
+    def skills(self, snapshot: Snapshot) -> list[str]:
+        return list(skills_of(self._files(snapshot)))
+
+    def skill(self, snapshot: Snapshot, skill: str) -> str:
+        return self._safe(skill_text(skill, skills_of(self._files(snapshot))[skill]))
+
+    def _read_library(self, snapshot: Snapshot) -> str:
+        return self._safe(library_text(self._files(snapshot)))
+
+    def _read_trajectory(self, attempt: Attempt) -> str:
+        """Return every trajectory of the attempt; "" if none can be read."""
+        found = attempt.trajectories.filter(is_superseded=False, chunks__isnull=False).distinct()
+        rows = list(found.order_by("ordinal", "id"))
+        if not rows:
+            return ""
+        return self._safe(trajectory_text((row.name, iterate_steps(row)) for row in rows))
+
+    def _read_instruction(self, task: int, revision: int | None) -> str:
+        rows = TaskRevision.objects.select_related("instruction").exclude(instruction=None)
+        given = rows.filter(pk=revision).first() if revision else None
+        found = given or rows.filter(task=task).order_by("-pk").first()
+        text = found.instruction.text() if found and found.instruction else ""
+        return self._safe(cut(text, MAX_INSTRUCTION_CHARS))
+
+    def _safe(self, text: str) -> str:
+        # Piece by piece: `storable` limits one field of the record, and a trajectory is larger.
+        return self.redactor.text("\n".join(storable(line) for line in text.split("\n")))
+
+
+KINDS = {
+    Metric.SKILL_POINTS: KeyPoint.Kind.SKILL,
+    Metric.TRAJECTORY_POINTS: KeyPoint.Kind.TRAJECTORY,
+    Metric.ORACLE_STEPS: KeyPoint.Kind.ORACLE,
+}
+HUMAN = Q(trial__episode__run__condition__startswith="human") | Q(trial__episode__run__condition="curated-static")
+ORACLE = Q(trial__episode__run__setup__name="oracle")  # importers' name for a run that shows how a task is done
+
+
+def read_brought_points(task: Task) -> dict[Metric, tuple[Point, ...]] | None:
+    """Return the suite's points. None if it provides none at all: an empty list means "no key points"."""
+    rows = list(task.key_points.order_by("kind", "ordinal"))
+    if not rows:
+        return None
+    return {
+        metric: tuple(Point(row.text, row.reason, row.reference) for row in rows if row.kind == kind)
+        for metric, kind in KINDS.items()
+    }
+
+
+def find_earlier_points(judging: Judging, task: Task, metric: Metric) -> JudgedUnit | None:
+    """Return the first that any pass of this model and these prompts has drawn for the task."""
+    found = JudgedUnit.objects.filter(
+        judging__model=judging.model,
+        judging__model_version=judging.model_version,
+        judging__prompt_version=judging.prompt_version,
+        judging__run__experiment__deleted_at=None,
+        task=task,
+        metric=metric,
+        status=JudgedUnit.Status.OK,
+        source=None,
+    )
+    return found.exclude(judging=judging).order_by("pk").first()
+
+
+def oracle_of(task: Task) -> Attempt | None:
+    """Return the first readable attempt that solved the task with human-authored skills, not the nearest to a run:
+    every run is compared with the same. A solved trial comes before an oracle's log, which has no verdict."""
+    solved = Q(trial__success=True) & HUMAN
+    sure = Case(When(trial__success=True, then=Value(0)), default=Value(1), output_field=IntegerField())
+    found = Attempt.objects.filter(
+        solved | (ORACLE & ~Q(trial__success=False)),
+        trial__task=task,
+        counts=True,
+        trial__episode__run__experiment__deleted_at=None,
+        trajectories__kind="main",
+        trajectories__is_superseded=False,
+        trajectories__chunks__isnull=False,
+    )
+    return found.select_related("trial__snapshot", "trial__task_revision").distinct().order_by(sure, "pk").first()
+
+
+def material_of(metric: Metric, task: Task, attempt: Attempt, texts: Texts) -> dict[str, str] | None:
+    """Return what a reference is drawn from; None if it needs the attempt's skills and they are unknown."""
+    material = {"Task": texts.instruction(task, attempt), "Trajectory": texts.trajectory(attempt)}
+    if metric is not Metric.SKILL_POINTS:
+        return material
+    snapshot = attempt.trial.snapshot
+    if snapshot is None or not snapshot.skills_total:
+        return None
+    return {"Task": material["Task"], "Skills": texts.library(snapshot), "Trajectory": material["Trajectory"]}
+
+
+class NoReply(Exception):
+    """The provider gave no answer to this question; others may still get theirs."""
+
+
+@dataclass(slots=True)
+class Asker:
+    judging: Judging
+    model: Model
+    budget: Budget
+    redactor: Redactor
+    pack: PromptPack | None = None  # replaces our prompts for the questions it covers
+    failures: int = 0
+
+    def unit(self, ask: JudgeAsk) -> JudgedUnit:
+        """Return its row, created if missing."""
+        told = {
+            "metric": ask.metric,
+            "task": ask.task,
+            "snapshot": ask.snapshot,
+            "skill": ask.skill,
+            "attempt": ask.attempt,
+            "point": ask.point,
+        }
+        return JudgedUnit.objects.get_or_create(judging=self.judging, key=ask.key, defaults=told)[0]
+
+    def note(self, ask: JudgeAsk, status: JudgedUnit.Status) -> JudgedUnit:
+        """Note a unit that cannot, or need not, be asked about. An earlier answer stays."""
+        unit = self.unit(ask)
+        if unit.status not in (status, *ANSWERED):
+            unit.status = status
+            unit.save(update_fields=["status"])
+        return unit
+
+    def answer(self, ask: JudgeAsk, material: Mapping[str, str]) -> JudgedUnit:
+        """Return the unit settled, if necessary. Raise Stopped if the budget is spent or the provider is down."""
+        unit = self.unit(ask)
+        if unit.status in SETTLED:
+            return unit
+        # References are drawn once for all repeats, which could not be paired on different key points.
+        repeat = 1 if ask.metric in REFERENCES else self.judging.repeat
+        request = request_for(ask.metric, material, seed_of(repeat, ask.key), self.pack)
+        try:
+            settled = settle(request, form_of(ask.metric), lambda asked, number: self.read_or_call(unit, asked))
+        except NoReply as error:
+            unit.status, unit.problem = JudgedUnit.Status.FAILED, str(error)
+            unit.save(update_fields=["status", "problem"])
+            self.failures += 1
+            if self.failures >= FAILURES_IN_A_ROW:
+                reason = f"{self.failures} questions in a row got no reply; the last: {unit.problem[:500]}"
+                raise Stopped(reason) from error
+            return unit
+        self.failures = 0
+        return _keep(unit, settled, form_of(ask.metric))
+
+    def read_or_call(self, unit: JudgedUnit, request: ModelRequest) -> ModelReply:
+        """Return the reply on record to this request, else make the call."""
+        asked = digest_bytes(canonical_json(encode(request)))
+        replied = unit.tries.filter(request=asked).exclude(reply=None).select_related("reply").first()
+        if replied is not None and replied.reply is not None:
+            return decode(ModelReply, orjson.loads(replied.reply.content()))
+        return self.call(unit, request)
+
+    def call(self, unit: JudgedUnit, request: ModelRequest) -> ModelReply:
+        """Make one call and record it. Raise NoReply if another question may succeed; Stopped if none will."""
+        self.budget.check()
+        row = _begin_try(unit, request)
+        self.budget.used_calls += 1
+        try:
+            reply = self.model.complete(request)
+        except (ModelRefused, ModelUnavailable, SetupError) as error:
+            said = self.redactor.text(storable(str(error)))[:MAX_ERROR_CHARS]
+            JudgingTry.objects.filter(pk=row.pk).update(error=said)
+            if isinstance(error, KeyRefused | AccountRefused | SetupError):
+                JudgedUnit.objects.filter(pk=unit.pk).update(status=JudgedUnit.Status.FAILED, problem=said)
+                raise Stopped(render_error(type(error).__name__, said[:500])) from error
+            raise NoReply(render_error(type(error).__name__, said)) from error
+        self.budget.note(reply.usage.cost_usd)
+        reply = Cleaner(lambda text: self.redactor.text(storable(text))).reply(
+            replace(reply, tool_calls=(), carried=None)  # a judge's answer is never continued
+        )
+        with transaction.atomic():  # a sweep between the two would remove the reply
+            JudgingTry.objects.filter(pk=row.pk).update(
+                reply_id=Blob.objects.put(canonical_json(encode(reply))),
+                input_tokens=reply.usage.input_tokens,
+                output_tokens=reply.usage.output_tokens,
+                cost_usd=reply.usage.cost_usd,
+                price_table=price_table_of(self.model, reply.usage)[:64],
+            )
+        return reply
+
+
+@transaction.atomic
+def _begin_try(unit: JudgedUnit, request: ModelRequest) -> JudgingTry:
+    """Record the try with its request, together: a sweep takes contents that nothing refers to."""
+    return JudgingTry.objects.create(
+        unit=unit,
+        number=unit.tries.count() + 1,
+        request_id=Blob.objects.put(canonical_json(encode(request))),
+        asked_at=timezone.now(),
+    )
+
+
+def seed_of(repeat: int, key: str) -> int:
+    """Return 31 bits that depend only on the repeat and the unit: no two questions of a run are the same request."""
+    digest = hashlib.sha256(f"{repeat}:{key}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+@transaction.atomic
+def _keep(unit: JudgedUnit, settled: Settled, form: Form) -> JudgedUnit:
+    """Keep the result, all of it or nothing."""
+    reading = settled.reading
+    unit.status = JudgedUnit.Status(reading.fault.value) if reading.fault else JudgedUnit.Status.OK
+    unit.problem = reading.problem
+    unit.points = [encode(point) for point in reading.points] if unit.status == JudgedUnit.Status.OK else []
+    if form.points and unit.status == JudgedUnit.Status.OK and not reading.points:
+        unit.status = JudgedUnit.Status.NO_POINTS
+    unit.save(update_fields=["status", "problem", "points"])
+    rows = []
+    for name, item in reading.items.items():
+        row = Judgement(unit=unit, item=name, label=item.label, reason=item.reason)
+        if item.score is not None:
+            row.label, row.raw, row.value = "", item.score, normalise_score(item.score)
+        else:
+            row.raw, row.value = float(item.label in GOOD), 100.0 * (item.label in GOOD)
+        rows.append(row)
+    Judgement.objects.bulk_create(rows)
+    return unit

@@ -72,12 +72,8 @@ def work_of(run: Run) -> list[Work]:
     return [Work(task, tuple(libraries.get(task, {}).values()), tuple(attempts.get(task, ()))) for task in tasks]
 
 
-def filter_judged_trials(run: Run) -> Q:
-    return Q(episode__run=run, episode__is_tainted=False, is_done=True, phase__in=PHASES)
-
-
 def _attempts(run: Run) -> Iterable[Attempt]:
-    trials = Trial.objects.filter(filter_judged_trials(run))
+    trials = Trial.objects.filter(Q(episode__run=run, episode__is_tainted=False, is_done=True, phase__in=PHASES))
     found = Attempt.objects.filter(trial__in=trials, counts=True)
     related = ("trial__task__family", "trial__task__suite", "trial__snapshot", "trial__task_revision")
     return found.select_related(*related).order_by("trial__sample", "trial_id")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import Count, F, Max, Q, QuerySet, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.utils import timezone
 
 from benchapp.judges.judge_passes import judge_run
@@ -113,22 +113,7 @@ def _budget_of(order: JudgingOrder, model: Model, prompt_version: str) -> SliceB
         unit__judging__repeat=1,
         asked_at__gte=order.asked_at,
     )
-    used = tries.aggregate(
-        calls=Count("pk"),
-        usd=Sum("cost_usd"),
-        dearest=Max("cost_usd"),
-        unpriced=Count("pk", filter=Q(cost_usd=None, reply__isnull=False)),
-    )
-    return SliceBudget(
-        calls=order.max_calls,
-        usd=order.max_usd,
-        used_calls=used["calls"],
-        used_usd=used["usd"] or 0.0,
-        dearest_usd=used["dearest"] or 0.0,
-        unpriced=used["unpriced"],
-        renew=lambda: WORK.hold(order),
-        made_before=used["calls"],
-    )
+    return SliceBudget.of(tries, calls=order.max_calls, usd=order.max_usd, renew=lambda: WORK.hold(order))
 
 
 @dataclass(frozen=True, slots=True)

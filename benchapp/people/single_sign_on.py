@@ -88,7 +88,10 @@ def _admit(identity: Identity, invitation_id: UUID | None) -> tuple[User, bool]:
     if invitation:
         use_up(invitation)
     else:
-        _refuse_uninvited(identity)
+        if settings.OIDC_LEVEL == "none":
+            raise LoginRefused("You have no account here yet. Ask an admin for an invitation.")
+        if settings.OIDC_DOMAINS and identity.domain not in settings.OIDC_DOMAINS:
+            raise LoginRefused("Your e-mail address is not one that may join. Ask an admin for an invitation.")
     user = User(
         username=_find_free_name((invitation and invitation.name) or identity.name or identity.email),
         level=invitation.level if invitation else settings.OIDC_LEVEL,
@@ -103,13 +106,6 @@ def _admit(identity: Identity, invitation_id: UUID | None) -> tuple[User, bool]:
 def _refuse_unless_usable(user: User) -> None:
     if not user.is_active or user.username == LOCAL_USER:
         raise LoginRefused("Your account here is switched off. An admin can switch it on.")
-
-
-def _refuse_uninvited(identity: Identity) -> None:
-    if settings.OIDC_LEVEL == "none":
-        raise LoginRefused("You have no account here yet. Ask an admin for an invitation.")
-    if settings.OIDC_DOMAINS and identity.domain not in settings.OIDC_DOMAINS:
-        raise LoginRefused("Your e-mail address is not one that may join. Ask an admin for an invitation.")
 
 
 def _bind(user: User, identity: Identity) -> None:

@@ -221,7 +221,8 @@ class Redactor:
         A document with a secret has all letters that JSON writes as numbers written out, for they may be part of it:
         Gson writes `KEY\\u003dsecret`.
         """
-        plain = _write_out(text)
+        # Quotes and backslashes stay numbers: they would end a text.
+        plain = _NUMBERED.sub(lambda found: chr(int(found[1], 16)), text) if "\\u00" in text else text
         if plain != text:
             before = self.counts.total()
             found = self._document(plain, None)
@@ -357,12 +358,6 @@ def _gather_value(value: object, texts: list[str]) -> bool:
     elif isinstance(value, list | tuple):
         return any(_gather_value(item, texts) for item in value)
     return False
-
-
-def _write_out(text: str) -> str:
-    """Write out the ASCII letters that raw JSON has as numbers, also in JSON quoted inside. Quotes and backslashes stay
-    numbers: they would end a text."""
-    return _NUMBERED.sub(lambda found: chr(int(found[1], 16)), text) if "\\u00" in text else text
 
 
 def _names_a_secret(text: str) -> bool:

@@ -18,6 +18,7 @@ from typing import Generic
 import django_rq
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Count, Max, Model, Q, QuerySet, Sum
 from django.db.models.functions import Now
 from redis.exceptions import RedisError
 from rq.job import Job
@@ -122,7 +123,10 @@ class SlicedWork(Generic[Sliced]):
 
     def enqueue_due(self) -> int:
         """Hint at every row that could be worked on now and has no hint. Safe at any time. Return how many."""
-        self._free_what_the_dead_hold()
+        for row in self.rows().open().exclude(worker=""):
+            if (name := ProcessName.parse(row.worker)) and name.is_gone:
+                self.mine(row).update(worker="", lease_until=None)
+                log.warning("%s %s: its holder %s is gone", self.hint, row.public_id, row.worker)
         due = [str(each) for each in self.rows().due().values_list("public_id", flat=True)]
         if not due:
             return 0
@@ -190,13 +194,6 @@ class SlicedWork(Generic[Sliced]):
             self.mine(row).open().update(status=end.status, reason=end.reason, **end.told)
             self.mine(row).update(worker="", lease_until=None, failures=0)
 
-    def _free_what_the_dead_hold(self) -> None:
-        """Free leases held by processes of this machine that have ended."""
-        for row in self.rows().open().exclude(worker=""):
-            if (name := ProcessName.parse(row.worker)) and name.is_gone:
-                self.mine(row).update(worker="", lease_until=None)
-                log.warning("%s %s: its holder %s is gone", self.hint, row.public_id, row.worker)
-
 
 @dataclass(slots=True)
 class SliceBudget(Budget):
@@ -205,6 +202,20 @@ class SliceBudget(Budget):
     renew: Callable[[], None] = lambda: None
     made_before: int = 0
     until: float = field(default_factory=lambda: time.monotonic() + SLICE_SECONDS)
+
+    @classmethod
+    def of(
+        cls, tries: QuerySet[Model], *, calls: int | None, usd: float | None, renew: Callable[[], None]
+    ) -> SliceBudget:
+        """Return the budget after these tries, rows with a `cost_usd` and a `reply`: what the record says was used."""
+        used = tries.aggregate(
+            calls=Count("pk"),
+            usd=Sum("cost_usd"),
+            dearest=Max("cost_usd"),
+            unpriced=Count("pk", filter=Q(cost_usd=None, reply__isnull=False)),
+        )
+        spent, dearest = used["usd"] or 0.0, used["dearest"] or 0.0
+        return cls(calls, usd, used["calls"], spent, dearest, used["unpriced"], renew, made_before=used["calls"])
 
     def check(self) -> None:
         Budget.check(self)

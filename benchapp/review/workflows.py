@@ -150,7 +150,9 @@ class WorkflowConflict(Exception):
 
 def save_workflow(task: Task, user: User, workflow: Workflow, *, revision: int, settles: bool = False) -> TaskWorkflow:
     """Save the draft. `revision`: the one it started from, 0 for none. Raises PermissionDenied, WorkflowConflict."""
-    _check_may_draw(task, user, settles=settles)
+    seen = read_seen_task(task, user)
+    if reason := seen.explain_barred(user) if settles else seen.explain_closed(user):
+        raise PermissionDenied(reason)
     if revision == 0:
         try:
             with transaction.atomic():
@@ -209,12 +211,6 @@ def screen(task: Task, user: User, *, is_consistent: bool) -> None:
 def _check_rules(workflow: Workflow) -> None:
     if problems := list_problems(workflow):
         raise WorkflowRefused(problems)
-
-
-def _check_may_draw(task: Task, user: User, *, settles: bool) -> None:
-    seen = read_seen_task(task, user)
-    if reason := seen.explain_barred(user) if settles else seen.explain_closed(user):
-        raise PermissionDenied(reason)
 
 
 def _draft_of(task: Task, user: User, *, settles: bool) -> WorkflowQuerySet:

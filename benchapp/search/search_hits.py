@@ -105,12 +105,6 @@ def place_phrases(part: Filter) -> tuple[Phrase, ...]:
     return tuple(Phrase((fact(part.name, value.text),)) for value in part.values)
 
 
-def condition_of(part: Filter) -> Q | None:
-    """Return the filter's condition on documents, before negation. None where the words alone decide."""
-    make = CONDITIONS.get(part.name)
-    return make(part.values) if make else None
-
-
 # --- values -----------------------------------------------------------------------------------------------------
 
 
@@ -356,7 +350,8 @@ def _filter_documents(query: SearchQuery, visible: QuerySet[SearchDocument]) -> 
     """Apply the filters, without the words."""
     documents = visible
     for part in query.filters:
-        condition = condition_of(part)
+        make = CONDITIONS.get(part.name)
+        condition = make(part.values) if make else None
         if condition is None:
             continue
         if not part.negated and (facts := fact_phrases(part)):  # is:failed,error

@@ -299,7 +299,8 @@ def _assistant_message(reply: ModelReply) -> Mapping[str, object]:
             "id": call.id,
             "type": "function",
             "function": {
-                "name": _takeable(call.name),
+                # Providers refuse any conversation with another name, for good.
+                "name": re.sub(r"[^A-Za-z0-9_-]", "_", call.name)[:MAX_NAME_CHARS] or "unnamed",
                 "arguments": json.dumps(dict(call.arguments), ensure_ascii=False),
             },
             **call_fields(reply.carried, call.id),
@@ -309,8 +310,3 @@ def _assistant_message(reply: ModelReply) -> Mapping[str, object]:
     if calls:
         return {"role": "assistant", **text, "tool_calls": calls, **carried}
     return {"role": "assistant", "content": "(nothing)", **text, **carried}
-
-
-def _takeable(name: str) -> str:
-    """Return a tool name that providers accept: OpenAI and Anthropic refuse any conversation with another, for good."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:MAX_NAME_CHARS] or "unnamed"

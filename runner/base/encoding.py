@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -128,3 +129,11 @@ def _decode_scalar(kind: type, value: Any, place: str) -> object:
 def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def is_finite(value: float | int) -> bool:
+    """Return False also for an integer too large for a float."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False

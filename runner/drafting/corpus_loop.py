@@ -104,12 +104,14 @@ def next_ask(brief: DraftBrief, files: Files, answered: Mapping[str, Answered]) 
         if path not in files and key in answered:
             return Ended(False, f"{path}: expected the list that was drafted; there is none")
     if UNITS not in files:
-        return _ask_reader(brief, files)
+        shown = [show_files("Corpus", select_corpus(files))]
+        return make_ask(brief, "units", READER, "draft-units", [_READ], shown, NOTES_TOKENS)
     try:
         units = read_units(files)
         if SCENARIOS not in files:
             return _ask_planner(brief, units)
-        scenarios = read_scenarios(brief, files, units)
+        ids = {unit.id for unit in units}
+        scenarios = _read_notes(files, SCENARIOS, "scenarios", lambda entry, place: _scenario(brief, entry, place, ids))
     except UnusableAnswer as error:  # a person broke it
         return Ended(False, str(error))
     for scenario in scenarios:
@@ -121,11 +123,6 @@ def next_ask(brief: DraftBrief, files: Files, answered: Mapping[str, Answered]) 
 def task_of(brief: DraftBrief, scenario: str) -> str:
     """The key of the scenario's task."""
     return f"{brief.family}-{scenario}"
-
-
-def _ask_reader(brief: DraftBrief, files: Files) -> Ask:
-    shown = [show_files("Corpus", select_corpus(files))]
-    return make_ask(brief, "units", READER, "draft-units", [_READ], shown, NOTES_TOKENS)
 
 
 def _ask_planner(brief: DraftBrief, units: list[KnowledgeUnit]) -> Ask:
@@ -179,11 +176,6 @@ def _take_notes(files: Files, path: str, value: object, answer: DraftedAnswer, o
 def read_units(files: Files) -> list[KnowledgeUnit]:
     """Read the current notes/units.json, from any writer. UnusableAnswer names the file, place and expectation."""
     return _read_notes(files, UNITS, "units", lambda entry, place: _unit(entry, place, files))
-
-
-def read_scenarios(brief: DraftBrief, files: Files, units: list[KnowledgeUnit]) -> list[Scenario]:
-    ids = {unit.id for unit in units}
-    return _read_notes(files, SCENARIOS, "scenarios", lambda entry, place: _scenario(brief, entry, place, ids))
 
 
 def _read_notes(files: Files, path: str, name: str, read: Callable[[JsonValue, str], T]) -> list[T]:

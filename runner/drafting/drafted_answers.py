@@ -244,20 +244,16 @@ def _complete_task(brief: DraftBrief, files: Files, key: str, answer: DraftedAns
     if (size := sum(len(file.content) for file in task.values())) > MAX_TASK_BYTES:
         raise UnusableAnswer(f"tasks/{key}: {size:,} bytes, expected at most {MAX_TASK_BYTES:,}")
     if "task.toml" in task:
-        _check_toml(key, task["task.toml"])
+        try:
+            tomllib.loads(task["task.toml"].content.decode())
+        except (ValueError, RecursionError) as error:
+            raise UnusableAnswer(f"tasks/{key}/task.toml: {str(error)[:200]}, expected TOML") from error
     else:
         answer.leave_out(f"tasks/{key} has no task.toml; a plain one was added.")
         added["task.toml"] = File(TASK_TOML.format(name=json.dumps(key.replace("-", " "))).encode())
     if brief.image and _is_ours(task.get("environment/Dockerfile")):
         added["environment/Dockerfile"] = File(_write_dockerfile(brief.image, task).encode())
     return {f"tasks/{key}/{path}": file for path, file in added.items()}
-
-
-def _check_toml(key: str, file: File) -> None:
-    try:
-        tomllib.loads(file.content.decode())
-    except (ValueError, RecursionError) as error:
-        raise UnusableAnswer(f"tasks/{key}/task.toml: {str(error)[:200]}, expected TOML") from error
 
 
 def _is_ours(dockerfile: File | None) -> bool:

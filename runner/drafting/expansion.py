@@ -115,7 +115,8 @@ def next_ask(brief: DraftBrief, files: Files, answered: Mapping[str, Answered]) 
     if workflow is None:
         if "workflow" in answered:
             return Ended(False, f"{WORKFLOW}: expected the workflow that all tasks share; there is none")
-        return _ask_workflow(brief, files)
+        shown = [show_files("Seed task", select_tasks(files))]
+        return make_ask(brief, "workflow", ARCHITECT, "draft-workflow", [_DRAW], shown, NOTES_TOKENS)
     for round_ in ROUNDS:
         for turn in count(1):
             if f"{ARCHITECT}/{round_}/{turn}" not in answered:
@@ -136,11 +137,6 @@ def keys_of_round(brief: DraftBrief, round_: int) -> list[str]:
     """Keys of the tasks that a round drafts. Number 1 is the seed's."""
     first = 2 + (round_ - 1) * brief.tasks
     return [f"{brief.family}-{number}" for number in range(first, first + brief.tasks)]
-
-
-def _ask_workflow(brief: DraftBrief, files: Files) -> Ask:
-    shown = [show_files("Seed task", select_tasks(files))]
-    return make_ask(brief, "workflow", ARCHITECT, "draft-workflow", [_DRAW], shown, NOTES_TOKENS)
 
 
 def _ask_architect(brief: DraftBrief, files: Files, workflow: Workflow, round_: int, turn: int, critique: str) -> Ask:

@@ -115,10 +115,16 @@ def perform(step: NextStep, plan: EpisodePlan, recorder: Recorder, toolbox: Tool
     match step:
         case SeedSkill():
             _refuse_write_when_frozen(state, recorder, None, f"seed of {step.family}")
-            _seed(step, plan, recorder, state)
+            brought = plan.family(step.family).curated
+            if plan.condition.start is Start.CORPUS and (corpus := plan.environment.corpus) is not None:
+                brought = shelve_corpus(read_tree(corpus.folder))
+            recorder.seed(step.family, {**recorder.library(state.snapshot), **brought})
         case SeedLibrary():
             _refuse_write_when_frozen(state, recorder, None, f"library {step.snapshot}")
-            _seed_library(step, recorder)
+            files = recorder.library(step.snapshot)  # the files, not their name: contents may have changed
+            if (found := library_digest(files)) != step.snapshot:
+                raise FrozenLibrary(f"the library's files have digest {found}, but {step.snapshot} was to be frozen")
+            recorder.seed(step.family, files)
         case RunTrial():
             library = recorder.library(step.snapshot)
             _check_seal(step, library, state, recorder)
@@ -128,21 +134,6 @@ def perform(step: NextStep, plan: EpisodePlan, recorder: Recorder, toolbox: Tool
             ask(step, plan, recorder, toolbox, state)
         case Freeze():
             recorder.freeze(_seal(plan, recorder, state))
-
-
-def _seed(step: SeedSkill, plan: EpisodePlan, recorder: Recorder, state: EpisodeState) -> None:
-    brought = plan.family(step.family).curated
-    if plan.condition.start is Start.CORPUS and (corpus := plan.environment.corpus) is not None:
-        brought = shelve_corpus(read_tree(corpus.folder))
-    recorder.seed(step.family, {**recorder.library(state.snapshot), **brought})
-
-
-def _seed_library(step: SeedLibrary, recorder: Recorder) -> None:
-    """Compare the files, not their name: a recorded library whose contents changed is not tried."""
-    files = recorder.library(step.snapshot)
-    if (found := library_digest(files)) != step.snapshot:
-        raise FrozenLibrary(f"the library's files have digest {found}, but {step.snapshot} was to be frozen")
-    recorder.seed(step.family, files)
 
 
 def _seal(plan: EpisodePlan, recorder: Recorder, state: EpisodeState) -> Frozen:

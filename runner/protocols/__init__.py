@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from typing import cast
 
 from runner.agents import Limits
+from runner.base.errors import SetupError
 from runner.base.suite import Suite
 from runner.base.types import Environment, TrialSlot
 from runner.protocols.history import fold
@@ -55,6 +56,16 @@ def units(protocol: str, suite: Suite) -> tuple[Environment, ...]:
     `unit.families[0].environment` finds the row of the environment.
     """
     return cast("tuple[Environment, ...]", protocol_module(protocol).units(suite))
+
+
+def find_unit(protocol: str, suite: Suite, key: str) -> Environment:
+    """Return what one episode of the protocol is about. SetupError names the known ones."""
+    found = units(protocol, suite)
+    for unit in found:
+        if unit.key == key:
+            return unit
+    known = ", ".join(unit.key for unit in found)
+    raise SetupError(f"suite {suite.key} has no environment {key!r} under {protocol}; known: {known}")
 
 
 def author_limits(protocol: str) -> Limits:

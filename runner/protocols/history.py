@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import FrozenLibrary, RunnerError
 from runner.base.types import DecisionStatus, Files, TrialSlot
-from runner.protocols.recorder import Decided, Entry, Frozen, History, Seeded, Skipped, TrialDone
+from runner.protocols.recorder import Decided, Frozen, History, Seeded, Skipped, TrialDone
 
 # One chance for the author to work: a family, and the trial it follows (None: before the first).
 Occasion = tuple[str, TrialSlot | None]
@@ -46,7 +46,8 @@ def fold(history: History) -> EpisodeState:
     left_by: dict[str, str] = {}
     snapshot, rounds, decisions, frozen = EMPTY_LIBRARY, 0, 0, None
     for place, entry in enumerate(history, start=1):
-        _expect_sequence(entry, place)
+        if entry.sequence != place:
+            raise RunnerError(f"history: entry {place} carries sequence {entry.sequence} (expected {place})")
         match entry.event:
             case Seeded() as event:
                 snapshot = left_by[event.family] = event.snapshot
@@ -69,11 +70,6 @@ def fold(history: History) -> EpisodeState:
     return EpisodeState(
         snapshot, rounds, decisions, trials, frozenset(skipped), answers, frozenset(equipped), left_by, frozen
     )
-
-
-def _expect_sequence(entry: Entry, place: int) -> None:
-    if entry.sequence != place:
-        raise RunnerError(f"history: entry {place} carries sequence {entry.sequence} (expected {place})")
 
 
 def slugs(files: Iterable[str]) -> tuple[str, ...]:

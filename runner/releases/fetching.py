@@ -70,7 +70,10 @@ class HubFile:
 def fill_from_hub(tree: Path, url: str, revision: str, tell: Callable[[str], None]) -> str:
     """Fill the folder `tree` with the files of the data set's revision, and return its commit. Files of an earlier
     fetch are checked and kept, partial ones are continued. SetupError if it cannot be fetched."""
-    commit = _commit(url, revision)
+    answer, _ = _ask(f"{_api(url)}/revision/{quote(revision, safe='')}")
+    commit = answer.get("sha") if isinstance(answer, dict) else None
+    if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
+        raise SetupError(f"{url}: revision {revision}: expected the hub to name a commit")
     files = list(_list_files(url, commit))
     total = sum(file.size for file in files)
     tell(f"commit {commit}: {len(files):,} files, {total / 1e6:,.1f} MB")
@@ -87,14 +90,6 @@ def fill_from_hub(tree: Path, url: str, revision: str, tell: Callable[[str], Non
             tell(f"{number:,} of {len(files):,} files")
     shutil.rmtree(parts)
     return commit
-
-
-def _commit(url: str, revision: str) -> str:
-    answer, _ = _ask(f"{_api(url)}/revision/{quote(revision, safe='')}")
-    found = answer.get("sha") if isinstance(answer, dict) else None
-    if not isinstance(found, str) or not _COMMIT.fullmatch(found):
-        raise SetupError(f"{url}: revision {revision}: expected the hub to name a commit")
-    return found
 
 
 def _list_files(url: str, commit: str) -> Iterator[HubFile]:

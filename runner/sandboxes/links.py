@@ -64,7 +64,9 @@ class _Walk:
         a loop."""
         place, left, followed = "", _backwards(path), 0
         while left:
-            self._count(place)
+            self._steps += 1 + len(place) // 256  # a longer path takes longer to extend
+            if self._steps > _MAX_STEPS:
+                raise SandboxRuined("links into the tests cannot be looked for: following all links takes too long")
             part = left.pop()
             if part == "..":
                 place = place.rpartition("/")[0]
@@ -79,11 +81,6 @@ class _Walk:
             place = "" if target.startswith("/") else place
             left += _backwards(target)
         return PurePosixPath(place or "/")
-
-    def _count(self, place: str) -> None:
-        self._steps += 1 + len(place) // 256  # a longer path takes longer to extend
-        if self._steps > _MAX_STEPS:
-            raise SandboxRuined("links into the tests cannot be looked for: following all links takes too long")
 
 
 def _backwards(path: str) -> list[str]:

@@ -115,7 +115,7 @@ def make_sandbox(kind: Callable[..., Made], *, name: str, task: str) -> Made:
         base.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700)
         sandbox = kind(folder.resolve(), mark, name=name, task=task)
-        write_label(sandbox.folder, sandbox.handle)
+        (sandbox.folder / LABEL).write_text(json.dumps({**sandbox.handle, "owner": str(this_process())}))
         sandbox.make_folders()
     except OSError as error:
         raise SandboxError(f"{folder}: the sandbox cannot be made: {error}") from error
@@ -360,11 +360,6 @@ class LocalSandbox:
 
 LABEL = "label.json"
 MAX_BYTES = 10_000
-
-
-def write_label(folder: Path, handle: Mapping[str, object]) -> None:
-    """Write the sandbox's handle with the process that opened it."""
-    (folder / LABEL).write_text(json.dumps({**handle, "owner": str(this_process())}))
 
 
 def read_labels(base: Path) -> Iterator[dict[str, object]]:

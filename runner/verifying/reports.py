@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from runner.base.encoding import is_finite
 from runner.base.text import clean, cut, storable
 from runner.base.types import Check, CheckGroup, CheckStatus, Dimension, JsonValue
 
@@ -195,7 +196,8 @@ def _dimension(entry: _ScoreReport, ordinal: int) -> Dimension | None:
     """None, with a note, if nothing says how much of it was reached. Missing is not zero."""
     ratio, weight = entry.number("ratio"), entry.number("weight")
     if ratio is None:
-        ratio = _share_passed(entry)
+        passed, matched = entry.number("tests_passed"), entry.number("tests_matched")
+        ratio = None if passed is None or not matched else passed / matched
     if ratio is None or not 0 <= ratio <= 1:
         entry.tell("ratio", "a number from 0 to 1", f"found {_shorten(entry.values.get('ratio'))}; it is left out")
         return None
@@ -203,11 +205,6 @@ def _dimension(entry: _ScoreReport, ordinal: int) -> Dimension | None:
         entry.tell("weight", "a number of at least 0", f"found {weight:g}")
         weight = None
     return Dimension(entry.name(ordinal), ratio, 1.0, 1.0 if weight is None else weight, _message(entry.text("reason")))
-
-
-def _share_passed(entry: _ScoreReport) -> float | None:
-    passed, matched = entry.number("tests_passed"), entry.number("tests_matched")
-    return None if passed is None or not matched else passed / matched
 
 
 # --- values -----------------------------------------------------------------------------------------------------
@@ -256,7 +253,7 @@ class _ScoreReport:
         value = self.values.get(key)
         if value is None or (isinstance(value, bool) and flags):
             return None if value is None else float(value)
-        if isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value):
+        if isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value):
             return float(value)
         self.tell(key, "a finite number", f"found {_shorten(value)}")
         return None
@@ -312,13 +309,6 @@ def _decode(content: bytes, path: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ReportProblem(path, f"byte {error.start}", "UTF-8", error.reason) from error
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer that no float can hold
-        return False
 
 
 def _as_json(value: Any) -> str:

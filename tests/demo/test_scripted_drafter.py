@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 
-from demo.drafted_tables import TRADES, TableRule, TableTask, find_rule, read_table_task
 from demo.scripted import Scripted
+from demo.scripted_drafter import TRADES, TableRule, TableTask, find_rule, read_table_task
 from demo.scripted_profile import Dice
 from runner.base.types import File
 from runner.drafting import loops

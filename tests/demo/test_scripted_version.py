@@ -8,7 +8,7 @@ import demo
 from demo.scripted import VERSION
 from runner.base.digests import digest_bytes, digest_json
 
-OF_VERSION = ("4", "553c4631319c92411115183c6cbec1c289093407e8726ef41fdf68d943df684a")
+OF_VERSION = ("4", "b28212f85cd56e500a9462b59cb1f70445e361ba5df61a98b8313d8aa730f2a4")
 
 
 def test_the_version_is_that_of_the_files() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.engine.chronicle import chronicle
+from runner.__main__ import chronicle
 from runner.engine.engine import run_episode
 from runner.engine.recorders import ListRecorder
 from runner.engine.toolbox import toolbox_for

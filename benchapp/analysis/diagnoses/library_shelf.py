@@ -49,10 +49,6 @@ class ShelfText:
         """Return the path below the skill's folder."""
         return self.path.partition("/")[2]
 
-    @property
-    def is_skill_file(self) -> bool:
-        return self.inner == SKILL_FILE
-
 
 @dataclass(frozen=True)
 class Shelf:
@@ -73,7 +69,7 @@ class Shelf:
     @cached_property
     def skills(self) -> tuple[str, ...]:
         """Return the folders with a SKILL.md."""
-        return tuple(sorted({text.skill for text in self.texts.values() if text.is_skill_file}))
+        return tuple(sorted({text.skill for text in self.texts.values() if text.inner == SKILL_FILE}))
 
     def of(self, skill: str) -> Iterator[ShelfText]:
         return (text for text in self.texts.values() if text.skill == skill)

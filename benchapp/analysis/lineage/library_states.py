@@ -76,19 +76,15 @@ def _build_history(entries: Sequence[Entry], episode: Episode) -> LibraryHistory
     states = [LibraryState("R0", _read_start(entries, episode))]
     steps = []
     for entry in entries:
-        before = _find_before(entry, states)
+        # Each starts from the last state, unless a decision or the seal names an earlier one.
+        named = entry.decision.before_id if entry.decision else entry.seal.snapshot_id if entry.seal else None
+        found = (state for state in reversed(states) if state.snapshot and state.snapshot.pk == named)
+        before = next(found, states[-1])
         after = _make_state(entry, states) or before
         steps.append(LibraryStep(entry, before, after, bool(entry.decision) and before is not states[-1]))
         if after is not before:
             states.append(after)
     return LibraryHistory(tuple(states), tuple(steps))
-
-
-def _find_before(entry: Entry, states: Sequence[LibraryState]) -> LibraryState:
-    """Return the state that the entry starts from: the last one, unless a decision or the seal names an earlier one."""
-    named = entry.decision.before_id if entry.decision else entry.seal.snapshot_id if entry.seal else None
-    found = (state for state in reversed(states) if state.snapshot and state.snapshot.pk == named)
-    return next(found, states[-1])
 
 
 def find_state(states: Iterable[LibraryState], name: str | None) -> LibraryState | None:

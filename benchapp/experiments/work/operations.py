@@ -75,7 +75,11 @@ def skip(episode: Episode, *, reason: str, trial: TrialSlot | None = None, by: U
     with transaction.atomic():
         now = Episode.objects.select_for_update().get(pk=episode.pk)
         _require_unfinished(episode, now, is_named=trial is not None)
-        row = _find_open_trial(episode, slot)
+        row = episode.trials.filter(phase=slot.phase, task__key=slot.task, sample=slot.sample).first()
+        if row is None:
+            raise NotPossible(f"episode {episode.public_id} has no trial {slot}")
+        if row.is_done or row.status == Trial.Status.SKIPPED:
+            raise NotPossible(f"trial {slot} is {row.status}, not open")
         now.is_tainted = now.is_tainted or plan.condition.learns_from(slot.phase)
         if not now.lease_owner or row.attempts.filter(status=Attempt.Status.RUNNING).exists():
             now.let_go_on()
@@ -139,15 +143,6 @@ def _require_unfinished(seen: Episode, now: Episode, *, is_named: bool) -> None:
         raise NotPossible(f"episode {now.public_id} is {now.status}")
     if not is_named and now.lease_epoch != seen.lease_epoch:
         raise NotPossible(f"episode {now.public_id} changed: look at it again")
-
-
-def _find_open_trial(episode: Episode, slot: TrialSlot) -> Trial:
-    found = episode.trials.filter(phase=slot.phase, task__key=slot.task, sample=slot.sample).first()
-    if found is None:
-        raise NotPossible(f"episode {episode.public_id} has no trial {slot}")
-    if found.is_done or found.status == Trial.Status.SKIPPED:
-        raise NotPossible(f"trial {slot} is {found.status}, not open")
-    return found
 
 
 def cancel(target: Target, *, reason: str, by: User | None = None, after_trial: bool = False) -> int:

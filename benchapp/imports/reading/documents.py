@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -12,6 +11,7 @@ from typing import BinaryIO
 
 from benchapp.imports.problems import render_found
 from benchapp.imports.reading.walking import Root
+from runner.base.encoding import is_finite
 from runner.base.text import MAX_DEPTH, clean, storable_value
 from runner.base.types import JsonValue
 from runner.trajectories.problems import Problems
@@ -113,14 +113,6 @@ class Document:
             self.report(key, "a list of texts or null", render_found(value))
             return []
         return [clean(item)[:1_000] for item in value or () if isinstance(item, str)]
-
-
-def is_finite(value: float | int) -> bool:
-    """Return False also for an integer too large for a float."""
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
 
 
 def find_object(root: Root, path: Path) -> Document | None:

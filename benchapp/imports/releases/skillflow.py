@@ -206,12 +206,6 @@ class Evolved:
             agent=self.run.harness,
         )
 
-    def _name_task(self, source: TrialSource) -> str:
-        """Name the task from the path in the config: SkillFlow's own files use the trial's name for it."""
-        task = source.config.get("task")
-        path = task.get("path") if isinstance(task, dict) else None
-        return (PurePosixPath(path).name if isinstance(path, str) else "") or self.harbor.header.task
-
 
 HISTORY, SHARED, EVOLUTION = "skill_patch_history.jsonl", "shared_skills", "skill_evolution"
 MAX_FILE_BYTES = 16 * 1024 * 1024

@@ -28,7 +28,7 @@ from benchapp.imports.reading.found_sources import (
     TrajectorySource,
     TrialSource,
 )
-from benchapp.imports.reading.skill_folders import read_files
+from benchapp.imports.reading.skill_history import read_files
 from benchapp.imports.reading.trajectory_files import PREFERENCE
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of
 from runner.base.text import clean

@@ -36,7 +36,7 @@ from benchapp.imports.reading.found_sources import (
 )
 from benchapp.imports.reading.found_trials import FoundRow, of_bytes
 from benchapp.imports.reading.grader_verdicts import Grading, read_grading
-from benchapp.imports.reading.skill_folders import read_skill
+from benchapp.imports.reading.skill_history import read_skill
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from runner.base.text import clean
 from runner.base.types import Check, CheckGroup, CheckStatus, Files, Usage, Verdict

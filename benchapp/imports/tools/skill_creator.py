@@ -15,8 +15,7 @@ from pathlib import Path
 from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.benchmark_rows import is_condition, name_condition, read_ident
 from benchapp.imports.reading.documents import Document, read_json, read_optional
-from benchapp.imports.reading.skill_folders import MAX_FILE_BYTES, read_skill
-from benchapp.imports.reading.skill_history import changed_texts
+from benchapp.imports.reading.skill_history import MAX_FILE_BYTES, changed_texts, read_skill
 from benchapp.imports.reading.walking import Root, list_names, name_of, tail_of
 from benchapp.imports.tools.skill_creator_iteration import FOLDER, KINDS, NAME, Iteration
 from runner.base.text import clean

@@ -82,7 +82,11 @@ class Command(BaseCommand):
         while not self._stop.wait(0.5):
             installation.tend()
             if not answered and (answered := installation.answers()):
-                self._greet(installation, experiment)
+                self.stdout.write(self.style.SUCCESS(f"\n  Skillglass is at {installation.address}\n"))
+                if experiment is not None and experiment.status in OPEN:
+                    self.stdout.write("  A finished example opens in a moment. The demo experiment runs next to it.")
+                self.stdout.write(f"  Stored in {settings.VAR_DIR}, with logs in log/. Ctrl-C ends everything.\n")
+                self.stdout.flush()
             if experiment is not None and not told:
                 told = self._tell_end(experiment)
         self.stdout.write("Ending ...")
@@ -104,13 +108,6 @@ class Command(BaseCommand):
         except Unlaunchable as error:
             self.stderr.write(self.style.WARNING(f"The demo experiment: {error}"))
             return None
-
-    def _greet(self, installation: Installation, experiment: Experiment | None) -> None:
-        self.stdout.write(self.style.SUCCESS(f"\n  Skillglass is at {installation.address}\n"))
-        if experiment is not None and experiment.status in OPEN:
-            self.stdout.write("  A finished example opens in a moment. The demo experiment runs next to it.")
-        self.stdout.write(f"  Stored in {settings.VAR_DIR}, with logs in log/. Ctrl-C ends everything.\n")
-        self.stdout.flush()
 
     def _tell_end(self, experiment: Experiment) -> bool:
         """Report once how the demo experiment ended, if it was still open when this start began."""

@@ -1,22 +1,31 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import orjson
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import Q, QuerySet
 
 from benchapp.judges.judge_passes import PassOutcome, judge_run
-from benchapp.judges.judge_recordings import write_recording
 from benchapp.management.lookups import end_on, find_run, name_recording, parse_positive, parse_positive_int
-from benchapp.models import Run
+from benchapp.models import Judging, JudgingTry, Run
 from benchapp.record.slices import Budget
+from runner.base.digests import canonical_json
+from runner.base.encoding import decode
 from runner.base.errors import SetupError
+from runner.base.types import ModelRequest
 from runner.base.var_folder import MANAGE
 from runner.judging.metrics import SCORED, Metric
 from runner.models import Model, make_model
 from runner.models.litellm.client import PROVIDER, LiteLLM
+from runner.models.recording import FORMAT, request_digest
 from runner.prompts.prompt_pack import find_judge_pack
 from runner.prompts.roles import OWN
+
+PURPOSE = "judge"
 
 
 class Command(BaseCommand):
@@ -100,3 +109,45 @@ def render_outcome(model: Model, outcome: PassOutcome) -> str:
     return (
         f"{model.name}{scripted}, repeat {repeat}: {units}; {budget.used_calls} calls, ${budget.used_usd:.4f}{unpriced}"
     )
+
+
+def write_recording(judging: Judging, path: Path) -> int:
+    """Write every answered call of the pass, and of the references it took over. Return how many. Memory: one call."""
+    head = {
+        "format": FORMAT,
+        "run": str(judging.run.public_id),
+        "setup_digest": judging.run.setup_digest,
+        "models": [judging.model],
+        "price_table": ", ".join(sorted(set(_tries(judging).values_list("price_table", flat=True)) - {""})),
+        "calls": _tries(judging).count(),
+        "left_out": JudgingTry.objects.filter(unit__judging=judging, reply=None).count(),
+    }
+    part = path.with_name(f"{path.name}.part")
+    written = 0
+    with part.open("wb") as file:
+        file.write(canonical_json(head) + b"\n")
+        for line in _lines(judging):
+            file.write(canonical_json(line) + b"\n")
+            written += 1
+    part.replace(path)
+    return written
+
+
+def _tries(judging: Judging) -> QuerySet[JudgingTry]:
+    sources = judging.units.exclude(source=None).values("source")
+    return JudgingTry.objects.filter(Q(unit__judging=judging) | Q(unit__in=sources)).exclude(reply=None)
+
+
+def _lines(judging: Judging) -> Iterator[dict[str, object]]:
+    rows = _tries(judging).select_related("request", "reply", "unit").order_by("unit_id", "number")
+    for row in rows.iterator(chunk_size=8):
+        assert row.reply is not None, "excluded above"
+        request = orjson.loads(row.request.content())
+        yield {
+            "purpose": PURPOSE,
+            "place": f"{row.unit.key}/{row.number}",
+            "model": judging.model,
+            "digest": request_digest(decode(ModelRequest, request)),
+            "request": request,
+            "reply": orjson.loads(row.reply.content()),
+        }

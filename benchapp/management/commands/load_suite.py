@@ -97,14 +97,11 @@ class Command(BaseCommand):
             self._write_screening(screening)
             self._write_loaded(folder, checked=check)
         if mapped:
-            self._write_mapped(mapped)
-
-    def _write_mapped(self, mapped: MappedGroups) -> None:
-        counts = ", ".join(f"{attribute} of {tasks:,}" for attribute, tasks in mapped.tasks.items())
-        said = f"groups of its tasks from the mapping file: {counts}" if counts else "read again"
-        self.stdout.write(f"{mapped.suite.key}: {said}")
-        for note in mapped.notes:
-            self.stdout.write(f"  {replace_unprintable(note)}")
+            counts = ", ".join(f"{attribute} of {tasks:,}" for attribute, tasks in mapped.tasks.items())
+            said = f"groups of its tasks from the mapping file: {counts}" if counts else "read again"
+            self.stdout.write(f"{mapped.suite.key}: {said}")
+            for note in mapped.notes:
+                self.stdout.write(f"  {replace_unprintable(note)}")
 
     def _write_loaded(self, folder: SuiteFolder, *, checked: bool) -> None:
         told = folder.as_json()

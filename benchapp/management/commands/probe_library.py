@@ -8,7 +8,6 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from benchapp.experiments.probe_runs import (
     TIMES,
     AskedProbe,
-    ProbePreview,
     launch_probe,
     make_control,
     preview,
@@ -58,7 +57,12 @@ class Command(BaseCommand):
                 found.append(preview(probed, make_control(found[0])))
             for each in found:
                 if options["dry_run"]:
-                    self._write_preview(each)
+                    self.stdout.write(each.prepared.spec.name)
+                    self.stdout.write(f"  {each.trials} trials: {', '.join(each.tasks)}, {each.times} times each")
+                    for name, unit in (("tokens", "tokens"), ("cost_usd", "USD"), ("seconds", "seconds of work")):
+                        amount = getattr(each.estimate.whole, name)
+                        value = "unknown" if amount.value is None else f"{amount.value:,.2f}"
+                        self.stdout.write(f"  {unit}: {value} (known for {amount.known} of {amount.parts} parts)")
                 else:
                     probe = launch_probe(each, reason=options["reason"])
                     self.stdout.write(f"{probe.run.public_id}  {probe.run.experiment.name}")
@@ -76,14 +80,6 @@ class Command(BaseCommand):
                 self.stdout.write(
                     f"{sign}   {line.id}  {line.place}: {line.added[0].decode(errors='replace').strip()[:80]}"
                 )
-
-    def _write_preview(self, found: ProbePreview) -> None:
-        self.stdout.write(found.prepared.spec.name)
-        self.stdout.write(f"  {found.trials} trials: {', '.join(found.tasks)}, {found.times} times each")
-        for name, unit in (("tokens", "tokens"), ("cost_usd", "USD"), ("seconds", "seconds of work")):
-            amount = getattr(found.estimate.whole, name)
-            value = "unknown" if amount.value is None else f"{amount.value:,.2f}"
-            self.stdout.write(f"  {unit}: {value} (known for {amount.known} of {amount.parts} parts)")
 
 
 def _find_episode(run_id: UUID, key: str | None) -> Episode:

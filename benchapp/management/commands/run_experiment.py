@@ -135,10 +135,6 @@ class Command(BaseCommand):
             if not experiment.is_open:
                 break
             time.sleep(LOOK_SECONDS)
-        self._write_blocked(experiment)
-        return DONE if experiment.status == Experiment.Status.DONE else NOT_DONE
-
-    def _write_blocked(self, experiment: Experiment) -> None:
         blocked = Episode.objects.filter(run__experiment=experiment, status=Episode.Status.BLOCKED)
         for episode in blocked.select_related("run"):
             reason = next(iter(episode.blocked_reason.splitlines()), "")
@@ -146,6 +142,7 @@ class Command(BaseCommand):
                 {"blocked": str(episode.public_id), "reason": reason},
                 f"blocked: {episode.public_id}  {episode.run.label} / {episode.key}: {reason}",
             )
+        return DONE if experiment.status == Experiment.Status.DONE else NOT_DONE
 
 
 def _render_estimate(found: Estimate, workers: int) -> str:

@@ -102,14 +102,11 @@ class VersionDiff:
             links = [link for link in self.links if link.after.pk == after.pk and link.kind != Kind.SPLIT]
             if not links:
                 continue
-            if len(self._origins_of(after)) > 1:
+            if len({link.before.pk for link in self.links if link.after.pk == after.pk}) > 1:
                 yield Change(Kind.MERGED, tuple(link.before for link in links), (after,))
                 links = [link for link in links if link.kind == Kind.REDEFINED]
             for link in links:
                 yield Change(link.kind, (link.before,), (after,))
-
-    def _origins_of(self, after: Code) -> set[int]:
-        return {link.before.pk for link in self.links if link.after.pk == after.pk}
 
     def _alone(self) -> Iterator[Change]:
         linked = {link.after.pk for link in self.links}

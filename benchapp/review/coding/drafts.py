@@ -181,7 +181,8 @@ def skip(
     reason = str(storable(" ".join(reason.split())))
     if not reason or len(reason) > MAX_REASON:
         raise Unfinished([f"Say in 1 to {MAX_REASON} characters why it is skipped."])
-    _check_open(item)
+    if not item.queue.is_open:
+        raise Unfinished([CLOSED])
     found = _CheckedDraft(item, user, draft, evidence)
     with transaction.atomic():
         _keep_open(item)
@@ -377,11 +378,6 @@ def _keep_open(item: QueueItem) -> None:
     """Keep the queue from being closed or carried over until the transaction ends that makes a review final, so that
     none is left behind."""
     if not Queue.objects.filter(pk=item.queue_id, closed_at=None).update(closed_at=None):
-        raise Unfinished([CLOSED])
-
-
-def _check_open(item: QueueItem) -> None:
-    if not item.queue.is_open:
         raise Unfinished([CLOSED])
 
 

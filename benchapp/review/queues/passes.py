@@ -73,11 +73,6 @@ SAME = ("version_id", "unit", "population", "population_total", "sampling", "str
 SUFFIX = ", pass 2: the skills"
 
 
-def waiting_codes(queue: Queue, codes: list[Code]) -> frozenset[int]:
-    """Return keys of the codes that nobody can judge in this queue, because it hides skills."""
-    return judging_skills(codes) if hides_skills(queue) else frozenset()
-
-
 def second_pass_of(queue: Queue) -> Queue | None:
     return _other_pass(queue, hides_conditions=False) if hides_skills(queue) else None
 
@@ -94,7 +89,7 @@ def left_in_first_pass(queue: Queue, user: User) -> int:
 
 def begin_second_pass(queue: Queue, user: User) -> Queue:
     """Create a queue of the same items, reviewers and overlap, with skills shown. Refused where no code waits."""
-    if not waiting_codes(queue, list(queue.version.codes.all())):
+    if not (hides_skills(queue) and judging_skills(list(queue.version.codes.all()))):
         raise QueueRefused("No code of this queue waits for a second pass.")
     if not queue.population:
         raise QueueRefused("This queue does not record what it was drawn from, so it cannot have a second pass.")

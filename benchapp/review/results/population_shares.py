@@ -94,7 +94,9 @@ def shares(sample: CodedSample, carried: Floats, domain: Flags | None = None) ->
     values = np.clip(weights @ carried / total, 0.0, 1.0)
     parts = weights[:, np.newaxis] * (carried - values) / total
     note = _why_none(n, clusters)
-    between = _between_clusters(sample, parts, clusters)
+    # Over newly drawn clusters: the sums of linearised values add up to 0. Strata reduce nothing, so it is too wide if they differ.
+    sums = _sums(parts, sample.clusters, int(sample.clusters.max()) + 1)
+    between = np.asarray(np.square(sums).sum(axis=0) * clusters / max(clusters - 1, 1))
     within, most = _within_strata(sample, parts, inside)
     strata = len(np.unique(sample.strata[inside]))
     return [
@@ -111,19 +113,13 @@ def shares(sample: CodedSample, carried: Floats, domain: Flags | None = None) ->
     ]
 
 
-def _why_none(n: int, clusters: int) -> str:
+def _why_none(n: int, clusters: int, *, settled: bool = False) -> str:
     if n < MIN_FOR_INTERVAL:
-        return f"{n} coded, too few for an interval"
+        return f"{n} {'settled' if settled else 'coded'}, too few for an interval"
     if clusters < MIN_CLUSTERS:
-        return f"{clusters} {'cluster' if clusters == 1 else 'clusters'}, too few for an interval"
+        noun = "cluster" if clusters == 1 else "clusters"
+        return f"{clusters} {noun}{' settled' if settled else ''}, too few for an interval"
     return ""
-
-
-def _between_clusters(sample: CodedSample, parts: Floats, clusters: int) -> Floats:
-    """Return variances of m shares over newly drawn clusters: from the sums of the linearised values of each, which add
-    up to 0. Strata reduce nothing here, so it is too wide where they differ."""
-    sums = _sums(parts, sample.clusters, int(sample.clusters.max()) + 1)
-    return np.asarray(np.square(sums).sum(axis=0) * clusters / max(clusters - 1, 1))
 
 
 def _within_strata(sample: CodedSample, parts: Floats, inside: Flags) -> tuple[Floats, float]:
@@ -229,7 +225,7 @@ def correct_share(sample: CodedSample, said: Flags, settled: Flags, carried: Fla
         return CorrectedShare(judge, people, None, None, read, known, note)
     yes, no = _fill_empty(parts)
     value = yes.size * yes.carrying + no.size * no.carrying
-    note = _why_no_interval(known, len(np.unique(sample.clusters[settled])))
+    note = _why_none(known, len(np.unique(sample.clusters[settled])), settled=True)
     interval = None if note else _corrected_interval(sample, said, settled, carried, weights, (yes, no))
     return CorrectedShare(judge, people, value, interval, read, known, note)
 
@@ -263,14 +259,6 @@ def _why_no_value(sample: CodedSample, settled: Flags, parts: list[_Part]) -> st
     if any(part.size > 0 and not part.settled for part in parts):
         answer = "yes" if not parts[0].settled else "no"
         return f"people settled no item where it says {answer}"
-    return ""
-
-
-def _why_no_interval(settled: int, clusters: int) -> str:
-    if settled < MIN_FOR_INTERVAL:
-        return f"{settled} settled, too few for an interval"
-    if clusters < MIN_CLUSTERS:
-        return f"{clusters} {'cluster' if clusters == 1 else 'clusters'} settled, too few for an interval"
     return ""
 
 

@@ -117,7 +117,8 @@ class Taxonomy:
         if per is Per.POPULATION:
             return shares(self.sample, self.carried, inside)
         there = self._extent(chosen)
-        if per is Per.FAILED and self._has_passes:
+        # Where the population holds more than failures, the failed are a part of it.
+        if per is Per.FAILED and any(item.facts.failed is not True for item in self.coding.drawn):
             return shares(self.sample, self.carried, inside & self._failed)
         whole = there.failed if per is Per.FAILED else there.attempted
         part = there.population / whole if whole else None
@@ -144,11 +145,6 @@ class Taxonomy:
     @cached_property
     def _failed(self) -> Flags:
         return np.array([item.facts.failed is True for item in self.sampled], dtype=bool)
-
-    @property
-    def _has_passes(self) -> bool:
-        """Does the population hold more than failures, so that the failed are a part of it?"""
-        return any(item.facts.failed is not True for item in self.coding.drawn)
 
     def _extent(self, chosen: Chosen) -> FacetCell:
         if self.extent is None:

@@ -93,7 +93,9 @@ def _read(runs: Sequence[Run]) -> dict[int, Outcomes]:
     )
     by_run = {run: list(found) for run, found in groupby(_rows(in_order), lambda row: facts[row[0]][0])}
     tasks = _tasks({row[2] for found in by_run.values() for row in found})
-    invoked = _count_invoked(episodes)
+    uses = SkillUse.objects.filter(is_of_library(), kind=UseKind.INVOKED, attempt__counts=True)
+    uses = uses.filter(attempt__trial__episode__in=episodes).order_by()
+    invoked = dict(uses.values_list("attempt__trial").annotate(skills=Count("skill", distinct=True)))
     return {run: _columns(found, facts, tasks, invoked) for run, found in by_run.items()}
 
 
@@ -109,13 +111,6 @@ def _tasks(keys: set[int]) -> dict[int, Row]:
     found = Task.objects.order_by()
     found = found.filter(pk__in=keys) if len(keys) <= MAX_NAMED else found
     return {pk: rest for pk, *rest in found.values_list(*TASK)}
-
-
-def _count_invoked(episodes: QuerySet[Episode]) -> dict[int, int]:
-    """Return trial -> skills of its library that the harness' skill tool opened, if any."""
-    uses = SkillUse.objects.filter(is_of_library(), kind=UseKind.INVOKED, attempt__counts=True)
-    uses = uses.filter(attempt__trial__episode__in=episodes).order_by()
-    return dict(uses.values_list("attempt__trial").annotate(skills=Count("skill", distinct=True)))
 
 
 def _columns(

@@ -23,10 +23,6 @@ class Stratum:
     other_passed: int
     other_scored: int
 
-    @property
-    def is_paired(self) -> bool:
-        return self.scored > 0 and self.other_scored > 0
-
 
 @dataclass(frozen=True, slots=True)
 class StratifiedTest:
@@ -52,7 +48,7 @@ def stratified_test(strata: Iterable[Stratum]) -> StratifiedTest | None:
     of one task with one library count as independent reruns, so the result is about these tasks and libraries alone.
     None where no task was scored on both sides.
     """
-    paired = [each for each in strata if each.is_paired]
+    paired = [each for each in strata if each.scored > 0 and each.other_scored > 0]
     if not paired:
         return None
     chances, lowest = np.ones(1), 0

@@ -63,18 +63,14 @@ class Split:
             for place in np.unique(places[places >= 0]).tolist():
                 yield place, places == place
         else:
-            yield from self.parts_of_tasks(outcomes.task)
+            for number, members in enumerate((self.members or {}).values()):
+                mask = np.isin(outcomes.task, members)
+                if mask.any():
+                    yield number, mask
 
     def cut(self, outcomes: Outcomes) -> list[Piece]:
         """Cut the outcomes once for all metrics."""
         return [Piece(key, mask, outcomes) for key, mask in self.parts(outcomes)]
-
-    def parts_of_tasks(self, tasks: Ints) -> Iterator[tuple[int, Mask]]:
-        """Yield the parts by an attribute, for tasks [n]."""
-        for number, members in enumerate((self.members or {}).values()):
-            mask = np.isin(tasks, members)
-            if mask.any():
-                yield number, mask
 
 
 def order_value(value: str) -> tuple[int, float, str]:

@@ -35,8 +35,8 @@ from runner.base.suite import Suite
 from runner.base.types import Files, Task, TaskGroups
 from runner.suites import SUITES
 from runner.suites.documents import read_text
+from runner.suites.tasks.task_files import TestsFile, outline_tests
 from runner.suites.tasks.task_groups import KNOWN
-from runner.suites.tasks.tests_outline import TestsFile, outline_tests
 
 NO_FOLDER = "Created by an import; its task folder is not on this server."
 UNTOLD = "not stated"  # heads the tasks without a value of the attribute they are listed by

@@ -74,7 +74,9 @@ class TextComparator:
         if ours == theirs:
             return SAME
         if self.similarity is not None:
-            return self._by_likeness(ours, theirs, self.similarity)
+            ratio = likeness(" ".join(ours).split(), " ".join(theirs).split())
+            told = f"similarity {ratio:.3f}, at least {self.similarity:g} is wanted"
+            return OutputComparison(True, ratio, told) if ratio >= self.similarity else differs(ratio, [told], 1)
         if self.any_order:
             return _by_bags(Counter(ours), Counter(theirs))
         pairs = list(zip_longest(ours, theirs))
@@ -90,11 +92,6 @@ class TextComparator:
             while lines and not lines[-1]:
                 lines.pop()
         return sorted(lines) if self.any_order else lines
-
-    def _by_likeness(self, ours: Sequence[str], theirs: Sequence[str], wanted: float) -> OutputComparison:
-        ratio = likeness(" ".join(ours).split(), " ".join(theirs).split())
-        told = f"similarity {ratio:.3f}, at least {wanted:g} is wanted"
-        return OutputComparison(True, ratio, told) if ratio >= wanted else differs(ratio, [told], 1)
 
 
 def likeness(ours: Sequence[str], theirs: Sequence[str]) -> float:

@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -374,7 +374,11 @@ class ClassicBuild:
             rows = self.client.build(
                 fileobj=self.context.stream(), custom_context=True, rm=True, forcerm=True, decode=True, **self._settings
             )
-            return _follow(rows, tell)
+            for row in rows:
+                tell(str(row.get("stream") or row.get("status") or row.get("error") or ""))
+                if "error" in row:
+                    return str(row["error"])
+            return None
         finally:
             hooks.remove(self._keep)
 
@@ -425,15 +429,6 @@ class BuildWatch:
                 self.breach = f"was not built to its end: {full}"
             if self.breach is not None and self.end():
                 return
-
-
-def _follow(rows: Iterable[Mapping[str, object]], tell: Callable[[str], None]) -> str | None:
-    """Read the engine's messages to the end. Return the reported error, or None."""
-    for row in rows:
-        tell(str(row.get("stream") or row.get("status") or row.get("error") or ""))
-        if "error" in row:
-            return str(row["error"])
-    return None
 
 
 _NO_BASE = re.compile(

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -116,22 +116,17 @@ def first_line(error: BaseException) -> str:
 @cache
 def engine_id(base_url: str) -> str:
     """Identify the engine behind this address, so that nobody acts on another one's containers."""
-    client = connect()
-    try:
-        with engine_errors("asking the engine for its name"):
-            return str(client.info()["ID"])
-    finally:
-        client.close()
+    return _ask("name", "ID")
 
 
 @cache
 def processors(base_url: str) -> int:
-    client = connect()
-    try:
-        with engine_errors("asking the engine for its processors"):
-            return int(client.info()["NCPU"])
-    finally:
-        client.close()
+    return int(_ask("processors", "NCPU"))
+
+
+def _ask(what: str, key: str) -> str:
+    with closing(connect()) as client, engine_errors(f"asking the engine for its {what}"):
+        return str(client.info()[key])
 
 
 def labels(mark: str, *, task: str = "", attempt: str = "") -> dict[str, str]:

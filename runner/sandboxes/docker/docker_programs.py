@@ -94,21 +94,16 @@ def _carrier(client: APIClient, volume: str, image: str, container: str | None =
         except APIError as error:
             if container is None or error.status_code != 409 or time.monotonic() > until:
                 raise
-        _remove_left(client, container)
+        with suppress(NotFound):  # what another machine left is for its own sweep
+            found = client.inspect_container(container)
+            process = ProcessName.parse((found["Config"]["Labels"] or {}).get(OWNER_LABEL, ""))
+            if process is not None and process.is_gone:
+                remove(client, "container", found["Id"])  # not by name, which may be another's by now
         time.sleep(_PAUSE)
     try:
         yield made
     finally:
         client.remove_container(made, force=True)
-
-
-def _remove_left(client: APIClient, container: str) -> None:
-    """Remove a loader whose process certainly ended. What another machine left is for its own sweep."""
-    with suppress(NotFound):
-        found = client.inspect_container(container)
-        process = ProcessName.parse((found["Config"]["Labels"] or {}).get(OWNER_LABEL, ""))
-        if process is not None and process.is_gone:
-            remove(client, "container", found["Id"])  # not by name, which may be another's by now
 
 
 def _is_complete(client: APIClient, carrier: str) -> bool:

@@ -237,7 +237,12 @@ def _check(body: dict[str, JsonValue], target: Target, provider: Provider, onlin
     if not online:
         _refuse_network(fields, target.wire)
     if target.wire == "chat/completions" and fields.get("stream"):
-        return _ask_for_usage(body)
+        # A streamed chat reports its usage only if asked to.
+        options = next((value for name, value in body.items() if _plain(name) == "streamoptions"), None)
+        kept = {name: value for name, value in body.items() if _plain(name) != "streamoptions"}
+        others = options if isinstance(options, dict) else {}
+        others = {name: value for name, value in others.items() if _plain(name) != "includeusage"}
+        return {**kept, "stream_options": {**others, "include_usage": True}}
     return body
 
 
@@ -307,15 +312,6 @@ def _require_model(fields: Mapping[str, JsonValue], target: Target, allowed: fro
     if any(not isinstance(name, str) or name not in allowed for name in named):
         expected = " or ".join(sorted(allowed))
         raise RequestRefused(FINAL, f"another model than this attempt's was asked for; expected {expected}")
-
-
-def _ask_for_usage(body: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Request usage data: a streamed chat reports it only if asked to."""
-    options = next((value for name, value in body.items() if _plain(name) == "streamoptions"), None)
-    kept = {name: value for name, value in body.items() if _plain(name) != "streamoptions"}
-    others = options if isinstance(options, dict) else {}
-    others = {name: value for name, value in others.items() if _plain(name) != "includeusage"}
-    return {**kept, "stream_options": {**others, "include_usage": True}}
 
 
 def _refuse_network(fields: Mapping[str, JsonValue], wire: str) -> None:

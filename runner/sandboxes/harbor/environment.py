@@ -319,7 +319,11 @@ class HarborEnvironment(LocalSandbox):
         seconds = time.monotonic() - began
         text, code, truncated = _read_output(str(answer["output"]), token, once)
         if code is None:
-            self._require_alive(answer)
+            try:  # is the environment itself gone? Its provider may have ended it, or its agent
+                self.run(":", root=False)
+            except SandboxError as error:
+                reason = _last_words(answer) or error
+                raise SandboxError(f"Harbor's {environment_kind()} runs no more commands: {reason}") from error
             text += "\n[the command was ended from outside]\n"
         if deadline.is_over:
             return Completed(None, f"{text}\n[{AT_TIME_LIMIT}]\n", True, truncated, seconds)
@@ -336,14 +340,6 @@ class HarborEnvironment(LocalSandbox):
 
     def _ask(self, do: str, *, seconds: float, **details: object) -> Mapping[str, object]:
         return self.driver.ask(do, seconds=seconds, name=self.folder.name, **details)
-
-    def _require_alive(self, answer: Mapping[str, object]) -> None:
-        """Raise SandboxError if the environment itself is gone: its provider may have ended it, or its agent."""
-        try:
-            self.run(":", root=False)
-        except SandboxError as error:
-            reason = _last_words(answer) or error
-            raise SandboxError(f"Harbor's {environment_kind()} runs no more commands: {reason}") from error
 
     # --- ending ----------------------------------------------------------------------------------------------------
 

@@ -115,13 +115,6 @@ def require_supported(task: Task, told: str) -> None:
         raise SetupError(f"{task.key} cannot be run by Harbor: {told}")
 
 
-def read_raised(output: str) -> str:
-    """The error that ended Harbor, in one line, or else the end of its output."""
-    lines = [line.strip(_BOX) for line in output.splitlines()]
-    raised = [number for number, line in enumerate(lines) if _RAISED.match(line)]
-    return " ".join(takewhile(bool, lines[raised[-1] :] if raised else lines[-5:]))[-2_000:]
-
-
 def find_harbor() -> str:
     """Return the program: $SKILLGLASS_HARBOR, or `harbor` on the path. NotOnThisMachine without this very version."""
     named = os.environ.get("SKILLGLASS_HARBOR", "").strip() or "harbor"
@@ -231,7 +224,9 @@ class HarborSandbox(LocalSandbox):
 
     def _read_trial(self, task: Task, done: Completed, job: Path) -> HarborTrial:
         trials = [path.parent for path in job.glob("*/result.json")]
-        said = read_raised(done.output)
+        lines = [line.strip(_BOX) for line in done.output.splitlines()]
+        raised = [number for number, line in enumerate(lines) if _RAISED.match(line)]
+        said = " ".join(takewhile(bool, lines[raised[-1] :] if raised else lines[-5:]))[-2_000:]
         if len(trials) != 1:
             require_supported(task, said)
             raise SandboxError(f"Harbor left {len(trials)} trials (expected 1), exit code {done.exit_code}: {said}")

@@ -96,16 +96,13 @@ class Tunnel:
                 if failures >= _FAILURES:
                     log.warning("the way to the model gateway is lost: %s", error)
                     self.close()
-                self._break_off()
+                # Frames may be lost: end every connection, so that the program asks again and does not wait.
+                numbers = list(self._connections)
+                for number in numbers:
+                    self._drop(number)
+                with suppress(SandboxError):
+                    self._give("".join(json.dumps({"of": number, "end": True}) + "\n" for number in numbers))
                 self._closed.wait(1.0)
-
-    def _break_off(self) -> None:
-        """Frames may be lost: end every connection, so that the program asks again and does not wait."""
-        numbers = list(self._connections)
-        for number in numbers:
-            self._drop(number)
-        with suppress(SandboxError):
-            self._give("".join(json.dumps({"of": number, "end": True}) + "\n" for number in numbers))
 
     # --- from the program to the gateway ----------------------------------------------------------------------------
 

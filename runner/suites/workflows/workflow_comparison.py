@@ -40,7 +40,8 @@ class WorkflowAgreement:
 @lru_cache(maxsize=1024)  # two workflows of eight equal labels take half a second
 def compare_workflows(one: Workflow, other: Workflow) -> WorkflowAgreement:
     pairs = pair_steps(one, other)
-    shared = _shared_edges(one, other, pairs)
+    theirs = other.edges
+    shared = frozenset((a, b) for a, b in one.edges if a in pairs and b in pairs and (pairs[a], pairs[b]) in theirs)
     steps = (2 * len(pairs), len(one.steps) + len(other.steps))
     edges = (2 * len(shared), len(one.edges) + len(other.edges))
     graph = (steps[0] + edges[0], steps[1] + edges[1])
@@ -49,11 +50,6 @@ def compare_workflows(one: Workflow, other: Workflow) -> WorkflowAgreement:
 
 def _share(part: int, whole: int) -> float:
     return part / whole if whole else 1.0
-
-
-def _shared_edges(one: Workflow, other: Workflow, pairs: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-    theirs = other.edges
-    return frozenset((a, b) for a, b in one.edges if a in pairs and b in pairs and (pairs[a], pairs[b]) in theirs)
 
 
 def pair_steps(one: Workflow, other: Workflow) -> dict[str, str]:

@@ -277,7 +277,10 @@ def read_qwen_session(result: ReadTrajectory) -> Iterator[Step]:
     for _, event in result.lines():
         kind, message = event.get("type"), event.get("message")
         timestamp, extra = read_text(event.get("timestamp")), _extra(event)
-        _take_head(result, event)
+        names = {"sessionId": "session_id", "version": "agent_version", "model": "model"}
+        result.fill_head(**{name: read_text(event.get(key)) for key, name in names.items()})
+        if "cwd" not in (result.head.extra or {}) and isinstance(event.get("cwd"), str):
+            result.add_extra(cwd=event["cwd"])
         if kind == "assistant" and isinstance(message, Mapping):
             yield from messages.assistant(_assistant(event, message, answers), timestamp, extra)
         elif kind in ("user", "tool_result") and isinstance(message, Mapping):
@@ -292,13 +295,6 @@ def read_qwen_session(result: ReadTrajectory) -> Iterator[Step]:
     yield from messages.flush()
     result.turns = messages.messages
     result.set_usage(messages.usage, "messages")
-
-
-def _take_head(result: ReadTrajectory, event: Record) -> None:
-    names = {"sessionId": "session_id", "version": "agent_version", "model": "model"}
-    result.fill_head(**{name: read_text(event.get(key)) for key, name in names.items()})
-    if "cwd" not in (result.head.extra or {}) and isinstance(event.get("cwd"), str):
-        result.add_extra(cwd=event["cwd"])
 
 
 def _extra(event: Record) -> dict[str, object] | None:

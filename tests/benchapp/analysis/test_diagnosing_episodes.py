@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.management import call_command
 
-from benchapp.analysis.diagnoses import diagnosis_queue, evidence
+from benchapp.analysis.diagnoses import diagnosis_queue
 from benchapp.analysis.diagnoses.diagnosis import RULES_VERSION
 from benchapp.analysis.diagnoses.diagnosis_queue import (
     diagnose_episode,
@@ -151,7 +151,7 @@ def test_what_a_verifier_printed_is_a_warning_and_bounded(episode, family, monke
     found = LibraryFinding.objects.get(rule="verifier-text")
     assert (found.severity, found.quote, found.trial) == ("warning", said, trial)
     assert found.says.endswith("printed")
-    monkeypatch.setattr(evidence, "MAX_SPOKEN_CHARS", 30)
+    monkeypatch.setattr(diagnosis_queue, "MAX_SPOKEN_CHARS", 30)
     diagnose_episode(episode, again=True)
     assert not LibraryFinding.objects.filter(rule="verifier-text").exists()
 

@@ -15,8 +15,8 @@ from urllib.parse import unquote
 import pytest
 from django.core.management import CommandError, call_command
 
-from benchapp.analysis.diagnoses import linting
 from benchapp.analysis.diagnoses.diagnosis import RULES
+from benchapp.management.commands import lint_skills as linting
 from benchapp.models import LibraryDiagnosis, LibraryFinding
 from tests.benchapp.import_folders import write
 from tests.worlds.factories import (

@@ -9,9 +9,8 @@ import pytest
 from django.db.models import Model, QuerySet
 from django.utils import timezone
 
-from benchapp.audit import findings
+from benchapp.audit import check_codebooks, check_reviews, findings
 from benchapp.audit.record_check import Flaw
-from benchapp.audit.review_check import check_codebooks, check_reviews
 from benchapp.models import (
     Code,
     CodebookVersion,

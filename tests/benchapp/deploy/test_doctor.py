@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from benchapp.deploy import doctor_checks
 from benchapp.deploy import embedded_broker as embedded
-from benchapp.deploy.doctor_checks import KEYS, DoctorFinding, findings
+from benchapp.management.commands import doctor as doctor_checks
+from benchapp.management.commands.doctor import KEYS, DoctorFinding, findings
 from runner.programs import find_installed, pin_of
 from runner.sandboxes.docker import docker_builds
 from runner.sandboxes.docker.docker_programs import volume_name

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from benchapp.deploy import doctor_checks
 from benchapp.experiments.estimate import estimate
 from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.preparation import prepare
+from benchapp.management.commands import doctor as doctor_checks
 from benchapp.models import ModelCall, Trial
 from benchapp.record.sets import suite_files
 from inspector.pages.launch import launch as launch_form

@@ -11,8 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from benchapp.exports.mailed_patches import ADDRESS, MailedChange, own_line, quote, render_mails
-from benchapp.exports.taken_skills import CannotTakeSkills, pack_zip, read_files, read_taken, write_patch
+from benchapp.exports.taken_skills import (
+    ADDRESS,
+    CannotTakeSkills,
+    MailedChange,
+    own_line,
+    pack_zip,
+    quote,
+    read_files,
+    read_taken,
+    render_mails,
+    write_patch,
+)
 from benchapp.models import Entry, Seeding, Snapshot
 from runner.base.trees import read_tree, write_tree
 from runner.base.types import DecisionStatus, File, Files

@@ -13,7 +13,6 @@ import pytest
 from django.core.management import call_command
 
 from benchapp import audit
-from benchapp.imports.logs import inspect_containers
 from benchapp.models import Attempt, Blob, Experiment, Run, Task, Trajectory, Trial, Verdict
 from benchapp.record.trajectory_store import iterate_steps
 from tests.benchapp.import_folders import bring_in, job, told, write
@@ -130,7 +129,7 @@ def test_it_reports_a_broken_log(tmp_path, content):
 
 def test_it_reads_no_list_of_entries_that_would_fill_the_memory(tmp_path, monkeypatch):
     inspect_log(tmp_path / "sums.eval", sample("s1"))
-    monkeypatch.setattr(inspect_containers, "MAX_READ", 60)
+    monkeypatch.setattr("benchapp.imports.logs.inspect_log.MAX_READ", 60)
     report = bring_in(tmp_path)
     assert told(report, "sums.eval") == [": a whole Inspect log"]
     assert "bytes to be read at once" in next(iter(report.problems)).message

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchapp.imports.finding import find
+from benchapp.imports.batch import find
 from benchapp.imports.formats import format_names
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading import walking

@@ -8,7 +8,7 @@ import pytest
 from django.db.models import Q
 from django.utils import timezone
 
-from benchapp.audit.review_check import _check_items
+from benchapp.audit import _check_items
 from benchapp.models import Activity, Queue, QueueItem, Review, Slot, User
 from benchapp.review.queues.claims import claim, fill, free_slots, give_back, hold, renew
 from benchapp.review.queues.queue_making import QueueRefused, close, increase_reviews

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.stats.learning.following import MAX_CUES, cues_of, following
+from benchapp.stats.learning.funnel import MAX_CUES, cues_of, following
 from runner.base.types import Source, Step, ToolCall
 
 SKILL = """---

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Run, SkillUse, Trial
-from benchapp.stats.learning.transfer import Direction, read_transfer
+from benchapp.stats.comparing.certainty import Direction, read_transfer
 from tests.worlds.factories import make_learning_run
 
 pytestmark = pytest.mark.django_db

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from demo.drafted_tables import TRADES, TableRule, TableTask
 from demo.scripted import Scripted
+from demo.scripted_drafter import TRADES, TableRule, TableTask
 from demo.scripted_profile import Dice
 from runner.base.errors import SetupError
 from runner.base.trees import write_tree

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchapp.deploy.doctor_checks import limits
+from benchapp.management.commands.doctor import limits
 from runner.base.errors import SandboxError, SetupError
 from runner.base.types import Task
 from runner.sandboxes.docker import docker_engine

@@ -12,7 +12,7 @@ from runner.base.suite import Suite
 from runner.base.types import Task
 from runner.suites import SUITES, load_suite, read_suite_folder
 from runner.suites.group_mapping import BESIDE, FORMAT, read_mapping
-from runner.suites.tasks.tests_outline import MAX_NAMES, outline_tests
+from runner.suites.tasks.task_files import MAX_NAMES, outline_tests
 from tests.cases import every
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
