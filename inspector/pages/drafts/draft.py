@@ -41,6 +41,8 @@ LOOP_WORDS = {
         "A skill for tasks that you have. It names what it leaves out, with the tasks that show each gap.",
     ),
 }
+MAX_CHARS = 200_000  # of a file that a form sends
+MAX_PATH = 300
 CHECKS = {"screening": "Screening", "workflow": "Workflow", "qualification": "Qualification"}
 CHECK = JsonShape("state", "says", ("url", lambda check: PathLink(check.url) if check.url else None))
 

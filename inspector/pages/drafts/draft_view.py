@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from django.contrib import messages
@@ -13,17 +14,45 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.drafting.draft_orders import DraftConflict, edit_file, go_on, stop
 from benchapp.drafting.draft_suites import admit, try_as_suite
-from benchapp.models import Draft, User
-from benchapp.record.json_shape import encode
-from inspector.pages.drafts.draft import CHECKS, describe_waiting, read_draft
-from inspector.pages.drafts.draft_call import read_call
-from inspector.pages.drafts.draft_file import MAX_CHARS, OpenedFile, open_file
-from inspector.pages.library.author_call import MAX_SECTION
+from benchapp.models import Blob, Draft, User
+from benchapp.record.json_shape import JsonShape, Shaped, encode
+from benchapp.record.textual_change import is_binary
+from inspector.pages.drafts.draft import CHECKS, MAX_CHARS, MAX_PATH, describe_waiting, read_draft
+from inspector.pages.drafts.drafted_steps import DraftedStep, read_steps
+from inspector.pages.library.author_call import MAX_SECTION, parse_prompt, parse_reply
+from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, render_page, wants_fragment
+from inspector.web.subject import find_neighbours
+from runner.base.digests import digest_bytes
 from runner.base.errors import RunnerError
+from runner.base.trees import check_relative
 
+JSON_CHARS = 400_000  # of one text in the twin
 MAX_KEY = 200
+DIFF = JsonShape(
+    *("path=diff.path", "status=diff.status", "added=diff.added", "removed=diff.removed", "note=diff.note"),
+    "lines_left_out=rows_left_out",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFile(Shaped):
+    """`text`: what the form shows; of a binary file or too large a one None. `exists`: the head has it. `steps`: those that
+    changed it. `typed`: what somebody would have saved and could not, as a difference from the head."""
+
+    path: str
+    head: str
+    exists: bool
+    size: int
+    text: str | None
+    steps: tuple[DraftedStep, ...]
+    typed: tuple[ShownFile, ...] = field(default=())
+
+    json_shape = JsonShape(
+        *("path", "head", "exists", "bytes=size", "text"),
+        ("steps", lambda file: [step.row.number for step in file.steps]),
+    )
 
 
 def _find_draft(public_id: UUID) -> Draft:
@@ -71,7 +100,7 @@ def _act(request: HttpRequest, row: Draft) -> str:
 def _open_typed(request: HttpRequest, row: Draft) -> HttpResponse:
     path = request.POST.get("path", "").strip()
     try:
-        open_file(row, path)
+        _open_file(row, path)
     except ValueError as error:
         return _show(request, row, problem=str(error))
     return HttpResponseRedirect(reverse("draft-file", args=[row.public_id, path]))
@@ -122,13 +151,39 @@ def _is_live(row: Draft) -> bool:
 
 @require_safe
 def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: bool = False) -> HttpResponse:
+    """The differences of its files, and the prompt and reply behind it. `file`: the one that is shown whole."""
     row = _find_draft(public_id)
-    call = read_call(row, number, request.GET.get("file", ""))
-    if call is None:
+    steps = read_steps(row)
+    place = next((place for place, each in enumerate(steps) if each.row.number == number), None)
+    if place is None:
         raise Http404("the draft has no such step")
-    data = {"draft": PageLink("draft-json", public_id), **encode(call), "next": None} if as_json else {}
-    context = {"row": row, "call": call, "step": call.step, "max_section": MAX_SECTION}
-    return render_page(request, "drafts/draft_step.html", data=data, context=context, as_json=as_json)
+    step = steps[place]
+    chosen = [each for each in step.changes if each.path == request.GET.get("file", "")]
+    # Several steps may be open on one page: the places of their lines have names of their own.
+    files = [
+        replace(each, index=number * 1_000 + each.index)
+        for each in draw_changes(chosen or step.changes, whole=bool(chosen))
+    ]
+    before, after = find_neighbours(steps, step)
+    contents = Blob.objects.read_many([each for each in (step.row.request_id, step.row.reply_id) if each])
+    asked, answered = (contents.get(each or "") for each in (step.row.request_id, step.row.reply_id))
+    prompt, reply = parse_prompt(asked) if asked else None, parse_reply(answered) if answered else None
+
+    def build_twin() -> dict[str, object]:
+        pairs = zip(prompt.messages, prompt.texts, strict=True) if prompt else ()
+        sent = [{"role": message.role, "text": text[:JSON_CHARS]} for message, text in pairs]
+        return {
+            **{"draft": PageLink("draft-json", public_id), "step": step, "diff": DIFF.read_all(files)},
+            **{"prompt": sent if prompt else None, "reply": reply.text[:JSON_CHARS] if reply else None, "next": None},
+        }
+
+    call = {
+        **{"files": files, "chosen": chosen, "files_left_out": 0 if chosen else len(step.changes) - len(files)},
+        **{"prompt": prompt, "reply": reply, "before": before and before.row.number},
+        "after": after and after.row.number,
+    }
+    context = {"row": row, "call": call, "step": step, "max_section": MAX_SECTION}
+    return render_page(request, "drafts/draft_step.html", data=build_twin, context=context, as_json=as_json)
 
 
 @never_cache
@@ -138,7 +193,7 @@ def draft_file(request: HttpRequest, public_id: UUID, path: str, *, as_json: boo
     """POST: saves the text that was sent, or (`act` remove) removes the file."""
     row, user = _find_draft(public_id), user_of(request)
     try:
-        file = open_file(row, path)
+        file = _open_file(row, path)
     except ValueError as error:
         raise Http404(str(error)) from None
     if request.method != "POST":
@@ -153,7 +208,7 @@ def draft_file(request: HttpRequest, public_id: UUID, path: str, *, as_json: boo
     except RunnerError as error:
         fresh = _find_draft(public_id)
         status = 409 if isinstance(error, DraftConflict) else 422
-        return _show_file(request, fresh, open_file(fresh, path, typed=text), problem=str(error), status=status)
+        return _show_file(request, fresh, _open_file(fresh, path, typed=text), problem=str(error), status=status)
     messages.success(request, f"{'Removed' if text is None else 'Saved'} {path}: step {step.number}.")
     return HttpResponseRedirect(f"{reverse('draft', args=[public_id])}#step-{step.number}")
 
@@ -164,3 +219,26 @@ def _show_file(
     data = {"draft": PageLink("draft-json", row.public_id), **encode(file), "next": None} if as_json else {}
     context = {"row": row, "file": file, "problem": problem, "max_chars": MAX_CHARS}
     return render_page(request, "drafts/draft_file.html", data=data, context=context, as_json=as_json, status=status)
+
+
+def _open_file(draft: Draft, path: str, typed: str | None = None) -> OpenedFile:
+    """Also of a path that the head lacks: somebody may add the file. ValueError where no file can have this path."""
+    check_relative(path)
+    if len(path) > MAX_PATH or not path.isprintable():
+        raise ValueError(f"{path[:80]!r}: expected a printable path of at most {MAX_PATH} characters")
+    steps = tuple(each for each in read_steps(draft) if any(change.path == path for change in each.changes))
+    row = draft.head.files.filter(path=path).select_related("blob").first()
+    content = row.blob.content() if row else b""
+    text = None if is_binary(content) or len(content) > MAX_CHARS else content.decode()
+    shown: list[ShownFile] = []
+    if typed is not None:
+        old = _version_of(content) if row else None
+        shown = draw_changes([FileChange(path, old, _version_of(typed.encode("utf-8", "replace")))])
+    digest = draft.head.digest
+    return OpenedFile(
+        path, digest, row is not None, len(content), text if typed is None else typed, steps, tuple(shown)
+    )
+
+
+def _version_of(content: bytes) -> Version:
+    return Version(digest_bytes(content), len(content), content.count(b"\n"), content=content)
