@@ -22,7 +22,7 @@ from inspector.pages.compare import (
 )
 from inspector.pages.documents import documents_view
 from inspector.pages.drafts import draft_view, drafts_view
-from inspector.pages.experiments import experiment_view, judging_view, measuring_view
+from inspector.pages.experiments import experiment_view
 from inspector.pages.imports import imports_view, upload_view
 from inspector.pages.jobs import jobs_view, operate_view
 from inspector.pages.launch import launch_view, server_view
@@ -34,7 +34,6 @@ from inspector.pages.library import (
     findings_view,
     library_view,
     probe_view,
-    sessions_view,
     take_view,
 )
 from inspector.pages.overview import overview_view
@@ -80,8 +79,8 @@ ROUTES: dict[str, list[Routes]] = {
         part("metrics", health.metrics, "metrics"),
         page("", overview_view.index, "index"),
         page("experiments/<uuid:public_id>/", experiment_view.experiment, "experiment"),
-        page("experiments/<uuid:public_id>/judgements/", judging_view.experiment_judging, "experiment-judging"),
-        page("experiments/<uuid:public_id>/rounds/", measuring_view.experiment_rounds, "experiment-rounds"),
+        page("experiments/<uuid:public_id>/judgements/", experiment_view.experiment_judging, "experiment-judging"),
+        page("experiments/<uuid:public_id>/rounds/", experiment_view.experiment_rounds, "experiment-rounds"),
         page("published/", published_view.published, "published"),
         page("publish/", publish_view.publish, "publish"),
         part("publish/<uuid:public_id>/file/", publish_view.publication_file, "publication-file"),
@@ -121,7 +120,7 @@ ROUTES: dict[str, list[Routes]] = {
         page("library/", library_view.library, "library"),
         part("library/file/", library_view.library_file, "library-file"),
         page("library/beside/", beside_view.library_beside, "library-beside"),
-        page("library/sessions/", sessions_view.library_sessions, "library-sessions"),
+        page("library/sessions/", library_view.library_sessions, "library-sessions"),
         page("library/blame/", blame_view.blame, "blame"),
         page("library/findings/", findings_view.findings, "findings"),
         part("library/findings/ask/", findings_view.findings_ask, "findings-ask"),

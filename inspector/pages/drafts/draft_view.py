@@ -170,8 +170,8 @@ def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: b
     prompt, reply = parse_prompt(asked) if asked else None, parse_reply(answered) if answered else None
 
     def build_twin() -> dict[str, object]:
-        pairs = zip(prompt.messages, prompt.texts, strict=True) if prompt else ()
-        sent = [{"role": message.role, "text": text[:JSON_CHARS]} for message, text in pairs]
+        messages = prompt.messages if prompt else ()
+        sent = [{"role": message.role, "text": message.text[:JSON_CHARS]} for message in messages]
         return {
             **{"draft": PageLink("draft-json", public_id), "step": step, "diff": DIFF.read_all(files)},
             **{"prompt": sent if prompt else None, "reply": reply.text[:JSON_CHARS] if reply else None, "next": None},

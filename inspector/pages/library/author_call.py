@@ -56,10 +56,6 @@ class Prompt:
     settings: tuple[tuple[str, str], ...]
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        return tuple(message.text for message in self.messages)
-
-    @property
     def length(self) -> int:
         return sum(message.length for message in self.messages)
 
