@@ -15,8 +15,7 @@ from benchapp.review.queues.populations import Population
 from benchapp.review.queues.review_progress import QueueProgress, awaiting, own_drafts, progress_of
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.metrics.tally import tally_by_phase
-from inspector.pages.review.queues.queue_selection import AT_ONCE, list_failing
-from inspector.pages.review.queues.queues import QUEUE, UNITS, count_settleable
+from inspector.pages.review.queues.queues import AT_ONCE, QUEUE, UNITS, count_settleable, list_failing
 from inspector.web.access import user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
 

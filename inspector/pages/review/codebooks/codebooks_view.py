@@ -18,7 +18,7 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.review.codebooks.codebook_file import MAX_BYTES, CodebookFileError, read_codebook, starters
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone_starter, draft_of, start, start_from
 from inspector.pages.review.codebooks.versions_view import list_carriable, list_codes
-from inspector.pages.review.queues.queue_selection import kept_filter
+from inspector.pages.review.queues.queues import kept_filter
 from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
