@@ -101,16 +101,12 @@ class PublishedRequest(WSGIRequest):
         environ: dict[str, object] = {"PATH_INFO": path, "QUERY_STRING": url.query}
         setup_testing_defaults(environ)
         super().__init__(environ)
-        self.user = _make_reader()
+        # May read and nothing more. It has no row, so it owns no text, review or mention.
+        self.user = User(pk=0, username="", level=User.Level.VIEWER)
         self.published = edition
 
     def get_host(self) -> str:
         return HOST
-
-
-def _make_reader() -> User:
-    """A reader without an account: may read and nothing more. It has no row, so it owns no text, review or mention."""
-    return User(pk=0, username="", level=User.Level.VIEWER)
 
 
 def _ask(address: str, edition: Edition, match: ResolverMatch) -> tuple[str, bytes] | None:

@@ -16,6 +16,17 @@ import orjson
 
 TIMED = ("pin", "as_of", "permalink", "next")  # how the installation finds these numbers again
 LINKS = ("customdata", "url")  # of a point, of a row
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self';"
+    " connect-src 'self'; base-uri 'none'; form-action 'none'"
+)
+SCRIPTS = re.compile(r"/(?:charts|blame|library|compare|menus)[-.\w]*\.js$")  # the ones that ask no server
+KEY_WORDS = {"keys-here", "with-keys"}  # sentences about keys
+KEPT_DATA = ("data-chart", "data-page", "data-plotly")  # addresses that scripts read from the folder itself
+PICTURES = ("png", "svg")  # what a chart can be saved as without a server
+OTHER_SITES = ("https://", "http://", "mailto:")
+INSIDE = r"""(?:[^>"']|"[^"]*"|'[^']*')*"""  # of a tag: a quoted value may hold ">"
+ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:=(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 
 
 def make_static_json(content: bytes, address: str, find: Find) -> bytes:
@@ -43,18 +54,8 @@ Attributes = list[tuple[str, str | None]]
 # The address of a link or file of the installation -> what the file says in its place; None where the site has no such page.
 Find = Callable[[str], str | None]
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self';"
-    " connect-src 'self'; base-uri 'none'; form-action 'none'"
-)
-SCRIPTS = re.compile(r"/(?:charts|blame|library|compare|menus)[-.\w]*\.js$")  # the ones that ask no server
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 GONE = frozenset("form dialog kbd noscript select template textarea".split())  # nothing listens to keys either
-KEY_WORDS = {"keys-here", "with-keys"}  # sentences about keys
-KEPT_DATA = ("data-chart", "data-page", "data-plotly")  # addresses that scripts read from the folder itself
-PICTURES = ("png", "svg")  # what a chart can be saved as without a server
-OTHER_SITES = ("https://", "http://", "mailto:")
-INSIDE = r"""(?:[^>"']|"[^"]*"|'[^']*')*"""  # of a tag: a quoted value may hold ">"
 # A tag that may have to change, by its name or by an attribute.
 TAG = re.compile(
     rf"""<(?:!--.*?--|/(?P<end>a|svg)|(?P<name>
@@ -64,7 +65,6 @@ TAG = re.compile(
     )(?P<attrs>{INSIDE}))>""",
     re.DOTALL | re.VERBOSE,
 )
-ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:=(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 
 
 def join(address: str, href: str) -> str:

@@ -13,8 +13,8 @@ from django.db.models import Prefetch, prefetch_related_objects
 from benchapp.analysis.deciding.deciding_steps import DecidingStep, Rule, StepIndex, choose_chief, find_deciding_steps
 from benchapp.analysis.deciding.named_values import MOST, Expectation, is_telling, read_named_values
 from benchapp.models import Attempt, Check, Dimension, Trial, Verdict
+from benchapp.record.visible import one_line, visible
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
-from inspector.web.text.visible import one_line, visible
 from runner.base.types import CheckGroup, CheckStatus
 
 GROUP_TITLES = {

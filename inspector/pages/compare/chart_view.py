@@ -17,9 +17,8 @@ from inspector.charts.chart_table import MAX_ROWS, csv_text, numeric_columns, te
 from inspector.charts.drawing.palette import twins
 from inspector.charts.drawn_chart import DrawnChart, draw_chart, write_caption
 from inspector.charts.sheet import ChartSheet
-from inspector.pages.compare.results import read_parent
+from inspector.pages.compare.results import build_permalink, read_parent
 from inspector.pages.people.comments import count_chart_comments
-from inspector.web.permalinks import build_permalink
 from inspector.web.responses import PathLink, is_published, render_page, wants_fragment
 
 

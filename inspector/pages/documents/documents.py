@@ -23,6 +23,19 @@ from runner.base.var_folder import DEMO, IS_INSTALLED, MANAGE
 
 NAME = "glossary"
 _CELLS = 5  # word, on pages, model, address, meaning
+INDEX = "README"
+_ENTRY = re.compile(r"^(?:-|\d+\.) \[([^\]]+)\]\(([a-z/-]+)\.md\): (.+)$", re.MULTILINE)
+_IN_A_CLONE = re.compile(r"(?:\.venv/bin/python )?(?<!python3 )manage\.py (?=[a-z])")
+_TAGS = {
+    *("h2", "h3", "h4", "p", "br", "hr", "blockquote", "ul", "ol", "li", "strong", "em", "code", "pre", "a"),
+    *("table", "thead", "tbody", "tr", "th", "td", "img", "picture", "source"),
+}
+_ATTRIBUTES = {
+    "a": {"href"},
+    "img": {"src", "alt"},
+    "source": {"media", "srcset"},
+    **{heading: {"id"} for heading in ("h2", "h3", "h4")},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +65,8 @@ def _find_terms(text: str) -> Iterator[tuple[GlossaryTerm, list[str]]]:
             yield GlossaryTerm(cells[0], strip_marks(cells[4]), anchor), cells[1].split(", ")
 
 
-INDEX = "README"
 _FOLDER = Path(settings.BASE_DIR) / "docs"
 _PARSER = make_parser(html=True).enable("table")
-_ENTRY = re.compile(r"^(?:-|\d+\.) \[([^\]]+)\]\(([a-z/-]+)\.md\): (.+)$", re.MULTILINE)
-_IN_A_CLONE = re.compile(r"(?:\.venv/bin/python )?(?<!python3 )manage\.py (?=[a-z])")
-_TAGS = {
-    *("h2", "h3", "h4", "p", "br", "hr", "blockquote", "ul", "ol", "li", "strong", "em", "code", "pre", "a"),
-    *("table", "thead", "tbody", "tr", "th", "td", "img", "picture", "source"),
-}
-_ATTRIBUTES = {
-    "a": {"href"},
-    "img": {"src", "alt"},
-    "source": {"media", "srcset"},
-    **{heading: {"id"} for heading in ("h2", "h3", "h4")},
-}
 
 
 class Section(NamedTuple):

@@ -27,6 +27,7 @@ BEFORE, EXCERPT = 60, 210  # characters before the first hit, and in total
 MAX_WORDS, LONGEST = 8, 100
 SHORT = 3  # letters
 Words = Sequence[re.Pattern[str]]
+LAST_LEVEL = 3  # of the headings that the contents of a page list
 
 
 class FoundSection(NamedTuple):
@@ -106,7 +107,6 @@ def _cut(text: str, words: Words) -> Iterator[tuple[str, bool]]:
     yield piece[end:], False
 
 
-LAST_LEVEL = 3  # of the headings that the contents of a page list
 FOUND = JsonShape(
     *("name=entry.name", "title=entry.title", ("sections", lambda each: [part.title for part in each.sections])),
     link_to("document", "entry.name"),

@@ -61,8 +61,8 @@ from inspector.pages.compare.compare_view import (
 from inspector.pages.compare.comparisons_view import HYPOTHESIS, say_held, write_declared
 from inspector.pages.compare.tabs_view import MEMBER, RUNS_PER_PAGE, build_members, sum_up
 from inspector.web.access import needs, user_of
-from inspector.web.closed_pages import words_of
 from inspector.web.responses import PageLink, link_to, next_url, paginate, read_htmx, render_page, wants_fragment
+from inspector.web.subject import words_of
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.errors import RunnerError, SetupError
 from runner.judging.metrics import SCORED

@@ -34,8 +34,8 @@ from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
 from inspector.pages.jobs.budget import BudgetPart, budget_of
 from inspector.pages.jobs.timeline import draw_timelines
-from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import PageLink, render_page, wants_fragment
+from inspector.web.subject import without_closed, words_of
 from inspector.web.text.formats import headline
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
 
@@ -56,6 +56,8 @@ _OF_RUN = (
     "setup_digest",
     "condition",
 )
+_OPEN = (Episode.Status.WAITING, Episode.Status.RUNNING)
+_UNDECIDED = (*_OPEN, Episode.Status.BLOCKED, Episode.Status.PAUSED)
 
 
 class Trouble(StrEnum):
@@ -177,10 +179,6 @@ def _name_trouble(episode: Episode, latest: Attempt | None, aside: Attempt | Non
         return Troubled(episode, Trouble.CRASHING, latest)
     queue = words.closing_trial(aside.trial.task_id, episode.key) if aside else None
     return Troubled(episode, Trouble.ASIDE, aside, hidden_until(queue) if queue else "")
-
-
-_OPEN = (Episode.Status.WAITING, Episode.Status.RUNNING)
-_UNDECIDED = (*_OPEN, Episode.Status.BLOCKED, Episode.Status.PAUSED)
 
 
 def _find_latest_attempts(episodes: Sequence[Episode], among: QuerySet[Attempt]) -> dict[int, Attempt]:

@@ -29,6 +29,7 @@ from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record import live
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.recorded import slot_of
+from benchapp.record.visible import visible
 from benchapp.record.writing.human_acts import NotPossible
 from benchapp.review.blinding import Words, hidden_until
 from benchapp.stats.metrics.tally import TrialTally, tally_by
@@ -54,10 +55,9 @@ from inspector.pages.jobs.operator_acts import (
 from inspector.pages.jobs.timeline import draw_timeline
 from inspector.pages.people.act_words import say_verb
 from inspector.web.access import needs, user_of
-from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
+from inspector.web.subject import without_closed, words_of
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
-from inspector.web.text.visible import visible
 from runner.base.errors import RunnerError, SetupError
 from runner.base.types import TrialSlot
 from runner.protocols.qualification import MUST_PASS
@@ -255,13 +255,14 @@ def _list_open_trials(episode: Episode) -> list[tuple[str, str]]:
     trials = episode.trials.exclude(CLOSED).select_related("task").order_by("pk")[:MAX_OPEN]
     blocked_first = sorted(trials, key=lambda trial: trial.status != Trial.Status.BLOCKED)
     return [
-        (str(slot_of(trial)), " · ".join((trial.phase, trial.task.title, *_sample(trial), trial.status)))
+        (
+            str(slot_of(trial)),
+            " · ".join(
+                (trial.phase, trial.task.title, *([f"sample {trial.sample + 1}"] if trial.sample else []), trial.status)
+            ),
+        )
         for trial in blocked_first
     ]
-
-
-def _sample(trial: Trial) -> list[str]:
-    return [f"sample {trial.sample + 1}"] if trial.sample else []
 
 
 # --- the acts ---------------------------------------------------------------------------------------------------

@@ -22,16 +22,15 @@ from benchapp.models import Blob, Decision, DecisionEvidence, ModelCall, Run, Tr
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.recorded import slot_of
 from benchapp.record.trajectory_store import StoredStep, read_page
+from benchapp.record.visible import visible
 from inspector.pages.library.author_call import MAX_SECTION, parse_prompt, parse_reply
 from inspector.pages.library.rail import choose_episode
 from inspector.reader.reading import StepWindow, choose_trajectory, parse_window, read_trajectory
 from inspector.reader.steps import reading_order
-from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import PageLink, render_page
-from inspector.web.subject import find_neighbours, of_run
+from inspector.web.subject import find_neighbours, of_run, refuse_closed
 from inspector.web.text.diff import FileDiff, diff_file
 from inspector.web.text.row_shapes import RUN_HEAD
-from inspector.web.text.visible import visible
 from runner.agents import agent_title
 from runner.authoring.author import mark, own_template
 from runner.authoring.chosen_prompts import ADVICE, QUESTIONS

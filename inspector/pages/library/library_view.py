@@ -16,7 +16,7 @@ from benchapp.analysis.lineage.session_versions import SeeingSession, SkillSessi
 from benchapp.models import Decision, Episode, Run
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.textual_change import is_binary
-from benchapp.record.visible import one_line
+from benchapp.record.visible import one_line, visible
 from inspector.evolution.decision_words import write_summary
 from inspector.evolution.strip import Strip, link_to_pages, open_timeline
 from inspector.evolution.strip_drawing import draw_strip
@@ -50,13 +50,11 @@ from inspector.pages.library.rail import (
 )
 from inspector.pages.people.comments import count_line_comments
 from inspector.reader.verdict import VerdictView
-from inspector.web.closed_pages import words_of
 from inspector.web.responses import PageLink, is_published, link_to, next_url, paginate, render_page
-from inspector.web.subject import find_neighbours, of_run, once_for
+from inspector.web.subject import find_neighbours, of_run, once_for, words_of
 from inspector.web.text.diff import draw_source_rows, explain_no_rows
 from inspector.web.text.markdown import MAX_CHARS, cut_lines, render_markdown, split_frontmatter
 from inspector.web.text.row_shapes import RUN_HEAD
-from inspector.web.text.visible import visible
 from runner.base.types import DecisionStatus
 
 VIEWS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source": "Source"}

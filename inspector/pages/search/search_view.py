@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Run, SearchDocument, Trial, User
 from benchapp.record.json_shape import JsonShape
+from benchapp.record.visible import one_line, visible
 from benchapp.search.hit_marks import Excerpt, Shown, show
 from benchapp.search.indexing import IndexProgress, progress
 from benchapp.search.query import (
@@ -35,7 +36,6 @@ from benchapp.stats.metrics.catalogue import name_role
 from inspector.web.access import user_of
 from inspector.web.responses import next_url, paginate, render_page
 from inspector.web.text.formats import status_word
-from inspector.web.text.visible import one_line, visible
 from runner.protocols.conditions import unpooled_conditions
 from runner.protocols.probe import CONDITION as PROBE
 

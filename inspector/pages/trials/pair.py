@@ -20,6 +20,7 @@ from benchapp.analysis.alignment.alignment import (
 from benchapp.analysis.alignment.step_pairing import align
 from benchapp.models import Attempt, Trajectory, Trial
 from benchapp.record.trajectory_store import StoredStep, read_picked
+from benchapp.record.visible import one_line, visible
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from inspector.reader.cards import CardText, StepCard, draw_cards
@@ -34,7 +35,6 @@ from inspector.reader.reading import (
 from inspector.reader.steps import draw_steps
 from inspector.reader.verdict import VerdictView, read_verdicts
 from inspector.web.text.diff import RowPair, diff_file
-from inspector.web.text.visible import one_line, visible
 from runner.base.types import Source
 from runner.trajectories.fields import fields
 

@@ -34,9 +34,8 @@ from inspector.reader.reading import (
     read_trial,
 )
 from inspector.reader.verdict import write_ending
-from inspector.web.closed_pages import words_of
 from inspector.web.responses import PageLink, is_published, link_to, read_htmx, render_page
-from inspector.web.subject import find_neighbours, of_trial
+from inspector.web.subject import find_neighbours, of_trial, words_of
 from runner.base.types import Phase, TrajectoryKind
 from runner.trajectories.fields import fields
 

@@ -19,7 +19,7 @@ from markdown_it.common.utils import escapeHtml
 from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 
-from inspector.web.text.visible import RIGHT_TO_LEFT, visible
+from benchapp.record.visible import RIGHT_TO_LEFT, visible
 from runner.base.text import cut
 
 

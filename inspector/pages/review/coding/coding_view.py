@@ -60,8 +60,8 @@ from benchapp.stats.comparing.condition_names import name_condition
 from inspector.pages.review.exhibits.exhibit import Exhibit, exhibit_of, load_item, read_exhibit
 from inspector.pages.review.exhibits.exhibited_trial import ShownFields
 from inspector.web.access import needs, user_of
-from inspector.web.closed_pages import item_closed_to
 from inspector.web.responses import render_page
+from inspector.web.subject import item_closed_to
 
 MAX_BODY = 4 * 1024 * 1024
 MAX_OTHERS = 20

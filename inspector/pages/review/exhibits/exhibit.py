@@ -17,6 +17,7 @@ from django.urls import reverse
 from benchapp.models import Decision, Episode, QueueItem, Run, Snapshot, Task, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.textual_change import is_binary
+from benchapp.record.visible import visible
 from benchapp.review.blinding import Hidden, hidden_in
 from inspector.pages.library.changes import (
     PAGE_CHARS,
@@ -40,8 +41,11 @@ from inspector.reader.steps import FieldView
 from inspector.reader.verdict import VerdictView, read_verdicts
 from inspector.web.responses import PathLink
 from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
-from inspector.web.text.visible import visible
 from runner.base.types import DecisionStatus
+
+MAX_TEXT = 20_000  # characters of one text that the page cuts as well
+MAX_PATHS = 500
+FINDING = ("rule", "severity", "path", "message")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +208,6 @@ def _mask_excerpt(excerpt: EvidenceExcerpt | None, mask: Mask) -> EvidenceExcerp
     return replace(excerpt, segments=tuple(segments))
 
 
-MAX_TEXT = 20_000  # characters of one text that the page cuts as well
-MAX_PATHS = 500
-FINDING = ("rule", "severity", "path", "message")
 Facts = list[tuple[str, str]]
 
 

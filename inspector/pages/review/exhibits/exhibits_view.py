@@ -15,8 +15,8 @@ from benchapp.review.coding.anchors import ItemEvidence
 from inspector.pages.review.exhibits.exhibit import gap_address, load_item
 from inspector.pages.review.exhibits.exhibited_trial import ShownFields
 from inspector.web.access import user_of
-from inspector.web.closed_pages import item_closed_to
 from inspector.web.responses import read_htmx
+from inspector.web.subject import item_closed_to
 
 PIECE_CHARS = 64_000  # of one field in one answer
 KINDS = {"tool_calls": "call", "observations": "result"}

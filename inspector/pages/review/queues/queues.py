@@ -34,6 +34,18 @@ PRESET = "failed"  # what an address without one means
 COOKIE = "queue_filter"
 LONGEST = 3_000  # characters: browsers refuse cookies of 4 kB
 SECONDS = 2 * 3600
+RELATED = ("trial__task__family", "decision__family", "episode__family")
+UNITS = {Queue.Unit.TRIAL: "trial", Queue.Unit.DECISION: "decision", Queue.Unit.SNAPSHOT: "library"}
+FACETS = {
+    "condition": "condition",
+    "agent_model": "agent model",
+    "author_model": "author model",
+    "environment": "environment",
+    "family": "family",
+    "role": "role",
+    "phase": "phase",
+    "status": "the decision's outcome",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +128,6 @@ def kept_filter(request: HttpRequest) -> KeptFilter | None:
     return None if problems else KeptFilter(given.urlencode(), population)
 
 
-RELATED = ("trial__task__family", "decision__family", "episode__family")
-UNITS = {Queue.Unit.TRIAL: "trial", Queue.Unit.DECISION: "decision", Queue.Unit.SNAPSHOT: "library"}
-FACETS = {
-    "condition": "condition",
-    "agent_model": "agent model",
-    "author_model": "author model",
-    "environment": "environment",
-    "family": "family",
-    "role": "role",
-    "phase": "phase",
-    "status": "the decision's outcome",
-}
 QUEUE = JsonShape(
     *("id=queue.public_id", "name=queue.name", link_to("queue-json", "queue.public_id")),
     ("codebook", JsonShape("name=queue.version.codebook.name", "version=queue.version.number").read),
