@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchapp.analysis.alignment.aligned_reading import AlignedSide, read_side
 from benchapp.analysis.alignment.alignment import (
@@ -84,15 +84,6 @@ class Half:
         return f"{self.trial.get_absolute_url()}image/" if self.trajectory else ""
 
 
-class PairLine(NamedTuple):
-    """A folded pair of steps in a line. Numbers of steps from 1."""
-
-    left: int
-    right: int
-    tool: str
-    text: str
-
-
 class Deed(NamedTuple):
     """What one side did where the two part. `is_next`: its step there has no counterpart, so the next own step is shown."""
 
@@ -113,7 +104,7 @@ class PairUnit:
     rows: tuple[AlignedRow, ...]
     left: tuple[StepCard, ...] = ()
     right: tuple[StepCard, ...] = ()
-    lines: tuple[PairLine, ...] = ()
+    lines: tuple[dict[str, Any], ...] = ()
     fields: tuple[FieldPair, ...] = ()
     is_parting: bool = False
 
@@ -270,10 +261,10 @@ def _draw_steps(half: Half, numbers: list[int]) -> dict[int | None, tuple[StepCa
     return {card.number - 1: (card, found[card.number]) for card in cards}
 
 
-def _draw_line(pair: TrialPair, row: AlignedRow) -> PairLine:
+def _draw_line(pair: TrialPair, row: AlignedRow) -> dict[str, Any]:
     assert row.left is not None and row.right is not None  # noqa: PT018 (a stretch of pairs)
     sign, text = pair.left.side.signs[row.left], pair.left.side.lines[row.left]
-    return PairLine(row.left + 1, row.right + 1, _name_tool(sign), one_line(text, ROW_CHARS))
+    return {"left": row.left + 1, "right": row.right + 1, "tool": _name_tool(sign), "text": one_line(text, ROW_CHARS)}
 
 
 def _name_tool(sign: StepSign) -> str:
