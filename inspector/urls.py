@@ -39,7 +39,7 @@ from inspector.pages.publish import publish_view
 from inspector.pages.review import review_view
 from inspector.pages.review.codebooks import codebooks_view, versions_view
 from inspector.pages.review.coding import coding_view, resolution_view
-from inspector.pages.review.exhibits import exhibits_view
+from inspector.pages.review.exhibits import exhibit
 from inspector.pages.review.queues import new_queue_view, queues_view
 from inspector.pages.review.results import agreement_view, results_view
 from inspector.pages.review.suggestions import suggestions_view
@@ -228,7 +228,7 @@ ROUTES: dict[str, list[Routes]] = {
         part("ahead/", coding_view.ahead, "review-ahead"),
         part("guess/", coding_view.guess_condition, "review-guess"),
         part("propose/", coding_view.propose, "review-propose"),
-        part("field/", exhibits_view.field, "review-field"),
+        part("field/", exhibit.field, "review-field"),
         page("resolve/", resolution_view.resolution, "resolve"),
     ],
     "review/versions/<uuid:public_id>/": [

@@ -139,20 +139,17 @@ def _write_assets(files: SiteFiles, named: set[str]) -> None:
         path = waiting.pop(0)
         if path in written:
             continue
-        content = _read_asset(path.removeprefix(f"{FOLDER}/"))
+        name = path.removeprefix(f"{FOLDER}/")
+        collected = Path(settings.STATIC_ROOT) / name
+        found = collected if collected.is_file() else finders.find(name)
+        if not found:
+            raise FileNotFoundError(f"static/{name}: named by a page, and no such file was collected")
+        content = Path(str(found)).read_bytes()
         files.write(path, content)
         written.add(path)
         if path.endswith(".css"):
-            found = IN_STYLE.findall(content.decode())
-            waiting += [posixpath.normpath(posixpath.join(posixpath.dirname(path), each)) for each in found]
-
-
-def _read_asset(name: str) -> bytes:
-    collected = Path(settings.STATIC_ROOT) / name
-    found = collected if collected.is_file() else finders.find(name)
-    if not found:
-        raise FileNotFoundError(f"static/{name}: named by a page, and no such file was collected")
-    return Path(str(found)).read_bytes()
+            inner = IN_STYLE.findall(content.decode())
+            waiting += [posixpath.normpath(posixpath.join(posixpath.dirname(path), each)) for each in inner]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from operator import attrgetter
 from uuid import UUID
 
 from django import forms
@@ -18,13 +18,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.drafting.draft_orders import DraftConflict, edit_file, go_on, start_draft, stop
-from benchapp.drafting.draft_starts import (
-    list_corpora,
-    list_families,
-    read_corpus,
-    read_start_family,
-    read_start_task,
-)
+from benchapp.drafting.draft_starts import list_corpora, list_families, read_corpus, read_start_family, read_start_task
 from benchapp.drafting.draft_suites import admit, try_as_suite
 from benchapp.models import Blob, Draft, DraftStep, User
 from benchapp.record.json_shape import JsonShape, Shaped, encode
@@ -429,11 +423,12 @@ class ListedDraft(Shaped):
 def drafts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     totals = {"steps_total": Q(), "edits_total": Q(steps__kind=DraftStep.Kind.EDIT), "scripts": Q(steps__scripted=True)}
     counts = {name: Count("steps", filter=which) for name, which in totals.items()}
-    rows: Any = Draft.objects.select_related("admitted_as", "asked_by").order_by("-pk")
+    rows = Draft.objects.select_related("admitted_as", "asked_by").order_by("-pk")
     page = paginate(request, rows.annotate(**counts, cost=Sum("steps__cost_usd")))
-    listed = [
-        ListedDraft(row, row.steps_total, row.edits_total, cost_usd=row.cost, scripted=row.scripts > 0) for row in page
-    ]
+    read_totals, listed = attrgetter(*totals, "cost"), []
+    for row in page:
+        steps, edits, scripts, cost = read_totals(row)
+        listed.append(ListedDraft(row, steps, edits, cost, scripted=scripts > 0))
     data = {"drafts": listed, "next": next_url(request, page)}
     return render_page(request, "drafts/drafts.html", data=data, context={"page": page}, as_json=as_json)
 

@@ -14,13 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from benchapp.experiments.qualification import (
-    Admission,
-    TaskVerdict,
-    count_admissions,
-    read_verdicts_of,
-    say_verdicts,
-)
+from benchapp.experiments.qualification import Admission, TaskVerdict, count_admissions, read_verdicts_of, say_verdicts
 from benchapp.experiments.work.call_queue import list_outages
 from benchapp.experiments.work.progress import AtWork, WorkProgress, at_work, progress_of, workforce
 from benchapp.judges.judging_orders import progress_of_judging

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -111,13 +110,13 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
             ]
             if call and prompt
             else [],
-            **({"pack": _pack_twin(pack)} if pack else {}),
+            **({"pack": pack[1]} if pack else {}),
             "reply": reply.text[:JSON_CHARS] if reply else None,
             "talk": TURN.read_all(talk),
             "evidence": EVIDENCE.read_all(evidence),
             "steps": STEP.read_all(chosen.steps) if chosen else [],
             "session_steps": session_steps,
-            "session": _session_twin(session) if session else None,
+            "session": session[2] if session else None,
             "next": None,
         }
         return render_page(request, TEMPLATE, data=data, as_json=True)
@@ -135,10 +134,10 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
         "previous": near.get(previous or 0),
         "following": near.get(following or 0),
         "talk": talk,
-        "pack": pack,
+        "pack": pack[0] if pack else None,
         "session_steps": session_steps,
-        "session": session,
-        "session_query": "&" + urlencode({**place, "trajectory": session["trajectory"].public_id}) if session else "",
+        "session": session[1] if session else None,
+        "session_query": "&" + urlencode({**place, "trajectory": session[0].public_id}) if session else "",
     }
     return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
 
@@ -169,20 +168,23 @@ def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> Htt
 # --- what an agent did that worked for the answer ---------------------------------------------------------------------
 
 
-def _read_session(call: ModelCall, worked: Sequence[Trajectory], query: Mapping[str, str]) -> dict[str, Any]:
-    """Its trajectories and the one that is read, in the reader of trials."""
-    trajectory, turns = (
-        choose_trajectory(worked, query.get("trajectory", "")) or worked[0],
-        worked[0].extra.get("turns"),
-    )
-    return {
-        "title": visible(agent_title(trajectory.agent_name)),
+def _read_session(
+    call: ModelCall, worked: Sequence[Trajectory], query: Mapping[str, str]
+) -> tuple[Trajectory, dict[str, object], dict[str, object]]:
+    """Return the trajectory that is read, its session in the reader of trials, and the twin of that."""
+    read, turns = choose_trajectory(worked, query.get("trajectory", "")) or worked[0], worked[0].extra.get("turns")
+    reading = read_trajectory(read, query)
+    facts = {
         "turns": turns if isinstance(turns, int) else None,
         "seconds": (call.finished_at - call.started_at).total_seconds() if call.finished_at else None,
-        "trajectories": worked,
-        "trajectory": trajectory,
-        "reading": read_trajectory(trajectory, query),
     }
+    twin = {
+        **{"agent": read.agent_name, "version": read.agent_version, **facts},
+        **{"trajectory": read.public_id, "steps_total": read.steps_total},
+        "steps": [SESSION_STEP.read(card.step) for card in reading.cards],
+    }
+    title = visible(agent_title(read.agent_name))
+    return read, {"title": title, "trajectories": worked, "trajectory": read, "reading": reading, **facts}, twin
 
 
 # --- what student and teacher wrote before it --------------------------------------------------------------------------
@@ -235,32 +237,36 @@ def _read_talk(decision: Decision) -> list[TalkTurn]:
 # --- what a pack has the author asked, next to what Skillglass would ask -----------------------------------------------
 
 
-def _compare_prompts(decision: Decision) -> dict[str, Any] | None:
-    """Return the prompts of a decision that came from packs, each against ours: (role, occasion, (number on the page, difference
-    before the values) of each message). `missing` says why they cannot be compared. None where everything was asked in our words."""
+def _compare_prompts(decision: Decision) -> tuple[dict[str, object], dict[str, object]] | None:
+    """Return the prompts of a decision that came from packs, each against ours before the values, for the page and for the twin.
+    `missing` says why they cannot be compared. None where everything was asked in our words."""
     run, protocol = decision.episode.run, decision.episode.protocol
     told = run.setup.get("prompts") if isinstance(run.setup, dict) else None
     if not isinstance(told, dict) or not told:
         return None
     packs = tuple(dict.fromkeys(str(each.get("pack")) for each in told.values() if isinstance(each, dict)))
+    missing, found = "", list[tuple[Asked, list[tuple[int, FileDiff]]]]()
     try:
         condition = find_condition(run.condition, protocol)
-        if describe_prompts(condition, protocol) != told:
+        if describe_prompts(condition, protocol) == told:
+            chosen, numbers = choose_prompts(condition, protocol).prompts, count()
+            asked = [each for each in list_asked(condition, protocol) if each in chosen and _belongs(each, decision)]
+            found = [
+                (each, [(next(numbers), diff) for diff in _compare_messages(chosen[each], each)]) for each in asked
+            ]
+        else:
             missing = "The pack on this machine is not the one that was sent."
-            return {"packs": packs, "missing": missing, "differences": []}
-        chosen = choose_prompts(condition, protocol).prompts
     except SetupError as error:
-        return {"packs": packs, "missing": f"The pack cannot be read here: {error}", "differences": []}
-    asked = [each for each in list_asked(condition, protocol) if each in chosen and _belongs(each, decision)]
-    numbers = count()
-    differences = [
-        {
-            **{"role": each.role, "occasion": each.occasion},
-            "diffs": [(next(numbers), diff) for diff in _compare_messages(chosen[each], each)],
-        }
-        for each in asked
+        missing = f"The pack cannot be read here: {error}"
+    shown = [{"role": each.role, "occasion": each.occasion, "diffs": diffs} for each, diffs in found]
+    twins = [
+        {"role": each.role, "occasion": each.occasion, "messages": CHANGED.read_all(diff for _, diff in diffs)}
+        for each, diffs in found
     ]
-    return {"packs": packs, "missing": "", "differences": differences}
+    return (
+        {"packs": packs, "missing": missing, "differences": shown},
+        {"packs": packs, "missing": missing or None, "differences": twins},
+    )
 
 
 def _belongs(asked: Asked, decision: Decision) -> bool:
@@ -409,27 +415,6 @@ def _cut_passage(text: str, start: int, end: int) -> SeenPassage:
 
 
 # --- the twin ----------------------------------------------------------------------------------------------------------
-
-
-def _pack_twin(pack: Mapping[str, Any]) -> dict[str, object]:
-    differences = [
-        {
-            "role": each["role"],
-            "occasion": each["occasion"],
-            "messages": CHANGED.read_all(diff for _, diff in each["diffs"]),
-        }
-        for each in pack["differences"]
-    ]
-    return {"packs": pack["packs"], "missing": pack["missing"] or None, "differences": differences}
-
-
-def _session_twin(session: Mapping[str, Any]) -> dict[str, object]:
-    read: Trajectory = session["trajectory"]
-    return {
-        **{"agent": read.agent_name, "version": read.agent_version, "turns": session["turns"]},
-        **{"seconds": session["seconds"], "trajectory": read.public_id, "steps_total": read.steps_total},
-        "steps": [SESSION_STEP.read(card.step) for card in session["reading"].cards],
-    }
 
 
 CALL = JsonShape(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -39,7 +38,7 @@ def count_step_comments(trial: Trial, trajectory: Trajectory | None) -> Commente
     return CommentedSteps(f"{reverse('comments-about')}?{query}", {int(step): count for step, count in found.items()})
 
 
-def count_line_comments(run: Run, state: Mapping[str, str]) -> dict[str, Any]:
+def count_line_comments(run: Run, state: Mapping[str, str]) -> dict[str, object]:
     """`state`: what of the library the page shows (episode, from, to, decision, view)."""
     query = urlencode({"on": "line", "run": run.public_id, **{name: text for name, text in state.items() if text}})
     return {"url": f"{reverse('comments-about')}?{query}", "counts": counts_below(line_prefix(run))}

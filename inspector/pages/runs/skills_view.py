@@ -140,7 +140,11 @@ def skills(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResp
         "rivals": _list_trials("rivals", rivalled, rows),
     }
     held = read_skills_held({episode.library_id for episode in episodes.values() if episode.library_id})
-    table = [_build_row(found, episodes[found.episode], held) for found in in_table[:MAX_SKILLS]]
+    table = []
+    for found in in_table[:MAX_SKILLS]:
+        is_held = found.skill in held.get(episodes[found.episode].library_id or 0, ())
+        name, stages = visible(found.skill), build_stages(found.funnel)
+        table.append(SkillRow(found, name, episodes[found.episode], stages, is_held))
     cues = _count_cues(chosen) if asked.skill else []
     data = {
         "run": RUN_HEAD.read(run),
@@ -186,11 +190,6 @@ def build_stages(funnel: Funnel) -> tuple[FunnelStage, ...]:
         FunnelStage("followed", funnel.followed, total, width, funnel.unknown),
         FunnelStage("passed", TrialTally(passed, passed, passed, passed), total, width),
     )
-
-
-def _build_row(found: SkillFunnel, episode: Episode, held: Mapping[int, set[str]]) -> SkillRow:
-    is_held = found.skill in held.get(episode.library_id or 0, ())
-    return SkillRow(found, visible(found.skill), episode, build_stages(found.funnel), is_held)
 
 
 def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Trial]) -> dict[str, object]:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
@@ -19,16 +18,7 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.record.visible import one_line, visible
 from benchapp.search.hit_marks import Excerpt, Shown, show
 from benchapp.search.indexing import IndexProgress, progress
-from benchapp.search.query import (
-    FIELDS,
-    MAX_QUERY,
-    Filter,
-    SearchQuery,
-    Value,
-    parse,
-    render_filter,
-    without,
-)
+from benchapp.search.query import FIELDS, MAX_QUERY, Filter, SearchQuery, Value, parse, render_filter, without
 from benchapp.search.search_hits import FACETS, Found, HitPlace, documents_for, find, has_hits, read_hits
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.learning.computed_runs import Recent
@@ -86,15 +76,15 @@ def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "indexed": known.indexed,
         "to_index": known.total,
         "unread": known.unread,
-        "facets": {facet["name"]: {each["value"]: each["count"] for each, _ in facet["values"]} for facet in facets},
-        "hits": [_hit_twin(request, hit) for hit in shown],
+        "facets": {name: counts for name, counts, *_ in facets},
+        "hits": [HIT.read(hit) | {"url": request.build_absolute_uri(hit.url) if hit.url else None} for hit in shown],
         "next": request.build_absolute_uri(f"{request.path}{onward}") if onward else next_url(request, page),
     }
     context = {
         "section": "search",
         "page": page,
         "gathered": [{"first": first, "others": others} for first, *others in same.values()],
-        "listed": [(facet, facet["values"]) for facet in facets],
+        "listed": [(head, values) for *_, head, values in facets],
         "chips": [(text[part.start : part.end], _address(without(query, part))) for part in query.filters],
         # the query before, at and after what is wrong
         "wrong": [
@@ -203,20 +193,23 @@ def _fragment(anchor: str, text: str) -> str:
     return f"#{anchor}{told}" if anchor or told else ""
 
 
-def _list_facets(query: SearchQuery, found: Found) -> Iterator[dict[str, Any]]:
-    """Yield the facets with a value. `values`: (value, what pages call it, hits, address of the search narrowed to it or "" where it
-    is narrowed so already); `more`: how many values are not listed."""
+def _list_facets(
+    query: SearchQuery, found: Found
+) -> Iterator[tuple[str, dict[str, int], dict[str, object], list[tuple[dict[str, object], str]]]]:
+    """Yield the facets with a value: its name, the hits of each value, the head of its list, and its values each with the address
+    of the search narrowed to it, "" where it is narrowed so already. `more`: how many values are not listed."""
     for name in FACETS:
         ordered = sorted(found.facets.get(name, Counter()).items(), key=lambda item: (-item[1], item[0]))
         chosen = {value.text.lower() for part in query.filters if part.name == name for value in part.values}
-        values = []
+        values = list[tuple[dict[str, object], str]]()
         for value, count in ordered[:FACET_VALUES]:
             narrowed = f"{render_filter(Filter(name, (Value('is', value),)))} {query.text.strip()}".strip()
             address = "" if value.lower() in chosen else _address(narrowed)
             values.append(({"value": value, "word": visible(NAMES.get(name, str)(value)), "count": count}, address))
         if values:
+            head = {"name": name, "head": HEADS.get(name, name.capitalize())}
             more = max(0, len(ordered) - FACET_VALUES)
-            yield {"name": name, "head": HEADS.get(name, name.capitalize()), "values": values, "more": more}
+            yield name, dict(ordered[:FACET_VALUES]), {**head, "more": more}, values
 
 
 def _address(text: str) -> str:
@@ -234,16 +227,13 @@ KEPT: Recent[tuple[int, str], list[tuple[str, str, str]]] = Recent(50)
 def _list_examples(reader: User, known: IndexProgress) -> list[tuple[str, str, str]]:
     """All of them where none finds anything: they still show how to write. Found again when the index has grown by a tenth."""
     key = reader.pk, f"{known.indexed:.1e}"
-    found = KEPT.get(key) or _find_examples(reader)
+    if not (found := KEPT.get(key)):
+        open_to = documents_for(reader)
+        finding = ((text, means) for text, means in EXAMPLES if has_hits(parse(text), open_to))
+        shown = list(islice(finding, SHOWN_EXAMPLES)) or EXAMPLES[:SHOWN_EXAMPLES]
+        found = [(text, means, _address(text)) for text, means in shown]
     KEPT.put(key, found)
     return found
-
-
-def _find_examples(reader: User) -> list[tuple[str, str, str]]:
-    visible = documents_for(reader)
-    finding = ((text, means) for text, means in EXAMPLES if has_hits(parse(text), visible))
-    shown = list(islice(finding, SHOWN_EXAMPLES)) or EXAMPLES[:SHOWN_EXAMPLES]
-    return [(text, means, _address(text)) for text, means in shown]
 
 
 def _says(query: SearchQuery, found: Found, known: IndexProgress, after: HitPlace | None) -> str:
@@ -275,12 +265,17 @@ def _excerpt_twin(excerpt: Excerpt) -> dict[str, object]:
 
 PROBLEM = JsonShape("start", "end", "message")
 HIT = JsonShape(
-    *("step", "trial", "status=trial.status", "phase=trial.phase", "role=trial.task.role?", "run"),
+    *(
+        "kind",
+        "title",
+        "url",
+        "step",
+        "trial",
+        "status=trial.status",
+        "phase=trial.phase",
+        "role=trial.task.role?",
+        "run",
+    ),
     *("condition=run.condition", "agent_model=run.agent_model", "scripted=run.scripted", "by=said_by?"),
     *("terms=shown.terms", ("excerpts", lambda hit: [_excerpt_twin(excerpt) for excerpt in hit.excerpts])),
 )
-
-
-def _hit_twin(request: HttpRequest, hit: SearchHit) -> dict[str, object]:
-    url = request.build_absolute_uri(hit.url) if hit.url else None
-    return {"kind": hit.kind, "title": hit.title, "url": url, **HIT.read(hit)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from benchapp.analysis.alignment.aligned_reading import AlignedSide, read_side
 from benchapp.analysis.alignment.alignment import (
@@ -104,7 +104,7 @@ class PairUnit:
     rows: tuple[AlignedRow, ...]
     left: tuple[StepCard, ...] = ()
     right: tuple[StepCard, ...] = ()
-    lines: tuple[dict[str, Any], ...] = ()
+    lines: tuple[dict[str, object], ...] = ()
     fields: tuple[FieldPair, ...] = ()
     is_parting: bool = False
 
@@ -261,7 +261,7 @@ def _draw_steps(half: Half, numbers: list[int]) -> dict[int | None, tuple[StepCa
     return {card.number - 1: (card, found[card.number]) for card in cards}
 
 
-def _draw_line(pair: TrialPair, row: AlignedRow) -> dict[str, Any]:
+def _draw_line(pair: TrialPair, row: AlignedRow) -> dict[str, object]:
     assert row.left is not None and row.right is not None  # noqa: PT018 (a stretch of pairs)
     sign, text = pair.left.side.signs[row.left], pair.left.side.lines[row.left]
     return {"left": row.left + 1, "right": row.right + 1, "tool": _name_tool(sign), "text": one_line(text, ROW_CHARS)}

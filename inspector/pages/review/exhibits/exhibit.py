@@ -11,14 +11,18 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.shortcuts import get_object_or_404
+from django import forms
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
+from django.views.decorators.http import require_safe
 
 from benchapp.models import Decision, Episode, QueueItem, Run, Snapshot, Task, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.textual_change import is_binary
 from benchapp.record.visible import visible
 from benchapp.review.blinding import Hidden, hidden_in
+from benchapp.review.coding.anchors import ItemEvidence
 from inspector.pages.library.changes import (
     PAGE_CHARS,
     PAGE_FILES,
@@ -33,15 +37,65 @@ from inspector.pages.library.changes import (
     read_versions,
 )
 from inspector.pages.library.rail import read_evidence
-from inspector.pages.review.exhibits.exhibited_trial import TrialExhibit, exhibit_trial
+from inspector.pages.review.exhibits.exhibited_trial import ShownFields, TrialExhibit, exhibit_trial
 from inspector.pages.review.exhibits.giveaways import list_cues, masks_of_episode
 from inspector.pages.review.exhibits.masking import Mask
 from inspector.reader.compactions import EvidenceExcerpt
 from inspector.reader.steps import FieldView
 from inspector.reader.verdict import VerdictView, read_verdicts
-from inspector.web.responses import PathLink
+from inspector.web.access import user_of
+from inspector.web.responses import PathLink, read_htmx
+from inspector.web.subject import item_closed_to
 from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
 from runner.base.types import DecisionStatus
+
+PIECE_CHARS = 64_000  # of one field in one answer
+KINDS = {"tool_calls": "call", "observations": "result"}
+
+
+class PieceForm(forms.Form):
+    """A piece of a field: offsets in characters of the text as shown."""
+
+    trajectory = forms.IntegerField(required=False, min_value=0, max_value=10_000)
+    step = forms.IntegerField(min_value=1, max_value=2**31 - 1)
+    field = forms.RegexField(r"\A(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
+    start = forms.IntegerField(required=False, min_value=0, max_value=2**40)
+    end = forms.IntegerField(required=False, min_value=0, max_value=2**40)
+
+
+@require_safe
+def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """A bounded piece as HTML for htmx, all that was asked for as plain text without it. 404 where the item shows no such field."""
+    item = load_item(public_id)
+    if closed := item_closed_to(request, item):
+        return closed
+    form = PieceForm(request.GET)
+    if not form.is_valid() or item.trial is None:
+        raise Http404("no such piece")
+    asked = form.cleaned_data
+    index, start = asked["trajectory"] or 0, asked["start"] or 0
+    trajectories = ItemEvidence(item).trajectories
+    if index >= len(trajectories):
+        raise Http404("no such trajectory")
+    fields = ShownFields(item, hidden_in(item, user_of(request)))(trajectories[index], asked["step"])
+    if asked["field"] not in fields:
+        raise Http404("no such field")
+    found = fields[asked["field"]].text[start : asked["end"]]
+    if not read_htmx(request):
+        return HttpResponse(found, "text/plain; charset=utf-8")
+    left = max(0, len(found) - PIECE_CHARS)
+    base = reverse("review-field", args=[public_id])
+    more = gap_address(base, index, asked["step"], asked["field"], start + PIECE_CHARS, asked["end"]) if left else ""
+    context = {
+        "field": asked["field"],
+        "kind": KINDS.get(asked["field"].partition("/")[0], asked["field"]),
+        "piece": found[:PIECE_CHARS],
+        "start": start,
+        "left_out": left,
+        "address": more,
+    }
+    return render(request, "review/_exhibit_piece.html", context)
+
 
 MAX_TEXT = 20_000  # characters of one text that the page cuts as well
 MAX_PATHS = 500

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -29,14 +28,7 @@ from benchapp.review.queues.passes import (
     second_pass_of,
 )
 from benchapp.review.queues.populations import HIDES, Population, reopen
-from benchapp.review.queues.queue_making import (
-    MAX_REVIEWS,
-    QueueRefused,
-    assign,
-    close,
-    increase_reviews,
-    withdraw,
-)
+from benchapp.review.queues.queue_making import MAX_REVIEWS, QueueRefused, assign, close, increase_reviews, withdraw
 from benchapp.review.queues.review_progress import ItemStatus, awaiting, people_of, progress_of, statuses_of
 from benchapp.review.results.queue_results import coding_of
 from benchapp.review.seeing import note_seen
@@ -275,7 +267,7 @@ class QueueDraw(Shaped):
     says: str
     chips: tuple[str, ...]
     masked: bool  # parts of the selection are left out
-    strata: tuple[dict[str, Any], ...]
+    strata: tuple[dict[str, object], ...]
     drawn: int
     controls: int
     overlap: int
