@@ -46,7 +46,7 @@ from inspector.pages.review.suggestions import suggestions_view
 from inspector.pages.runs import judgements_view, run_view, skills_view
 from inspector.pages.search import palette_view, search_view
 from inspector.pages.suites import suites_view, workflows_view
-from inspector.pages.trials import live_trial, pair_view, pieces, trial
+from inspector.pages.trials import pair_view, pieces, trial
 from inspector.web import health
 from inspector.web.responses import View
 
@@ -132,7 +132,7 @@ ROUTES: dict[str, list[Routes]] = {
     ],
     "trials/<uuid:public_id>/": [
         page("", trial.trial, "trial"),
-        part("live/", live_trial.live_trial, "trial-live"),
+        part("live/", trial.live_trial, "trial-live"),
         part("field/", pieces.field, "trial-field"),
         part("image/<slug:digest>/", pieces.image, "trial-image"),
         part("steps/", trial.steps, "trial-steps"),

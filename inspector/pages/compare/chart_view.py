@@ -10,9 +10,8 @@ from django.views.decorators.http import require_safe
 
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.charts import CHARTS
-from inspector.charts.cards import card_of, with_drawing
 from inspector.charts.chart import BY, Chart, ChartTable
-from inspector.charts.chart_request import sheet_of
+from inspector.charts.chart_request import card_of, sheet_of, with_drawing
 from inspector.charts.chart_table import MAX_ROWS, csv_text, numeric_columns, text_rows
 from inspector.charts.drawing.palette import twins
 from inspector.charts.drawn_chart import DrawnChart, draw_chart, write_caption

@@ -33,8 +33,7 @@ from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_metric
 from benchapp.stats.metrics.catalogue import TABLES, MetricName, name_metric
 from inspector.charts import ABOVE
-from inspector.charts.cards import card_of
-from inspector.charts.chart_request import sheet_of
+from inspector.charts.chart_request import card_of, sheet_of
 from inspector.charts.drawing.forest_rows import list_across_models
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.lanes import ForestBuilder

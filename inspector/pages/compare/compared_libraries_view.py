@@ -27,8 +27,7 @@ from benchapp.stats.learning.libraries import FILE_KINDS, Churn, LibrarySize, re
 from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
 from benchapp.stats.metrics.catalogue import MetricName, name_metric
 from inspector.charts import OF_PAGES
-from inspector.charts.cards import build_gallery
-from inspector.charts.chart_request import sheet_of
+from inspector.charts.chart_request import build_gallery, sheet_of
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.lanes import draw_share
 from inspector.pages.compare.results import begin_page, begin_twin

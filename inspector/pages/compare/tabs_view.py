@@ -36,8 +36,7 @@ from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts import OF_PAGES
-from inspector.charts.cards import build_gallery
-from inspector.charts.chart_request import sheet_of
+from inspector.charts.chart_request import build_gallery, sheet_of
 from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet
 from inspector.pages.compare.lanes import BAR_HEIGHT, draw_bar, draw_lane
 from inspector.pages.compare.results import begin_page, begin_twin

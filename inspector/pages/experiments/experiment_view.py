@@ -48,8 +48,7 @@ from benchapp.stats.comparing.selection import facets_of, name_probe
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally
-from inspector.charts.cards import build_gallery
-from inspector.charts.chart_request import sheet_of
+from inspector.charts.chart_request import build_gallery, sheet_of
 from inspector.charts.figures.validation import CHART as VALIDATION
 from inspector.pages.compare.compare_view import (
     answer_twin,

@@ -282,7 +282,10 @@ def _carry_out(act: str, target: Target, given: Mapping[str, str], *, reason: st
         found = operations.cancel(target, reason=reason, by=by, after_trial=later)
         return f"{_write_episode_count(found)} cancelled{' after the running trials' if later else ''}.", None
     if act == RETRY.key:
-        return _retry(target, reason, by), None
+        problems = [problem for _, problem in operations.retry_blocked(target, reason=reason, by=by)]
+        if all(problems):
+            raise NotPossible(problems[0])
+        return f"{_write_episode_count(problems.count(''))} resumed.", None
     if act == SKIP.key and isinstance(target, Episode):
         slot = operations.skip(target, trial=_parse_slot(given.get("trial", "")), reason=reason, by=by)
         return f"{slot} is skipped. The episode continues.", None
@@ -298,13 +301,6 @@ def _carry_out(act: str, target: Target, given: Mapping[str, str], *, reason: st
 
 def _write_episode_count(episodes: int) -> str:
     return f"{episodes} episode{'' if episodes == 1 else 's'}"
-
-
-def _retry(target: Target, reason: str, by: User) -> str:
-    problems = [problem for _, problem in operations.retry_blocked(target, reason=reason, by=by)]
-    if all(problems):
-        raise NotPossible(problems[0])
-    return f"{_write_episode_count(problems.count(''))} resumed."
 
 
 def _parse_slot(text: str) -> TrialSlot | None:

@@ -366,39 +366,42 @@ def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return JsonResponse({"next": following.get_absolute_url() if following else None})
 
 
+def _takes_json(act: Callable[[QueueItem, User, bytes], JsonResponse]) -> Callable[..., HttpResponse]:
+    """A view that takes one JSON object. What is wrong with it is said in words."""
+
+    @wraps(act)
+    def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
+        found = load_item(public_id)
+        if not_json := _refuse_form(request):
+            return not_json
+        try:
+            return act(found, user_of(request), request.body)
+        except ValidationError as error:
+            return JsonResponse({"error": _first_problem(error)}, status=422)
+        except (CodebookRefused, DraftRefused) as error:
+            return JsonResponse({"error": str(error)}, status=422)
+
+    return view
+
+
 @require_POST
 @needs(User.Level.REVIEWER)
-def guess_condition(request: HttpRequest, public_id: UUID) -> HttpResponse:
+@_takes_json
+def guess_condition(item: QueueItem, user: User, sent: bytes) -> JsonResponse:
     """The condition the reviewer thinks it was; "" for not knowing. It is final, and what was hidden is shown."""
-    found = load_item(public_id)
-    if not_json := _refuse_form(request):
-        return not_json
-    try:
-        review = guess(found, user_of(request), Guessed.model_validate_json(request.body).guess)
-    except ValidationError as error:
-        return JsonResponse({"error": _first_problem(error)}, status=422)
-    except DraftRefused as error:
-        return JsonResponse({"error": str(error)}, status=422)
-    return JsonResponse({"guess": review.guess})
+    return JsonResponse({"guess": guess(item, user, Guessed.model_validate_json(sent).guess).guess})
 
 
 @require_POST
 @needs(User.Level.REVIEWER)
-def propose(request: HttpRequest, public_id: UUID) -> HttpResponse:
+@_takes_json
+def propose(item: QueueItem, user: User, sent: bytes) -> JsonResponse:
     """Puts a code that the finder lacks into the draft of the codebook; the queue's own codes stay as they are."""
-    found = load_item(public_id)
-    if not_json := _refuse_form(request):
-        return not_json
-    try:
-        sent = Proposed.model_validate_json(request.body)
-        mark = Mark.objects.filter(review__item=found, review__reviewer=user_of(request), public_id=sent.mark).first()
-        if mark is None:
-            return JsonResponse({"error": "That mark is not saved."}, status=422)
-        code = propose_from_mark(mark, sent.name, user_of(request))
-    except ValidationError as error:
-        return JsonResponse({"error": _first_problem(error)}, status=422)
-    except CodebookRefused as error:
-        return JsonResponse({"error": str(error)}, status=422)
+    proposed = Proposed.model_validate_json(sent)
+    mark = Mark.objects.filter(review__item=item, review__reviewer=user, public_id=proposed.mark).first()
+    if mark is None:
+        return JsonResponse({"error": "That mark is not saved."}, status=422)
+    code = propose_from_mark(mark, proposed.name, user)
     return JsonResponse({"name": code.name, "version": str(code.version), "url": code.version.get_absolute_url()})
 
 

@@ -116,6 +116,8 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
     to_settle = (row for row in page if row.standing == Standing.OPEN and row.item.pk not in own_open)
     abouts: list[tuple[About | None, str]] = [*WORDS.items(), (None, "all")]
     states = ((None, "all"), (Standing.OPEN, "open"), (Standing.RESOLVED, "settled"))
+    noun = "disagreement is" if open_total == 1 else "disagreements are"
+    settled = f", {resolved_total} settled" if resolved_total else ""
     context = {
         "queue_row": queue,
         "page": page,
@@ -145,16 +147,11 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
         "says": in_words(found) if found else "",
         "query": query_of(wanted, codes),
         "open_total": open_total,
-        "heading": _say_open(open_total, resolved_total) if opened else "Disagreements",
+        "heading": f"{open_total or 'No'} {noun} open{settled}" if opened else "Disagreements",
         "own_open": own_open,
         "may_open": user.may(User.Level.REVIEWER),
     }
     return render_page(request, "review/disagreements.html", data=data, context=context, as_json=as_json)
-
-
-def _say_open(open_total: int, resolved_total: int) -> str:
-    noun = "disagreement is" if open_total == 1 else "disagreements are"
-    return f"{open_total or 'No'} {noun} open{f', {resolved_total} settled' if resolved_total else ''}"
 
 
 def _find_own_open(rows: list[Compared], user: User) -> frozenset[int]:
