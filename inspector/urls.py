@@ -13,16 +13,13 @@ from inspector.pages.compare import (
     compared_trials_view,
     comparisons_view,
     failures_view,
-    lines_view,
     published_view,
-    replay_view,
     sides_view,
     tabs_view,
-    where_view,
 )
 from inspector.pages.documents import documents_view
-from inspector.pages.drafts import draft_view, drafts_view
-from inspector.pages.experiments import experiment_view, judging_view, measuring_view
+from inspector.pages.drafts import drafts_view
+from inspector.pages.experiments import experiment_view
 from inspector.pages.imports import imports_view, upload_view
 from inspector.pages.jobs import jobs_view, operate_view
 from inspector.pages.launch import launch_view, server_view
@@ -34,23 +31,22 @@ from inspector.pages.library import (
     findings_view,
     library_view,
     probe_view,
-    sessions_view,
     take_view,
 )
 from inspector.pages.overview import overview_view
 from inspector.pages.people import activity_view, comments_view, login_view, people_view, sso_view
 from inspector.pages.publish import publish_view
 from inspector.pages.review import review_view
-from inspector.pages.review.codebooks import changes_view, codebooks_view, versions_view
+from inspector.pages.review.codebooks import codebooks_view, versions_view
 from inspector.pages.review.coding import coding_view, resolution_view
-from inspector.pages.review.exhibits import exhibits_view
+from inspector.pages.review.exhibits import exhibit
 from inspector.pages.review.queues import new_queue_view, queues_view
-from inspector.pages.review.results import agreement_view, disagreements_view, results_view
+from inspector.pages.review.results import agreement_view, results_view
 from inspector.pages.review.suggestions import suggestions_view
 from inspector.pages.runs import judgements_view, run_view, skills_view
 from inspector.pages.search import palette_view, search_view
 from inspector.pages.suites import suites_view, workflows_view
-from inspector.pages.trials import live_trial, pair_view, parting, pieces, trial
+from inspector.pages.trials import pair_view, pieces, trial
 from inspector.web import health
 from inspector.web.responses import View
 
@@ -80,8 +76,8 @@ ROUTES: dict[str, list[Routes]] = {
         part("metrics", health.metrics, "metrics"),
         page("", overview_view.index, "index"),
         page("experiments/<uuid:public_id>/", experiment_view.experiment, "experiment"),
-        page("experiments/<uuid:public_id>/judgements/", judging_view.experiment_judging, "experiment-judging"),
-        page("experiments/<uuid:public_id>/rounds/", measuring_view.experiment_rounds, "experiment-rounds"),
+        page("experiments/<uuid:public_id>/judgements/", experiment_view.experiment_judging, "experiment-judging"),
+        page("experiments/<uuid:public_id>/rounds/", experiment_view.experiment_rounds, "experiment-rounds"),
         page("published/", published_view.published, "published"),
         page("publish/", publish_view.publish, "publish"),
         part("publish/<uuid:public_id>/file/", publish_view.publication_file, "publication-file"),
@@ -121,7 +117,7 @@ ROUTES: dict[str, list[Routes]] = {
         page("library/", library_view.library, "library"),
         part("library/file/", library_view.library_file, "library-file"),
         page("library/beside/", beside_view.library_beside, "library-beside"),
-        page("library/sessions/", sessions_view.library_sessions, "library-sessions"),
+        page("library/sessions/", library_view.library_sessions, "library-sessions"),
         page("library/blame/", blame_view.blame, "blame"),
         page("library/findings/", findings_view.findings, "findings"),
         part("library/findings/ask/", findings_view.findings_ask, "findings-ask"),
@@ -136,12 +132,12 @@ ROUTES: dict[str, list[Routes]] = {
     ],
     "trials/<uuid:public_id>/": [
         page("", trial.trial, "trial"),
-        part("live/", live_trial.live_trial, "trial-live"),
+        part("live/", trial.live_trial, "trial-live"),
         part("field/", pieces.field, "trial-field"),
         part("image/<slug:digest>/", pieces.image, "trial-image"),
         part("steps/", trial.steps, "trial-steps"),
         part("outline/", pieces.outline_rows, "trial-outline"),
-        part("parting/<uuid:other_id>/", parting.parting, "trial-parting"),
+        part("parting/<uuid:other_id>/", pieces.parting, "trial-parting"),
         part("<slug:name>.txt", pieces.text, "trial-text"),
         page("compare/<uuid:other_id>/", pair_view.pair, "compare-pair"),
         part("trajectory.json", pieces.trajectory_file, "trial-trajectory"),
@@ -150,15 +146,15 @@ ROUTES: dict[str, list[Routes]] = {
     "compare/": [
         page("", compare_view.compare, "compare"),
         page("sides/", sides_view.choose_sides, "compare-sides"),
-        page("where/", where_view.where, "compare-where"),
+        page("where/", tabs_view.where, "compare-where"),
         page("cost/", tabs_view.cost, "compare-cost"),
         page("runs/", tabs_view.compared_runs, "compare-runs"),
         page("trials/", compared_trials_view.compared_trials, "compare-trials"),
         page("libraries/", compared_libraries_view.compared_libraries, "compare-libraries"),
-        page("replay/", replay_view.replay, "compare-replay"),
+        page("replay/", tabs_view.replay, "compare-replay"),
         page("certainty/", tabs_view.certainty, "compare-certainty"),
         page("failures/", failures_view.failures, "compare-failures"),
-        page("lines/", lines_view.lines, "compare-lines"),
+        page("lines/", compared_libraries_view.lines, "compare-lines"),
         page("dictionary/", comparisons_view.dictionary, "compare-dictionary"),
         part("report/", comparisons_view.compare_report, "compare-report"),
         part("export/<str:what>.<str:form>", comparisons_view.export, "compare-export"),
@@ -185,9 +181,9 @@ ROUTES: dict[str, list[Routes]] = {
     "drafts/": [
         page("", drafts_view.drafts, "drafts"),
         page("new/", drafts_view.draft_new, "draft-new"),
-        page("<uuid:public_id>/", draft_view.draft, "draft"),
-        page("<uuid:public_id>/steps/<int:number>/", draft_view.draft_step, "draft-step"),
-        page("<uuid:public_id>/files/<path:path>/", draft_view.draft_file, "draft-file"),
+        page("<uuid:public_id>/", drafts_view.draft, "draft"),
+        page("<uuid:public_id>/steps/<int:number>/", drafts_view.draft_step, "draft-step"),
+        page("<uuid:public_id>/files/<path:path>/", drafts_view.draft_file, "draft-file"),
     ],
     "people/": [
         page("", people_view.accounts, "people"),
@@ -218,8 +214,8 @@ ROUTES: dict[str, list[Routes]] = {
         part("results/<slug:key>.<str:form>", results_view.results_chart, "results-chart"),
         page("agreement/", agreement_view.agreement, "agreement"),
         part("agreement/keep/", agreement_view.agreement_keep, "agreement-keep"),
-        page("disagreements/", disagreements_view.disagreements, "disagreements"),
-        part("disagreements/open/", disagreements_view.disagreements_open, "disagreements-open"),
+        page("disagreements/", agreement_view.disagreements, "disagreements"),
+        part("disagreements/open/", agreement_view.disagreements_open, "disagreements-open"),
         page("suggestions/", suggestions_view.suggestions, "suggestions"),
         part("suggestions/run/", suggestions_view.suggestions_run, "suggestions-run"),
     ],
@@ -232,13 +228,13 @@ ROUTES: dict[str, list[Routes]] = {
         part("ahead/", coding_view.ahead, "review-ahead"),
         part("guess/", coding_view.guess_condition, "review-guess"),
         part("propose/", coding_view.propose, "review-propose"),
-        part("field/", exhibits_view.field, "review-field"),
+        part("field/", exhibit.field, "review-field"),
         page("resolve/", resolution_view.resolution, "resolve"),
     ],
     "review/versions/<uuid:public_id>/": [
         page("", versions_view.version, "codebook-version"),
-        page("diff/", changes_view.version_diff, "codebook-diff"),
-        page("carry/<uuid:queue_id>/", changes_view.version_carry, "codebook-carry"),
+        page("diff/", codebooks_view.version_diff, "codebook-diff"),
+        page("carry/<uuid:queue_id>/", codebooks_view.version_carry, "codebook-carry"),
         part("codebook.<str:form>", versions_view.version_export, "codebook-export"),
         part("freeze/", versions_view.version_freeze, "codebook-freeze"),
         part("discard/", versions_view.version_discard, "codebook-discard"),

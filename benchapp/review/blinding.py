@@ -92,7 +92,7 @@ class Words:
     """The words of trials, decisions and libraries that one person may read now. All pages use it.
 
     Ask it before showing a text of any of them. It reads what is closed once, so make one for each request
-    (`inspector.web.closed_pages.words_of`). It takes one short query for anyone who reviews nothing blind, a second
+    (`inspector.web.subject.words_of`). It takes one short query for anyone who reviews nothing blind, a second
     one for others, and none before the first question.
     """
 

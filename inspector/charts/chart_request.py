@@ -2,19 +2,159 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from django.http import Http404, HttpRequest
+from django.urls import reverse
 
 from benchapp.papers.loading import list_papers, read_published_rows
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.choices import Choices, names_known, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
+from benchapp.stats.comparing.condition_names import SEPARATOR, say_label
 from benchapp.stats.metrics.catalogue import METRICS, TABLES, pick_primary, table_for
 from benchapp.stats.metrics.metric import TrialMetric
-from inspector.charts.chart import Chart
+from inspector.charts.chart import Answer, Chart, ChartDrawing
+from inspector.charts.drawn_chart import draw_chart
 from inspector.charts.sheet import ChartSheet
+
+ANY = "any-chart"  # replaced by the key of a chart
+ALIKE = 0.1  # of the largest value: numbers of a place within this distance make no contrast
+MOST_NAMED = 3  # places in the sentence of a chart whose conditions are alike
+
+
+class Titled(Protocol):
+    """What a card needs of its chart."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def question(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChartCard:
+    """One chart with these choices: `page` shows it large with its table, `json` and `csv` are its twins."""
+
+    chart: Titled
+    page: str
+    json: str
+    csv: str
+    large: bool = False  # is it the only one of its page?
+    drawing: ChartDrawing | None = None  # with its HTML, where the server draws it
+    finding: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the numbers say; the chart's own title where they say nothing in a sentence."""
+        return self.finding or self.chart.title
+
+
+@dataclass(frozen=True, slots=True)
+class Gallery:
+    """The charts of a tab. Each is drawn where its answer differs between the conditions; else one sentence takes its place. `waiting`
+    are those that have nothing to draw yet."""
+
+    cards: tuple[ChartCard, ...]
+    sentences: tuple[tuple[ChartCard, str], ...]
+    waiting: tuple[tuple[ChartCard, str], ...]
+
+
+def build_gallery(charts: Sequence[Chart], sheet: ChartSheet) -> Gallery:
+    cards: list[ChartCard] = []
+    sentences, waiting = [], []
+    for chart, card in zip(charts, cards_of(charts, sheet.comparison.choices), strict=True):
+        lack = "" if set(chart.published) & set(sheet.comparison.choices.published) else chart.lacks(sheet)
+        drawing = None if lack else draw_chart(chart, choose_options(sheet, chart), with_figure=False).drawing
+        if drawing is None or drawing.absent:
+            waiting.append((card, lack or (drawing.absent if drawing else "")))
+        elif sentence := chart.repeats or say_alike(drawing.answers):
+            sentences.append((card, sentence))
+        else:
+            cards.append(with_drawing(card, chart, drawing))
+    return Gallery(tuple(cards), tuple(sentences), tuple(waiting))
+
+
+def with_drawing(card: ChartCard, chart: Chart, drawing: ChartDrawing) -> ChartCard:
+    return replace(card, drawing=drawing, finding=write_finding(chart.finding, drawing.answers))
+
+
+def card_of(chart: Chart, choices: Choices, *, large: bool = False) -> ChartCard:
+    return cards_of([chart], choices, large=large)[0]
+
+
+def cards_of(charts: Iterable[Chart], choices: Choices, *, large: bool = False) -> list[ChartCard]:
+    """For a page with several charts; each with all choices, its own options among them."""
+    query = choices.query()
+    tail = f"?{query}" if query else ""
+    page, twin, table = (reverse(name, args=[ANY]) + tail for name in ("chart", "chart-json", "chart-csv"))
+
+    def address(of_any: str, chart: Chart) -> str:
+        return of_any.replace(ANY, chart.key, 1)
+
+    return [
+        ChartCard(chart, address(page, chart), address(twin, chart), address(table, chart), large) for chart in charts
+    ]
+
+
+# --- whether conditions differ ---
+
+
+def say_alike(answers: Sequence[Answer]) -> str:
+    """One sentence in place of a chart whose answer is the same in all conditions, or less than a tenth apart; else empty."""
+    who, places = {answer.who for answer in answers}, _split(answers)
+    if len(who) < 2 or any(_gap(of) > ALIKE * max(abs(answer.value) for answer in of) for of in places):
+        return ""
+    shown = [of for of in places if any(answer.value for answer in of)] or places
+    numbers = []
+    for of in shown[:MOST_NAMED]:
+        low, high = min(of, key=_value).text, max(of, key=_value).text
+        numbers.append(f"{high if low == high else f'{low} to {high}'} {of[0].what}".strip())
+    word = "groups" if any(SEPARATOR in each for each in who) else "conditions"
+    same = "The same" if not any(map(_gap, places)) else "About the same"
+    return f"{same} in all {len(who)} {word}: {'; '.join(numbers)}."
+
+
+def write_finding(template: str, answers: Sequence[Answer]) -> str:
+    """The template with the two ends of the largest contrast: `high` and `low` are conditions, `most` and `least` their numbers,
+    `what` where it is. Empty where there is none."""
+    contrast = max((of for of in _split(answers) if len(of) > 1), key=_gap, default=[])
+    if not template or not contrast or not _gap(contrast):
+        return ""
+    high, low = max(contrast, key=_value), min(contrast, key=_value)
+    return template.format(
+        high=_name(each.who for each in contrast if each.value == high.value),
+        most=high.text,
+        low=_name(each.who for each in contrast if each.value == low.value),
+        least=low.text,
+        what=high.what,
+    )
+
+
+def _split(answers: Iterable[Answer]) -> list[list[Answer]]:
+    """By place."""
+    places: dict[str, list[Answer]] = {}
+    for answer in answers:
+        places.setdefault(answer.what, []).append(answer)
+    return list(places.values())
+
+
+def _value(answer: Answer) -> float:
+    return answer.value
+
+
+def _gap(of: Sequence[Answer]) -> float:
+    values = [answer.value for answer in of]
+    return max(values) - min(values)
+
+
+def _name(labels: Iterable[str]) -> str:
+    names = [say_label(label) for label in labels]
+    return " and ".join(names) if len(names) < 3 else f"{len(names)} conditions"
 
 
 def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: object) -> ChartSheet:

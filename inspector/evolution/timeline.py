@@ -205,7 +205,11 @@ def follow_skills(timeline: Timeline) -> Timeline:
 
     Skills are numbered where words are hidden.
     """
-    held, read = _read_held(timeline), _read_uses(timeline.episode)
+    held = _read_held(timeline)
+    uses = SkillUse.objects.filter(attempt__counts=True, attempt__trial__episode=timeline.episode)
+    read: dict[int, set[str]] = defaultdict(set)
+    for trial, skill in uses.exclude(kind=UseKind.MOUNTED).order_by().values_list("attempt__trial_id", "skill"):
+        read[trial].add(skill)
     if timeline.hidden:
         held, read = _number_skills(held, read)
 
@@ -248,14 +252,6 @@ def _read_held(timeline: Timeline) -> Held:
     for snapshot, skill, path, digest, lines in rows.values_list("snapshot_id", "skill", "path", "blob_id", "lines"):
         files[snapshot][skill].add((path, digest, lines))
     return {pk: {skill: frozenset(found) for skill, found in skills.items()} for pk, skills in files.items()}
-
-
-def _read_uses(episode: Episode) -> dict[int, set[str]]:
-    uses = SkillUse.objects.filter(attempt__counts=True, attempt__trial__episode=episode).exclude(kind=UseKind.MOUNTED)
-    read: dict[int, set[str]] = defaultdict(set)
-    for trial, skill in uses.order_by().values_list("attempt__trial_id", "skill"):
-        read[trial].add(skill)
-    return read
 
 
 def _number_skills(held: Held, read: Mapping[int, set[str]]) -> tuple[Held, dict[int, set[str]]]:

@@ -15,25 +15,35 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import QueryDict
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.safestring import mark_safe
 
 from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, Column, ValueKind
 from benchapp.exports.export_run import FORMATS, Export
 from benchapp.exports.formats import csv_pieces
 from benchapp.exports.publications import WORK, sweep_files
-from benchapp.models import Comparison, Publication
+from benchapp.models import CodeExample, Comparison, Publication
 from benchapp.models.experiments import publications_folder
 from benchapp.people.accounts import is_loopback
 from benchapp.record.slices import SliceEnd
+from benchapp.review.blinding import asked_elsewhere, still_to_code
+from benchapp.review.codebooks.codebook_file import write_codebook
+from benchapp.review.codebooks.codebook_versions import text_of
+from benchapp.review.coding.queue_agreement import standing_report
+from benchapp.review.results.review_exports import TAXONOMY, taxonomy_rows, taxonomy_table
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.hypotheses import Reopened
 from benchapp.stats.metrics.catalogue import METRICS, RUN_METRICS
-from inspector.pages.compare.report import report_of, write_markdown
+from inspector.pages.compare.report import report_of, static_text, write_markdown
+from inspector.pages.review.results.causes import cell_text
+from inspector.pages.review.results.results import parse_choices as parse_result_choices
+from inspector.pages.review.results.results import results_of
+from inspector.pages.review.results.results_charts import PER_SAID
 from inspector.publishing.site import choose_trials, publish
 from inspector.publishing.site_files import PublishingError
-from inspector.publishing.taxonomy import write_taxonomy
 from inspector.web.text.markdown import render_markdown_file
 from runner.base.errors import SetupError
 
@@ -156,13 +166,56 @@ def _list_columns(choices: Choices) -> Iterator[tuple[str, ...]]:
 
 
 def _make_taxonomy(package: Package) -> None:
-    publication = package.publication
-    if publication.queue is None or publication.made_by is None:
+    """Its definitions, examples, counts and agreement as one page, and the same as files. Refused while the person who publishes
+    still has to code what it reveals: they would no longer be blind."""
+    queue, by = package.publication.queue, package.publication.made_by
+    if queue is None or by is None:
         raise PublishingError("the queue, or the account that published it, was deleted")
-    written = write_taxonomy(publication.queue, publication.made_by)
-    for name, content in written.files.items():
-        package.write(name, content)
-    package.says, package.left_out = written.says, [*package.left_out, *written.left_out]
+    if still_to_code([queue], by) or asked_elsewhere([queue], by):
+        raise PublishingError("you still have items of this queue, or of another about the same trials, to code")
+    results = results_of([queue], parse_result_choices(QueryDict())[0])
+    examples = CodeExample.objects.filter(code__version=queue.version, is_counter=False).exclude(note="", quote="")
+    of_code: dict[int, list[CodeExample]] = {}
+    for example in examples:
+        of_code.setdefault(example.code_id, []).append(example)
+    report = standing_report(queue)
+    agreed = {row["code"]: row for row in report.values["by_code"]} if report else {}
+    pers = results.taxonomy.pers
+    shares = [[cell_text(row.shares[per], results.interval(row.shares[per])) for per in pers] for row in results.rows]
+    has_shares = any(each.value for own in shares for each in own)
+    rows = [
+        {
+            "code": row.code,
+            "level": min(row.depth, 4),
+            "shares": own if has_shares else own[:1],  # of few items counts alone say what is known
+            "examples": of_code.get(row.code.pk, ()),
+            "agreed": agreed.get(str(row.code.public_id)),
+        }
+        for row, own in zip(results.rows, shares, strict=True)
+    ]
+    page = render_to_string(
+        "publish/taxonomy.html",
+        {
+            "heading": results.heading,
+            "queue": queue,
+            "rows": rows,
+            "heads": [PER_SAID[per] for per in pers] if has_shares else ["items"],
+            "has_shares": has_shares,
+            "report": report,
+            "notes": results.notes(),
+            "style": mark_safe(static_text("css/report.css")),  # noqa: S308
+        },
+    )
+    package.write("index.html", page)
+    package.write("taxonomy.csv", b"".join(csv_pieces(TAXONOMY, taxonomy_rows(results.taxonomy, results.heading))))
+    package.write("taxonomy.tex", taxonomy_table(results.taxonomy, results.heading))
+    for form in ("yaml", "json"):
+        package.write(f"codebook.{form}", write_codebook(text_of(queue.version), form))
+    package.says = [
+        ("Codebook", f"{queue.version.codebook.name} v{queue.version.number}, digest {results.heading.digest}"),
+        ("Counts", results.heading.one_line),
+    ]
+    package.left_out.append("Labels, quotes and memos of reviewers. Examples of the codebook are in.")
 
 
 MAKERS: Mapping[Publication.Form, Callable[[Package], None]] = {

@@ -7,38 +7,149 @@ import posixpath
 import re
 import tempfile
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import unescape
 from pathlib import Path
-from typing import IO
-from urllib.parse import urlsplit
+from typing import IO, cast
+from urllib.parse import unquote, urlsplit
 from uuid import UUID
+from wsgiref.util import setup_testing_defaults
 
 from django.conf import settings
-from django.http import QueryDict
-from django.urls import reverse
+from django.contrib.staticfiles import finders
+from django.contrib.staticfiles.storage import staticfiles_storage
+from django.core.exceptions import PermissionDenied
+from django.core.handlers.wsgi import WSGIRequest
+from django.db.models import prefetch_related_objects
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import ResolverMatch, reverse
 from django.utils import timezone
+from django_htmx.middleware import HtmxMiddleware
 
-from benchapp.models import Comparison, Experiment, Trial
+from benchapp.deploy.static_files import collect_if_changed
+from benchapp.models import Comparison, Experiment, Run, Trial, User
 from benchapp.record.collecting import collect_seldom
 from benchapp.record.record_digest import record_digest
 from benchapp.stats.comparing.choices import parse_choices
-from inspector.publishing.edition import HOST, Edition, TrialShelf, ask
-from inspector.publishing.site_assets import name_asset, prepare_assets, write_assets
+from inspector.pages.trials.trial import AROUND
 from inspector.publishing.site_files import PublishingError, SiteFiles, put_in_place
 from inspector.publishing.site_scope import SiteLink, SiteScope
-from inspector.publishing.static_numbers import make_static_csv, make_static_json
-from inspector.publishing.static_page import Find, join, make_static
+from inspector.publishing.static_page import Find, join, make_static, make_static_csv, make_static_json
+from inspector.reader.reading import read_ahead
+from inspector.web.text.visible import VisibleMiddleware
 
+HOST = "published.invalid"  # of absolute addresses in an answer: never anybody's
 ORIGIN = f"http://{HOST}"
 MOST_TRIALS = 500  # unless they are named: some 30 MB of pages
 MOST_WINDOWS = 20  # pages of one trajectory: a thousand steps
 LINKED = re.compile(r' (?:href|data-chart|data-page)="([^"#][^"]*)"')
 STEP_ID = re.compile(rb'<li id="step-(\d+)"')
+FOLDER = "static"
+IN_STYLE = re.compile(r"url\(\s*[\"']?([^\"')#?:]+)[\"']?\s*\)")
+GROUP, MOST_READ = 50, 500  # trials that are read at once, and that stay in memory
 MORE_BELOW = b'data-way="first"'
 relative = lru_cache(20_000)(posixpath.relpath)  # pages of one folder have most of their links in common
+
+
+class TrialShelf:
+    """The trials of a site, read in groups with the rows of their pages. Those after `MOST_READ` are read one by one."""
+
+    def __init__(self, trials: Sequence[UUID], runs: Mapping[UUID, Run]) -> None:
+        self.trials, self.runs = trials[:MOST_READ], runs
+        self.places = {public_id: place // GROUP for place, public_id in enumerate(self.trials)}
+        self.groups: dict[int, dict[UUID, Trial]] = {}
+
+    def find(self, public_id: UUID) -> Trial | None:
+        """Return None where it is not here."""
+        place = self.places.get(public_id)
+        if place is None:
+            return None
+        if place not in self.groups:
+            self.groups[place] = self._read(self.trials[place * GROUP : (place + 1) * GROUP])
+        return self.groups[place].get(public_id)
+
+    def _read(self, wanted: Sequence[UUID]) -> dict[UUID, Trial]:
+        found = list(Trial.objects.for_detail().filter(public_id__in=wanted))
+        for trial in found:
+            trial.episode.run = self.runs[trial.episode.run.public_id]  # what was read once for it is kept there
+        read_ahead(found)
+        prefetch_related_objects(found, *AROUND)
+        return {trial.public_id: trial for trial in found}
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """Pages find it as `published`: they leave out what needs a server, and name what they were made from."""
+
+    version: str
+    record_digest: str
+    home: str  # the address of the experiment
+    trials: str  # and of the list of its trials
+    runs: Mapping[UUID, Run]  # read once for all pages
+    shown: TrialShelf
+
+
+class PublishedRequest(WSGIRequest):
+    """From nobody: no cookie, no session, no host that settings would have to allow."""
+
+    def __init__(self, address: str, edition: Edition) -> None:
+        url = urlsplit(address)
+        path = unquote(url.path).encode().decode("latin-1")  # as a web server hands it over
+        environ: dict[str, object] = {"PATH_INFO": path, "QUERY_STRING": url.query}
+        setup_testing_defaults(environ)
+        super().__init__(environ)
+        # May read and nothing more. It has no row, so it owns no text, review or mention.
+        self.user = User(pk=0, username="", level=User.Level.VIEWER)
+        self.published = edition
+
+    def get_host(self) -> str:
+        return HOST
+
+
+def _ask(address: str, edition: Edition, match: ResolverMatch) -> tuple[str, bytes] | None:
+    """The content type without its parameters, and what the page answers; None where it shows nothing to this reader. `match`: what
+    its path resolves to."""
+    request = PublishedRequest(address, edition)
+    request.resolver_match = match
+
+    def view(request: HttpRequest) -> HttpResponse:
+        return cast(HttpResponse, match.func(request, *match.args, **match.kwargs))
+
+    try:
+        response = cast(HttpResponseBase, HtmxMiddleware(VisibleMiddleware(view))(request))
+    except (Http404, PermissionDenied):
+        return None
+    if response.status_code != 200:
+        return None
+    content = b"".join(cast(Iterable[bytes], response)) if response.streaming else cast(HttpResponse, response).content
+    return response.get("Content-Type", "").partition(";")[0], content
+
+
+def _name_asset(path: str) -> str | None:
+    """Return the site's file for a path of this installation; None if the path is not a static file."""
+    return f"{FOLDER}/{path.removeprefix(settings.STATIC_URL)}" if path.startswith(settings.STATIC_URL) else None
+
+
+def _write_assets(files: SiteFiles, named: set[str]) -> None:
+    waiting, written = sorted(named), set()
+    while waiting:
+        path = waiting.pop(0)
+        if path in written:
+            continue
+        name = path.removeprefix(f"{FOLDER}/")
+        collected = Path(settings.STATIC_ROOT) / name
+        found = collected if collected.is_file() else finders.find(name)
+        if not found:
+            raise FileNotFoundError(f"static/{name}: named by a page, and no such file was collected")
+        content = Path(str(found)).read_bytes()
+        files.write(path, content)
+        written.add(path)
+        if path.endswith(".css"):
+            inner = IN_STYLE.findall(content.decode())
+            waiting += [posixpath.normpath(posixpath.join(posixpath.dirname(path), each)) for each in inner]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +206,16 @@ class Site:
     def _ask(self, place: str) -> list[str]:
         """Keep the answer, and return the places that it leads to."""
         match = self.scope.match(place.partition("?")[0])
-        answer = ask(self.scope.address_of(place), self.edition, match) if match else None
+        answer = _ask(self.scope.address_of(place), self.edition, match) if match else None
         if answer is None:
             return []
-        kept = self.answers.tell(), len(answer.content)
-        self.answers.write(answer.content)
-        file, route = self.scope.file_of(place, answer.kind), self.scope.route_of(place)
-        self.pages[place] = page = SitePage(place, answer.kind, kept, file, route)
-        return list(self._list_linked(page, answer.content))
+        kind, content = answer
+        kept = self.answers.tell(), len(content)
+        self.answers.write(content)
+        self.pages[place] = page = SitePage(
+            place, kind, kept, self.scope.file_of(place, kind), self.scope.route_of(place)
+        )
+        return list(self._list_linked(page, content))
 
     def _list_linked(self, page: SitePage, content: bytes) -> Iterator[str]:
         address = ORIGIN + self.scope.address_of(page.place)
@@ -131,7 +244,7 @@ class Site:
         for page in self.pages.values():
             content = self._make_static(page, self._link_from(page))
             files.write(page.file, content, address=page.place)
-        write_assets(files, self.assets)
+        _write_assets(files, self.assets)
 
     def _make_static(self, page: SitePage, find: Find) -> bytes:
         at, size = page.kept
@@ -151,7 +264,7 @@ class Site:
         folder = posixpath.dirname(page.file)
 
         def find(address: str) -> str | None:
-            if asset := name_asset(urlsplit(address).path):
+            if asset := _name_asset(urlsplit(address).path):
                 self.assets.add(asset)
                 return relative(asset, folder)
             target = self.scope.settle(address)
@@ -180,7 +293,10 @@ def publish(
     progress: Progress | None = None,
 ) -> Published:
     """Write the site. `trials`: public ids of those that get a page, as `choose_trials` finds them."""
-    prepare_assets()
+    try:
+        staticfiles_storage.url("css/base.css")
+    except ValueError:  # names with digests are known after files were collected; a checkout may not have done so
+        collect_if_changed()
     with put_in_place(folder, replace=replace) as files, tempfile.TemporaryFile() as answers, collect_seldom():
         scope = SiteScope(experiment, frozenset(trials), frozenset(list_comparisons(experiment)))
         digest = record_digest(experiment)

@@ -12,22 +12,50 @@ from functools import lru_cache
 from html import escape, unescape
 from urllib.parse import urljoin
 
-Attributes = list[tuple[str, str | None]]
-# The address of a link or file of the installation -> what the file says in its place; None where the site has no such page.
-Find = Callable[[str], str | None]
+import orjson
 
+TIMED = ("pin", "as_of", "permalink", "next")  # how the installation finds these numbers again
+LINKS = ("customdata", "url")  # of a point, of a row
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self';"
     " connect-src 'self'; base-uri 'none'; form-action 'none'"
 )
 SCRIPTS = re.compile(r"/(?:charts|blame|library|compare|menus)[-.\w]*\.js$")  # the ones that ask no server
-VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
-GONE = frozenset("form dialog kbd noscript select template textarea".split())  # nothing listens to keys either
 KEY_WORDS = {"keys-here", "with-keys"}  # sentences about keys
 KEPT_DATA = ("data-chart", "data-page", "data-plotly")  # addresses that scripts read from the folder itself
 PICTURES = ("png", "svg")  # what a chart can be saved as without a server
 OTHER_SITES = ("https://", "http://", "mailto:")
 INSIDE = r"""(?:[^>"']|"[^"]*"|'[^']*')*"""  # of a tag: a quoted value may hold ">"
+ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:=(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
+
+
+def make_static_json(content: bytes, address: str, find: Find) -> bytes:
+    """The twin of a chart: a point that led to a page outside the site leads nowhere."""
+
+    def settle(value: object, *, leads: bool = False) -> object:
+        if isinstance(value, dict):
+            return {key: settle(each, leads=leads or key in LINKS) for key, each in value.items()}
+        if isinstance(value, list):
+            return [settle(each, leads=leads) for each in value]
+        if leads and isinstance(value, str):
+            return find(urljoin(address, value)) or ""
+        return value
+
+    read = {key: value for key, value in orjson.loads(content).items() if key not in TIMED}
+    return orjson.dumps(settle(read))
+
+
+def make_static_csv(text: str, address: str, find: Find) -> str:
+    origin = re.escape(urljoin(address, "/"))
+    return re.sub(origin + r'[^\s,"]*', lambda found: find(found.group()) or "", text)
+
+
+Attributes = list[tuple[str, str | None]]
+# The address of a link or file of the installation -> what the file says in its place; None where the site has no such page.
+Find = Callable[[str], str | None]
+
+VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+GONE = frozenset("form dialog kbd noscript select template textarea".split())  # nothing listens to keys either
 # A tag that may have to change, by its name or by an attribute.
 TAG = re.compile(
     rf"""<(?:!--.*?--|/(?P<end>a|svg)|(?P<name>
@@ -37,7 +65,6 @@ TAG = re.compile(
     )(?P<attrs>{INSIDE}))>""",
     re.DOTALL | re.VERBOSE,
 )
-ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:=(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 
 
 def join(address: str, href: str) -> str:

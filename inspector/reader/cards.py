@@ -27,12 +27,12 @@ from benchapp.analysis.deciding.step_glances import (
 from benchapp.analysis.trial_rules.agent_acts import COMMAND_KEYS
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import StoredStep
+from benchapp.record.visible import RIGHT_TO_LEFT, visible
 from inspector.reader.compactions import Cuts, CutState
 from inspector.reader.steps import FieldView, StepView
 from inspector.web.text.folding import FoldedPart
 from inspector.web.text.highlight import highlight
 from inspector.web.text.markdown import render_markdown
-from inspector.web.text.visible import RIGHT_TO_LEFT, visible
 from runner.base.types import Source, Step, ToolCall
 from runner.trajectories.fields import place_arguments, tool_call_text
 from runner.trajectories.images import list_parts

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from benchapp.models import Blob, Compaction
-from inspector.web.text.visible import visible
+from benchapp.record.visible import visible
 
 READERS = {"rich": "the author", "rough": "later agents"}  # by kind of compaction
 Span = tuple[int, str, int, int, int, str]  # as stored: step, field, start, end, length, reason

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance_at
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import read_outline, read_steps
+from benchapp.record.visible import visible
 from inspector.reader.compactions import Cuts
-from inspector.web.text.visible import visible
 
 MAX_HEADINGS = 50  # in one list; of more, neighbours are joined
 BINS = 600  # of the map; where there are more steps, the worst of a bin is drawn

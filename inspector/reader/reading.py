@@ -16,6 +16,7 @@ from benchapp.models import Attempt, Blob, Compaction, SkillUse, Trajectory, Tri
 from benchapp.models.base import derived_id
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.trajectory_store import StoredStep, read_page
+from benchapp.record.visible import one_line, visible
 from inspector.reader.cards import Facts, StepCard, draw_cards, fold_empty
 from inspector.reader.compactions import Cuts, read_cuts
 from inspector.reader.outline import (
@@ -31,7 +32,6 @@ from inspector.reader.outline import (
 from inspector.reader.steps import PAGE_STEPS, StepView, draw_steps, fit_one_page, list_uses_by_step
 from inspector.reader.verdict import VERDICTS, DecidedVerdict, VerdictView, decide_checks, read_verdicts
 from inspector.web.subject import choose_row
-from inspector.web.text.visible import one_line, visible
 from runner.base.types import TrajectoryKind, UseKind
 
 MAX_SKILL_STEPS = 2_000

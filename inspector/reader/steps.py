@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from benchapp.models import SkillUse, Trajectory
 from benchapp.record.trajectory_store import StoredStep
+from benchapp.record.visible import visible
 from inspector.web.text.folding import DECIDING_LINES, WHOLE_LINES, FoldedPart, fold
-from inspector.web.text.visible import visible
 from runner.base.types import Observation, Step
 from runner.trajectories.fields import fields
 

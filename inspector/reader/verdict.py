@@ -12,9 +12,9 @@ from django.db.models import Prefetch, prefetch_related_objects
 
 from benchapp.analysis.deciding.deciding_steps import DecidingStep, Rule, StepIndex, choose_chief, find_deciding_steps
 from benchapp.analysis.deciding.named_values import MOST, Expectation, is_telling, read_named_values
-from benchapp.models import Attempt, Check, Dimension, Trial, Verdict
+from benchapp.models import Attempt, Dimension, Trial, Verdict
+from benchapp.record.visible import one_line, visible
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
-from inspector.web.text.visible import one_line, visible
 from runner.base.types import CheckGroup, CheckStatus
 
 GROUP_TITLES = {
@@ -156,7 +156,11 @@ def _group_checks(verdict: Verdict, clean: Callable[[str], str]) -> Iterator[Che
         if not checks:
             continue
         ordered = sorted(checks, key=lambda check: _ORDER.index(CheckStatus(check.status)))
-        lines = [_draw_line(check, clean) for check in ordered[:MAX_CHECKS]]
+        lines = []
+    for check in ordered[:MAX_CHECKS]:
+        message = clean(check.message.strip())
+        left_out = max(0, len(message) - MAX_MESSAGE)
+        lines.append(CheckLine(clean(check.name), check.status, message[:MAX_MESSAGE], left_out, pk=check.pk))
         skipped = sum(check.status == CheckStatus.SKIPPED for check in checks)
         yield CheckSection(
             name=group.value,
@@ -167,12 +171,6 @@ def _group_checks(verdict: Verdict, clean: Callable[[str], str]) -> Iterator[Che
             good=tuple(line for line in lines if line.is_good),
             left_out=len(checks) - len(lines),
         )
-
-
-def _draw_line(check: Check, clean: Callable[[str], str]) -> CheckLine:
-    message = clean(check.message.strip())
-    left_out = max(0, len(message) - MAX_MESSAGE)
-    return CheckLine(clean(check.name), check.status, message[:MAX_MESSAGE], left_out, pk=check.pk)
 
 
 # --- the steps that decided it ----------------------------------------------------------------------------------

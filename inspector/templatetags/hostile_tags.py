@@ -8,10 +8,10 @@ from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from benchapp.record.visible import RIGHT_TO_LEFT
+from benchapp.record.visible import visible as make_visible
 from inspector.web.text.folding import BLANK_RUN
 from inspector.web.text.markdown import render_markdown
-from inspector.web.text.visible import RIGHT_TO_LEFT
-from inspector.web.text.visible import visible as make_visible
 
 register = template.Library()
 register.filter("markdown", render_markdown)

@@ -26,7 +26,7 @@ from benchapp.stats.inference.shares import Rate
 from benchapp.stats.metrics.amounts import DAY, HOUR, MINUTE
 from benchapp.stats.metrics.catalogue import name_role
 from inspector.evolution.decision_words import describe_request, write_summary
-from inspector.pages.compare.where_view import TaskCell
+from inspector.pages.compare.tabs_view import TaskCell
 from inspector.pages.people.comments import CommentedChart, CommentedSteps
 from inspector.pages.runs.run_view import GridCell
 from inspector.web.text.formats import (

@@ -12,20 +12,12 @@ from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from benchapp.record.visible import RIGHT_TO_LEFT, visible, visible_between
 from inspector.pages.review.exhibits.masking import HIDDEN
 from inspector.reader.cards import CardPart, CardText, Layer
-from inspector.reader.outline import (
-    BINS,
-    WIDEST,
-    ChunkHeading,
-    Clock,
-    MapMark,
-    OutlineLine,
-    join_headings,
-)
+from inspector.reader.outline import BINS, WIDEST, ChunkHeading, Clock, MapMark, OutlineLine, join_headings
 from inspector.templatetags.hostile_tags import fold_blanks, isolate_rtl
 from inspector.web.text.formats import compact
-from inspector.web.text.visible import RIGHT_TO_LEFT, visible, visible_between
 
 register = template.Library()
 

@@ -78,7 +78,8 @@ class AccessMiddleware:
             )
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if code := read_bearer(request):
+        kind, _, code = request.headers.get("Authorization", "").partition(" ")
+        if kind.lower() == "bearer" and (code := code.strip()):
             token = find_token(code)
             if token is None:
                 return JsonResponse({"error": "This token does not work here: it is unknown or revoked."}, status=401)
@@ -107,12 +108,6 @@ class AccessMiddleware:
         if request.method in {"GET", "HEAD"}:
             return redirect_to_login(request.get_full_path())
         return render(request, "people/logged_out.html", status=401)
-
-
-def read_bearer(request: HttpRequest) -> str:
-    """The token of the Authorization header; empty without one."""
-    kind, _, code = request.headers.get("Authorization", "").partition(" ")
-    return code.strip() if kind.lower() == "bearer" else ""
 
 
 def _refuse_beyond_scope(request: HttpRequest, view: object) -> HttpResponse | None:

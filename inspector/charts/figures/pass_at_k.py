@@ -66,7 +66,9 @@ class PassRow:
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
     found = {group: points for group in sheet.groups if (points := curve_of(sheet, group))}
-    published = select_printed(sheet)
+    # pass@3 of a generator with a backbone, or averaged over backbones.
+    of_paper = [row for row in sheet.published if row.paper == PAPER and row.metric == "pass@3"]
+    published = [row for row in of_paper if row.value is not None and row.condition]
     if not found and not published:
         absent = "No task of these runs has two scored samples, so there is no pass@k beyond the plain rate."
         return ChartDrawing(None, ChartTable(COLUMNS), absent=f"{absent} {NOT_PUBLISHED}")
@@ -106,12 +108,6 @@ def curve_of(sheet: ChartSheet, group: Group) -> list[PassRow]:
         numbers = (100 * point.value, point.tasks, point.samples, point.left_out, passed, tried)
         rows.append(PassRow(group.label, "own", point.k, *numbers, url, in_percent(point.interval)))
     return rows
-
-
-def select_printed(sheet: ChartSheet) -> list[PrintedNumber]:
-    """pass@3 of a generator with a backbone, or averaged over backbones."""
-    rows = (row for row in sheet.published if row.paper == PAPER and row.metric == "pass@3")
-    return [row for row in rows if row.value is not None and row.condition]
 
 
 def label_of(row: PrintedNumber) -> str:

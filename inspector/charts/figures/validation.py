@@ -125,7 +125,10 @@ def _draw(found: Sequence[Sequence[Scored]]) -> go.Figure:
 
 def _traces(rows: Sequence[Scored], floor: float, named: Legend) -> Iterator[go.Scatter]:
     style = series(0)
-    points = {row.decision: _point(row, floor) for row in rows}
+    points = {
+        row.decision: ChartPoint(row.decision, floor if row.score is None else row.score, row.hover, row.url)
+        for row in rows
+    }
     drawn = {row.decision for row in rows if row.score is not None}
     pairs = [
         (points[row.parent], points[row.decision])
@@ -145,10 +148,6 @@ def _traces(rows: Sequence[Scored], floor: float, named: Legend) -> Iterator[go.
         marker = {"color": style.colour if is_kept else MUTED, "symbol": symbol, "size": 10}
         if of_status := [points[row.decision] for row in rows if row.of.status == status]:
             yield scatter(of_status, mode="markers", **named.enter(word), marker=marker)
-
-
-def _point(row: Scored, floor: float) -> ChartPoint:
-    return ChartPoint(row.decision, floor if row.score is None else row.score, row.hover, row.url)
 
 
 def lacks_gate(sheet: ChartSheet) -> str:

@@ -64,19 +64,17 @@ class Command(BaseCommand):
             sys.exit(1)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            self._show(f"http://127.0.0.1:{server.server_port}{choose_page()}", no_browser=options["no_browser"])
+            address = f"http://127.0.0.1:{server.server_port}{choose_page()}"
+            self.stdout.write(f"{address}  (Ctrl-C ends)")
+            self.stdout.flush()
+            if not options["no_browser"]:
+                webbrowser.open(address)
             self._work_out()
             self._wait(paths, report.batch, follow=options["follow"])
         except KeyboardInterrupt:
             pass
         finally:
             server.shutdown()
-
-    def _show(self, address: str, *, no_browser: bool) -> None:
-        self.stdout.write(f"{address}  (Ctrl-C ends)")
-        self.stdout.flush()
-        if not no_browser:
-            webbrowser.open(address)
 
     def _sum_up(self, report: ImportReport) -> None:
         counts = report.counts

@@ -10,16 +10,14 @@ from django.views.decorators.http import require_safe
 
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.charts import CHARTS
-from inspector.charts.cards import card_of, with_drawing
 from inspector.charts.chart import BY, Chart, ChartTable
-from inspector.charts.chart_request import sheet_of
+from inspector.charts.chart_request import card_of, sheet_of, with_drawing
 from inspector.charts.chart_table import MAX_ROWS, csv_text, numeric_columns, text_rows
 from inspector.charts.drawing.palette import twins
 from inspector.charts.drawn_chart import DrawnChart, draw_chart, write_caption
 from inspector.charts.sheet import ChartSheet
-from inspector.pages.compare.results import read_parent
+from inspector.pages.compare.results import build_permalink, read_parent
 from inspector.pages.people.comments import count_chart_comments
-from inspector.web.permalinks import build_permalink
 from inspector.web.responses import PathLink, is_published, render_page, wants_fragment
 
 

@@ -33,14 +33,12 @@ from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_metric
 from benchapp.stats.metrics.catalogue import TABLES, MetricName, name_metric
 from inspector.charts import ABOVE
-from inspector.charts.cards import card_of
-from inspector.charts.chart_request import sheet_of
+from inspector.charts.chart_request import card_of, sheet_of
 from inspector.charts.drawing.forest_rows import list_across_models
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.lanes import ForestBuilder
-from inspector.pages.compare.results import begin_page, find_answer, name_baseline, read_parent
+from inspector.pages.compare.results import begin_page, build_permalink, find_answer, name_baseline, read_parent
 from inspector.pages.compare.sides_view import build_sides, choose_sides
-from inspector.web.permalinks import build_permalink
 from inspector.web.responses import next_url, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
 from runner.protocols.conditions import conditions_without_library

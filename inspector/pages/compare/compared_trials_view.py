@@ -98,7 +98,9 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         return render_page(request, PAGE, data=data, context=unknown, as_json=as_json, status=400)
     trials = trials_behind(choices, narrowing)
     tally = _tally(trials, choices)
-    page: Page[Trial] = paginate(request, _TrialTotals(_sort_trials(trials, sort), tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
+    key = sort.lstrip("-")
+    in_order = trials.order_by(*sort_unknown_last(TRIAL_COLUMNS[key][2:] if key else (), sort), "pk")
+    page: Page[Trial] = paginate(request, _TrialTotals(in_order, tally.total), per_page=PER_PAGE)  # type: ignore[arg-type]
     shown = list(_list_trials(list(page), choices, read_reasons(page, cast(User, request.user))))
     here, as_of = _address(choices, narrowing), choices.as_of or timezone.now()
     added = count_added_since(choices)
@@ -154,11 +156,6 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "pin": {"permalink": request.build_absolute_uri(f"?{_address(choices.but(as_of=as_of), narrowing)}")},
     }
     return render_page(request, PAGE, data=data, context=context, as_json=as_json)
-
-
-def _sort_trials(trials: QuerySet[Trial], sort: str) -> QuerySet[Trial]:
-    key = sort.lstrip("-")
-    return trials.order_by(*sort_unknown_last(TRIAL_COLUMNS[key][2:] if key else (), sort), "pk")
 
 
 def _tally(trials: QuerySet[Trial], choices: Choices) -> TrialTally:

@@ -36,10 +36,9 @@ from benchapp.stats.metrics.outcomes import CORPUS_NAMES
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.lanes import draw_share
-from inspector.pages.compare.results import begin_page
-from inspector.web.closed_pages import words_of
-from inspector.web.permalinks import build_permalink
+from inspector.pages.compare.results import begin_page, build_permalink
 from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.subject import words_of
 
 PER_PAGE = 50
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import cast
 
 import numpy as np
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 
 from benchapp.models import Experiment, Run
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.choices import Choices
-from benchapp.stats.comparing.comparison import GroupComparison
+from benchapp.stats.comparing.comparison import GroupComparison, count_added_since
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import MODEL
 from benchapp.stats.metrics.outcomes import PHASE_CODES
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.sheet import ChartSheet
-from inspector.web.permalinks import build_permalink
 from runner.base.types import Phase
 from runner.protocols.conditions import conditions_without_library
 
@@ -35,6 +37,44 @@ TITLES = {  # by the name of the page's address
     "compare-trials": "Trials",
 }
 MOST_NAMED = 3  # suites and models in the head
+
+
+@dataclass(frozen=True, slots=True)
+class Permalink(Shaped):
+    """`added`: runs that match and came later. `revised`: trials of the shown runs that were settled later. Both are left
+    out. `unfinished`: one sentence about what has not come yet, or "". `differs`: the numbers are others than those the link was made with, although nothing came later that could be
+    left out: something was deleted or edited since."""
+
+    as_of: datetime | None
+    added: int
+    revised: int
+    differs: bool
+    query: str
+    permalink: str
+    live: str
+    unfinished: str
+
+    json_shape = JsonShape(
+        *("as_of", "runs_added_since=added", "trials_revised_since=revised", "numbers_differ=differs"),
+        *("unfinished?", "permalink"),
+    )
+
+
+def build_permalink(request: HttpRequest, comparison: GroupComparison) -> Permalink:
+    choices = comparison.choices
+    query = choices.but(as_of=choices.as_of or timezone.now(), seen=comparison.fingerprint).query()
+    # The page's own path, also when its twin was asked for.
+    path = f"{request.path.removesuffix('.json')}/" if request.path.endswith(".json") else request.path
+    return Permalink(
+        as_of=choices.as_of,
+        added=count_added_since(choices),
+        revised=comparison.revised,
+        differs=bool(choices.seen) and choices.seen != comparison.fingerprint,
+        query=query,
+        permalink=request.build_absolute_uri(f"{path}?{query}"),
+        live=f"{request.path}?{choices.but(as_of=None, seen='').query()}",
+        unfinished=comparison.unfinished,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,32 +7,293 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
+from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.experiments.estimate import Amount
 from benchapp.experiments.library_probes import read_left_out
 from benchapp.experiments.work.progress import WorkProgress
-from benchapp.models import Experiment, Run
+from benchapp.models import Experiment, Run, Square, Task
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.stats.comparing.answer import rank_groups
+from benchapp.stats.comparing.answer import Answer, JudgedGroup, rank_groups
 from benchapp.stats.comparing.certainty import GroupCost, assess, list_costs
+from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.comparison import GroupComparison, MetricCell
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.metrics.metric import MetricUnit
+from benchapp.stats.comparing.groups import Group
+from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
+from benchapp.stats.inference.interval import ZERO
+from benchapp.stats.inference.shares import half_up
+from benchapp.stats.inference.sides import pair
+from benchapp.stats.learning.replay_gains import ReplayPairs, ReplayResult
+from benchapp.stats.metrics.amounts import render_change
+from benchapp.stats.metrics.catalogue import name_metric
+from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts import OF_PAGES
-from inspector.charts.cards import build_gallery
-from inspector.charts.chart_request import sheet_of
-from inspector.charts.sheet import ChartSheet
+from inspector.charts.chart_request import build_gallery, sheet_of
+from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet
+from inspector.pages.compare.lanes import BAR_HEIGHT, draw_bar, draw_lane
 from inspector.pages.compare.results import begin_page, begin_twin
-from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.responses import address_of_any, link_to, next_url, paginate, render_page
 
+TASKS_PER_PAGE = 40
+SQUARES_PER_PAGE = 8
+MOST_SQUARES = 12  # of one task in one group; more are counted
+REPLAYS_PER_PAGE = 30
+ROOM = 1.04  # of the longest bar: some air behind it
+LEAST = 0.05  # least share of an axis on either side of zero: an empty bar needs a zero to start at
+CELLS = ("fail_fail", "fail_pass", "pass_fail", "pass_pass")
+SOURCES = {
+    "samples": "samples of one run",
+    "phases": "a replay and its first try, with the same library",
+    "replicates": "replicates of one cell",
+    "conditions": "two conditions, before they differ",
+}
 ITEMS_PER_PAGE = 60
 RUNS_PER_PAGE = 25
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCell:
+    """The trials of one task in one group."""
+
+    group: Group
+    squares: tuple[Square, ...]
+
+    @property
+    def passed(self) -> int:
+        return sum(square.success is True for square in self.squares)
+
+    @property
+    def scored(self) -> int:
+        return sum(square.success is not None for square in self.squares)
+
+    @property
+    def is_drawn(self) -> bool:
+        return 0 < len(self.squares) <= MOST_SQUARES
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """`gain`: of the best condition over its baseline, in the metric's unit; None where the two do not share the task. `change`: that
+    in words."""
+
+    task: Task
+    cells: tuple[TaskCell, ...]
+    gain: float | None
+    change: str
+
+
+CELL = JsonShape("label=group.label", "passed", "scored", ("trials", lambda cell: len(cell.squares)))
+ROW = JsonShape(
+    *("task=task.key", ("family", lambda row: row.task.family.key if row.task.family else None), "role=task.role"),
+    "gain",
+    ("groups", lambda row: CELL.read_all(row.cells)),
+)
+
+
+@require_safe
+def where(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    sheet = sheet_of(request)
+    comparison, metric = sheet.comparison, sheet.metric
+    covered = [each for each in sheet.groups if metric and comparison.cell(each, metric).rate.planned]
+    groups = paginate(request, covered, per_page=SQUARES_PER_PAGE, name="groups")
+    tasks = paginate(request, _list_tasks(comparison, metric), per_page=TASKS_PER_PAGE)
+    best = Answer(comparison, metric).best if metric else None
+    # Task pk -> what the best condition gains on it, over the tasks that it shares with its baseline.
+    paired = pair(*comparison.sides(best.group, best.baseline, best.metric)) if best else None
+    gains = dict(zip(paired.task.tolist(), paired.delta.tolist(), strict=True)) if paired else {}
+    rows = _read_rows(comparison, metric, groups, tasks, gains) if metric else []
+    data = {
+        **begin_twin(request, sheet),
+        "metric": metric.key if metric else None,
+        "tasks": ROW.read_all(rows),
+        "groups_next": next_url(request, groups, name="groups"),
+        "next": next_url(request, tasks),
+    }
+    context = {
+        **begin_page(comparison, "compare-where"),
+        "answer": _write_answer(best, gains),
+        "best": best,
+        "has_unscored": any(cell.scored < len(cell.squares) for row in rows for cell in row.cells),
+        "name": name_metric(metric) if metric else None,
+        "groups": groups,
+        "tasks": tasks,
+        "rows": rows,
+        "several_models": len({group.agent_model for group in comparison.groups.all}) > 1,
+        "trial_address": address_of_any("trial"),
+        "gallery": build_gallery(OF_PAGES["compare-where"], sheet),
+    }
+    return render_page(request, "compare/compare_where.html", data=data, context=context, as_json=as_json)
+
+
+def _list_tasks(comparison: GroupComparison, metric: TrialMetric | None) -> list[Task]:
+    """Return the tasks that the metric counts, family by family."""
+    if metric is None:
+        return []
+    covered = [metric.select_covered(outcomes).task for outcomes in comparison.outcomes.values()]
+    keys = np.unique(np.concatenate(covered)).tolist() if covered else []
+    found = Task.objects.select_related("family").in_bulk(keys)
+
+    def place(task: Task) -> tuple[object, ...]:
+        family = task.family
+        return family is None, (family.ordinal, family.key) if family else (0, ""), task.ordinal, task.key
+
+    return sorted(found.values(), key=place)
+
+
+def _read_rows(
+    comparison: GroupComparison, metric: TrialMetric, groups: Page[Group], tasks: Page[Task], gains: Mapping[int, float]
+) -> list[TaskRow]:
+    """One query for the trials of these tasks."""
+    group_of = {
+        trial: group
+        for group in groups
+        for outcomes in comparison.of_group(group)
+        for trial in metric.select_covered(outcomes).trial.tolist()
+    }
+    found: dict[tuple[int, object], list[Square]] = {}
+    shown = trials_behind(comparison.choices, Narrowing(covered=metric.key)).filter(task__in=list(tasks))
+    for square in shown.for_grid():
+        if group := group_of.get(square.pk):
+            found.setdefault((square.task_id, group.identity), []).append(square)
+    return [
+        TaskRow(
+            task,
+            tuple(TaskCell(group, tuple(found.get((task.pk, group.identity), ()))) for group in groups),
+            gain := gains.get(task.pk),
+            "" if gain is None else render_change(gain, metric.unit).removesuffix(".0"),
+        )
+        for task in tasks
+    ]
+
+
+def _write_answer(best: JudgedGroup | None, gains: Mapping[int, float]) -> str:
+    """Say on how many tasks the best condition gains and loses; empty where nothing has a baseline."""
+    if best is None or not gains:
+        return ""
+    more, less = (sum(sign * gain > ZERO for gain in gains.values()) for sign in (1, -1))
+    who, tasks = name_condition(best.group.condition).title, name_metric(best.metric).tasks
+    return f"{who} gains on {more} of {len(gains)} {tasks} and loses on {less or 'none'}."
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedGroup(Shaped):
+    """A group that replayed something. `squares`: each cell of its 2x2 against acquisition, with its list of trials."""
+
+    group: Group
+    replay: ReplayResult
+    squares: Mapping[str, Mapping[str, object]]
+    drawn: SafeString
+
+    json_shape = JsonShape(
+        *("label=group.label", "runs=group.runs"),
+        ("own", lambda shown: _rates(shown.replay.own)),
+        ("placebo", lambda shown: _rates(shown.replay.placebo)),
+        *("minus=replay.label", "net_recovery=replay.net_recovery", "net_regression=replay.net_regression"),
+        "net_lift=replay.net_lift",
+    )
+
+
+@require_safe
+def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    sheet = sheet_of(request)
+    comparison = sheet.comparison
+    replays = {group: found for group in sheet.groups if (found := comparison.replay(group)) is not None}
+    page = paginate(request, list(replays), per_page=REPLAYS_PER_PAGE)
+    results = [replays[group] for group in page]
+    sides = [_share_sides(pairs) for each in results for pairs in (each.own, each.placebo) if pairs]
+    axis = (ROOM * max([LEAST, *(broke for broke, _ in sides)]), ROOM * max([LEAST, *(fixed for _, fixed in sides)]))
+    shown = [_build_replayed(sheet, group, replays[group], axis) for group in page]
+    noise = comparison.noise
+    data = {**begin_twin(request, sheet), "noise": noise, "groups": shown, "next": next_url(request, page)}
+    context = {
+        **begin_page(comparison, "compare-replay"),
+        "pin": data["pin"],
+        "page": page,
+        "shown": shown,
+        "placebo": any(each.replay.placebo for each in shown),
+        "answer": _answer(sheet, replays),
+        "flips": noise,
+        "swatch": _choose_colour(shown[0].group.condition) if shown else "ink",
+        "sources": [(said, flips) for name, said in SOURCES.items() if (flips := getattr(noise, name)).pairs],
+        "baseline": comparison.groups.baseline,
+        "not_replayed": len(comparison.groups.all) - len(replays),
+    }
+    return render_page(request, "compare/compare_replay.html", data=data, context=context, as_json=as_json)
+
+
+def _build_replayed(sheet: ChartSheet, group: Group, found: ReplayResult, axis: tuple[float, float]) -> ReplayedGroup:
+    squares = {
+        cell: {"count": len(getattr(found.own, cell)), "url": sheet.trials_url(group, replay=cell)} for cell in CELLS
+    }
+    says = f"{len(found.own.fail_pass)} fixed, {len(found.own.pass_fail)} broken, of {found.own.total}"
+    luck = _share_sides(found.placebo) if found.placebo else None
+    return ReplayedGroup(
+        group, found, squares, draw_two_sided(axis, group.condition, _share_sides(found.own), luck, says)
+    )
+
+
+def _share_sides(pairs: ReplayPairs) -> tuple[float, float]:
+    """Return what broke and what was fixed, as shares of all pairs."""
+    whole = pairs.total or 1
+    return len(pairs.pass_fail) / whole, len(pairs.fail_pass) / whole
+
+
+def _choose_colour(condition: str) -> str:
+    return name_condition(condition).colour or "ink"
+
+
+def draw_two_sided(
+    axis: tuple[float, float], condition: str, own: tuple[float, float], luck: tuple[float, float] | None, says: str
+) -> SafeString:
+    """Draw what broke to the left of zero, and what was fixed to the right; `axis`: how far each side reaches, as shares.
+
+    `luck`: the same of a second try where nothing was learned, as a tick on either side."""
+
+    def place(share: float) -> float:
+        return 100 * (axis[0] + share) / (axis[0] + axis[1])
+
+    colour, zero = _choose_colour(condition), place(0)
+    parts = [
+        f'<line class="zero-line" x1="{zero:.2f}%" x2="{zero:.2f}%" y1="0" y2="{BAR_HEIGHT}"/>',
+        draw_bar(place(-own[0]), zero, f"soft c-{colour}"),
+        draw_bar(zero, place(own[1]), f"c-{colour}"),
+    ]
+    for at in (place(-luck[0]), place(luck[1])) if luck else ():
+        parts.append(f'<line class="luck" x1="{at:.2f}%" x2="{at:.2f}%" y1="2" y2="{BAR_HEIGHT - 2}"/>')
+    return draw_lane(parts, says)
+
+
+def _answer(sheet: ChartSheet, replays: Mapping[Group, ReplayResult]) -> list[str]:
+    """Return two sentences: what replay changed over all groups that learned, and what a second try changes by luck alone."""
+    learned = [found.own for group, found in replays.items() if group.condition not in WITHOUT_LIBRARY]
+    bare = [found.own for group, found in replays.items() if group.condition == NO_SKILL]
+    said = [_write_pairs("Replay", sum(learned, ReplayPairs()))] if learned else []
+    if bare:
+        return [*said, _write_pairs("A second try without skills", sum(bare, ReplayPairs()))]
+    rate = sheet.comparison.noise.rate
+    return [*said, f"{half_up(100 * rate)} % of repeats end differently by chance."] if rate is not None else said
+
+
+def _write_pairs(who: str, pairs: ReplayPairs) -> str:
+    fixed, broken = len(pairs.fail_pass), len(pairs.pass_fail)
+    if not pairs.total:
+        return f"{who} repeated nothing that was scored."
+    return f"{who} fixed {fixed} of {pairs.failed_first} failures and broke {broken} of {pairs.passed_first} passes."
+
+
+def _rates(pairs: ReplayPairs | None) -> dict[str, object] | None:
+    if not pairs:
+        return None
+    counts = {cell: len(getattr(pairs, cell)) for cell in CELLS}
+    return {**counts, **{name: getattr(pairs, name) for name in ("unpaired", "recovery", "regression", "lift")}}
 
 
 # --- what a trial and a passed trial cost, and what writing the libraries took ----------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -18,12 +18,12 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it.token import Token
 
-from inspector.web.text.markdown_parser import make_parser
+from inspector.web.text.markdown import make_parser
 from runner.base.var_folder import DEMO, IS_INSTALLED, MANAGE
 
+NAME = "glossary"
+_CELLS = 5  # word, on pages, model, address, meaning
 INDEX = "README"
-_FOLDER = Path(settings.BASE_DIR) / "docs"
-_PARSER = make_parser(html=True).enable("table")
 _ENTRY = re.compile(r"^(?:-|\d+\.) \[([^\]]+)\]\(([a-z/-]+)\.md\): (.+)$", re.MULTILINE)
 _IN_A_CLONE = re.compile(r"(?:\.venv/bin/python )?(?<!python3 )manage\.py (?=[a-z])")
 _TAGS = {
@@ -36,6 +36,37 @@ _ATTRIBUTES = {
     "source": {"media", "srcset"},
     **{heading: {"id"} for heading in ("h2", "h3", "h4")},
 }
+
+
+@dataclass(frozen=True, slots=True)
+class GlossaryTerm:
+    """A word, its meaning without Markdown, and the heading of its table as an anchor of the document."""
+
+    word: str
+    meaning: str
+    anchor: str
+
+
+@cache
+def read_terms() -> Mapping[str, GlossaryTerm]:
+    """By the word and by every name that pages give it ("left out" is "tainted"); a word of its own comes first."""
+    found = list(_find_terms(read_document(NAME).text))
+    terms = {term.word: term for term, _ in found}
+    return terms | {name: term for term, names in found for name in names if name and name not in terms}
+
+
+def _find_terms(text: str) -> Iterator[tuple[GlossaryTerm, list[str]]]:
+    anchor = ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            anchor = build_anchor(line[3:])
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        if len(cells) == _CELLS and cells[0] != "word" and not cells[0].startswith("---"):
+            yield GlossaryTerm(cells[0], strip_marks(cells[4]), anchor), cells[1].split(", ")
+
+
+_FOLDER = Path(settings.BASE_DIR) / "docs"
+_PARSER = make_parser(html=True).enable("table")
 
 
 class Section(NamedTuple):

@@ -2,15 +2,111 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.record.json_shape import JsonShape
-from inspector.pages.documents.document_search import LONGEST, search_documents
-from inspector.pages.documents.documents import INDEX, find_picture, list_entries, read_document, read_index
+from inspector.pages.documents.documents import (
+    INDEX,
+    IndexEntry,
+    Section,
+    find_picture,
+    list_entries,
+    read_document,
+    read_index,
+)
 from inspector.web.responses import link_to, render_page
 
+SECTIONS_SHOWN = 3  # of one document
+BEFORE, EXCERPT = 60, 210  # characters before the first hit, and in total
+MAX_WORDS, LONGEST = 8, 100
+SHORT = 3  # letters
+Words = Sequence[re.Pattern[str]]
 LAST_LEVEL = 3  # of the headings that the contents of a page list
+
+
+class FoundSection(NamedTuple):
+    """`pieces`: (text, is it one of the words?), from around the first hit."""
+
+    title: str
+    anchor: str
+    pieces: Sequence[tuple[str, bool]]
+
+
+class FoundDocument(NamedTuple):
+    entry: IndexEntry
+    sections: Sequence[FoundSection]
+    more: int  # sections that are not listed
+
+
+def search_documents(text: str) -> list[FoundDocument]:
+    """Return the documents whose title, heading and text have every word between them. Titles count most, then headings."""
+    words = [_compile(word) for word in dict.fromkeys(text.lower().split()[:MAX_WORDS])]
+    found = [each for entry, sections in _read_all() if words and (each := _search(entry, sections, words))]
+    return [document for _, document in sorted(found, key=lambda each: -each[0])]
+
+
+def _compile(word: str) -> re.Pattern[str]:
+    """A word finds those that begin with it; a short one only itself."""
+    return re.compile(rf"(?<!\w){re.escape(word)}" + r"(?!\w)" * (len(word) <= SHORT), re.IGNORECASE)
+
+
+@cache
+def _read_all() -> Sequence[tuple[IndexEntry, Sequence[Section]]]:
+    return [(entry, read_document(entry.name).sections) for entry in list_entries()]
+
+
+def _search(entry: IndexEntry, sections: Sequence[Section], words: Words) -> tuple[float, FoundDocument] | None:
+    hits: list[tuple[float, Section]] = []
+    for section in sections:
+        parts = (entry.title, section.title, section.text)
+        where = [[bool(word.search(part)) for part in parts] for word in words]
+        if all(map(any, where)) and (not section.level or any(in_title or in_text for _, in_title, in_text in where)):
+            counted = sum(4 * title + 2 * heading + text for title, heading, text in where)
+            best = _choose_passage(section, words)  # among equals, sentences come before commands, a definition first
+            quoted = sum(bool(word.search(best)) + 2 * bool(word.match(best)) for word in words)
+            hits.append((counted + quoted / (4 * len(words)), section))
+    if not hits:
+        return None
+    hits.sort(key=lambda hit: -hit[0])
+    shown = [
+        FoundSection(each.title, each.anchor, list(_cut(_choose_passage(each, words), words)))
+        for _, each in hits[:SECTIONS_SHOWN]
+    ]
+    return hits[0][0], FoundDocument(entry, shown, len(hits) - len(shown))
+
+
+def _choose_passage(section: Section, words: Words) -> str:
+    """Return the first passage with most of the words; one that begins with a word defines it."""
+
+    def count(passage: str) -> int:
+        return sum(2 * bool(word.search(passage)) + bool(word.match(passage)) for word in words)
+
+    return max(section.passages, key=count, default="")
+
+
+def _cut(text: str, words: Words) -> Iterator[tuple[str, bool]]:
+    """Cut a piece around the first hit, at spaces, and mark every hit in it."""
+    text = " ".join(text.split())
+    pattern = re.compile("|".join(word.pattern for word in words), re.IGNORECASE)
+    first = pattern.search(text)
+    start = text.find(" ", max(0, first.start() - BEFORE)) + 1 if first and first.start() > BEFORE else 0
+    piece = text[start : start + EXCERPT]
+    if start + EXCERPT < len(text):
+        piece = piece.rpartition(" ")[0] + " …"
+    end = 0
+    for hit in pattern.finditer(piece):
+        yield piece[end : hit.start()], False
+        yield hit[0], True
+        end = hit.end()
+    yield piece[end:], False
+
+
 FOUND = JsonShape(
     *("name=entry.name", "title=entry.title", ("sections", lambda each: [part.title for part in each.sections])),
     link_to("document", "entry.name"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
@@ -41,6 +41,8 @@ LOOP_WORDS = {
         "A skill for tasks that you have. It names what it leaves out, with the tasks that show each gap.",
     ),
 }
+MAX_CHARS = 200_000  # of a file that a form sends
+MAX_PATH = 300
 CHECKS = {"screening": "Screening", "workflow": "Workflow", "qualification": "Qualification"}
 CHECK = JsonShape("state", "says", ("url", lambda check: PathLink(check.url) if check.url else None))
 
@@ -158,16 +160,12 @@ def read_draft(row: Draft) -> ShownDraft:
     """Its head, suites and people must be loaded."""
     steps = read_steps(row)
     files = list_files(steps)
-    ready = read_readiness(row)
-    paths = [file.path for file in files]
-    tasks = tuple(_count_files(each, paths) for each in ready)
-    return ShownDraft(row, tuple(steps), tuple(files), tasks)
-
-
-def _count_files(ready: TaskReadiness, paths: Sequence[str]) -> DraftedTask:
-    mine = [path for path in paths if path.startswith(f"tasks/{ready.key}/")]
-    instruction = f"tasks/{ready.key}/instruction.md"
-    return DraftedTask(ready, len(mine), instruction if instruction in mine else "")
+    tasks = []
+    for ready in read_readiness(row):
+        mine = [file.path for file in files if file.path.startswith(f"tasks/{ready.key}/")]
+        instruction = f"tasks/{ready.key}/instruction.md"
+        tasks.append(DraftedTask(ready, len(mine), instruction if instruction in mine else ""))
+    return ShownDraft(row, tuple(steps), tuple(files), tuple(tasks))
 
 
 def describe_waiting(row: Draft, last: DraftStep | None) -> DraftState:

@@ -2,24 +2,434 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from uuid import UUID
+
+from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db.models import Count, Q, Sum
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from benchapp.drafting.draft_orders import start_draft
-from benchapp.models import User
-from inspector.pages.drafts.draft_form import MAX_FILES, BriefForm, DraftWish, read_start, read_wish
-from inspector.pages.drafts.drafts import list_drafts, read_listed
+from benchapp.drafting.draft_orders import DraftConflict, edit_file, go_on, start_draft, stop
+from benchapp.drafting.draft_starts import list_corpora, list_families, read_corpus, read_start_family, read_start_task
+from benchapp.drafting.draft_suites import admit, try_as_suite
+from benchapp.models import Blob, Draft, DraftStep, User
+from benchapp.record.json_shape import JsonShape, Shaped, encode
+from benchapp.record.textual_change import is_binary
+from inspector.pages.drafts.draft import CHECKS, LOOP_WORDS, MAX_CHARS, MAX_PATH, describe_waiting, read_draft
+from inspector.pages.drafts.drafted_steps import DraftedStep, read_steps
+from inspector.pages.launch.launch_steps import Option, list_models, list_suite_options
+from inspector.pages.library.author_call import MAX_SECTION, parse_prompt, parse_reply
+from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes
 from inspector.web.access import needs, user_of
-from inspector.web.responses import next_url, paginate, render_page
-from runner.base.errors import RunnerError
+from inspector.web.responses import PageLink, link_to, next_url, paginate, render_page, wants_fragment
+from inspector.web.subject import find_neighbours
+from runner.base.digests import digest_bytes
+from runner.base.errors import RunnerError, SetupError
+from runner.base.trees import check_relative
+from runner.base.types import File, Files
+from runner.drafting import loops
+from runner.drafting.draft import DraftBrief, Loop
+
+JSON_CHARS = 400_000  # of one text in the twin
+MAX_KEY = 200
+DIFF = JsonShape(
+    *("path=diff.path", "status=diff.status", "added=diff.added", "removed=diff.removed", "note=diff.note"),
+    "lines_left_out=rows_left_out",
+)
+MAX_FILES = 30  # typed into the form; more come from a folder by the command
+SLUG = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
+SPLIT = "\x1f"  # between the keys of a suite and of a part of it, which may hold any printable character
+START = {
+    "loop": Loop.CORPUS.value,
+    "family": "",
+    "goal": "",
+    "tasks": "3",
+    "image": "",
+    "model": "scripted/apprentice",
+    "max_revisions": "5",
+    "max_calls": "60",
+    "max_usd": "",
+    "corpus": "",
+    "suite": "",
+    "begin": "",
+}
+STATUS_WORDS = {Draft.Status.WAITING: "running", Draft.Status.DONE: "drafted", Draft.Status.STOPPED: "stopped"}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFile(Shaped):
+    """`text`: what the form shows; of a binary file or too large a one None. `exists`: the head has it. `steps`: those that
+    changed it. `typed`: what somebody would have saved and could not, as a difference from the head."""
+
+    path: str
+    head: str
+    exists: bool
+    size: int
+    text: str | None
+    steps: tuple[DraftedStep, ...]
+    typed: tuple[ShownFile, ...] = field(default=())
+
+    json_shape = JsonShape(
+        *("path", "head", "exists", "bytes=size", "text"),
+        ("steps", lambda file: [step.row.number for step in file.steps]),
+    )
+
+
+def _find_draft(public_id: UUID) -> Draft:
+    rows = Draft.objects.select_related("head", "suite", "admitted_as", "asked_by")
+    return get_object_or_404(rows, public_id=public_id)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(User.Level.OPERATOR, to_change=True)
+def draft(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    """POST: `act` stop, go-on, try, admit, or open with the path of a file."""
+    row = _find_draft(public_id)
+    if request.method != "POST":
+        return _show(request, row, as_json=as_json)
+    if request.POST.get("act") == "open":
+        return _open_typed(request, row)
+    try:
+        said = _act(request, row)
+    except RunnerError as error:
+        return _show(request, _find_draft(public_id), problem=str(error))
+    messages.success(request, said)
+    return HttpResponseRedirect(reverse("draft", args=[public_id]))
+
+
+def _act(request: HttpRequest, row: Draft) -> str:
+    """What was done, in a sentence."""
+    act, user = request.POST.get("act", ""), user_of(request)
+    if act == "stop":
+        stop(row, user)
+        return "Stopped. If a call is under way, its answer will still be used."
+    if act == "go-on":
+        go_on(row, user)
+        return "The draft will continue as soon as a worker is free."
+    if act == "try":
+        suite = try_as_suite(row, user)
+        return f"Written as suite {suite.key} and screened. Check its workflow, then qualify it."
+    if act == "admit":
+        key = request.POST.get("key", "").strip()[:MAX_KEY]
+        suite = admit(row, key, user, tasks=request.POST.getlist("task"))
+        return f"Admitted as the suite {suite.key}."
+    raise Http404("there is no such act")
+
+
+def _open_typed(request: HttpRequest, row: Draft) -> HttpResponse:
+    path = request.POST.get("path", "").strip()
+    try:
+        _open_file(row, path)
+    except ValueError as error:
+        return _show(request, row, problem=str(error))
+    return HttpResponseRedirect(reverse("draft-file", args=[row.public_id, path]))
+
+
+def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool = False) -> HttpResponse:
+    if wants_fragment(request) and not problem:
+        return _show_now(request, row)
+    shown = read_draft(row)
+    state = shown.state
+    data = {
+        "id": row.public_id,
+        **{"name": row.name, "loop": row.loop, "brief": shown.brief, "model": row.model, "status": row.status},
+        **{"reason": row.reason or None, "state": state, "head": row.head.digest, "spent": shown.spent},
+        **{
+            "max_calls": row.max_calls,
+            "max_usd": row.max_usd,
+            "asked_by": row.asked_by and row.asked_by.get_username(),
+        },
+        "suite": PageLink("suite-json", row.suite.key) if row.suite else None,
+        "admitted_as": PageLink("suite-json", row.admitted_as.key) if row.admitted_as else None,
+        **{"tasks": shown.tasks, "steps": shown.steps, "files": shown.files, "next": None},
+    }
+    context = {
+        **{"draft": shown, "row": row, "state": state, "is_live": _is_live(row), "total": len(shown.steps)},
+        **{"problem": problem, "checks": CHECKS, "key": request.POST.get("key", shown.brief.get("family", ""))},
+    }
+    status = 422 if problem else 200
+    return render_page(request, "drafts/draft.html", data=data, context=context, as_json=as_json, status=status)
+
+
+def _show_now(request: HttpRequest, row: Draft) -> HttpResponse:
+    """The head alone, every few seconds: while a worker works no file is read for it."""
+    steps, seen = row.steps.order_by("number"), request.GET.get("seen", "")
+    total = steps.count()
+    known = min(int(seen[:6]), total) if seen.isascii() and seen.isdecimal() else total
+    state = describe_waiting(row, steps.last()) if _is_live(row) else read_draft(row).state
+    context = {
+        **{"row": row, "state": state, "is_live": _is_live(row), "is_part": True},
+        **{"total": known, "newer": total - known, "last": total},
+    }
+    return render_page(request, "drafts/_draft_now.html", data={}, context=context, as_json=False)
+
+
+def _is_live(row: Draft) -> bool:
+    return row.status == Draft.Status.WAITING
+
+
+@require_safe
+def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: bool = False) -> HttpResponse:
+    """The differences of its files, and the prompt and reply behind it. `file`: the one that is shown whole."""
+    row = _find_draft(public_id)
+    steps = read_steps(row)
+    place = next((place for place, each in enumerate(steps) if each.row.number == number), None)
+    if place is None:
+        raise Http404("the draft has no such step")
+    step = steps[place]
+    chosen = [each for each in step.changes if each.path == request.GET.get("file", "")]
+    # Several steps may be open on one page: the places of their lines have names of their own.
+    files = [
+        replace(each, index=number * 1_000 + each.index)
+        for each in draw_changes(chosen or step.changes, whole=bool(chosen))
+    ]
+    before, after = find_neighbours(steps, step)
+    contents = Blob.objects.read_many([each for each in (step.row.request_id, step.row.reply_id) if each])
+    asked, answered = (contents.get(each or "") for each in (step.row.request_id, step.row.reply_id))
+    prompt, reply = parse_prompt(asked) if asked else None, parse_reply(answered) if answered else None
+
+    def build_twin() -> dict[str, object]:
+        messages = prompt.messages if prompt else ()
+        sent = [{"role": message.role, "text": message.text[:JSON_CHARS]} for message in messages]
+        return {
+            **{"draft": PageLink("draft-json", public_id), "step": step, "diff": DIFF.read_all(files)},
+            **{"prompt": sent if prompt else None, "reply": reply.text[:JSON_CHARS] if reply else None, "next": None},
+        }
+
+    call = {
+        **{"files": files, "chosen": chosen, "files_left_out": 0 if chosen else len(step.changes) - len(files)},
+        **{"prompt": prompt, "reply": reply, "before": before and before.row.number},
+        "after": after and after.row.number,
+    }
+    context = {"row": row, "call": call, "step": step, "max_section": MAX_SECTION}
+    return render_page(request, "drafts/draft_step.html", data=build_twin, context=context, as_json=as_json)
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(User.Level.OPERATOR, to_change=True)
+def draft_file(request: HttpRequest, public_id: UUID, path: str, *, as_json: bool = False) -> HttpResponse:
+    """POST: saves the text that was sent, or (`act` remove) removes the file."""
+    row, user = _find_draft(public_id), user_of(request)
+    try:
+        file = _open_file(row, path)
+    except ValueError as error:
+        raise Http404(str(error)) from None
+    if request.method != "POST":
+        if not file.exists and not (user.may(User.Level.OPERATOR) and not as_json):
+            raise Http404("the draft has no such file")
+        return _show_file(request, row, file, as_json=as_json)
+    text = None if request.POST.get("act") == "remove" else request.POST.get("text", "").replace("\r\n", "\n")
+    if text is not None and len(text) > MAX_CHARS:
+        return _show_file(request, row, file, problem=f"Expected at most {MAX_CHARS:,} characters.", status=422)
+    try:
+        step = edit_file(row, path, text, user, request.POST.get("head", ""))
+    except RunnerError as error:
+        fresh = _find_draft(public_id)
+        status = 409 if isinstance(error, DraftConflict) else 422
+        return _show_file(request, fresh, _open_file(fresh, path, typed=text), problem=str(error), status=status)
+    messages.success(request, f"{'Removed' if text is None else 'Saved'} {path}: step {step.number}.")
+    return HttpResponseRedirect(f"{reverse('draft', args=[public_id])}#step-{step.number}")
+
+
+def _show_file(
+    request: HttpRequest, row: Draft, file: OpenedFile, *, problem: str = "", as_json: bool = False, status: int = 200
+) -> HttpResponse:
+    data = {"draft": PageLink("draft-json", row.public_id), **encode(file), "next": None} if as_json else {}
+    context = {"row": row, "file": file, "problem": problem, "max_chars": MAX_CHARS}
+    return render_page(request, "drafts/draft_file.html", data=data, context=context, as_json=as_json, status=status)
+
+
+def _open_file(draft: Draft, path: str, typed: str | None = None) -> OpenedFile:
+    """Also of a path that the head lacks: somebody may add the file. ValueError where no file can have this path."""
+    check_relative(path)
+    if len(path) > MAX_PATH or not path.isprintable():
+        raise ValueError(f"{path[:80]!r}: expected a printable path of at most {MAX_PATH} characters")
+    steps = tuple(each for each in read_steps(draft) if any(change.path == path for change in each.changes))
+    row = draft.head.files.filter(path=path).select_related("blob").first()
+    content = row.blob.content() if row else b""
+    text = None if is_binary(content) or len(content) > MAX_CHARS else content.decode()
+    shown: list[ShownFile] = []
+    if typed is not None:
+        old = _version_of(content) if row else None
+        shown = draw_changes([FileChange(path, old, _version_of(typed.encode("utf-8", "replace")))])
+    digest = draft.head.digest
+    return OpenedFile(
+        path, digest, row is not None, len(content), text if typed is None else typed, steps, tuple(shown)
+    )
+
+
+def _version_of(content: bytes) -> Version:
+    return Version(digest_bytes(content), len(content), content.count(b"\n"), content=content)
+
+
+class BriefForm(forms.Form):
+    """What a person asks for, and the limits of it."""
+
+    loop = forms.ChoiceField(choices=[(each.value, LOOP_WORDS[each][0]) for each in LOOP_WORDS])
+    family = forms.RegexField(
+        SLUG,
+        max_length=loops.MAX_FAMILY_CHARS,
+        error_messages={
+            "invalid": "Expected lower-case letters, digits and single hyphens, such as late-fees.",
+            "required": "Name the family: its tasks' keys begin with it.",
+        },
+    )
+    goal = forms.CharField(required=False, max_length=4_000)
+    tasks = forms.IntegerField(min_value=1, max_value=loops.MAX_TASKS)
+    image = forms.CharField(required=False, max_length=200)
+    model = forms.CharField(max_length=200, error_messages={"required": "Choose a model."})
+    max_revisions = forms.IntegerField(min_value=0, max_value=20)
+    max_calls = forms.IntegerField(required=False, min_value=1, max_value=10_000)
+    max_usd = forms.FloatField(required=False, min_value=0)
+
+    def build_brief(self) -> DraftBrief:
+        """Of valid fields."""
+        given = self.cleaned_data
+        names = ("family", "goal", "tasks", "max_revisions", "image")
+        return DraftBrief(loop=Loop(given["loop"]), **{name: given[name] for name in names})
+
+
+@dataclass(frozen=True, slots=True)
+class DraftWish:
+    """The values in the form. `typed`: path and text of files that somebody typed."""
+
+    values: Mapping[str, str]
+    typed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def loop(self) -> Loop:
+        with suppress(ValueError):
+            return Loop(self.values["loop"])
+        return Loop.CORPUS
+
+    @property
+    def loops(self) -> list[tuple[str, str, str]]:
+        return [(each.value, *words) for each, words in LOOP_WORDS.items()]
+
+    @property
+    def takes_corpus(self) -> bool:
+        return self.loop is Loop.CORPUS
+
+    @property
+    def takes_family(self) -> bool:
+        """A reference skill is for all tasks of a family; other loops begin with one."""
+        return self.loop is Loop.REFERENCE
+
+    @property
+    def models(self) -> list[tuple[str, list[Option]]]:
+        """By whether their keys are here."""
+        options = list_models()
+        ready, waiting = ([each for each in options if bool(each.waits_for) is waits] for waits in (False, True))
+        return [("ready", ready), *([("their key is not set here", waiting)] if waiting else [])]
+
+    @property
+    def corpora(self) -> list[Option]:
+        return [
+            Option(f"{each.suite}{SPLIT}{each.environment}", f"{each.name}, {each.suite}") for each in list_corpora()
+        ]
+
+    @property
+    def suites(self) -> list[Option]:
+        return list_suite_options()
+
+    @property
+    def begins(self) -> list[tuple[str, list[Option]]]:
+        """What the chosen suite offers: (family, its tasks), or one group of its families."""
+        try:
+            families = list_families(self.values["suite"]) if self.values["suite"] else []
+        except RunnerError:  # said when the form is sent
+            return []
+        if self.takes_family:
+            return [("Families", [Option(each.key, f"{each.name}, {len(each.tasks)} tasks") for each in families])]
+        return [(each.name, [Option(*task) for task in each.tasks]) for each in families]
+
+
+def _read_wish(given: QueryDict) -> DraftWish:
+    """As it was sent, or as an address asks for it; what is not given is as in an empty form."""
+    values = {name: given.get(name, default).replace("\r\n", "\n").strip() for name, default in START.items()}
+    pairs = zip(given.getlist("path"), given.getlist("text"), strict=False)
+    typed = [(path.strip(), text.replace("\r\n", "\n")) for path, text in pairs]
+    return DraftWish(values, tuple(typed[:MAX_FILES]))
+
+
+def _read_start(wish: DraftWish, family: str) -> Files:
+    """The files that it begins with. SetupError says what of them cannot be read."""
+    return {**_read_chosen(wish, family), **dict(_read_typed(wish.typed))}
+
+
+def _read_chosen(wish: DraftWish, family: str) -> Files:
+    suite, begin = wish.values["suite"], wish.values["begin"]
+    if wish.takes_corpus:
+        source, _, part = wish.values["corpus"].partition(SPLIT)
+        return read_corpus(source, part) if source else {}
+    if not suite or not begin:
+        return {}
+    return read_start_family(suite, begin, family) if wish.takes_family else read_start_task(suite, begin, family)
+
+
+def _read_typed(typed: Sequence[tuple[str, str]]) -> Iterator[tuple[str, File]]:
+    for path, text in typed:
+        if not path and not text.strip():
+            continue
+        try:
+            check_relative(path)
+        except ValueError as error:
+            raise SetupError(f"a file of your own: {error}") from None
+        if len(path) > MAX_PATH or len(text) > MAX_CHARS:
+            raise SetupError(f"{path[:80]}: expected a text of at most {MAX_CHARS:,} characters, below a short path")
+        yield path, File(text.encode("utf-8", "replace"))
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDraft(Shaped):
+    """A draft's row; its totals come with the query."""
+
+    row: Draft
+    steps: int
+    edits: int
+    cost_usd: float | None
+    scripted: bool
+
+    json_shape = JsonShape(
+        *("id=row.public_id", "name=row.name", "loop=row.loop", "status=row.status", "model=row.model", "scripted"),
+        *("steps", "edits", "cost_usd", "asked_at=row.asked_at", "admitted_as=row.admitted_as.key"),
+        link_to("draft-json", "row.public_id"),
+    )
+
+    @property
+    def loop(self) -> str:
+        return LOOP_WORDS[Loop(self.row.loop)][0]
+
+    @property
+    def status(self) -> str:
+        return "admitted" if self.row.admitted_as else STATUS_WORDS[Draft.Status(self.row.status)]
+
+    @property
+    def tone(self) -> str:
+        return {"admitted": "ok", "stopped": "warn", "running": "acc"}.get(self.status, "")
 
 
 @require_safe
 def drafts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    page = paginate(request, list_drafts())
-    data = {"drafts": list(map(read_listed, page)), "next": next_url(request, page)}
+    totals = {"steps_total": Q(), "edits_total": Q(steps__kind=DraftStep.Kind.EDIT), "scripts": Q(steps__scripted=True)}
+    counts = {name: Count("steps", filter=which) for name, which in totals.items()}
+    rows = Draft.objects.select_related("admitted_as", "asked_by").order_by("-pk")
+    page = paginate(request, rows.annotate(**counts, cost=Sum("steps__cost_usd")))
+    read_totals, listed = attrgetter(*totals, "cost"), []
+    for row in page:
+        steps, edits, scripts, cost = read_totals(row)
+        listed.append(ListedDraft(row, steps, edits, cost, scripted=scripts > 0))
+    data = {"drafts": listed, "next": next_url(request, page)}
     return render_page(request, "drafts/drafts.html", data=data, context={"page": page}, as_json=as_json)
 
 
@@ -28,8 +438,8 @@ def drafts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 def draft_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """POST: starts a draft, or (`act` add, write) shows the form again as it follows from what was chosen."""
     if request.method != "POST":
-        return _show_form(request, read_wish(request.GET), as_json=as_json)
-    wish = read_wish(request.POST)
+        return _show_form(request, _read_wish(request.GET), as_json=as_json)
+    wish = _read_wish(request.POST)
     if (act := request.POST.get("act", "start")) != "start":
         return _show_form(request, wish, adds=act == "add")
     form = BriefForm(wish.values)
@@ -38,7 +448,7 @@ def draft_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     try:
         brief, given = form.build_brief(), form.cleaned_data
         limits = {name: given[name] for name in ("max_calls", "max_usd")}
-        files = read_start(wish, brief.family)
+        files = _read_start(wish, brief.family)
         draft = start_draft(brief, files, given["model"], user_of(request), **limits)
     except RunnerError as error:
         return _show_form(request, wish, problem=str(error))

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from uuid import UUID
 
 import yaml
+from django.contrib import messages
 from django.db.models import Case, Count, Max, Min, Value, When
 from django.db.models.functions import Left
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.analysis.lineage.attribution import read_round_rates
 from benchapp.experiments.launch_spec import describe_launched
+from benchapp.experiments.library_probes import (
+    ROUNDS_REASON,
+    SKILLS_REASON,
+    RoundsPreview,
+    RunRounds,
+    cancel_rounds,
+    launch_rounds,
+    list_judges,
+    list_learning_runs,
+    preview_rounds,
+    preview_skills,
+)
 from benchapp.experiments.probe_results import read_results
 from benchapp.experiments.qualification import read_verdicts, say_solved, say_verdicts, sum_up_checks
 from benchapp.experiments.work.progress import progress_of
-from benchapp.models import Episode, Experiment, Probe, Run, Trial
+from benchapp.judges.judging_orders import JudgingWish, order_judging, progress_of_judging
+from benchapp.models import Episode, Experiment, Judging, JudgingOrder, Probe, Run, Trial, User
 from benchapp.models.episodes import FAILING, REASON
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape
+from benchapp.record.writing.human_acts import note_activity
 from benchapp.stats.comparing.answer import arrange
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
 from benchapp.stats.comparing.hypotheses import correct_hypotheses, list_unknown_metrics
@@ -31,8 +48,7 @@ from benchapp.stats.comparing.selection import facets_of, name_probe
 from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally
-from inspector.charts.cards import build_gallery
-from inspector.charts.chart_request import sheet_of
+from inspector.charts.chart_request import build_gallery, sheet_of
 from inspector.charts.figures.validation import CHART as VALIDATION
 from inspector.pages.compare.compare_view import (
     answer_twin,
@@ -43,14 +59,37 @@ from inspector.pages.compare.compare_view import (
 )
 from inspector.pages.compare.comparisons_view import HYPOTHESIS, say_held, write_declared
 from inspector.pages.compare.tabs_view import MEMBER, RUNS_PER_PAGE, build_members, sum_up
-from inspector.web.closed_pages import words_of
-from inspector.web.responses import next_url, paginate, read_htmx, render_page, wants_fragment
+from inspector.web.access import needs, user_of
+from inspector.web.responses import PageLink, link_to, next_url, paginate, read_htmx, render_page, wants_fragment
+from inspector.web.subject import words_of
+from inspector.web.text.row_shapes import RUN_HEAD
+from runner.base.errors import RunnerError, SetupError
+from runner.judging.metrics import SCORED
+from runner.models.presets import preset_files
+from runner.prompts.roles import OWN
 
 MOST_REASONS, REASON_LENGTH = 3, 300  # a traceback may follow; its beginning says what happened
 FAILS = Value("failing, retrying")  # the status of an episode that continues after a failure of the machine
 AXES_CHOSEN = ("condition", "agent_model", "harness")  # what most readers narrow; an address may name more
 SCORES = 200  # rows of the table of scores; the twin has all
 GROUPS_PER_PAGE = 15  # condition x models x harness
+FIRST_CALLS = 200  # offered as limit: there is a call for each key point, and nobody should be surprised by the bill
+PASS = JsonShape(
+    "run",
+    "model",
+    "prompts=prompt_version",
+    "repeat",
+    "scripted",
+    "finished_at",
+    "stopped?",
+    link_to("judgements-json", "run.public_id"),
+)
+ROUNDS, SKILLS = "rounds", "skills"
+FIRST_TIMES = 1  # as the deployment of most protocols
+PREVIEW = JsonShape(("probes", lambda found: len(found.probes)), "trials", "estimate")
+EXPERIMENT = JsonShape("id=public_id", "name", "status", "origin", "suite=suite.key", "source?")
+TIMES = JsonShape("created_at", "started_at", "finished_at")
+DECLARED = JsonShape(*HYPOTHESIS, "waiting", "is_found")
 
 
 @require_safe
@@ -224,6 +263,199 @@ def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outc
     return {pk: each.without(later) for pk, each in found.items()} if later else found
 
 
-EXPERIMENT = JsonShape("id=public_id", "name", "status", "origin", "suite=suite.key", "source?")
-TIMES = JsonShape("created_at", "started_at", "finished_at")
-DECLARED = JsonShape(*HYPOTHESIS, "waiting", "is_found")
+# --- a model judges the runs --------------------------------------------------------------------------------------------
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(User.Level.OPERATOR, to_change=True)
+def experiment_judging(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    found = get_object_or_404(Experiment.objects.standing(), public_id=public_id)
+    problem = _order_judging(request, found) if request.method == "POST" else ""
+    if request.method == "POST" and not problem:
+        return redirect("experiment-judging", public_id)
+    progress = progress_of_judging(JudgingOrder.objects.filter(run__experiment=found))
+    passes = Judging.objects.filter(run__experiment=found).select_related("run").order_by("-started_at", "-pk")[:100]
+    data = {"experiment": found, "judging": progress, "passes": PASS.read_all(passes), "next": None}
+    context = {
+        "passes": passes,
+        "is_live": any(each.is_open for each in progress),
+        "problem": problem,
+        "asked": request.POST if problem else {"prompts": OWN, "calls": FIRST_CALLS},
+        "metrics": [(metric.value, not problem or metric in request.POST.getlist("metrics")) for metric in SCORED],
+        "presets": sorted(preset_files()),
+        "runs": found.runs.count(),
+        "ended": found.runs.filter(status=Run.Status.DONE).count(),
+        "live_url": reverse("experiment-judging", args=[public_id]),
+    }
+    template = "experiments/_judging_live.html" if wants_fragment(request) else "experiments/judging.html"
+    return render_page(request, template, data=data, context=context, as_json=as_json, status=422 if problem else 200)
+
+
+def _order_judging(request: HttpRequest, found: Experiment) -> str:
+    """What is wrong with what was sent; empty: it is ordered."""
+    wish, problem = _read_judging_wish(request.POST)
+    if wish is None:
+        return problem
+    try:
+        wish.check()
+    except SetupError as error:
+        return str(error)
+    by = user_of(request)
+    ordered = order_judging(found.runs.all(), wish, by)
+    detail = {"model": wish.model, "prompts": wish.prompts, "metrics": list(wish.metrics)}
+    note_activity(by, "experiment.judged", found, detail={**detail, "calls": wish.max_calls, "usd": wish.max_usd})
+    messages.success(request, f"{wish.model} judges {ordered} run{'' if ordered == 1 else 's'}, each after its end.")
+    return ""
+
+
+def _read_judging_wish(sent: QueryDict) -> tuple[JudgingWish | None, str]:
+    """Or what is wrong with a field, and what was expected."""
+    calls, usd = sent.get("calls", "").strip(), sent.get("usd", "").strip()
+    try:
+        max_calls, max_usd = int(calls) if calls else None, float(usd) if usd else None
+    except ValueError:
+        return None, "Limits: expected a whole number of calls and an amount in dollars, or nothing."
+    if (max_calls is not None and not 0 < max_calls < 2**31) or (max_usd is not None and not 0 < max_usd < 1e9):
+        return None, "Limits: expected more than 0, or nothing."
+    model = sent.get("model", "").strip()
+    if not model or len(model) > 200:
+        return None, "Model: expected a preset, or a model with its provider."
+    chosen = tuple(sent.getlist("metrics"))
+    metrics = () if set(chosen) >= set(SCORED) else chosen
+    if not chosen:
+        return None, "Metrics: expected one at least."
+    return JudgingWish(model, sent.get("prompts", "").strip() or OWN, metrics, max_calls, max_usd), ""
+
+
+# --- libraries are tried on all deployed tasks --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AskedMeasuring:
+    """`runs`: public ids; none: all. `max_usd`: of all probes together; None: each as its run. `design`: each round's library, or the
+    last one without each of its skills."""
+
+    runs: tuple[str, ...] = ()
+    times: int = FIRST_TIMES
+    max_usd: float | None = None
+    design: str = ROUNDS
+
+    def takes(self, found: RunRounds) -> bool:
+        return not self.runs or str(found.run.public_id) in self.runs
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(User.Level.OPERATOR, to_change=True)
+def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
+    """`?times=` asks for the estimate as well, which reads the suite."""
+    experiment = get_object_or_404(Experiment.objects.standing(), public_id=public_id)
+    is_post = request.method == "POST"
+    if is_post and request.POST.get("act") == "cancel":
+        return _cancel_probes(request, experiment)
+    if is_post and _launch_probes(request, experiment):
+        return redirect("experiment-rounds", public_id)
+    query = request.POST if is_post else request.GET
+    asked, problem = _read_measuring(query)
+    runs = list_learning_runs(experiment)
+    preview = None
+    if query.get("times") and not problem:
+        try:
+            preview = _preview_probes(runs, asked)
+        except RunnerError as error:
+            problem = str(error)
+    shown = [(each, not each.run.is_open and asked.takes(each)) for each in runs]
+    data = {
+        "experiment": experiment,
+        "problem": problem or None,
+        "measured": sum(each.measured for each in runs),
+        "libraries": sum(each.libraries for each in runs),
+        "times": asked.times,
+        "max_usd": asked.max_usd,
+        "design": asked.design,
+        "judges": list(list_judges(each.run for each in runs if asked.takes(each))) if preview else [],
+        "runs": [_read_run(each, is_chosen=is_chosen) for each, is_chosen in shown],
+        "preview": preview and PREVIEW.read(preview),
+        "next": None,
+    }
+    context = {
+        "runs": shown,
+        "preview": preview,
+        "asked": asked,
+        "under_way": sum(len(each.under_way) for each in runs),
+        "has_open": any(each.open for each in runs),
+        "has_ended": any(not each.run.is_open for each in runs),
+        "reason": query.get("reason", SKILLS_REASON if asked.design == SKILLS else ROUNDS_REASON),
+        "wants_judged": request.method == "GET" or "judged" in query,
+    }
+    status = 422 if is_post else 200
+    return render_page(
+        request, "experiments/measuring.html", data=data, context=context, as_json=as_json, status=status
+    )
+
+
+def _read_run(found: RunRounds, *, is_chosen: bool) -> dict[str, object]:
+    return {
+        "run": RUN_HEAD.read(found.run),
+        "chosen": is_chosen,
+        "episodes": len(found.episodes),
+        "rounds": found.most_rounds,
+        "libraries": found.libraries,
+        "measured": found.measured,
+        "under_way": found.coming,
+        "open": len(found.open),
+        "probe_trials": found.probed,
+        "url": PageLink("run-json", found.run.public_id),
+    }
+
+
+def _read_measuring(query: QueryDict) -> tuple[AskedMeasuring, str]:
+    """Return what an address or a form asks for, and the parts that are not numbers."""
+    times, usd = query.get("times", "").strip(), query.get("usd", "").strip()
+    runs = tuple(dict.fromkeys(query.getlist("run")))
+    if times and not (times.isascii() and times.isdigit() and len(times) < 7):
+        return AskedMeasuring(runs), f"Trials of each task: expected a whole number, found {times[:40]!r}."
+    try:
+        limit = float(usd) if usd else None
+    except ValueError:
+        limit = -1.0
+    if limit is not None and not (isfinite(limit) and 0 < limit < 1e9):
+        return AskedMeasuring(runs), f"Dollars at most: expected more than 0, or nothing; found {usd[:40]!r}."
+    design = SKILLS if query.get("design") == SKILLS else ROUNDS
+    return AskedMeasuring(runs, int(times) if times else FIRST_TIMES, limit, design), ""
+
+
+def _preview_probes(runs: Sequence[RunRounds], asked: AskedMeasuring) -> RoundsPreview:
+    """Raise NotPossible and SetupError as `round_probes.preview_rounds`."""
+    chosen = [each for each in runs if asked.takes(each)]
+    if asked.design == SKILLS:
+        return preview_skills([each.run for each in chosen], times=asked.times, max_usd=asked.max_usd)
+    return preview_rounds(chosen, times=asked.times, max_usd=asked.max_usd)
+
+
+def _launch_probes(request: HttpRequest, found: Experiment) -> bool:
+    """Launch what was estimated. False where it is refused: the page says why."""
+    asked, problem = _read_measuring(request.POST)
+    try:
+        if problem:
+            raise RunnerError(problem)
+        wanted = _preview_probes(list_learning_runs(found), asked)
+        judged = bool(request.POST.get("judged"))
+        probes = launch_rounds(wanted, reason=request.POST.get("reason", ""), by=user_of(request), judged=judged)
+    except RunnerError as error:
+        messages.error(request, f"Nothing was launched. {error}")
+        return False
+    told = f"{len(probes)} probe{'' if len(probes) == 1 else 's'}, {wanted.trials} trials"
+    place = "What skills add" if asked.design == SKILLS else "The learning curve"
+    messages.success(request, f"Launched: {told}. {place} appears when they have ended.")
+    return True
+
+
+def _cancel_probes(request: HttpRequest, found: Experiment) -> HttpResponse:
+    reason = request.POST.get("reason", "")
+    try:
+        stopped = cancel_rounds(list_learning_runs(found), reason=reason, by=user_of(request))
+    except RunnerError as error:
+        messages.error(request, f"Nothing was cancelled. {error}")
+    else:
+        messages.success(request, f"Cancelled: {stopped} probe{'' if stopped == 1 else 's'}. What they recorded stays.")
+    return redirect("experiment-rounds", found.public_id)

@@ -41,9 +41,9 @@ from benchapp.stats.comparing.side_suggestions import (
 )
 from inspector.pages.imports.upload_view import describe_upload, list_roots
 from inspector.web.access import is_local, needs, user_of
-from inspector.web.closed_pages import words_of
 from inspector.web.forms import CONDITIONS, AssignForm, parse_id
 from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.subject import words_of
 from runner.protocols.conditions import unpooled_conditions
 
 BATCHES = 20  # newest, listed on the page
@@ -316,7 +316,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         "conditions": CONDITIONS,
         "of_trials": ("tasks", *AssignForm.TRIAL_FIELDS),
         "more_runs": len(runs) > RUNS,
-        "picked": _read_picked(request),
+        "picked": {found for text in request.POST.getlist("runs") if (found := parse_id(text))},  # in a refused form
         **arrivals,
     }
     if user_of(request).may(User.Level.OPERATOR):
@@ -384,11 +384,6 @@ def _choose_batch(request: HttpRequest, batches: list[ImportBatch]) -> ImportBat
         named = _select_batches().filter(public_id=public_id).first()
     with_problems = next((batch for batch in batches if batch.problems_total), None)  # type: ignore[attr-defined]
     return named or with_problems or (batches[0] if batches else None)
-
-
-def _read_picked(request: HttpRequest) -> set[UUID]:
-    """Runs that a refused form had chosen, so that they stay chosen."""
-    return {found for text in request.POST.getlist("runs") if (found := parse_id(text))}
 
 
 def _select_editable(batch: ImportBatch | None) -> QuerySet[Run]:

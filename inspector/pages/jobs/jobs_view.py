@@ -2,33 +2,249 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TypeVar
 
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from benchapp.experiments.qualification import Admission, TaskVerdict, count_admissions, read_verdicts_of, say_verdicts
 from benchapp.experiments.work.call_queue import list_outages
-from benchapp.experiments.work.progress import at_work, workforce
+from benchapp.experiments.work.progress import AtWork, WorkProgress, at_work, progress_of, workforce
 from benchapp.experiments.work.worker_labels import list_needs
 from benchapp.judges.judging_orders import progress_of_judging
-from benchapp.models import Alert, Attempt, Experiment, JudgingOrder, ModelCall
-from benchapp.record.json_shape import encode
-from inspector.pages.jobs.jobs import (
-    ended_experiments,
-    find_troubled,
-    group_troubles,
-    hide_results,
-    open_experiments,
-)
+from benchapp.models import Alert, Attempt, Episode, Experiment, JudgingOrder, ModelCall, Run, Trial
+from benchapp.models.episodes import FAILING
+from benchapp.models.stand_ins import StandIn, join_stand_ins
+from benchapp.record.error_text import render_error
+from benchapp.record.json_shape import JsonShape, Shaped, encode
+from benchapp.review.blinding import Words, hidden_until
+from benchapp.stats.metrics.spending import spending_of
+from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
+from inspector.pages.jobs.budget import BudgetPart, budget_of
 from inspector.pages.jobs.timeline import draw_timelines
-from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import PageLink, render_page, wants_fragment
+from inspector.web.subject import without_closed, words_of
+from inspector.web.text.formats import headline
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
 
+MAX_TROUBLED = 40
+MAX_COUNTED = 25  # open experiments whose trials are counted
+MAX_ENDED = 8
 MAX_AT_WORK = 60  # attempts shown; a larger team has more pages to look at
 SHOWN_FOR = timedelta(hours=24)  # what ended last stays drawn while nothing runs
 MOST_DRAWN = 3  # experiments with a timeline, newest first
+_OF_RUN = (
+    "public_id",
+    "revision",
+    "status",
+    "experiment",
+    "scripted",
+    "agent_model",
+    "author_model",
+    "setup_digest",
+    "condition",
+)
+_OPEN = (Episode.Status.WAITING, Episode.Status.RUNNING)
+_UNDECIDED = (*_OPEN, Episode.Status.BLOCKED, Episode.Status.PAUSED)
+
+
+class Trouble(StrEnum):
+    """Why an episode needs somebody, the worst first. The order is that of the page."""
+
+    BLOCKED = "blocked"  # nothing continues until an operator acts
+    CRASHING = "crash-looping"  # the machine failed and it is tried again, with growing pauses
+    STUCK = "stuck"  # an attempt is held, and for long no step came
+    ASIDE = "trials blocked"  # trials were set aside; those that do not depend on them continue
+
+
+@dataclass(frozen=True, slots=True)
+class Troubled(Shaped):
+    """An episode that needs somebody: why, since what, and the latest attempt where there is one."""
+
+    episode: Episode
+    trouble: Trouble
+    latest: Attempt | None
+    hidden: str = ""  # what is shown in place of the words of its trial
+
+    json_shape = JsonShape(
+        *("episode", "title=episode.title", "experiment=episode.run.experiment", "run=episode.run"),
+        *("label=episode.run.label", "trouble", "failures=episode.failures", "reason", "next_try"),
+        "trial=latest.trial",
+    )
+
+    @property
+    def reason(self) -> str:
+        """Whole text, a traceback as a rule. Its first line says what happened."""
+        if self.trouble is Trouble.ASIDE and self.latest:
+            return self.hidden or render_error(self.latest.exception_type, self.latest.exception_message)
+        return self.episode.blocked_reason or self.episode.last_failure
+
+    @property
+    def headline(self) -> str:
+        return headline(self.reason)[:300]
+
+    @property
+    def next_try(self) -> datetime | None:
+        """When it is taken again by itself."""
+        waits = self.trouble is Trouble.CRASHING and not self.episode.lease_owner
+        return self.episode.lease_until if waits else None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenExperiment(Shaped):
+    """An experiment with work left, and the states of its episodes. `progress`, `budget`: of the newest `MAX_COUNTED`."""
+
+    experiment: Experiment
+    counts: dict[str, int]
+    progress: WorkProgress | None
+    stand_ins: frozenset[StandIn]
+    budget: list[BudgetPart]
+    is_qualification: bool = False  # it drops trials that can no longer change a verdict
+
+    json_shape = JsonShape(
+        *("id=experiment", "name=experiment.name", "episodes=counts", "status=experiment.status"),
+        *("progress", ("scripted", lambda shown: StandIn.SCRIPTED in shown.stand_ins)),
+    )
+
+    @property
+    def to_do(self) -> int:
+        """Number of episodes that continue by themselves, running at this moment or not."""
+        return sum(self.counts.get(status, 0) for status in _OPEN)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedExperiment(Shaped):
+    """An experiment that came to its end, and what it took. `verdicts`: of a qualification, on each task."""
+
+    experiment: Experiment
+    progress: WorkProgress
+    stand_ins: frozenset[StandIn]
+    verdicts: list[TaskVerdict]
+
+    json_shape = JsonShape(
+        *("id=experiment", "name=experiment.name", "status=experiment.status", "finished_at=experiment.finished_at"),
+        *("seconds=experiment.seconds", "progress", ("scripted", lambda shown: StandIn.SCRIPTED in shown.stand_ins)),
+    )
+
+    @property
+    def verdict(self) -> str:
+        return say_verdicts(self.verdicts).removesuffix(".") if self.verdicts else ""
+
+    @property
+    def admitted(self) -> int:
+        return count_admissions(self.verdicts)[Admission.ADMIT]
+
+
+def _find_troubled(words: Words, stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[list[Troubled], int]:
+    """Return the worst first, and the number in total."""
+    wanted = (
+        Q(status=Episode.Status.BLOCKED)
+        | FAILING
+        | Q(Exists(Trial.objects.blocked().filter(episode=OuterRef("pk"))), status__in=_OPEN)
+    )
+    found = Episode.objects.own().filter(wanted).select_related("run__experiment")
+    found = found.defer("run__setup", "run__experiment__spec", "run__experiment__estimate")
+    episodes = list(found.order_by("status", "-failures", "id")[: limit + 1])
+    total = len(episodes) if len(episodes) <= limit else found.count()
+    shown = episodes[:limit]
+    latest = _find_latest_attempts(shown, Attempt.objects.all())
+    aside = _find_latest_attempts(shown, Attempt.objects.filter(trial__status=Trial.Status.BLOCKED))
+    rows = [_name_trouble(episode, latest.get(episode.pk), aside.get(episode.pk), words) for episode in shown]
+    known = {row.episode.pk for row in rows}
+    silent = [
+        Troubled(row.attempt.trial.episode, Trouble.STUCK, row.attempt)
+        for row in stuck
+        if row.attempt.trial.episode_id not in known
+    ]
+    order = list(Trouble)
+    return sorted([*rows, *silent], key=lambda row: order.index(row.trouble)), total + len(silent)
+
+
+def _name_trouble(episode: Episode, latest: Attempt | None, aside: Attempt | None, words: Words) -> Troubled:
+    if episode.status == Episode.Status.BLOCKED:
+        return Troubled(episode, Trouble.BLOCKED, latest)
+    if episode.failures:
+        return Troubled(episode, Trouble.CRASHING, latest)
+    queue = words.closing_trial(aside.trial.task_id, episode.key) if aside else None
+    return Troubled(episode, Trouble.ASIDE, aside, hidden_until(queue) if queue else "")
+
+
+def _find_latest_attempts(episodes: Sequence[Episode], among: QuerySet[Attempt]) -> dict[int, Attempt]:
+    """By episode."""
+    if not episodes:
+        return {}
+    newest = among.filter(trial__episode__in=episodes).order_by().values("trial__episode")
+    keys = newest.annotate(last=Max("pk")).values_list("last", flat=True)
+    attempts = Attempt.objects.filter(pk__in=list(keys)).select_related("trial__task")
+    return {attempt.trial.episode_id: attempt for attempt in attempts}
+
+
+def _open_experiments(workers: int | None = None) -> list[OpenExperiment]:
+    """Experiments of ours that are not at their end, newest first. `workers`: how many share their work, if known."""
+    states = (
+        Episode.objects.own()
+        .filter(status__in=_UNDECIDED)
+        .order_by()
+        .values_list("run__experiment", "status")
+        .annotate(count=Count("pk"))
+    )
+    counts: dict[int, dict[str, int]] = {}
+    for experiment, status, count in states:
+        counts.setdefault(experiment, {})[status] = count
+    found = list(Experiment.objects.filter(pk__in=counts).defer("spec", "estimate").order_by("-created_at", "-id"))
+    progress = progress_of(found[:MAX_COUNTED], workers) if found else {}
+    of_experiment: defaultdict[int, list[Run]] = defaultdict(list)
+    for run in Run.objects.filter(experiment__in=found).only(*_OF_RUN, "budget_usd", "budget_tokens"):
+        of_experiment[run.experiment_id].append(run)
+    rows = []
+    for each in found:
+        runs, known = of_experiment[each.pk], progress.get(each.pk)
+        budget = budget_of(runs, known) if known else []
+        stand_ins, is_qualification = join_stand_ins(runs), any(run.is_qualification for run in runs)
+        rows.append(OpenExperiment(each, counts[each.pk], known, stand_ins, budget, is_qualification))
+    return rows
+
+
+def _ended_experiments(limit: int = MAX_ENDED) -> list[EndedExperiment]:
+    """Those of ours that ended last, with what they took; numbers of ended runs are kept from one look to the next."""
+    own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN, finished_at__isnull=False)
+    ended = own.filter(status__in=(Experiment.Status.DONE, Experiment.Status.CANCELLED)).defer("spec", "estimate")
+    found = list(ended.order_by("-finished_at", "-id")[:limit])
+    runs = list(Run.objects.filter(experiment__in=found).only(*_OF_RUN)) if found else []
+    tallies, spending = tally_by_phase(runs), spending_of(runs)
+    progress: dict[int, WorkProgress] = {}
+    for each in found:
+        mine = [run for run in runs if run.experiment_id == each.pk]
+        tally = sum((part for run in mine for part in tallies[run.pk].values()), TrialTally())
+        spent = tuple(spending[run.pk] for run in mine)
+        progress[each.pk] = WorkProgress(tally.total, tally.done, tally.passed, tally.scored, 0, spent)
+    stand_ins: defaultdict[int, frozenset[StandIn]] = defaultdict(frozenset)
+    for run in runs:
+        stand_ins[run.experiment_id] |= run.stand_ins
+    qualifying = {run.experiment_id for run in runs if run.is_qualification}
+    verdicts = read_verdicts_of(list(Experiment.objects.filter(pk__in=qualifying))) if qualifying else {}
+    return [EndedExperiment(each, progress[each.pk], stand_ins[each.pk], verdicts.get(each.pk, [])) for each in found]
+
+
+Row = TypeVar("Row", OpenExperiment, EndedExperiment)
+
+
+def _hide_results(rows: Iterable[Row], words: Words) -> list[Row]:
+    """Leave out the sums of results that count some which this reviewer must not know yet. One query."""
+    found = list(rows)
+    hidden = words.hidden_results().filter(episode__run__experiment__in=[row.experiment for row in found])
+    hiding = set(hidden.order_by().values_list("episode__run__experiment", flat=True).distinct())
+    return [
+        replace(row, progress=row.progress.without_results()) if row.progress and row.experiment.pk in hiding else row
+        for row in found
+    ]
 
 
 @require_safe
@@ -38,35 +254,22 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     asked = ModelCall.objects.of_authors_at_work().filter(episode__run__experiment__origin=Experiment.Origin.RUN)
     authors = list(asked[:MAX_AT_WORK])
     crew, now = workforce(), timezone.now()
-    needing, needing_total = find_troubled(words_of(request), (each for each in working if each.is_stuck))
+    needing, needing_total = _find_troubled(words_of(request), (each for each in working if each.is_stuck))
     workers = None if crew.workers is None else len(crew.workers)
-    waiting = hide_results(open_experiments(workers), words_of(request))
-    ended = hide_results(ended_experiments(), words_of(request))
+    waiting = _hide_results(_open_experiments(workers), words_of(request))
+    ended = _hide_results(_ended_experiments(), words_of(request))
     outages = [] if crew.workers is None else list_outages()
     labels_needed = list_needs() if crew.workers else {}
     needs = {row.experiment: labels_needed.get(row.experiment.pk, frozenset()) for row in waiting}
     unserved = [(experiment, sorted(labels)) for experiment, labels in needs.items() if crew.lacks(labels)]
     judging = progress_of_judging(JudgingOrder.objects.unfinished())
     data: dict[str, object] = {
-        "needing": [
-            {**encode(each), "url": PageLink("operate-json", "episode", each.episode.public_id)} for each in needing
-        ],
+        "needing": [_link_twin(encode(each), each.episode) for each in needing],
         "needing_total": needing_total,
-        "at_work": [
-            {**AT_WORK.read(each), "url": PageLink("operate-json", "episode", each.attempt.trial.episode.public_id)}
-            for each in working
-        ],
-        "authors": [
-            {**AUTHOR_CALL.read(call), "url": PageLink("operate-json", "episode", call.episode.public_id)}
-            for call in authors
-        ],
-        "open": [
-            {**encode(each), "url": PageLink("operate-json", "experiment", each.experiment.public_id)}
-            for each in waiting
-        ],
-        "ended": [
-            {**encode(each), "url": PageLink("operate-json", "experiment", each.experiment.public_id)} for each in ended
-        ],
+        "at_work": [_link_twin(AT_WORK.read(each), each.attempt.trial.episode) for each in working],
+        "authors": [_link_twin(AUTHOR_CALL.read(call), call.episode) for call in authors],
+        "open": [_link_twin(encode(each), each.experiment) for each in waiting],
+        "ended": [_link_twin(encode(each), each.experiment) for each in ended],
         "judging": judging,
         "outages": outages,
         "workers": None if crew.workers is None else [worker.name for worker in crew.workers],
@@ -85,11 +288,16 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         is_recent = end is not None and end > now - SHOWN_FOR
         timelines = draw_timelines([ended[0].experiment], words_of(request), {}) if is_recent else {}
         last = ended[0] if timelines else None
+    alike: dict[object, list[Troubled]] = {}  # stopped for the same reason: drawn once, with the first one's traceback
+    for row in needing:
+        alike.setdefault((row.episode.run.experiment_id, row.trouble, row.headline), []).append(row)
     context = {
         "last": last,
         "last_drawn": timelines[last.experiment.pk] if last else None,
         "newest": Alert.objects.first(),
-        "troubles": group_troubles(needing),
+        "troubles": [
+            {"rows": rows, "first": rows[0], "experiment": rows[0].episode.run.experiment} for rows in alike.values()
+        ],
         "shown": len(needing),
         "working": working,
         "calling": authors,
@@ -109,3 +317,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     }
     template = "jobs/_jobs_live.html" if wants_fragment(request) else "jobs/jobs.html"
     return render_page(request, template, data=data, context=context, as_json=as_json)
+
+
+def _link_twin(row: Mapping[str, object], target: Episode | Experiment) -> dict[str, object]:
+    return {**row, "url": PageLink("operate-json", type(target).__name__.lower(), target.public_id)}

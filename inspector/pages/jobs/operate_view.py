@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from benchapp.experiments.forks import fork
 from benchapp.experiments.qualification import (
     find_rule,
     name_check,
@@ -22,25 +22,44 @@ from benchapp.experiments.qualification import (
     say_solved,
     say_verdicts,
 )
+from benchapp.experiments.work import advance, budgets, operations
 from benchapp.experiments.work.progress import CLOSED, at_work, progress_of, workforce
 from benchapp.models import Activity, Alert, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record import live
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.recorded import slot_of
+from benchapp.record.visible import visible
+from benchapp.record.writing.human_acts import NotPossible
 from benchapp.review.blinding import Words, hidden_until
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import budget_of
-from inspector.pages.jobs.operate import carry_out
-from inspector.pages.jobs.operator_acts import ACTS, Target, episodes_of, experiment_of, in_lines, possible, standing_of
+from inspector.pages.jobs.operator_acts import (
+    ACTS,
+    BUDGET,
+    CANCEL,
+    CANCEL_LATER,
+    FORK,
+    PAUSE,
+    RESUME,
+    RETRY,
+    SKIP,
+    SKIP_ANSWER,
+    Target,
+    episodes_of,
+    experiment_of,
+    in_lines,
+    possible,
+    standing_of,
+)
 from inspector.pages.jobs.timeline import draw_timeline
 from inspector.pages.people.act_words import say_verb
 from inspector.web.access import needs, user_of
-from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
+from inspector.web.subject import without_closed, words_of
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
-from inspector.web.text.visible import visible
-from runner.base.errors import RunnerError
+from runner.base.errors import RunnerError, SetupError
+from runner.base.types import TrialSlot
 from runner.protocols.qualification import MUST_PASS
 
 EPISODES_PER_PAGE = 50
@@ -51,40 +70,28 @@ NO_RESULT = (None, None)  # verdict and seconds
 MAX_OPEN = 500  # trials to choose from; the command takes any
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """An act that was asked for and not done, and why."""
-
-    act: str
-    why: str
-
-    @property
-    def title(self) -> str:
-        return ACTS[self.act].title
-
-
 @require_safe
 def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     return _show(request, kind, _find_target(kind, public_id), as_json=as_json)
 
 
 def _show(
-    request: HttpRequest, kind: str, target: Target, *, refused: Refused | None = None, as_json: bool = False
+    request: HttpRequest, kind: str, target: Target, *, refused: Mapping[str, str] | None = None, as_json: bool = False
 ) -> HttpResponse:
     episodes = episodes_of(target)
     is_live = wants_fragment(request)  # the part without the acts, every three seconds
     standing = None if is_live else standing_of(kind, target, episodes)
     acts = list(possible(standing)) if standing else []
     page = paginate(request, episodes if as_json else in_lines(episodes), per_page=EPISODES_PER_PAGE)
-    under_way = at_work(_select_attempts(target), MAX_ATTEMPTS)
+    within = {Experiment: "episode__run__experiment", Run: "episode__run", Episode: "episode"}[type(target)]
+    under_way = at_work(Attempt.objects.under_way().filter(**{f"trial__{within}": target}), MAX_ATTEMPTS)
     working = without_closed(words_of(request), under_way)
-    calling = list(_select_calls(target)[:MAX_ATTEMPTS])
+    calling = list(ModelCall.objects.of_authors_at_work().filter(**{within: target})[:MAX_ATTEMPTS])
     progress = None
     if not isinstance(target, Episode):
         crew = workforce().workers if target.is_open else None
         progress = progress_of([target], None if crew is None else len(crew))[target.pk]
-        within = {"episode__run": target} if isinstance(target, Run) else {"episode__run__experiment": target}
-        if words_of(request).hidden_results().filter(**within).exists():
+        if words_of(request).hidden_results().filter(**{within: target}).exists():
             progress = progress.without_results()
     budget = budget_of([target], progress) if isinstance(target, Run) and progress else []
     data = {
@@ -141,13 +148,10 @@ def _show(
         "activity": _read_activity(target),
         "progress": progress,
         "budget": budget,
-        **_read_episode_parts(target, words_of(request)),
-        **(
-            _read_results(target, data["attempts"], data["log"], words_of(request))
-            if isinstance(target, Episode)
-            else {}
-        ),
+        **{"single": False, "places": [], "open_trials": [], "aside": []},
     }
+    if isinstance(target, Episode):
+        context |= _read_episode_parts(target, data["attempts"], data["log"], words_of(request))
     template = "jobs/_operate_live.html" if is_live else "jobs/operate.html"
     response = render_page(request, template, data=data, context=context, as_json=False, status=422 if refused else 200)
     if is_live and request.GET.get("was", target.status) != target.status:
@@ -155,28 +159,21 @@ def _show(
     return response
 
 
-def _read_episode_parts(target: Target, words: Words) -> dict[str, object]:
-    """What only the page of one episode shows."""
-    if not isinstance(target, Episode):
-        return {"single": False, "places": [], "open_trials": [], "aside": []}
-    return {
-        "single": True,
-        "places": _list_places(target),
-        "open_trials": _list_open_trials(target),
-        "aside": [(trial, _explain(trial, target, words)) for trial in target.trials.blocked().select_related("task")],
-    }
-
-
-def _read_results(
+def _read_episode_parts(
     episode: Episode, attempts: Sequence[Mapping[str, object]], log: Sequence[str] | None, words: Words
 ) -> dict[str, object]:
-    """Each attempt with the number of trials like its own, and with the verdict and the duration of its trial, if it
-    counts and this reader may see it, and which columns differ between attempts."""
+    """What only the page of one episode shows. `results`: each attempt with the number of trials like its own, and with the
+    verdict and the duration of its trial, if it counts and this reader may see it."""
     trials = episode.trials.exclude(pk__in=words.closed_trials())
     found = {pk: rest for pk, *rest in trials.values_list("pk", "success", "duration_seconds")}
     hidden = {trial.pk: trial for trial in words.hidden_results().filter(episode=episode)}
     alike: Counter[tuple[object, object]] = Counter(episode.trials.values_list("task__key", "phase"))
+    aside = []
+    for trial in episode.trials.blocked().select_related("task"):
+        queue = words.closing_trial(trial.task_id, episode.key)
+        aside.append((trial, hidden_until(queue) if queue else trial.explain_blocked()))
     return {
+        **{"single": True, "places": _list_places(episode), "open_trials": _list_open_trials(episode), "aside": aside},
         "results": [
             (
                 each,
@@ -196,12 +193,6 @@ def _read_results(
     }
 
 
-def _explain(trial: Trial, episode: Episode, words: Words) -> str:
-    """Why a trial is blocked, where that is open to the reader."""
-    queue = words.closing_trial(trial.task_id, episode.key)
-    return hidden_until(queue) if queue else trial.explain_blocked()
-
-
 @require_POST
 @needs(User.Level.OPERATOR)
 def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> HttpResponse:
@@ -210,16 +201,18 @@ def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> H
         raise Http404(f"there is no act {act}")
     target = _find_target(kind, public_id)
     reason = request.POST.get("reason", "").strip()[:MAX_REASON]
+
+    def refuse(why: str) -> HttpResponse:
+        return _show(request, kind, target, refused={"act": act, "title": ACTS[act].title, "why": why})
+
     if ACTS[act].needs_reason and not reason:
-        return _show(request, kind, target, refused=Refused(act, "Say why. It is kept with the act."))
+        return refuse("Say why. It is kept with the act.")
     try:
-        said, following = carry_out(act, target, request.POST, reason=reason, by=user_of(request))
+        said, new_run = _carry_out(act, target, request.POST, reason=reason, by=user_of(request))
     except RunnerError as error:
-        return _show(request, kind, target, refused=Refused(act, str(error)))
+        return refuse(str(error))
     messages.success(request, said)
-    return (
-        redirect("operate", following[0], following[1].public_id) if following else redirect("operate", kind, public_id)
-    )
+    return redirect("operate", "run", new_run.public_id) if new_run else redirect("operate", kind, public_id)
 
 
 def _find_target(kind: str, public_id: UUID) -> Target:
@@ -235,16 +228,6 @@ def _find_target(kind: str, public_id: UUID) -> Target:
 
 def _run_of(target: Run | Episode) -> Run:
     return target if isinstance(target, Run) else target.run
-
-
-def _select_attempts(target: Target) -> QuerySet[Attempt]:
-    where = {Experiment: "trial__episode__run__experiment", Run: "trial__episode__run", Episode: "trial__episode"}
-    return Attempt.objects.under_way().filter(**{where[type(target)]: target})
-
-
-def _select_calls(target: Target) -> QuerySet[ModelCall]:
-    where = {Experiment: "episode__run__experiment", Run: "episode__run", Episode: "episode"}
-    return ModelCall.objects.of_authors_at_work().filter(**{where[type(target)]: target})
 
 
 def _read_activity(target: Target) -> list[tuple[Activity, str]]:
@@ -272,13 +255,91 @@ def _list_open_trials(episode: Episode) -> list[tuple[str, str]]:
     trials = episode.trials.exclude(CLOSED).select_related("task").order_by("pk")[:MAX_OPEN]
     blocked_first = sorted(trials, key=lambda trial: trial.status != Trial.Status.BLOCKED)
     return [
-        (str(slot_of(trial)), " · ".join((trial.phase, trial.task.title, *_sample(trial), trial.status)))
+        (
+            str(slot_of(trial)),
+            " · ".join(
+                (trial.phase, trial.task.title, *([f"sample {trial.sample + 1}"] if trial.sample else []), trial.status)
+            ),
+        )
         for trial in blocked_first
     ]
 
 
-def _sample(trial: Trial) -> list[str]:
-    return [f"sample {trial.sample + 1}"] if trial.sample else []
+# --- the acts ---------------------------------------------------------------------------------------------------
+
+
+def _carry_out(act: str, target: Target, given: Mapping[str, str], *, reason: str, by: User) -> tuple[str, Run | None]:
+    """Return a sentence about what was done, and the run to continue on if there is a new one. RunnerError says why not."""
+    if act == PAUSE.key:
+        return (
+            f"{_write_episode_count(operations.pause(target, reason=reason, by=by))} paused. Running trials finish first.",
+            None,
+        )
+    if act == RESUME.key:
+        return f"{_write_episode_count(operations.resume(target, reason=reason, by=by))} resumed.", None
+    if act in (CANCEL.key, CANCEL_LATER.key):
+        later = act == CANCEL_LATER.key
+        found = operations.cancel(target, reason=reason, by=by, after_trial=later)
+        return f"{_write_episode_count(found)} cancelled{' after the running trials' if later else ''}.", None
+    if act == RETRY.key:
+        problems = [problem for _, problem in operations.retry_blocked(target, reason=reason, by=by)]
+        if all(problems):
+            raise NotPossible(problems[0])
+        return f"{_write_episode_count(problems.count(''))} resumed.", None
+    if act == SKIP.key and isinstance(target, Episode):
+        slot = operations.skip(target, trial=_parse_slot(given.get("trial", "")), reason=reason, by=by)
+        return f"{slot} is skipped. The episode continues.", None
+    if act == SKIP_ANSWER.key and isinstance(target, Episode):
+        step = operations.skip_answer(target, answer=given.get("answer", ""), reason=reason, by=by)
+        return f"The author's answer {step.key} is skipped. The episode continues with the same library.", None
+    if act == BUDGET.key and isinstance(target, Run):
+        return _raise_budget(target, given, reason, by), None
+    if act == FORK.key and isinstance(target, Episode):
+        return _fork(target, given, reason, by)
+    raise NotPossible(f"{act} does not apply to {type(target).__name__.lower()} {target.public_id}")
+
+
+def _write_episode_count(episodes: int) -> str:
+    return f"{episodes} episode{'' if episodes == 1 else 's'}"
+
+
+def _parse_slot(text: str) -> TrialSlot | None:
+    try:
+        return TrialSlot.read(text) if text else None
+    except ValueError as error:
+        raise NotPossible(f"trial {error}") from error
+
+
+def _fork(episode: Episode, given: Mapping[str, str], reason: str, by: User) -> tuple[str, Run]:
+    place = given.get("before", "").strip()
+    if not (place.isascii() and place.isdigit() and len(place) < 9):
+        raise NotPossible(f"expected the place to run again from, found {place[:60]!r}")
+    run = fork(episode, before=int(place), dice="same" if given.get("dice") == "same" else "new", reason=reason, by=by)
+    return "The fork is a new experiment and continues from there. The old run does not change.", run
+
+
+def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> str:
+    usd, tokens = _parse_number(given.get("usd", ""), "USD"), _parse_number(given.get("tokens", ""), "tokens")
+    if tokens is not None and not tokens.is_integer():
+        raise SetupError(f"tokens: expected a whole number, found {given['tokens'][:60]!r}")
+    whole = None if tokens is None else int(tokens)
+    going_on = budgets.raise_budget(run, usd=usd, tokens=whole, reason=reason, by=by)
+    for episode in going_on:
+        advance.hint(str(episode.public_id))
+    return f"Budget raised. {_write_episode_count(len(going_on))} resumed."
+
+
+def _parse_number(text: str, unit: str) -> float | None:
+    """Return None for an empty field. SetupError for anything but a finite number."""
+    if not text.strip():
+        return None
+    try:
+        value = float(text.replace(",", "").strip())
+    except ValueError:
+        value = float("nan")
+    if not 0 < value < 1e15:
+        raise SetupError(f"{unit}: expected a number above 0, found {text[:60]!r}")
+    return value
 
 
 # --- the twin ---------------------------------------------------------------------------------------------------

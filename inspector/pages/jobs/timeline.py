@@ -17,9 +17,9 @@ from benchapp.experiments.qualification import name_check, say_result
 from benchapp.experiments.work.progress import CLOSED, WorkProgress
 from benchapp.models import Attempt, Episode, Experiment, Queue, Run, Trial
 from benchapp.models.experiments import Progress
+from benchapp.record.visible import visible
 from benchapp.review.blinding import Words
 from inspector.web.text.formats import status_word
-from inspector.web.text.visible import visible
 from runner.protocols.qualification import CONDITIONS, MUST_PASS
 
 MOST_EPISODES = 24  # rows of one experiment

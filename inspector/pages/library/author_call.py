@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import orjson
 
+from benchapp.record.visible import one_line, visible
 from inspector.reader.steps import read_reasons
-from inspector.web.text.visible import one_line, visible
 
 MAX_SECTION = 200_000  # characters of one section on the page; the whole has an address of its own
 MAX_SECTIONS = 80  # of one message; the last takes the rest
@@ -54,10 +54,6 @@ class Prompt:
 
     messages: tuple[Message, ...]
     settings: tuple[tuple[str, str], ...]
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return tuple(message.text for message in self.messages)
 
     @property
     def length(self) -> int:

@@ -3,9 +3,11 @@ cut greyed."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -19,19 +21,26 @@ from benchapp.models import Blob, Decision, DecisionEvidence, ModelCall, Run, Tr
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.recorded import slot_of
 from benchapp.record.trajectory_store import StoredStep, read_page
+from benchapp.record.visible import visible
 from inspector.pages.library.author_call import MAX_SECTION, parse_prompt, parse_reply
-from inspector.pages.library.prompt_diff import compare_prompts
 from inspector.pages.library.rail import choose_episode
-from inspector.reader.reading import StepReading, StepWindow, choose_trajectory, parse_window, read_trajectory
+from inspector.reader.reading import StepWindow, choose_trajectory, parse_window, read_trajectory
 from inspector.reader.steps import reading_order
-from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import PageLink, render_page
-from inspector.web.subject import find_neighbours, of_run
+from inspector.web.subject import find_neighbours, of_run, refuse_closed
+from inspector.web.text.diff import FileDiff, diff_file
 from inspector.web.text.row_shapes import RUN_HEAD
-from inspector.web.text.visible import visible
 from runner.agents import agent_title
+from runner.authoring.author import mark, own_template
+from runner.authoring.chosen_prompts import ADVICE, QUESTIONS
 from runner.authoring.teaching import RULE, list_teaching_keys
+from runner.base.errors import SetupError
+from runner.base.types import AuthorMode
 from runner.engine.model_calls import PURPOSES
+from runner.prompts.prompt_pack import MARK, PackMessage, PackPrompt
+from runner.prompts.roles import Asked
+from runner.protocols.conditions import find_condition
+from runner.protocols.prompt_choice import choose_prompts, describe_prompts, list_asked
 from runner.trajectories.fields import fields
 
 TEMPLATE = "library/author_call.html"
@@ -41,6 +50,8 @@ MAX_SAID = 200_000  # characters of one turn on the page
 MAX_UNSEEN = 500  # characters of one cut passage that are drawn
 STRIP = 1_000  # width of the strip
 MAX_RUNS = 300  # on it
+LONG_LINE = 200  # a print can run a prompt's lines together; such a line is compared by its sentences
+_SENTENCE = re.compile(r"(?<=[.:;?!]) +(?=\S)")
 
 
 @require_safe
@@ -86,7 +97,7 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
     session_steps = sum(each.steps_total for each in worked) if worked else None  # None: the model was asked once
     session = _read_session(call, worked, query) if call and worked and show == "session" else None
     talk = _read_talk(decision) if show == "call" else []
-    pack = compare_prompts(decision) if show == "call" else None
+    pack = _compare_prompts(decision) if show == "call" else None
 
     if as_json:
         data |= {
@@ -99,13 +110,13 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
             ]
             if call and prompt
             else [],
-            **({"pack": PACK.read(pack)} if pack else {}),
+            **({"pack": pack[1]} if pack else {}),
             "reply": reply.text[:JSON_CHARS] if reply else None,
             "talk": TURN.read_all(talk),
             "evidence": EVIDENCE.read_all(evidence),
             "steps": STEP.read_all(chosen.steps) if chosen else [],
             "session_steps": session_steps,
-            "session": SESSION.read(session) if session else None,
+            "session": session[2] if session else None,
             "next": None,
         }
         return render_page(request, TEMPLATE, data=data, as_json=True)
@@ -123,10 +134,10 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
         "previous": near.get(previous or 0),
         "following": near.get(following or 0),
         "talk": talk,
-        "pack": pack,
+        "pack": pack[0] if pack else None,
         "session_steps": session_steps,
-        "session": session,
-        "session_query": f"&{urlencode({**place, 'trajectory': session.trajectory.public_id})}" if session else "",
+        "session": session[1] if session else None,
+        "session_query": "&" + urlencode({**place, "trajectory": session[0].public_id}) if session else "",
     }
     return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
 
@@ -147,44 +158,33 @@ def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> Htt
     if part == "reply" and call.reply_id:
         text = str(orjson.loads(Blob.objects.read(call.reply_id)).get("text") or "")
     else:
-        texts = parse_prompt(Blob.objects.read(call.request_id)).texts
-        if not part.isdecimal() or not 1 <= int(part[:6]) <= len(texts):
+        sent = parse_prompt(Blob.objects.read(call.request_id)).messages
+        if not part.isdecimal() or not 1 <= int(part[:6]) <= len(sent):
             raise Http404("no such text")
-        text = texts[int(part) - 1]
+        text = sent[int(part) - 1].text
     return HttpResponse(text, "text/plain; charset=utf-8")
 
 
 # --- what an agent did that worked for the answer ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AuthorSession:
-    """Its trajectories and the one that is read, in the reader of trials."""
-
-    call: ModelCall
-    trajectories: Sequence[Trajectory]
-    trajectory: Trajectory
-    reading: StepReading
-
-    @property
-    def title(self) -> str:
-        return visible(agent_title(self.trajectory.agent_name))
-
-    @property
-    def turns(self) -> int | None:
-        found = self.trajectories[0].extra.get("turns")
-        return found if isinstance(found, int) else None
-
-    @property
-    def seconds(self) -> float | None:
-        ended = self.call.finished_at
-        return (ended - self.call.started_at).total_seconds() if ended else None
-
-
-def _read_session(call: ModelCall, worked: Sequence[Trajectory], query: Mapping[str, str]) -> AuthorSession:
-    trajectory = choose_trajectory(worked, query.get("trajectory", "")) or worked[0]
-    reading = read_trajectory(trajectory, query)
-    return AuthorSession(call, worked, trajectory, reading)
+def _read_session(
+    call: ModelCall, worked: Sequence[Trajectory], query: Mapping[str, str]
+) -> tuple[Trajectory, dict[str, object], dict[str, object]]:
+    """Return the trajectory that is read, its session in the reader of trials, and the twin of that."""
+    read, turns = choose_trajectory(worked, query.get("trajectory", "")) or worked[0], worked[0].extra.get("turns")
+    reading = read_trajectory(read, query)
+    facts = {
+        "turns": turns if isinstance(turns, int) else None,
+        "seconds": (call.finished_at - call.started_at).total_seconds() if call.finished_at else None,
+    }
+    twin = {
+        **{"agent": read.agent_name, "version": read.agent_version, **facts},
+        **{"trajectory": read.public_id, "steps_total": read.steps_total},
+        "steps": [SESSION_STEP.read(card.step) for card in reading.cards],
+    }
+    title = visible(agent_title(read.agent_name))
+    return read, {"title": title, "trajectories": worked, "trajectory": read, "reading": reading, **facts}, twin
 
 
 # --- what student and teacher wrote before it --------------------------------------------------------------------------
@@ -232,6 +232,69 @@ def _read_talk(decision: Decision) -> list[TalkTurn]:
         text, messages = str(reply.get("text") or ""), len(request.get("messages") or ())
         turns.append(TalkTurn(call, text, messages, call.key in refused))
     return turns
+
+
+# --- what a pack has the author asked, next to what Skillglass would ask -----------------------------------------------
+
+
+def _compare_prompts(decision: Decision) -> tuple[dict[str, object], dict[str, object]] | None:
+    """Return the prompts of a decision that came from packs, each against ours before the values, for the page and for the twin.
+    `missing` says why they cannot be compared. None where everything was asked in our words."""
+    run, protocol = decision.episode.run, decision.episode.protocol
+    told = run.setup.get("prompts") if isinstance(run.setup, dict) else None
+    if not isinstance(told, dict) or not told:
+        return None
+    packs = tuple(dict.fromkeys(str(each.get("pack")) for each in told.values() if isinstance(each, dict)))
+    missing, found = "", list[tuple[Asked, list[tuple[int, FileDiff]]]]()
+    try:
+        condition = find_condition(run.condition, protocol)
+        if describe_prompts(condition, protocol) == told:
+            chosen, numbers = choose_prompts(condition, protocol).prompts, count()
+            asked = [each for each in list_asked(condition, protocol) if each in chosen and _belongs(each, decision)]
+            found = [
+                (each, [(next(numbers), diff) for diff in _compare_messages(chosen[each], each)]) for each in asked
+            ]
+        else:
+            missing = "The pack on this machine is not the one that was sent."
+    except SetupError as error:
+        missing = f"The pack cannot be read here: {error}"
+    shown = [{"role": each.role, "occasion": each.occasion, "diffs": diffs} for each, diffs in found]
+    twins = [
+        {"role": each.role, "occasion": each.occasion, "messages": CHANGED.read_all(diff for _, diff in diffs)}
+        for each, diffs in found
+    ]
+    return (
+        {"packs": packs, "missing": missing, "differences": shown},
+        {"packs": packs, "missing": missing or None, "differences": twins},
+    )
+
+
+def _belongs(asked: Asked, decision: Decision) -> bool:
+    """The decision's own question, and the talk before a correction."""
+    if asked in (QUESTIONS, ADVICE):
+        return decision.mode == AuthorMode.CORRECT
+    return asked.occasion.removesuffix("-tier3") == decision.mode
+
+
+def _compare_messages(prompt: PackPrompt, asked: Asked) -> list[FileDiff]:
+    ours = [(each["role"], each["content"]) for each in own_template(asked)]
+    theirs = [(each.role, _name_values(each)) for each in prompt.messages]
+    roles: dict[str, None] = dict.fromkeys(role for role, _ in (*ours, *theirs))
+    return [diff_file(f"{role} message", _text_of(role, ours), _text_of(role, theirs)) for role in roles]
+
+
+def _text_of(role: str, messages: Sequence[tuple[str, str]]) -> bytes:
+    """Return the text of this role; a long line is compared by its sentences."""
+    text = "\n\n".join(text for each, text in messages if each == role)
+    lines = (_SENTENCE.sub("\n", line) if len(line) > LONG_LINE else line for line in text.strip("\n").split("\n"))
+    return ("\n".join(lines) + "\n").encode("utf-8", "replace") if text else b""
+
+
+def _name_values(message: PackMessage) -> str:
+    """Return it with our names for the values, so that equal ones read alike."""
+    return MARK.sub(
+        lambda found: found[0] if found[1] in message.literal else mark(message.value_of(found[1])), message.text
+    )
 
 
 # --- the evidence: what compaction kept of a trial ---------------------------------------------------------------------
@@ -364,11 +427,6 @@ TURN = JsonShape(
     ("call", lambda turn: CALL.read(turn.call)),
 )
 CHANGED = JsonShape("message=path", "added", "removed")
-DIFFERENCE = JsonShape(
-    *("role", "occasion"),
-    ("messages", lambda found: CHANGED.read_all(diff for _, diff in found.diffs)),
-)
-PACK = JsonShape("packs", "missing?", ("differences", lambda pack: DIFFERENCE.read_all(pack.differences)))
 EVIDENCE = JsonShape(
     *("trial", "compaction=compaction.kind", "steps_kept=compaction.steps_kept"),
     "steps_total=compaction.steps_total",
@@ -376,9 +434,4 @@ EVIDENCE = JsonShape(
 STEP = JsonShape("number", "shown=is_seen", "reasons", "characters_shown=seen", "characters=length")
 SESSION_STEP = JsonShape(
     "number", "source", ("texts", lambda step: [[field.kind, field.label] for field in step.fields]), "is_error"
-)
-SESSION = JsonShape(
-    *("agent=trajectory.agent_name", "version=trajectory.agent_version", "turns", "seconds"),
-    *("trajectory=trajectory.public_id", "steps_total=trajectory.steps_total"),
-    ("steps", lambda session: [SESSION_STEP.read(card.step) for card in session.reading.cards]),
 )

@@ -24,6 +24,7 @@ from benchapp.analysis.deciding.deciding_steps import read_step_index
 from benchapp.models import Attempt, Decision, Episode, ModelCall, Run, Seal, SkillUse, Snapshot, Trajectory, Trial
 from benchapp.record.redaction import Redactor
 from benchapp.record.trajectory_store import read_steps
+from benchapp.record.visible import visible
 from inspector.pages.compare.report import static_text
 from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes, read_contents
 from inspector.pages.library.library_view import TimeMachine, open_time_machine
@@ -32,9 +33,7 @@ from inspector.reader.outline import read_chunk_summaries
 from inspector.reader.reading import choose_attempt, choose_trajectory, read_instruction, read_trial
 from inspector.reader.steps import PAGE_STEPS, StepView, draw_steps, list_uses_by_step
 from inspector.reader.verdict import VerdictView, decide_checks, read_verdicts, write_ending
-from inspector.web.closed_pages import refuse_closed
-from inspector.web.subject import of_run
-from inspector.web.text.visible import visible
+from inspector.web.subject import of_run, refuse_closed
 
 MAX_CLAIM = 500  # characters
 MAX_STEPS = 400  # of one trial: where it has more, its beginning and its end

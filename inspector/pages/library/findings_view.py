@@ -24,13 +24,12 @@ from benchapp.analysis.lineage.library_states import LibraryState
 from benchapp.models import Blob, Episode, LibraryDiagnosis, LibraryFinding, Run, SnapshotFile, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.textual_change import has_nul
+from benchapp.record.visible import visible
 from inspector.pages.library.rail import open_rail
 from inspector.web.access import needs
-from inspector.web.closed_pages import words_of
 from inspector.web.responses import PageLink, PathLink, next_url, paginate, render_page
-from inspector.web.subject import choose_row, find_neighbours, of_run, once_for
+from inspector.web.subject import choose_row, find_neighbours, of_run, once_for, words_of
 from inspector.web.text.row_shapes import RUN_HEAD
-from inspector.web.text.visible import visible
 from runner.base.var_folder import MANAGE
 
 TEMPLATE = "library/findings.html"

@@ -5,17 +5,18 @@ Without a choice in the address it opens on the change that says most (`LibraryC
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.lineage.attribution import LedgerRow
+from benchapp.analysis.lineage.session_versions import SeeingSession, SkillSessions, read_sessions
 from benchapp.models import Decision, Episode, Run
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.textual_change import is_binary
-from benchapp.record.visible import one_line
+from benchapp.record.visible import one_line, visible
 from inspector.evolution.decision_words import write_summary
 from inspector.evolution.strip import Strip, link_to_pages, open_timeline
 from inspector.evolution.strip_drawing import draw_strip
@@ -49,18 +50,24 @@ from inspector.pages.library.rail import (
 )
 from inspector.pages.people.comments import count_line_comments
 from inspector.reader.verdict import VerdictView
-from inspector.web.responses import PageLink, is_published, link_to, render_page
-from inspector.web.subject import find_neighbours, of_run, once_for
+from inspector.web.responses import PageLink, is_published, link_to, next_url, paginate, render_page
+from inspector.web.subject import find_neighbours, of_run, once_for, words_of
 from inspector.web.text.diff import draw_source_rows, explain_no_rows
 from inspector.web.text.markdown import MAX_CHARS, cut_lines, render_markdown, split_frontmatter
 from inspector.web.text.row_shapes import RUN_HEAD
-from inspector.web.text.visible import visible
 from runner.base.types import DecisionStatus
 
 VIEWS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source": "Source"}
 TABS = ("why", "trajectory", "verdict", "users")
 SOURCE_ROWS = 1_500
 MAX_HEADING = 120  # characters
+SESSIONS: dict[str, tuple[str, Callable[[SeeingSession], object]]] = {
+    "": ("could see it", lambda session: True),
+    "read": ("read it", lambda session: session.has_read),
+    "unread": ("did not read it", lambda session: not session.has_read),
+    "failed": ("had a failed tool call", lambda session: session.failed),
+    "changed": ("ran while it changed", lambda session: session.changes),
+}
 
 
 @require_safe
@@ -126,6 +133,48 @@ def library_file(request: HttpRequest, run: Run) -> HttpResponse:
             content, "application/octet-stream", headers={"Content-Disposition": f'attachment; filename="{name}"'}
         )
     return HttpResponse(content, "text/plain; charset=utf-8")
+
+
+@require_safe
+@of_run
+def library_sessions(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
+    """Which version of a skill in git each session could see, who read it, and how they went. `version` in the address lists
+    the sessions of one version, `show` some of them. Nonsense lists all."""
+    episodes, episode = choose_episode(run, request.GET.get("episode", ""))
+    found = SkillSessions((), 0, 0, 0)
+    if episode and run.is_of_git:
+        found = read_sessions(episode, words_of(request).closed_trials())
+    rows = [row for row in found.versions if row.version.key == request.GET.get("version")]
+    show = request.GET.get("show", "")
+    show = show if show in SESSIONS else ""
+    word, is_shown = SESSIONS[show]
+    listed = [session for row in rows or found.versions for session in row.sessions if is_shown(session)]
+    page = paginate(request, listed)
+    data = {
+        "run": RUN_HEAD.read(run),
+        "episodes": EPISODE.read_all(episodes),
+        "episode": episode,
+        "says": found.sentence,
+        "versions": list(found.versions),
+        "without_version": {"no_start_time": found.untimed, "before_first_commit": found.before, "deleted": found.gone},
+        "matched_by_name": found.guessed,
+        "sessions": [
+            {**SeeingSession.json_shape.read(each), "url": PageLink("trial-json", each.trial)} for each in page
+        ],
+        "next": next_url(request, page),
+    }
+    context = {
+        "section": "run",
+        "this_run": run,
+        "this_episode": episode,
+        "all_episodes": episodes,
+        "found": found,
+        "chosen": rows[0] if rows else None,
+        "word": word,
+        "show": show,
+        "page": page,
+    }
+    return render_page(request, "library/sessions.html", data=data, context=context, as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,12 +29,12 @@ from benchapp.experiments.probe_runs import (
 from benchapp.models import Episode, Run, Task, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.textual_change import split_lines
+from benchapp.record.visible import visible
 from inspector.pages.library.probe import RESULT, read_probes_of
 from inspector.web.access import needs
 from inspector.web.responses import render_page
 from inspector.web.subject import choose_row, of_run
 from inspector.web.text.row_shapes import RUN_HEAD
-from inspector.web.text.visible import visible
 from runner.base.errors import RunnerError
 
 MAX_HUNKS = 60

@@ -20,26 +20,9 @@ from benchapp.analysis.lineage.attribution import (
     read_no_skill,
     split_by_family,
 )
-from benchapp.analysis.lineage.library_states import (
-    LibraryHistory,
-    LibraryState,
-    find_round,
-    find_state,
-    read_history,
-)
+from benchapp.analysis.lineage.library_states import LibraryHistory, LibraryState, find_round, find_state, read_history
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial, read_lineage
-from benchapp.models import (
-    Decision,
-    DecisionEvidence,
-    Entry,
-    Episode,
-    Refusal,
-    Run,
-    Seal,
-    Seeding,
-    SnapshotFile,
-    Trial,
-)
+from benchapp.models import Decision, DecisionEvidence, Entry, Episode, Refusal, Run, Seal, Seeding, SnapshotFile, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from inspector.evolution.decision_words import CURATED, describe_seeding, describe_step
 from inspector.pages.library.changes import FileChange

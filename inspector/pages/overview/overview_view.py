@@ -30,8 +30,8 @@ from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
 from inspector.pages.overview.tour import find_story
 from inspector.web.access import user_of
-from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import PageLink, link_to, next_url, paginate, render_page, wants_fragment
+from inspector.web.subject import without_closed, words_of
 from inspector.web.text.row_shapes import AT_WORK
 from runner.base.types import Phase
 from runner.protocols.conditions import unpooled_conditions

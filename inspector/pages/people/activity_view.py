@@ -9,19 +9,19 @@ from datetime import date, datetime
 from itertools import groupby
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Activity, QueueItem, User
 from benchapp.record.json_shape import Shaped
+from benchapp.record.visible import visible
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.seeing import note_items_seen
 from inspector.pages.people.act_words import THINGS, name_kind, read_names, say_act, say_thing, say_verb
 from inspector.web.access import user_of
 from inspector.web.responses import next_url, paginate, render_page
-from inspector.web.text.visible import visible
 
 PER_PAGE = 50
 SEEN = "labels.seen"  # recorded by a look at a page
@@ -52,7 +52,8 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{40}")
 @require_safe
 def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     chosen = {name: request.GET.get(name, "")[:200] for name in ("person", "verb", "target")}
-    acts_of = _filter_acts(chosen)
+    lookups = {"person": "actor_name", "verb": "verb", "target": "target_kind"}
+    acts_of = Activity.objects.filter(**{lookups[name]: value for name, value in chosen.items() if value})
     if not as_json and not chosen["verb"]:  # a look at a page is no act; it would hide those that are
         acts_of = acts_of.exclude(verb=SEEN)
     page = paginate(request, acts_of, per_page=PER_PAGE)
@@ -71,11 +72,6 @@ def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "targets": [(kind, name_kind(kind)) for kind in _values("target_kind")],
     }
     return render_page(request, "people/activity.html", data=data, context=context, as_json=as_json)
-
-
-def _filter_acts(chosen: dict[str, str]) -> QuerySet[Activity]:
-    lookups = {"person": "actor_name", "verb": "verb", "target": "target_kind"}
-    return Activity.objects.filter(**{lookups[name]: value for name, value in chosen.items() if value})
 
 
 def _values(field: str) -> list[str]:

@@ -25,14 +25,6 @@ class CommentedSteps:
 
 
 @dataclass(frozen=True, slots=True)
-class CommentedLines:
-    """`url` lacks the file, its digest and the line, which the page's script adds. `counts`: "digest path line n"."""
-
-    url: str
-    counts: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
 class CommentedChart:
     url: str
     count: int
@@ -46,10 +38,10 @@ def count_step_comments(trial: Trial, trajectory: Trajectory | None) -> Commente
     return CommentedSteps(f"{reverse('comments-about')}?{query}", {int(step): count for step, count in found.items()})
 
 
-def count_line_comments(run: Run, state: Mapping[str, str]) -> CommentedLines:
+def count_line_comments(run: Run, state: Mapping[str, str]) -> dict[str, object]:
     """`state`: what of the library the page shows (episode, from, to, decision, view)."""
     query = urlencode({"on": "line", "run": run.public_id, **{name: text for name, text in state.items() if text}})
-    return CommentedLines(f"{reverse('comments-about')}?{query}", counts_below(line_prefix(run)))
+    return {"url": f"{reverse('comments-about')}?{query}", "counts": counts_below(line_prefix(run))}
 
 
 def count_chart_comments(key: str, choices: Choices) -> CommentedChart:

@@ -15,8 +15,7 @@ from benchapp.review.queues.populations import Population
 from benchapp.review.queues.review_progress import QueueProgress, awaiting, own_drafts, progress_of
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.metrics.tally import tally_by_phase
-from inspector.pages.review.queues.queue_selection import AT_ONCE, list_failing
-from inspector.pages.review.queues.queues import QUEUE, UNITS, count_settleable
+from inspector.pages.review.queues.queues import AT_ONCE, QUEUE, UNITS, count_settleable, list_failing
 from inspector.web.access import user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
 
@@ -33,7 +32,9 @@ DRAFT = JsonShape(
 @require_safe
 def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     user = user_of(request)
-    waiting = _waiting(user)
+    assigned = Queue.objects.filter(closed_at=None, reviewers=user).select_related("version__codebook")
+    # Open queues with something left for this person, the oldest first: what was asked for first.
+    waiting = [each for each in progress_of(list(assigned.order_by("created_at", "pk")), user) if each.own_left]
     page = paginate(request, Queue.objects.select_related("version__codebook"), per_page=PER_PAGE)
     rows = progress_of(list(page), user)
     drafts = list(own_drafts(user)[: DRAFTS + 1])
@@ -62,12 +63,6 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "offers": [] if rows else _offer_starts(),
     }
     return render_page(request, "review/index.html", data=data, context=context, as_json=as_json)
-
-
-def _waiting(user: User) -> list[QueueProgress]:
-    """Open queues with something left for this person, the oldest first: what was asked for first."""
-    assigned = Queue.objects.filter(closed_at=None, reviewers=user).select_related("version__codebook")
-    return [each for each in progress_of(list(assigned.order_by("created_at", "pk")), user) if each.own_left]
 
 
 def _to_settle(user: User, rows: list[QueueProgress], unresolved: dict[int, int]) -> list[tuple[Queue, int]]:

@@ -29,8 +29,7 @@ from inspector.evolution.timeline import (
 )
 from inspector.pages.library.changes import draw_changes, read_changes
 from inspector.pages.library.rail import open_course
-from inspector.web.closed_pages import words_of
-from inspector.web.subject import choose_row, find_neighbours
+from inspector.web.subject import choose_row, find_neighbours, words_of
 from inspector.web.text.diff import DiffRow, LineSign
 from runner.base.types import CheckStatus, Phase
 

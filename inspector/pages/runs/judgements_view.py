@@ -31,9 +31,8 @@ from benchapp.models import Blob, Family, JudgedUnit, Judging, JudgingTry, Run
 from benchapp.models.judgements import UNUSABLE
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.judged.judged_rows import JudgedRow, Mean, by_measure, mean_over_tasks, read_judged_rows
-from inspector.web.closed_pages import refuse_closed, words_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page
-from inspector.web.subject import choose_row, of_run
+from inspector.web.subject import choose_row, of_run, refuse_closed, words_of
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.judging.metrics import REFERENCES, SCORED, Metric
 

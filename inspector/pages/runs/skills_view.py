@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from benchapp.models import Episode, Run, Trial
 from benchapp.record.json_shape import JsonShape
+from benchapp.record.visible import visible
 from benchapp.stats.learning.funnel import (
     LEAST_SHARE,
     Chance,
@@ -27,11 +28,9 @@ from benchapp.stats.learning.funnel import (
     with_following,
 )
 from benchapp.stats.metrics.tally import TrialTally
-from inspector.web.closed_pages import words_of
 from inspector.web.responses import render_page
-from inspector.web.subject import of_run, once_for
+from inspector.web.subject import of_run, once_for, words_of
 from inspector.web.text.row_shapes import RUN_HEAD
-from inspector.web.text.visible import visible
 from runner.base.types import Phase
 
 SHARES = (("10", 0.10), ("25", LEAST_SHARE), ("50", 0.50), ("75", 0.75))
@@ -99,23 +98,6 @@ class FunnelStage:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialList:
-    """A bounded list of trials, with the totals of all. A row has `trial`, `chance`, `step`, the `skills` concerned and the
-    `others` that were read instead."""
-
-    name: str
-    rows: Sequence[Mapping[str, object]]
-    total: int  # trials
-    failed: int
-    scored: int
-    trials: tuple[str, ...]  # public ids, all of them
-
-    @property
-    def left_out(self) -> int:
-        return self.total - len(self.rows)
-
-
-@dataclass(frozen=True, slots=True)
 class SkillRow:
     """One skill of the table."""
 
@@ -158,7 +140,11 @@ def skills(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResp
         "rivals": _list_trials("rivals", rivalled, rows),
     }
     held = read_skills_held({episode.library_id for episode in episodes.values() if episode.library_id})
-    table = [_build_row(found, episodes[found.episode], held) for found in in_table[:MAX_SKILLS]]
+    table = []
+    for found in in_table[:MAX_SKILLS]:
+        is_held = found.skill in held.get(episodes[found.episode].library_id or 0, ())
+        name, stages = visible(found.skill), build_stages(found.funnel)
+        table.append(SkillRow(found, name, episodes[found.episode], stages, is_held))
     cues = _count_cues(chosen) if asked.skill else []
     data = {
         "run": RUN_HEAD.read(run),
@@ -168,9 +154,9 @@ def skills(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResp
         "funnel": funnel,
         "note": "association, not effect; followed is a heuristic",
         "skills": SKILL.read_all(table),
-        "silent_bypass": lists["bypassed"].trials,
-        "read_and_failed": lists["failed"].trials,
-        "rival_read_instead": lists["rivals"].trials,
+        "silent_bypass": lists["bypassed"]["trials"],
+        "read_and_failed": lists["failed"]["trials"],
+        "rival_read_instead": lists["rivals"]["trials"],
         "not_searched": looked.left,
         "searched_in_part": looked.cut,
         "cues": [{"cue": cue, "named_later": named, "of": of} for cue, named, of in cues],
@@ -206,13 +192,9 @@ def build_stages(funnel: Funnel) -> tuple[FunnelStage, ...]:
     )
 
 
-def _build_row(found: SkillFunnel, episode: Episode, held: Mapping[int, set[str]]) -> SkillRow:
-    is_held = found.skill in held.get(episode.library_id or 0, ())
-    return SkillRow(found, visible(found.skill), episode, build_stages(found.funnel), is_held)
-
-
-def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Trial]) -> TrialList:
-    """Return one row per trial, failed ones first."""
+def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Trial]) -> dict[str, object]:
+    """Return one row per trial, failed ones first, as far as there is room, with the totals of all. A row has `trial`, `chance`,
+    `step`, the `skills` concerned and the `others` that were read instead. `trials`: public ids, all of them."""
     groups: dict[int, list[Chance]] = defaultdict(list)
     for chance in chances:
         groups[chance.trial].append(chance)
@@ -231,14 +213,11 @@ def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Tria
             }
         )
     outcomes = [trials[pk].success for pk in groups]
-    return TrialList(
-        name,
-        rows,
-        len(groups),
-        outcomes.count(False),
-        len(outcomes) - outcomes.count(None),
-        tuple(str(trials[pk].public_id) for pk in ordered),
-    )
+    return {
+        **{"name": name, "rows": rows, "left_out": len(groups) - len(rows), "total": len(groups)},
+        **{"failed": outcomes.count(False), "scored": len(outcomes) - outcomes.count(None)},
+        "trials": [str(trials[pk].public_id) for pk in ordered],
+    }
 
 
 def _count_cues(chances: Iterable[Chance]) -> list[tuple[str, int, int]]:

@@ -10,12 +10,12 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from benchapp.models import Episode, Experiment, Run, Task, User
+from benchapp.record.visible import one_line
 from benchapp.stats.comparing.condition_names import KNOWN, name_run
 from inspector.pages.documents.documents import list_entries
 from inspector.web.access import user_of
-from inspector.web.closed_pages import words_of
 from inspector.web.navigation import ACTS, PLACES, Place
-from inspector.web.text.visible import one_line
+from inspector.web.subject import words_of
 
 SHOWN = 3  # rows of a kind; acts alone are all shown
 MOST_WORDS, LONGEST, MAX_TITLE = 6, 100, 120
@@ -31,10 +31,16 @@ def palette(request: HttpRequest) -> JsonResponse:
     groups: dict[str, Iterable[Row]] = {"Do": _list_places(ACTS, asked, user)}
     if asked and not text.startswith(">"):
         groups = {
-            "Experiments": _list_experiments(asked),
+            "Experiments": [
+                _build_row(each.name, each.suite.name if each.suite else "", each.get_absolute_url())
+                for each in Experiment.objects.named(asked)[:SHOWN]
+            ],
             "Runs": _list_runs(asked),
             "Skills": _list_skills(request, asked),
-            "Tasks": _list_tasks(asked),
+            "Tasks": [
+                _build_row(task.title, task.suite.name, reverse("suite", args=[task.suite.key]), task=task.key)
+                for task in Task.objects.named(asked)[:SHOWN]
+            ],
             "Pages": [*_list_places(PLACES, asked, user), *_list_documents(asked)],
             **groups,
         }
@@ -46,11 +52,6 @@ def palette(request: HttpRequest) -> JsonResponse:
 def _build_row(title: str, about: str, url: str, **query: str) -> Row:
     address = f"{url}?{urlencode(query)}" if query else url
     return {"title": one_line(title, MAX_TITLE), "about": one_line(about, MAX_TITLE), "url": address}
-
-
-def _list_experiments(asked: Sequence[str]) -> Iterator[Row]:
-    for each in Experiment.objects.named(asked)[:SHOWN]:
-        yield _build_row(each.name, each.suite.name if each.suite else "", each.get_absolute_url())
 
 
 def _list_runs(asked: Sequence[str]) -> Iterator[Row]:
@@ -69,11 +70,6 @@ def _list_skills(request: HttpRequest, asked: Sequence[str]) -> Iterator[Row]:
         about = f"{libraries:,} librar{'y' if libraries == 1 else 'ies'}, the newest in {episode.run.experiment.name}"
         address = reverse("library", args=[episode.run.public_id])
         yield _build_row(skill, about, address, episode=str(episode.public_id), file=f"{skill}/SKILL.md")
-
-
-def _list_tasks(asked: Sequence[str]) -> Iterator[Row]:
-    for task in Task.objects.named(asked)[:SHOWN]:
-        yield _build_row(task.title, task.suite.name, reverse("suite", args=[task.suite.key]), task=task.key)
 
 
 def _list_documents(asked: Sequence[str]) -> Iterator[Row]:

@@ -412,14 +412,12 @@ def list_answers(sizes: Mapping[str, int], words: Words) -> dict[str, str]:
         if not fits:
             by_experiment = [{task: _judge_row(row) for task, row in of.items()} for of in cells.get(key, {}).values()]
             # As the suite's page: the newest of those that judge most tasks.
-            fits = max(by_experiment, key=_count_judged, default={})
+            fits = max(
+                by_experiment, key=lambda fits: sum(fit.fit is not Fit.UNKNOWN for fit in fits.values()), default={}
+            )
         unknown = [TaskFit()] * (size - len(fits))
         found[key] = summarise_fit([*fits.values(), *unknown])[0]
     return found
-
-
-def _count_judged(fits: Mapping[str, TaskFit]) -> int:
-    return sum(fit.fit is not Fit.UNKNOWN for fit in fits.values())
 
 
 def _judge_row(cells: Mapping[str, MatrixCell]) -> TaskFit:

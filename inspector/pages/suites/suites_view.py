@@ -29,8 +29,8 @@ from inspector.pages.suites.suite_fitness import (
 )
 from inspector.pages.suites.suites import describe_account, list_suites
 from inspector.web.access import needs, user_of
-from inspector.web.closed_pages import without_closed, words_of
 from inspector.web.responses import link_to, render_page
+from inspector.web.subject import without_closed, words_of
 from runner.base.errors import SetupError
 
 EXPERIMENT = JsonShape("id=public_id", "name", "status", "created_at", link_to("experiment"))

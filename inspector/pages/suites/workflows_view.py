@@ -33,10 +33,10 @@ from benchapp.review.workflows import (
     settle,
 )
 from inspector.pages.suites.suite import SuiteTask, SuiteView, read_instruction, read_suite_view
-from inspector.pages.suites.workflow_drawing import draw_workflow
 from inspector.pages.suites.workflow_form import (
     WorkflowEditor,
     add_step,
+    draw_workflow,
     drop_step,
     list_drawn,
     open_editor,
@@ -45,9 +45,9 @@ from inspector.pages.suites.workflow_form import (
     renumber,
 )
 from inspector.web.access import needs, user_of
-from inspector.web.closed_pages import words_of
 from inspector.web.forms import parse_id
 from inspector.web.responses import PageLink, PathLink, read_htmx, render_page
+from inspector.web.subject import words_of
 from runner.base.errors import SuiteProblems
 from runner.suites.documents import MAX_BYTES
 from runner.suites.workflows.workflow import VARIATIONS, Workflow, to_plain

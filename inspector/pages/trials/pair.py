@@ -20,6 +20,7 @@ from benchapp.analysis.alignment.alignment import (
 from benchapp.analysis.alignment.step_pairing import align
 from benchapp.models import Attempt, Trajectory, Trial
 from benchapp.record.trajectory_store import StoredStep, read_picked
+from benchapp.record.visible import one_line, visible
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
 from inspector.reader.cards import CardText, StepCard, draw_cards
@@ -34,7 +35,6 @@ from inspector.reader.reading import (
 from inspector.reader.steps import draw_steps
 from inspector.reader.verdict import VerdictView, read_verdicts
 from inspector.web.text.diff import RowPair, diff_file
-from inspector.web.text.visible import one_line, visible
 from runner.base.types import Source
 from runner.trajectories.fields import fields
 
@@ -84,15 +84,6 @@ class Half:
         return f"{self.trial.get_absolute_url()}image/" if self.trajectory else ""
 
 
-class PairLine(NamedTuple):
-    """A folded pair of steps in a line. Numbers of steps from 1."""
-
-    left: int
-    right: int
-    tool: str
-    text: str
-
-
 class Deed(NamedTuple):
     """What one side did where the two part. `is_next`: its step there has no counterpart, so the next own step is shown."""
 
@@ -113,7 +104,7 @@ class PairUnit:
     rows: tuple[AlignedRow, ...]
     left: tuple[StepCard, ...] = ()
     right: tuple[StepCard, ...] = ()
-    lines: tuple[PairLine, ...] = ()
+    lines: tuple[dict[str, object], ...] = ()
     fields: tuple[FieldPair, ...] = ()
     is_parting: bool = False
 
@@ -270,10 +261,10 @@ def _draw_steps(half: Half, numbers: list[int]) -> dict[int | None, tuple[StepCa
     return {card.number - 1: (card, found[card.number]) for card in cards}
 
 
-def _draw_line(pair: TrialPair, row: AlignedRow) -> PairLine:
+def _draw_line(pair: TrialPair, row: AlignedRow) -> dict[str, object]:
     assert row.left is not None and row.right is not None  # noqa: PT018 (a stretch of pairs)
     sign, text = pair.left.side.signs[row.left], pair.left.side.lines[row.left]
-    return PairLine(row.left + 1, row.right + 1, _name_tool(sign), one_line(text, ROW_CHARS))
+    return {"left": row.left + 1, "right": row.right + 1, "tool": _name_tool(sign), "text": one_line(text, ROW_CHARS)}
 
 
 def _name_tool(sign: StepSign) -> str:

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import NamedTuple
 from uuid import UUID
 
-from django.core.paginator import Page, Paginator
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
@@ -17,13 +17,13 @@ from benchapp.analysis.alignment.alignment import AlignedRow, Alignment, RowKind
 from benchapp.models import Trial
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape
+from benchapp.record.visible import visible
 from inspector.pages.trials.pair import UNITS, Half, PairUnit, TrialPair, build_pair, draw_units
 from inspector.reader.reading import SkillUsage
 from inspector.reader.verdict import VerdictView
-from inspector.web.closed_pages import refuse_closed
 from inspector.web.responses import next_url, render_page
+from inspector.web.subject import refuse_closed
 from inspector.web.text.row_shapes import TRIAL
-from inspector.web.text.visible import visible
 
 MAX_CHECKS, MAX_SKILLS = 60, 40
 STRIP_WIDTH, STRIP_PLACES = 1_000, 250
@@ -47,7 +47,10 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
     this = build_pair(left, right, request.GET)
     row = request.GET.get("row", "")
     pointed = this.unit_at(int(row)) if row.isdecimal() and len(row) < 9 else None
-    page = _choose_page(request, this, pointed if pointed or as_json else this.parting_unit)
+    # ?page=3, else the page that holds the row pointed at, or where the two part; else the first.
+    opened = pointed if pointed or as_json else this.parting_unit
+    asked = request.GET.get("page") or (this.units.index(opened) // UNITS + 1 if opened else 1)
+    page = Paginator(this.units, UNITS).get_page(asked)
     units = draw_units(this, page)
     opens_at = _find_opening(request, units)
     checks, skills = (
@@ -91,12 +94,6 @@ def _find_problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
     if left == right and query.get("a", "") == query.get("b", ""):
         return "Both sides are the same trial. Choose another one, or two of its trajectories with ?a= and ?b=."
     return ""
-
-
-def _choose_page(request: HttpRequest, this: TrialPair, pointed: PairUnit | None) -> Page[PairUnit]:
-    """?page=3, else the page that holds the row pointed at, or where the two part; else the first."""
-    asked = request.GET.get("page") or (this.units.index(pointed) // UNITS + 1 if pointed else 1)
-    return Paginator(this.units, UNITS).get_page(asked)
 
 
 def _find_opening(request: HttpRequest, units: list[PairUnit]) -> int:

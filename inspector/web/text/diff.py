@@ -16,9 +16,9 @@ from itertools import accumulate, pairwise, zip_longest
 from typing import NamedTuple
 
 from benchapp.record.textual_change import MAX_LINES, compare_lines, is_binary, split_endless_lines
+from benchapp.record.visible import visible
 from inspector.web.text.folding import LINE_CHARS, LINE_HEAD, LINE_TAIL
 from inspector.web.text.highlight import Line, highlight
-from inspector.web.text.visible import visible
 
 CONTEXT_LINES = 3
 MAX_BYTES = 1024 * 1024  # of one side

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
-from inspector.web.text.visible import visible
+from benchapp.record.visible import visible
 
 WHOLE_LINES, WHOLE_CHARS = 24, 4_000  # a text of no more is shown whole
 DECIDING_LINES = 80  # of what decided a check: the cause may be anywhere in it

@@ -7,9 +7,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
-from benchapp.record.visible import RIGHT_TO_LEFT, changes, has_unseen, one_line, spell_out, visible, visible_between
-
-__all__ = ["RIGHT_TO_LEFT", "VisibleMiddleware", "changes", "one_line", "spell_out", "visible", "visible_between"]
+from benchapp.record.visible import has_unseen, spell_out
 
 MARKUP = ("text/html", "image/svg+xml")
 # What comes back to the server must come back as it was, and a policy names the digests of a report's scripts.

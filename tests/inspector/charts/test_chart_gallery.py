@@ -7,8 +7,7 @@ from django.test import Client
 
 from benchapp.stats.comparing.choices import Choices
 from inspector.charts import OF_PAGES
-from inspector.charts.cards import build_gallery
-from inspector.charts.chart_request import build_sheet
+from inspector.charts.chart_request import build_gallery, build_sheet
 from tests.pages import make_world
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from inspector.charts import CHARTS
-from inspector.charts.cards import say_alike, write_finding
 from inspector.charts.chart import Answer
+from inspector.charts.chart_request import say_alike, write_finding
 
 GROWN = (
     Answer("curated-static", 3, "3", "skills a library"),

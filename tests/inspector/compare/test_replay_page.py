@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from inspector.pages.compare.lanes import draw_share
-from inspector.pages.compare.replay_view import draw_two_sided
+from inspector.pages.compare.tabs_view import draw_two_sided
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = pytest.mark.django_db

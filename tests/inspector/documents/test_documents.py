@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 
 from inspector.pages.documents import documents
-from inspector.pages.documents.document_search import search_documents
 from inspector.pages.documents.documents import list_entries, read_document
+from inspector.pages.documents.documents_view import search_documents
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 NAMES = sorted(path.relative_to(DOCS).as_posix().removesuffix(".md") for path in DOCS.rglob("*.md"))

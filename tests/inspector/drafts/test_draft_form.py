@@ -9,7 +9,7 @@ from django.test import Client
 
 from benchapp.models import Draft
 from inspector.pages.drafts import drafts_view
-from inspector.pages.drafts.draft_form import SPLIT
+from inspector.pages.drafts.drafts_view import SPLIT
 from runner.base.errors import SetupError
 from runner.drafting.draft import DraftBrief, Loop
 from tests.worlds.factories import make_user

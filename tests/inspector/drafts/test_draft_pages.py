@@ -12,7 +12,7 @@ from django.utils import timezone
 from benchapp.drafting.draft_suites import Readiness, ReadinessCheck, TaskReadiness
 from benchapp.models import Draft, DraftStep, User
 from inspector.pages.drafts import draft as draft_page
-from inspector.pages.drafts import draft_view
+from inspector.pages.drafts import drafts_view
 from runner.base.errors import SetupError
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import make_suite, make_user
@@ -156,7 +156,7 @@ def test_a_stopped_draft_gives_its_reason_and_continues(monkeypatch: pytest.Monk
     assert [act["act"] for act in state["acts"]] == ["go-on"]
     assert 'hx-trigger="every' not in client.get(page_of(draft)).text
     called = []
-    monkeypatch.setattr(draft_view, "go_on", lambda row, by: called.append((row.pk, by)))
+    monkeypatch.setattr(drafts_view, "go_on", lambda row, by: called.append((row.pk, by)))
     assert client.post(page_of(draft), {"act": "go-on"}).status_code == 302
     assert called == [(draft.pk, user)]
 
@@ -216,7 +216,7 @@ def test_tasks_are_admitted_by_name_and_refusals_give_their_reasons(monkeypatch:
             raise SetupError("taken is the name of\nanother <b>suite</b>")
         return make_suite(key=key)
 
-    monkeypatch.setattr(draft_view, "admit", admit)
+    monkeypatch.setattr(drafts_view, "admit", admit)
     refused = client.post(page_of(draft), {"act": "admit", "key": "taken", "task": ["late-fees-1"]})
     assert refused.status_code == 422
     assert "taken is the name of<br>another &lt;b&gt;suite&lt;/b&gt;" in refused.text
@@ -230,7 +230,7 @@ def test_stop_and_try_reach_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
     draft = make_draft()
     client.post(page_of(draft), {"act": "stop"})
     assert Draft.objects.get().status == "stopped"
-    monkeypatch.setattr(draft_view, "try_as_suite", lambda row, by: make_suite(key="draft-y"))
+    monkeypatch.setattr(drafts_view, "try_as_suite", lambda row, by: make_suite(key="draft-y"))
     said = client.post(page_of(draft), {"act": "try"}, follow=True).text
     assert "Written as suite draft-y and screened." in said
     assert client.post(page_of(draft), {"act": "explode"}).status_code == 404

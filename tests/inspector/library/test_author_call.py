@@ -118,8 +118,9 @@ def test_a_prompt_of_any_shape_is_shown() -> None:
     odd = [{"type": "image"}]
     contents = ["", None, parts, odd]
     prompt = parse_prompt(orjson.dumps({"messages": [{"role": "user", "content": content} for content in contents]}))
-    assert prompt.texts[:3] == ("", "", "one\ntwo")
-    assert "image" in prompt.texts[3]
+    texts = [message.text for message in prompt.messages]
+    assert texts[:3] == ["", "", "one\ntwo"]
+    assert "image" in texts[3]
 
 
 def test_the_exact_texts_are_plain_text(client: Client) -> None:

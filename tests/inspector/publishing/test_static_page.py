@@ -5,8 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from inspector.publishing.static_numbers import make_static_csv, make_static_json
-from inspector.publishing.static_page import make_static
+from inspector.publishing.static_page import make_static, make_static_csv, make_static_json
 
 HERE = "http://published.invalid/runs/1/library/?episode=e"
 

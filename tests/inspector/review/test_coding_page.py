@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from benchapp.models import QueueItem, Review, Slot, User
-from inspector.pages.review.coding.coding import code_lines
+from inspector.pages.review.coding.coding_view import code_lines
 from runner.base.types import Source, Step
 from tests.queries import count_queries
 from tests.worlds.factories import make_trial, make_user, record_steps

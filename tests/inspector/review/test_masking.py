@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchapp.record.visible import visible
 from inspector.pages.review.exhibits.masking import HIDDEN, Mask, ShownText, mask_of
-from inspector.web.text.visible import visible
 
 MASK = mask_of(names=["no-skill", "Spring comparison"], skills=["tidy-tables", "tables"], paths=True, models=True)
 

@@ -100,8 +100,8 @@ def test_a_query_that_is_not_understood_says_where_and_searches_nothing(client: 
 def test_facets_narrow_and_chips_widen(client: Client) -> None:
     make_search_world()
     page = client.get("/search/", {"q": "zebra kind:check"})
-    facets = {facet.name: values for facet, values in page.context["listed"]}
-    assert [(each.value, each.count, url) for each, url in facets["kind"]] == [("check", 1, "")]
+    facets = {facet["name"]: values for facet, values in page.context["listed"]}
+    assert [(each["value"], each["count"], url) for each, url in facets["kind"]] == [("check", 1, "")]
     ((_, url),) = facets["is"]
     assert client.get(url).context["query"] == "is:failed zebra kind:check"
     assert page.context["chips"] == [("kind:check", "/search/?q=zebra")]

@@ -11,8 +11,7 @@ from django.test import Client
 
 from benchapp.models import Suite, Task, TaskWorkflow, User
 from benchapp.review.workflows import export_workflows, hand_in, save_workflow
-from inspector.pages.suites.workflow_drawing import draw_workflow
-from inspector.pages.suites.workflow_form import add_step, blank_workflow, drop_step, renumber
+from inspector.pages.suites.workflow_form import add_step, blank_workflow, draw_workflow, drop_step, renumber
 from runner.suites.workflows.workflow import Workflow, WorkflowStep
 from runner.suites.workflows.workflow_comparison import compare_workflows
 from tests.queries import assert_queries_flat

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from benchapp.models import Attempt, Trial
-from inspector.pages.trials.live_trial import FIRST_STEPS
+from inspector.pages.trials.trial import FIRST_STEPS
 from tests.providers.live_streams import attempt_at_work, publish, running_broker
 from tests.worlds.factories import make_user
 from tests.worlds.review_factories import make_queue

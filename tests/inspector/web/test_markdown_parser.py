@@ -8,7 +8,7 @@ import sys
 FIRST_LINKS = """
 import sys
 from mdurl import _decode, _encode
-from inspector.web.text.markdown_parser import make_parser
+from inspector.web.text.markdown import make_parser
 parser = make_parser(html=False)
 full = set(_encode.encode_cache), set(_decode.decode_cache)
 parser.render("[a](<https://a/ b>) <https://a/%42> <a@b.c> ![a](b)")

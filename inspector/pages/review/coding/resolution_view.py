@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods
 
 from benchapp.models import Attribution, Code, Mark, QueueItem, Resolution, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.visible import visible
 from benchapp.review.blinding import hidden_in
 from benchapp.review.codebooks.hierarchy import in_order, keys_of
 from benchapp.review.coding.disagreements import (
@@ -35,11 +36,10 @@ from benchapp.review.coding.queue_agreement import attribution_of, was_opened
 from benchapp.review.queues.passes import NONE_MOUNTED, judging_skills, lacks_skills
 from inspector.pages.review.exhibits.exhibit import exhibit_of, load_item
 from inspector.pages.review.queues.queues import open_queue
-from inspector.pages.review.results.disagreements_view import parse_wanted, query_of
+from inspector.pages.review.results.agreement_view import parse_wanted, query_of
 from inspector.web.access import needs, user_of
-from inspector.web.closed_pages import item_closed_to
 from inspector.web.responses import PageLink, render_page
-from inspector.web.text.visible import visible
+from inspector.web.subject import item_closed_to
 
 FIRST_REVIEW = 3  # its key; 1 and 2 start from all codes and from the shared ones
 LAST_KEY = 9

@@ -12,6 +12,7 @@ from benchapp.analysis.deciding.deciding_steps import read_step_index
 from benchapp.analysis.deciding.step_glances import StepKind
 from benchapp.models import Attempt, Blob, Dimension, QueueItem, SkillUse, Trajectory, Trial
 from benchapp.record.trajectory_store import StoredStep, read_outline, read_page, read_whole_steps
+from benchapp.record.visible import one_line, visible
 from benchapp.review.blinding import Hidden
 from benchapp.review.coding.anchors import ItemEvidence
 from inspector.pages.review.exhibits.giveaways import Masks, masks_of_trial
@@ -32,7 +33,6 @@ from inspector.reader.steps import (
 )
 from inspector.reader.verdict import CheckLine, VerdictView, decide_checks, read_verdicts
 from inspector.web.text.markdown import render_markdown
-from inspector.web.text.visible import one_line, visible
 from runner.base.types import Source, Step, TrajectoryKind
 from runner.trajectories.fields import fields
 

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from inspector.web.text.visible import changes, visible
+from benchapp.record.visible import changes, visible
 
 HIDDEN = "[hidden]"
 MIN_TERM = 3  # characters: shorter names would be masked inside every second sentence

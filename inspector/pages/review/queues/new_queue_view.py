@@ -38,15 +38,17 @@ from benchapp.review.queues.queue_making import (
 )
 from benchapp.stats.comparing.selection import AXES, facets_of
 from benchapp.stats.metrics.amounts import MINUTE, render_rough_duration
-from inspector.pages.review.queues.queue_selection import (
+from inspector.pages.review.queues.queues import (
     AT_ONCE,
+    FACETS,
     SHOWN,
     QueueSelection,
+    count_settleable,
     drop_filter,
     keep_filter,
+    may_review,
     read_selection,
 )
-from inspector.pages.review.queues.queues import FACETS, count_settleable, may_review
 from inspector.web.access import needs, user_of
 from inspector.web.responses import render_page
 

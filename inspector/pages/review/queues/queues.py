@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 
-from benchapp.models import Queue, QueueItem, User
+from benchapp.models import Experiment, Queue, QueueItem, Trial, User
 from benchapp.people.accounts import LOCAL_USER
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import AskedElsewhere, asked_elsewhere
 from benchapp.review.coding.disagreements import closed_sentence
 from benchapp.review.coding.queue_agreement import still_to_review
+from benchapp.review.queues.populations import Population, parse_population
 from benchapp.review.queues.review_progress import awaiting
 from benchapp.review.seeing import note_seen
+from benchapp.stats.comparing.choices import Choices
 from inspector.web.access import user_of
 from inspector.web.responses import link_to
 
+TICKED = "in."  # before the names of what narrows, so that none is taken for a field of the form
+NARROWED = "narrowed"  # sent by the form: what is ticked decides, not the address
+SHOWN = "shown"  # `?shown=skills`: the condition is not hidden, for codes that judge skills
+AT_ONCE = 40  # more are proposed as a sample of this size
+PRESET = "failed"  # what an address without one means
+COOKIE = "queue_filter"
+LONGEST = 3_000  # characters: browsers refuse cookies of 4 kB
+SECONDS = 2 * 3600
 RELATED = ("trial__task__family", "decision__family", "episode__family")
 UNITS = {Queue.Unit.TRIAL: "trial", Queue.Unit.DECISION: "decision", Queue.Unit.SNAPSHOT: "library"}
 FACETS = {
@@ -34,6 +46,88 @@ FACETS = {
     "phase": "phase",
     "status": "the decision's outcome",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSelection:
+    """`is_default`: nobody asked for anything yet. `query`: the address that asks for it."""
+
+    population: Population
+    problems: list[str]
+    query: str
+    is_default: bool = False
+
+
+def read_selection(request: HttpRequest) -> QueueSelection:
+    if NARROWED in request.POST:
+        given = QueryDict(mutable=True)
+        for name, values in request.POST.lists():
+            if name.startswith(TICKED) and (filled := [value for value in values if value]):
+                given.setlist(name.removeprefix(TICKED), filled)
+    else:
+        given = request.GET.copy()
+    given.pop(SHOWN, None)
+    if request.method != "POST" and not given and (newest := list_failing().first()):
+        population = Population(choices=Choices(experiment=(newest.public_id,)), preset=PRESET)
+        return QueueSelection(population, [], population.query(), is_default=True)
+    population, problems = parse_population(given, preset=PRESET)
+    return QueueSelection(population, problems, given.urlencode())
+
+
+def list_failing() -> QuerySet[Experiment]:
+    """The finished experiments with a failed trial, the one that ended last first; no probe or fork, which
+    repeat what they come from."""
+    failed = Trial.objects.filter(episode__run__experiment=OuterRef("pk"), is_done=True, success=False)
+    finished = Experiment.objects.standing().comparing().exclude(finished_at=None)
+    return finished.exclude(runs__forked_from__isnull=False).filter(Exists(failed)).order_by("-finished_at", "-pk")
+
+
+# --- the filter that is kept -------------------------------------------------------------------------------------------
+
+
+def keep_filter(request: HttpRequest, response: HttpResponse, query: str) -> None:
+    """Only what fits, and only while the reader is at making a queue."""
+    if 0 < len(query) <= LONGEST:
+        response.set_cookie(
+            COOKIE,
+            query,
+            max_age=SECONDS,
+            path=reverse("review"),
+            secure=request.is_secure(),
+            httponly=True,
+            samesite="Lax",
+        )
+
+
+def drop_filter(response: HttpResponse) -> None:
+    response.delete_cookie(COOKIE, path=reverse("review"))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFilter:
+    query: str
+    population: Population
+
+    @property
+    def url(self) -> str:
+        return f"{reverse('queue-new')}?{self.query}"
+
+    @property
+    def says(self) -> str:
+        parts = ", ".join(text for _, _, text in self.population.narrowed_by())
+        return self.population.says() + (f": {parts}" if parts else "")
+
+
+def kept_filter(request: HttpRequest) -> KeptFilter | None:
+    """None where nothing is kept, or what is kept no longer means anything."""
+    query = request.COOKIES.get(COOKIE, "")
+    if not query or len(query) > LONGEST:
+        return None
+    given = QueryDict(query)
+    population, problems = parse_population(given, preset=PRESET)
+    return None if problems else KeptFilter(given.urlencode(), population)
+
+
 QUEUE = JsonShape(
     *("id=queue.public_id", "name=queue.name", link_to("queue-json", "queue.public_id")),
     ("codebook", JsonShape("name=queue.version.codebook.name", "version=queue.version.number").read),

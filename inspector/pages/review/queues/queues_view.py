@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 from uuid import UUID
 
 from django.contrib import messages
@@ -29,14 +28,7 @@ from benchapp.review.queues.passes import (
     second_pass_of,
 )
 from benchapp.review.queues.populations import HIDES, Population, reopen
-from benchapp.review.queues.queue_making import (
-    MAX_REVIEWS,
-    QueueRefused,
-    assign,
-    close,
-    increase_reviews,
-    withdraw,
-)
+from benchapp.review.queues.queue_making import MAX_REVIEWS, QueueRefused, assign, close, increase_reviews, withdraw
 from benchapp.review.queues.review_progress import ItemStatus, awaiting, people_of, progress_of, statuses_of
 from benchapp.review.results.queue_results import coding_of
 from benchapp.review.seeing import note_seen
@@ -268,12 +260,6 @@ def _read_codes(items: Sequence[int]) -> dict[int, list[tuple[str, list[str]]]]:
 # --- how it was drawn --------------------------------------------------------------------------------------------------
 
 
-class DrawnStratum(NamedTuple):
-    stratum: str
-    drawn: int
-    inclusion: float
-
-
 @dataclass(frozen=True, slots=True)
 class QueueDraw(Shaped):
     """How the items were drawn. `strata`: empty without strata or for the blind."""
@@ -281,7 +267,7 @@ class QueueDraw(Shaped):
     says: str
     chips: tuple[str, ...]
     masked: bool  # parts of the selection are left out
-    strata: tuple[DrawnStratum, ...]
+    strata: tuple[dict[str, object], ...]
     drawn: int
     controls: int
     overlap: int
@@ -290,8 +276,7 @@ class QueueDraw(Shaped):
 
     json_shape = JsonShape(
         *("from=says", "selection=chips", "parts_hidden=masked"),
-        ("strata", lambda draw: [stratum._asdict() for stratum in draw.strata]),
-        *("drawn", "controls", "overlap", "inclusion"),
+        *("strata", "drawn", "controls", "overlap", "inclusion"),
     )
 
 
@@ -325,7 +310,9 @@ def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
         says=says,
         chips=tuple(shown),
         masked=len(shown) < len(chips) or (is_blinded and preset in SHOWN_INSTEAD),
-        strata=() if hides_strata or not queue.strata else tuple(DrawnStratum(name, n, p) for name, p, n in rows),
+        strata=()
+        if hides_strata or not queue.strata
+        else tuple({"stratum": name, "drawn": n, "inclusion": p} for name, p, n in rows),
         drawn=counts["all"] - counts["controls"],
         controls=counts["controls"],
         overlap=counts["overlap"],

@@ -33,7 +33,7 @@ from benchapp.review.results.review_exports import (
 from benchapp.review.results.taxonomy import TaxonomyRow
 from benchapp.review.seeing import note_seen
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, half_up, wilson
-from inspector.charts.cards import ChartCard
+from inspector.charts.chart_request import ChartCard
 from inspector.charts.chart_table import csv_text
 from inspector.charts.drawing.palette import twins
 from inspector.charts.drawn_chart import figure_json

@@ -107,7 +107,8 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
     with_rule = {record.code for record in records if record.code}
     # A rule without a code here proposes none, so people's other codes say nothing about the rules.
     compared = [code for code in codes if code in with_rule] if source and source.is_rules else codes
-    truth = _keep_codes(truth, compared)
+    kept = {code.pk for code in compared}
+    truth = replace(truth, codes={item: own & kept for item, own in truth.codes.items()})
     matches = matches_of(compared, truth, source) if source else []
     rates = correct_rates(compared, truth, source) if source else []
     pairs = pairs_of(truth, source, asked.kind or MatchKind.SOURCE, asked.code) if source else []
@@ -225,11 +226,6 @@ def _read_kinds(asked: SuggestionChoices, truth: Truth, source: SuggestionSource
         }
         for kind, words in KIND_WORDS.items()
     ]
-
-
-def _keep_codes(truth: Truth, codes: Sequence[Code]) -> Truth:
-    kept = {code.pk for code in codes}
-    return replace(truth, codes={item: own & kept for item, own in truth.codes.items()})
 
 
 def _find_share(matches: Sequence[CodeMatch], source: SuggestionSource, *, is_part: bool) -> str:
