@@ -157,10 +157,10 @@ def _group_checks(verdict: Verdict, clean: Callable[[str], str]) -> Iterator[Che
             continue
         ordered = sorted(checks, key=lambda check: _ORDER.index(CheckStatus(check.status)))
         lines = []
-    for check in ordered[:MAX_CHECKS]:
-        message = clean(check.message.strip())
-        left_out = max(0, len(message) - MAX_MESSAGE)
-        lines.append(CheckLine(clean(check.name), check.status, message[:MAX_MESSAGE], left_out, pk=check.pk))
+        for check in ordered[:MAX_CHECKS]:
+            message = clean(check.message.strip())
+            left_out = max(0, len(message) - MAX_MESSAGE)
+            lines.append(CheckLine(clean(check.name), check.status, message[:MAX_MESSAGE], left_out, pk=check.pk))
         skipped = sum(check.status == CheckStatus.SKIPPED for check in checks)
         yield CheckSection(
             name=group.value,

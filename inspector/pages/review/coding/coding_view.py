@@ -367,7 +367,7 @@ def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def _takes_json(act: Callable[[QueueItem, User, bytes], JsonResponse]) -> Callable[..., HttpResponse]:
-    """A view that takes one JSON object. What is wrong with it is said in words."""
+    """A view that takes one JSON object. What is wrong with it is reported in words."""
 
     @wraps(act)
     def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
