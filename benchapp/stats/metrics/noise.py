@@ -44,7 +44,7 @@ class Flips:
 @dataclass(frozen=True, slots=True)
 class Noise:
     """`total` adds up four sources: `samples` of one run and phase, `phases` of one run (a replay and its first try),
-    `replicates` of one cell, `conditions` (two cells that showed the same). `rate`:
+    `replicates` of one cell, `conditions` (two cells that showed the same). `without_library` is part of it. `rate`:
     the share of flips, with equal weight for each of the `places` (a task under one kind of evidence), because one with
     many trials has many pairs. None without a pair. `unknown`: scored trials with unknown evidence."""
 
@@ -53,6 +53,7 @@ class Noise:
     replicates: Flips = Flips()
     conditions: Flips = Flips()
     total: Flips = Flips()
+    without_library: Flips = Flips()
     rate: float | None = None
     places: int = 0
     tasks: int = 0
@@ -113,12 +114,14 @@ def _noise(table: Ints, unknown: int) -> Noise:
     pairs = tried * (tried - 1) // 2
     many = pairs > 0
     total, in_cell, in_run, in_phase = (_flips(*_counts(labels, success)) for labels in (place, cell, run, phase))
+    bare = table[2] == NOTHING
     return Noise(
         samples=in_phase,
         phases=in_run - in_phase,
         replicates=in_cell - in_run,
         conditions=total - in_cell,
         total=total,
+        without_library=_flips(*_counts(label_rows(*table[:3, bare]), success[bare])),
         rate=float((passed * (tried - passed) / np.maximum(pairs, 1))[many].mean()) if many.any() else None,
         places=int(many.sum()),
         tasks=len(np.unique(table[1][many[place]])),

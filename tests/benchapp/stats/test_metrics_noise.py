@@ -94,6 +94,8 @@ def test_it_equals_comparing_every_two_trials(
     assert noise.unknown == len(usable) - len(known)
     assert noise.rate == (pytest.approx(fmean(map(fmean, by_place.values()))) if by_place else None)
     assert noise.places == len(by_place)
+    bare = [flip for place, flips in by_place.items() if place[-1] == "nothing" for flip in flips]
+    assert noise.without_library == Flips(sum(bare), len(bare))
 
 
 def test_one_place_with_many_trials_weighs_no_more_than_one_with_two() -> None:
@@ -130,3 +132,4 @@ def test_it_pairs_first_tasks_across_conditions_and_no_trial_that_was_shown_traj
     }
     noise = noise_of(runs, outcomes)
     assert (noise.conditions, noise.total) == (Flips(1, 1), Flips(1, 1))
+    assert noise.without_library == Flips(1, 1)
