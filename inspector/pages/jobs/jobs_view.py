@@ -11,9 +11,11 @@ from django.views.decorators.http import require_safe
 from benchapp.experiments.work.call_queue import list_outages
 from benchapp.experiments.work.progress import at_work, workforce
 from benchapp.judges.judging_orders import progress_of_judging
-from benchapp.models import Alert, Attempt, Experiment, JudgingOrder, ModelCall
+from benchapp.models import Activity, Alert, Attempt, Experiment, JudgingOrder, ModelCall, Publication
+from benchapp.models.experiments import Progress
 from benchapp.record.json_shape import encode
 from inspector.pages.jobs.jobs import (
+    OpenExperiment,
     ended_experiments,
     find_troubled,
     group_troubles,
@@ -43,6 +45,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     ended = hide_results(ended_experiments(), words_of(request))
     outages = [] if crew.workers is None else list_outages()
     judging = progress_of_judging(JudgingOrder.objects.unfinished())
+    publications = Publication.objects.filter(status=Publication.Status.WAITING)[:MAX_AT_WORK]
     data: dict[str, object] = {
         "needing": [
             {**encode(each), "url": PageLink("operate-json", "episode", each.episode.public_id)} for each in needing
@@ -64,6 +67,10 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             {**encode(each), "url": PageLink("operate-json", "experiment", each.experiment.public_id)} for each in ended
         ],
         "judging": judging,
+        "publications": [
+            {"title": each.title, "form": each.form, "made_at": each.made_at, "is_building": bool(each.worker)}
+            for each in publications
+        ],
         "outages": outages,
         "workers": None if crew.workers is None else [worker.name for worker in crew.workers],
         "queued": crew.queued,
@@ -80,6 +87,8 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         is_recent = end is not None and end > now - SHOWN_FOR
         timelines = draw_timelines([ended[0].experiment], words_of(request), {}) if is_recent else {}
         last = ended[0] if timelines else None
+    running = sum(row.experiment.status == Progress.RUNNING for row in waiting)
+    paused_by = _read_who_paused(drawn)
     context = {
         "last": last,
         "last_drawn": timelines[last.experiment.pk] if last else None,
@@ -88,10 +97,14 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "shown": len(needing),
         "working": working,
         "calling": authors,
-        "drawn": [(row, timelines.get(row.experiment.pk)) for row in drawn],
+        "drawn": [(row, timelines.get(row.experiment.pk), paused_by.get(row.experiment.pk, "")) for row in drawn],
         "opened": waiting,
         "undrawn": waiting[MOST_DRAWN:],
         "judging": judging,
+        "publications": publications,
+        "running_total": running,
+        "rest_total": len(waiting) - running,
+        "all_paused": bool(waiting) and all(row.experiment.status == Progress.PAUSED for row in waiting),
         "outages": outages,
         "finished": ended[1:] if last else ended,
         "is_moving": bool(working or authors or (crew.workers and any(row.to_do for row in waiting))),
@@ -99,3 +112,10 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     }
     template = "jobs/_jobs_live.html" if wants_fragment(request) else "jobs/jobs.html"
     return render_page(request, template, data=data, context=context, as_json=as_json)
+
+
+def _read_who_paused(rows: list[OpenExperiment]) -> dict[int, str]:
+    """Return pk of a paused experiment -> who paused it last. One query."""
+    paused = {row.experiment.public_id: row.experiment.pk for row in rows if row.experiment.status == Progress.PAUSED}
+    acts = Activity.objects.filter(verb="pause", target_kind="experiment", target_id__in=paused).order_by("at", "id")
+    return {paused[target]: name for target, name in acts.values_list("target_id", "actor_name")}
