@@ -271,9 +271,9 @@ class TaskCheck(Shaped):
         if not self.trials:
             return _LACKS.get(self.name, "not tried")
         states = (("blocked", self.blocked), ("still to run", self.open))
-        told = [f"{count} of {self.rule.runs} runs {word}" for word, count in states if count]
+        told = [f"{count} of {self.rule.runs} trials {word}" for word, count in states if count]
         silent = self.trials - self.scored - self.blocked - self.open
-        return ", ".join([*told, *([f"{silent} of {self.rule.runs} runs without a verdict"] if silent else [])])
+        return ", ".join([*told, *([f"{silent} of {self.rule.runs} trials without a verdict"] if silent else [])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +416,10 @@ def say_solved(tasks: Sequence[TaskVerdict]) -> str:
             unit = "" if parts else " tasks solved" if len(kept) > 1 else " task solved"
             solved = kept.count(name in ("reference", "solution"))  # the other rules are broken by a solved task
             parts.append(f"{solved:,} of {len(kept):,}{unit} {words}")
-    return f"{', '.join(parts)}." if parts else ""
+    bare = next((each.rule for task in tasks for each in task.checks if each.name == "no_skill" and each.trials), None)
+    # A few passes without a skill do not solve a task, and the sentence would seem to deny them.
+    means = f" Solved without a skill means that more than {bare.most} of {bare.runs} trials pass." if bare else ""
+    return f"{', '.join(parts)}.{means}" if parts else ""
 
 
 def sum_up_checks(tasks: Sequence[TaskVerdict]) -> list[dict[str, object]]:

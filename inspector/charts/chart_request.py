@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from benchapp.papers.loading import list_papers, read_published_rows
 from benchapp.papers.published_rows import PrintedNumber
-from benchapp.stats.comparing.choices import Choices, names_known, parse_choices
+from benchapp.stats.comparing.choices import LETTERS, Choices, names_known, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
 from benchapp.stats.comparing.condition_names import SEPARATOR, say_label
 from benchapp.stats.metrics.catalogue import METRICS, TABLES, pick_primary, table_for
@@ -161,10 +161,14 @@ def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: object) 
     """Read what this request asks for; for one chart also its own options. `fixed`: choices that the page makes itself.
 
     An invalid part of the address never stops the page: it is ignored, and `problems` says so. Http404 where none of the
-    experiments and runs that it names exists.
+    experiments and runs that it names exists: without them it would show every run.
     """
     choices, problems = parse_choices(request.GET)
-    sheet = build_sheet(choices.but(**fixed), chart)
+    choices = choices.but(**fixed)
+    named = any(request.GET.get(name, "").strip() for name in ("experiment", *LETTERS))
+    if named and not choices.experiment and not choices.sides:
+        raise Http404("no such experiment or run")
+    sheet = build_sheet(choices, chart)
     if not sheet.comparison.runs and not names_known(sheet.comparison.choices):
         raise Http404("no such experiment or run")
     return replace(sheet, problems=(*problems, *sheet.problems))

@@ -170,6 +170,7 @@ class Choices:
 
 
 _DEFAULTS = tuple((field.name, field.default) for field in fields(Choices))  # a page writes hundreds of addresses
+ADDRESS = tuple(name for name, _ in _DEFAULTS)  # the parts of an address that choose
 
 
 def parse_choices(query: QueryValues) -> tuple[Choices, list[str]]:

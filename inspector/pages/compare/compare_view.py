@@ -19,7 +19,7 @@ from benchapp.models import Experiment, Run
 from benchapp.papers.loading import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.stats.comparing.answer import AcrossModels, Answer, arrange
-from benchapp.stats.comparing.choices import Choices, parse_choices
+from benchapp.stats.comparing.choices import Choices, assign, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import drop_iteration, name_condition
 from benchapp.stats.comparing.effects import Effect, difference_in_words
@@ -31,7 +31,7 @@ from benchapp.stats.inference.difference import Claim
 from benchapp.stats.inference.sentences import explain_no_test
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_metric
-from benchapp.stats.metrics.catalogue import TABLES, MetricName, name_metric
+from benchapp.stats.metrics.catalogue import METRICS, TABLES, MetricName, name_metric
 from inspector.charts import ABOVE
 from inspector.charts.chart_request import card_of, sheet_of
 from inspector.charts.drawing.forest_rows import list_across_models
@@ -72,15 +72,21 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     parent = read_parent(choices)
     if parent is not None or choices.q:
         return redirect(find_new_address(choices, parent, as_json=as_json))
-    if not choices.pairs():
+    # A part that is ignored would widen the comparison to runs that nobody asked for.
+    if problems or not choices.pairs() or choices.metric not in ("", *METRICS):
         return choose_sides(request, as_json=as_json)
-    sheet, status = sheet_of(request), 400 if problems else 200
+    sheet = sheet_of(request)
     comparison = sheet.comparison
+    members = assign(comparison.runs, choices.sides)
+    missing = [side for side in choices.sides if not members[side.letter]]
+    missing = [side for side in missing if not Run.objects.standing().filter(side.matches()).exists()]
+    if missing:
+        return choose_sides(request, as_json=as_json, missing=missing)
     groups = paginate(request, arrange(comparison.groups.all), per_page=GROUPS_PER_PAGE)
     data = {**comparison_twin(request, sheet), "next": next_url(request, groups)}
     if as_json:
         data |= {"answer": answer_twin(sheet), "groups": groups_twin(sheet, list(groups))}
-        return render_page(request, "compare/compare.html", data=data, as_json=True, status=status)
+        return render_page(request, "compare/compare.html", data=data, as_json=True)
     context = {
         **build_answer_context(request, sheet, list(groups)),
         **(build_sides(comparison) if choices.sides else {}),
@@ -90,7 +96,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "papers": PAPERS,
         "experiments_total": len({run.experiment_id for run in comparison.runs}),
     }
-    return render_page(request, "compare/compare.html", data=data, context=context, as_json=False, status=status)
+    return render_page(request, "compare/compare.html", data=data, context=context, as_json=False)
 
 
 def find_new_address(choices: Choices, parent: Experiment | None, *, as_json: bool) -> str:

@@ -13,10 +13,12 @@ from django.views.decorators.http import require_safe
 from benchapp.models import Comparison, Run, Task
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import (
+    ADDRESS,
     LETTERS,
     MAX_SIDE_NAME,
     MODEL_ROWS,
     Choices,
+    Side,
     assign,
     merge_model_name,
     name_sides,
@@ -28,6 +30,7 @@ from benchapp.stats.comparing.groups import Groups
 from benchapp.stats.comparing.selection import facets_of
 from benchapp.stats.comparing.side_suggestions import MOST_EXPERIMENTS, SideRow, list_candidates, suggest
 from benchapp.stats.inference.interval import Floats
+from benchapp.stats.metrics.catalogue import METRICS
 from inspector.web.responses import PathLink, render_page
 from runner.agents import agent_title
 
@@ -38,12 +41,26 @@ Members = Mapping[str, Sequence[Run]]  # letter of a side -> its runs
 
 
 @require_safe
-def choose_sides(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """What can be compared: suggested pairs of sides, and every condition of every experiment to put on one."""
+def choose_sides(request: HttpRequest, *, as_json: bool = False, missing: Sequence[Side] = ()) -> HttpResponse:
+    """What can be compared: suggested pairs of sides, and every condition of every experiment to put on one. `missing`:
+    sides of the address that name no run here."""
     choices, problems = parse_choices(request.GET)
+    problems = [problem.replace(" ignored", " is unknown", 1) for problem in problems]
+    for side in missing:
+        problems.append(
+            f"{side.letter}: no run here is {side.parts[0][:80]!r}, expected an experiment or run of this list"
+        )
+    choices = choices.but(**{side.letter: () for side in missing})
+    if choices.metric not in ("", *METRICS):
+        problems.append(f"metric: {choices.metric[:80]!r} is unknown, expected a metric such as ESR")
+    unknown = [name for name in request.GET if name not in (*ADDRESS, "find", "page")]
+    if unknown and not choices.pairs():
+        problems.append(f"{unknown[0][:80]!r} chooses nothing, expected experiment, or sides such as a and b")
     find = request.GET.get("find", "").strip()[:100]
     experiments = list_candidates(find)
     suggestions = suggest(experiments) if not find else []
+    # What has a name to compare it by comes first. The sort keeps the newest first within each half.
+    experiments.sort(key=lambda each: all(row.condition == Run.UNKNOWN for row in each.rows))
     data = {
         "problems": problems,
         "choices": choices.pairs(),

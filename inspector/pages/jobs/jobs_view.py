@@ -19,8 +19,20 @@ from benchapp.experiments.work.call_queue import list_outages
 from benchapp.experiments.work.progress import AtWork, WorkProgress, at_work, progress_of, workforce
 from benchapp.experiments.work.worker_labels import list_needs
 from benchapp.judges.judging_orders import progress_of_judging
-from benchapp.models import Alert, Attempt, Episode, Experiment, JudgingOrder, ModelCall, Run, Trial
+from benchapp.models import (
+    Activity,
+    Alert,
+    Attempt,
+    Episode,
+    Experiment,
+    JudgingOrder,
+    ModelCall,
+    Publication,
+    Run,
+    Trial,
+)
 from benchapp.models.episodes import FAILING
+from benchapp.models.experiments import Progress
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.error_text import render_error
 from benchapp.record.json_shape import JsonShape, Shaped, encode
@@ -263,6 +275,7 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     needs = {row.experiment: labels_needed.get(row.experiment.pk, frozenset()) for row in waiting}
     unserved = [(experiment, sorted(labels)) for experiment, labels in needs.items() if crew.lacks(labels)]
     judging = progress_of_judging(JudgingOrder.objects.unfinished())
+    publications = Publication.objects.filter(status=Publication.Status.WAITING)[:MAX_AT_WORK]
     data: dict[str, object] = {
         "needing": [_link_twin(encode(each), each.episode) for each in needing],
         "needing_total": needing_total,
@@ -271,6 +284,10 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "open": [_link_twin(encode(each), each.experiment) for each in waiting],
         "ended": [_link_twin(encode(each), each.experiment) for each in ended],
         "judging": judging,
+        "publications": [
+            {"title": each.title, "form": each.form, "made_at": each.made_at, "is_building": bool(each.worker)}
+            for each in publications
+        ],
         "outages": outages,
         "workers": None if crew.workers is None else [worker.name for worker in crew.workers],
         "queued": crew.queued,
@@ -291,6 +308,8 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     alike: dict[object, list[Troubled]] = {}  # stopped for the same reason: drawn once, with the first one's traceback
     for row in needing:
         alike.setdefault((row.episode.run.experiment_id, row.trouble, row.headline), []).append(row)
+    running = sum(row.experiment.status == Progress.RUNNING for row in waiting)
+    paused_by = _read_who_paused(drawn)
     context = {
         "last": last,
         "last_drawn": timelines[last.experiment.pk] if last else None,
@@ -301,10 +320,14 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "shown": len(needing),
         "working": working,
         "calling": authors,
-        "drawn": [(row, timelines.get(row.experiment.pk)) for row in drawn],
+        "drawn": [(row, timelines.get(row.experiment.pk), paused_by.get(row.experiment.pk, "")) for row in drawn],
         "opened": waiting,
         "undrawn": waiting[MOST_DRAWN:],
         "judging": judging,
+        "publications": publications,
+        "running_total": running,
+        "rest_total": len(waiting) - running,
+        "all_paused": bool(waiting) and all(row.experiment.status == Progress.PAUSED for row in waiting),
         "outages": outages,
         "unserved": unserved,
         "finished": ended[1:] if last else ended,
@@ -321,3 +344,10 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 def _link_twin(row: Mapping[str, object], target: Episode | Experiment) -> dict[str, object]:
     return {**row, "url": PageLink("operate-json", type(target).__name__.lower(), target.public_id)}
+
+
+def _read_who_paused(rows: list[OpenExperiment]) -> dict[int, str]:
+    """Return pk of a paused experiment -> who paused it last. One query."""
+    paused = {row.experiment.public_id: row.experiment.pk for row in rows if row.experiment.status == Progress.PAUSED}
+    acts = Activity.objects.filter(verb="pause", target_kind="experiment", target_id__in=paused).order_by("at", "id")
+    return {paused[target]: name for target, name in acts.values_list("target_id", "actor_name")}

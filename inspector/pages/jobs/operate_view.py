@@ -23,7 +23,7 @@ from benchapp.experiments.qualification import (
     say_verdicts,
 )
 from benchapp.experiments.work import advance, budgets, operations
-from benchapp.experiments.work.progress import CLOSED, at_work, progress_of, workforce
+from benchapp.experiments.work.progress import CLOSED, WorkProgress, at_work, progress_of, workforce
 from benchapp.models import Activity, Alert, Attempt, Entry, Episode, Experiment, ModelCall, Run, Trial, User
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record import live
@@ -32,6 +32,7 @@ from benchapp.record.recorded import slot_of
 from benchapp.record.visible import visible
 from benchapp.record.writing.human_acts import NotPossible
 from benchapp.review.blinding import Words, hidden_until
+from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import budget_of
 from inspector.pages.jobs.operator_acts import (
@@ -147,6 +148,7 @@ def _show(
         "standing": standing,
         "activity": _read_activity(target),
         "progress": progress,
+        "passes": _count_passes(target, progress),
         "budget": budget,
         **{"single": False, "places": [], "open_trials": [], "aside": []},
     }
@@ -157,6 +159,15 @@ def _show(
     if is_live and request.GET.get("was", target.status) != target.status:
         response["HX-Refresh"] = "true"  # other acts fit now
     return response
+
+
+def _count_passes(target: Target, progress: WorkProgress | None) -> list[tuple[str, TrialTally]]:
+    """Return each condition of an ended experiment with its trials, where this reader may see how they ended."""
+    if not isinstance(target, Experiment) or target.is_open or progress is None or not progress.scored:
+        return []
+    found = tally_by(Trial.objects.filter(episode__run__experiment=target), "episode__run__condition")
+    by_order = sorted(found.items(), key=lambda each: (name_condition(each[0]).order, each[0]))
+    return by_order if len(found) > 1 and not any(map(name_check, found)) else []
 
 
 def _read_episode_parts(

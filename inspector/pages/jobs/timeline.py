@@ -74,7 +74,7 @@ class EpisodeRow:
 class Timeline:
     """`ticks`: place in percent, and time. `now`: its place, "" if nothing runs. `anchor`: of the word at `now`. `has_more`:
     trials are left to run. `bound`: "least" or "most" time left, as drawn; "" without any. `left_out`: episodes without a
-    row. `hidden_by`: the queue that hides trials from this reader."""
+    row. `hidden_by`: the queue that hides trials from this reader. `is_paused`: the whole job is; its rows need not say so."""
 
     rows: list[EpisodeRow]
     ticks: list[tuple[str, datetime]]
@@ -84,6 +84,7 @@ class Timeline:
     bound: str
     left_out: int
     hidden_by: Queue | None
+    is_paused: bool
 
     @property
     def has_replicates(self) -> bool:
@@ -225,6 +226,7 @@ def _draw_timeline(
         bound="" if not ends or not progress else "least" if progress.is_early else "most",
         left_out=0,
         hidden_by=_find_hiding([row.episode for row in rows if row.hidden], words),
+        is_paused=job.status == Progress.PAUSED,
     )
 
 

@@ -149,7 +149,13 @@ class SuiteQualification(Shaped):
         """Return how far it is, in words."""
         judged, tasks = len(self.rows), len(self.tasks)
         verdicts = f"{judged:,} of {tasks:,} tasks judged" if judged else "no verdict yet"
-        return f"{self.done:,} of {self.total:,} trials done, {verdicts}"
+        return f"{self.trials_done}, {verdicts}"
+
+    @property
+    def trials_done(self) -> str:
+        """Return how many trials are done. While it runs, the total falls with each task that is decided."""
+        bound = "at most " if self.experiment.is_open and self.done < self.total else ""
+        return f"{self.done:,} of {bound}{self.total:,} trials done"
 
     @property
     def checks(self) -> list[str]:

@@ -155,13 +155,13 @@ class WorkflowEditor:
         return sum(bool(rule.problem) for rule in self.rules)
 
     @property
-    def fields(self) -> list[tuple[WorkflowStep, list[tuple[str, str, bool]], list[tuple[str, bool]]]]:
+    def fields(self) -> list[tuple[WorkflowStep, list[tuple[str, str, bool]], list[tuple[WorkflowStep, bool]]]]:
         """Return each step with the labels it can have and the steps it can need, and whether these are chosen."""
         return [
             (
                 step,
                 [(label, meaning, label == step.label) for label, meaning in LABELS.items()],
-                [(each.id, each.id in step.needs) for each in self.workflow.steps if each.id != step.id],
+                [(each, each.id in step.needs) for each in self.workflow.steps if each.id != step.id],
             )
             for step in self.workflow.steps
         ]

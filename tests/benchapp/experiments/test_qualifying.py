@@ -366,10 +366,10 @@ def test_planted_faults_are_rejected_with_their_reason(changes: dict[str, str], 
     [
         ({SOLUTION: ""}, "own solution: it has no solution of its own"),
         ({REFERENCE: ""}, "reference skill: there is no reference skill"),
-        ({TRAP: "fw"}, "wrong answer: 1 of 2 runs still to run"),
-        ({NO_SKILL: "ffffw"}, "no skill: 1 of 10 runs still to run"),
-        ({NO_SKILL: "ffffu"}, "no skill: 1 of 10 runs without a verdict"),
-        ({REFERENCE: "fbb"}, "reference skill: 2 of 3 runs blocked"),
+        ({TRAP: "fw"}, "wrong answer: 1 of 2 trials still to run"),
+        ({NO_SKILL: "ffffw"}, "no skill: 1 of 10 trials still to run"),
+        ({NO_SKILL: "ffffu"}, "no skill: 1 of 10 trials without a verdict"),
+        ({REFERENCE: "fbb"}, "reference skill: 2 of 3 trials blocked"),
     ],
 )
 def test_missing_evidence_asks_for_a_look(changes: dict[str, str], reason: str) -> None:
@@ -385,7 +385,7 @@ def test_a_wrong_answer_that_was_not_given_shows_nothing() -> None:
     for sample in (1, 2):
         make_trial(episode, task, phase="deployment", success=False, sample=sample, exception_type="TrapFailed")
     (found,) = read_verdicts(experiment)
-    assert "wrong answer: 2 of 2 runs without a verdict" in found.reasons
+    assert "wrong answer: 2 of 2 trials without a verdict" in found.reasons
 
 
 def test_a_check_that_no_run_made_asks_for_a_look() -> None:

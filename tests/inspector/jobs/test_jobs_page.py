@@ -12,7 +12,7 @@ from django.utils.html import strip_tags
 
 from benchapp.experiments.work.call_queue import Outage
 from benchapp.experiments.work.progress import WorkerAtHand, Workforce
-from benchapp.models import Alert, Attempt, Blob, Episode, ModelCall, Run, Trial
+from benchapp.models import Alert, Attempt, Blob, Episode, Experiment, ModelCall, Publication, Run, Trial
 from benchapp.record import live
 from inspector.pages.jobs import jobs_view
 from inspector.pages.jobs.timeline import MOST_EPISODES
@@ -225,7 +225,7 @@ def test_episodes_of_replicates_are_numbered_below_one_condition(client: Client)
         run = make_run(experiment, status="running", condition="no-skill", replicate=replicate)
         put_to_work(make_episode(run, status="running"), started_at=timezone.now())
     table = client.get("/jobs/").text.partition("Episodes with their trials over time")[2].partition("</table>")[0]
-    assert re.findall(r"replicate </span>(\d)<", table) == ["1", "2"]
+    assert re.findall(r">rep (\d)<", table) == ["1", "2"]
     assert strip_tags(table).count("No skill") == 1
 
 
@@ -401,3 +401,38 @@ def test_a_budget_is_a_bar_where_every_run_has_one(client: Client) -> None:
     assert "75 % of the budget in tokens spent" in client.get("/jobs/").text
     make_run(episode.run.experiment, status="running")  # without a limit
     assert "of the budget" not in client.get("/jobs/").text
+
+
+def test_a_paused_job_says_who_paused_it_once(client: Client) -> None:
+    episode = make_work(experiment="a long one")
+    make_trial(episode)
+    make_trial(make_episode(episode.run, status="waiting"), finished=False)
+    client.post(f"/jobs/experiment/{episode.run.experiment.public_id}/pause/", {"reason": "lunch"})
+    Episode.objects.update(status="paused", wish="")
+    Run.objects.update(status="paused")
+    Experiment.objects.update(status="paused")
+    text = client.get("/jobs/").text
+    assert "One job is paused" in text
+    assert "Nothing needs you" not in text
+    assert (text.count("paused by"), text.count(">paused<")) == (1, 0)
+    assert text.count("#reason-resume") == 1
+
+
+def test_a_job_that_waits_is_not_counted_as_running(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_work()
+    Experiment.objects.filter(pk=make_work(status="waiting").run.experiment_id).update(status="waiting")
+    monkeypatch.setattr(jobs_view, "workforce", lambda: Workforce((WORKER,), 2))
+    text = client.get("/jobs/").text
+    assert "1 job is running, 1 waits." in text
+    assert "2 pieces of work in the queue" in text
+
+
+def test_a_publication_that_waits_is_listed(client: Client) -> None:
+    Publication.objects.create(form="report", title="<i>Ours</i> against theirs")
+    Publication.objects.create(form="data", title="done already", status="done")
+    text = client.get("/jobs/").text
+    assert "&lt;i&gt;Ours&lt;/i&gt; against theirs" in text
+    assert "waits for a worker since" in text
+    assert "done already" not in text
+    (row,) = client.get("/jobs.json").json()["publications"]
+    assert (row["form"], row["is_building"]) == ("report", False)

@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateformat import format as date_format
+from django.utils.text import Truncator
 from django.views.decorators.http import require_http_methods, require_POST
 
 from benchapp.models import CodebookVersion, Experiment, Queue, QueueItem, User
@@ -386,11 +387,12 @@ def proposes_to_hide_conditions(what: str, version: str, selection: Population) 
 
 
 def propose_name(what: str, selection: Population) -> str:
-    """What it reviews, the experiments it comes from, and the day: "Trials that failed: Example, 3 May 2026"."""
+    """What it reviews, the experiment or how many, and the day: "Trials that failed: Example, 3 May 2026"."""
     labels = {value: label for _, options in what_choices() for value, label in options}
-    names = Experiment.objects.filter(public_id__in=selection.choices.experiment).values_list("name", flat=True)
-    about = f"{labels.get(what, what)}: {', '.join(names)}" if names else labels.get(what, what)
-    return f"{about[:180]}, {date_format(timezone.localdate(), 'j M Y')}"
+    names = list(Experiment.objects.filter(public_id__in=selection.choices.experiment).values_list("name", flat=True))
+    where = f"{len(names)} experiments" if len(names) > 1 else "".join(names)
+    about = labels.get(what, what) + (f": {Truncator(where).chars(40)}" if where else "")
+    return f"{about}, {date_format(timezone.localdate(), 'j M Y')}"
 
 
 @dataclass(frozen=True, slots=True)
