@@ -118,4 +118,4 @@ def _read_who_paused(rows: list[OpenExperiment]) -> dict[int, str]:
     """Return pk of a paused experiment -> who paused it last. One query."""
     paused = {row.experiment.public_id: row.experiment.pk for row in rows if row.experiment.status == Progress.PAUSED}
     acts = Activity.objects.filter(verb="pause", target_kind="experiment", target_id__in=paused).order_by("at", "id")
-    return {paused[target]: name for target, name in acts.values_list("target_id", "actor_name")}
+    return {paused[target]: name for target, name in acts.values_list("target_id", "actor_name") if target}
