@@ -82,7 +82,7 @@ def test_a_failed_check_shows_what_it_expected_and_leads_to_the_step_that_decide
     item = make_queue([checked_trial()], reviewers=[user], hides_conditions=False, hides_models=True).items.get()
     text = html(exhibit_of(load(item), user, {}))
     assert '<td>41.2</td><td class="found">27.5</td>' in text
-    assert 'title="first prints 27.5" href="?at=2#step-2"><b>2</b></a>' in text
+    assert 'title="first prints 27.5" href="?at=2#step-2"><b>step 2</b></a>' in text
     assert "step agent pointed" in html(exhibit_of(load(item), user, {"at": "2"}))
 
 
