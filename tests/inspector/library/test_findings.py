@@ -54,7 +54,7 @@ def test_it_opens_at_the_last_state_and_shows_the_span_in_its_line(client):
     episode = library_of("One.\n", "Before.\nKey ghp_abcdefghijklmnopqrstuvwxyz0123456789 here.\nAfter.\n")
     text = page(client, episode)
     assert "1 alarm" in text
-    assert '<span class="n">7</span>Key <mark>ghp_abcdefghijklmnopqrstuvwxyz0123456789</mark> here.' in text
+    assert '<span class="n">7</span>Key <mark class="ink">ghp_abcdefghijklmnopqrstuvwxyz0123456789</mark> here.' in text
     assert "Before." in text
     assert "After." in text
     assert "from=R2&amp;to=R2&amp;file=a%2FSKILL.md&amp;view=source#f0-R7" in text
@@ -109,13 +109,13 @@ def test_text_of_authors_stays_text(client):
     assert "<script>alert(1)" not in text
     assert "<img src=x" not in text
     assert "\u202e" not in text
-    assert "<mark>TODO</mark>" in text
+    assert '<mark class="ink">TODO</mark>' in text
 
 
 def test_a_long_line_is_cut_around_the_span(client):
     episode = library_of("x " * 5_000 + "sudo reboot" + " y" * 5_000 + "\n")
     text = page(client, episode)
-    assert "<mark>sudo reboot</mark>" in text
+    assert '<mark class="ink">sudo reboot</mark>' in text
     assert len(text) < 40_000
 
 

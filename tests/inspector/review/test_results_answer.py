@@ -103,7 +103,7 @@ def test_a_label_of_a_whole_trial_is_an_example_after_those_with_a_step(client: 
     make_review(world.items[0], world.people[0], ["stale"], mark={"step": None, "field": ""})
     first = world.items[0].trial.get_absolute_url()
     text = client.get(reverse("results", args=[world.queue.public_id])).text
-    assert f'class="example column tight ruled" href="{first}"' in text
+    assert f'class="example column tight ruled ink" href="{first}"' in text
     assert "You cannot see examples yet" not in text
     make_review(world.items[1], world.people[0], ["stale"])
     text = client.get(reverse("results", args=[world.queue.public_id])).text

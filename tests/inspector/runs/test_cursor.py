@@ -38,7 +38,7 @@ def test_it_answers_first(client: Client, run: Run) -> None:
     assert "Self-written, always revised" in heading
     assert ": 4 of 6 new tasks passed, 0 without a skill" in heading
     assert (
-        text.index("<h1>") < text.index('class="numbers"') < text.index('id="evolution"') < text.index('class="grid"')
+        text.index("<h1>") < text.index('class="numbers ') < text.index('id="evolution"') < text.index('class="grid"')
     )
 
 

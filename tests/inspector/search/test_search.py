@@ -239,7 +239,7 @@ def test_hits_with_the_same_text_are_one_with_the_others_below_it(client: Client
     record_steps(make_trial(episode).counting_attempt(), [step(1, "Others tidy up.")])
     index_waiting()
     page = client.get("/search/", {"q": "tidy up"}).text
-    assert page.count('<li class="hit">') == 2
+    assert page.count('<li class="hit ') == 2
     assert "and 2 more like it on this page" in page
     assert len(hits(client, "tidy up")) == 4
 

@@ -124,7 +124,7 @@ def test_tasks_by_conditions_have_a_square_a_trial_and_a_fit(client: Client) -> 
     cell = text[text.index("2 of 3 passed: Waiting times of clinics, Human-written, as is") :].partition("</a>")[0]
     assert (cell.count('class="passed"'), cell.count('class="failed"')) == (2, 1)
     (link,) = set(
-        re.findall(r'class="tally muted nowrap digits" href="([^"]+)" aria-label="2 of 3 passed: Waiting', text)
+        re.findall(r'class="tally muted nowrap digits row" href="([^"]+)" aria-label="2 of 3 passed: Waiting', text)
     )
     assert client.get(unescape(link)).text.count('scope="row"') == 3
 

@@ -552,7 +552,7 @@ def test_what_says_nothing_takes_no_room(client):
     assert '<span id="step-3" ' in text
     assert "Executed Bash" not in text
     assert 'class="think"' not in text
-    outline = re.search(r'<nav class="outline-pane".*?</nav>', text, re.DOTALL)[0]
+    outline = re.search(r'<nav class="outline-pane .*?</nav>', text, re.DOTALL)[0]
     assert re.findall(r"<b>(\d+)</b>", outline) == ["1", "4", "5"]
     assert re.search(r'<li id="step-4" class="step agent pointed[ "]', page(client, trial, "?at=3"))
     assert [step["number"] for step in twin(client, trial)["steps"]] == [1, 2, 3, 4, 5]
@@ -565,7 +565,7 @@ def test_a_command_with_words_from_the_right_keeps_its_order_in_the_outline_and_
     trial = make_trial(success=True)
     record_steps(trial.counting_attempt(), [asked, step])
     text = page(client, trial)
-    outline = re.search(r'<nav class="outline-pane".*?</nav>', text, re.DOTALL)[0]
+    outline = re.search(r'<nav class="outline-pane .*?</nav>', text, re.DOTALL)[0]
     assert "<bdi>مرحبا</bdi>&quot; &gt; <bdi>ملف</bdi>.txt" in outline
     assert 'dir="auto">اكتب دالة.' in outline
     assert '<p dir="auto">اكتب دالة.</p>' in text

@@ -15,7 +15,7 @@ from inspector.web.navigation import KEYS, describe_keys
 from tests.pages import PAGES, address, make_world
 
 _BOUND = re.compile(r'data-key="([^"{]+)"')
-_ROW = re.compile(r"<dt>(.*?)</dt>")
+_ROW = re.compile(r"<dt[^>]*>(.*?)</dt>")
 _STROKES = re.compile(r'<span class="strokes">(.*?)</span>')
 _KBD = re.compile(r"<kbd>([^<]+)</kbd>")
 _LINK = re.compile(r"""<a [^>]*?href="{% url "([^"]+)"[^>]*?data-key="([^"]+)\"""")
