@@ -144,10 +144,11 @@ def test_a_killed_work_horse_s_sandbox_ends_where_it_ran(episode: Episode, monke
     sandbox = sandbox_kind("local").open_sandbox(plan_of(episode, suite_of(episode)).task(FIRST.task), name=attempt)
     recorder.note_sandbox(attempt, sandbox.handle)
     there_when_freed: list[bool] = []
-    monkeypatch.setattr(jobs, "reconcile", lambda: there_when_freed.append(sandbox.folder.exists()))
+    monkeypatch.setattr(jobs, "reconcile", lambda labels: there_when_freed.append(sandbox.folder.exists()))
     monkeypatch.setattr(workers.Worker, "handle_work_horse_killed", lambda *_: None)
     monkeypatch.setattr(workers.connections, "close_all", lambda: None)
     worker = workers.EpisodeWorker.__new__(workers.EpisodeWorker)
+    worker.queues = []
     worker.handle_work_horse_killed(SimpleNamespace(args=[str(episode.public_id)], id="x"), child.pid, 9, None)
     assert there_when_freed == [False]
 

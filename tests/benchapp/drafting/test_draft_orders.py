@@ -139,9 +139,11 @@ def test_a_worker_that_looks_round_hints_at_drafts_too(
     drafter: Drafter, hints: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draft = begin()
-    monkeypatch.setattr(workers.advance, "reconcile", lambda: 0)
+    monkeypatch.setattr(workers.advance, "reconcile", lambda labels: 0)
     monkeypatch.setattr(workers.connections, "close_all", lambda: None)
-    workers.EpisodeWorker.__new__(workers.EpisodeWorker)._reconcile()
+    worker = workers.EpisodeWorker.__new__(workers.EpisodeWorker)
+    worker.queues = []
+    worker._reconcile()
     assert hints == [str(draft.public_id)]
 
 
