@@ -157,10 +157,6 @@ def _text(recorder: JsonLinesRecorder, plan: EpisodePlan) -> str:
     return chronicle(plan, recorder.history(), recorder.library, tuple(recorder.decisions))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
-
-
 def chronicle(plan: EpisodePlan, history: History, library: Library, decisions: tuple[Decision, ...]) -> str:
     """`decisions` holds the full decision of every Decided entry, in order. Ends with a line break."""
     told = iter(decisions)
@@ -222,3 +218,7 @@ def _tasks(slots: tuple[TrialSlot, ...]) -> str:
 
 def _join_names(names: tuple[str, ...]) -> str:
     return ", ".join(names) or "nothing"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
