@@ -116,7 +116,6 @@ SINGULAR = {
 }
 # Of workers. A worker with n labels takes from 2**n queues (benchapp.experiments.work.worker_labels).
 LABEL = re.compile(r"[a-z0-9][a-z0-9._=-]{0,39}")
-LABEL_EXPECTED = "lower-case letters, digits, '.', '_', '-' and '=', at most 40"
 MOST_LABELS = 5
 # as `tasks`: those that the suite's qualification admits; the launch writes their keys in its place
 ADMITTED = ("admitted",)
@@ -306,7 +305,7 @@ class LaunchSpec(SpecPart):
     seed: int = Field(default=0, ge=0, lt=2**62)  # replicate r runs with seed + r - 1, in every cell
     order: Order = "interleaved"
     sandbox: str = "local"
-    worker_labels: tuple[str, ...] = Field(default=(), max_length=MOST_LABELS)  # only workers with all of these take it
+    worker_labels: tuple[str, ...] = ()  # only workers with all of these take it
     feedback: FeedbackLevel = "process"
     profile: Profile = "paper"
     notice: Notice | None = None  # None: the protocol's; of an experiment from before there was a choice: "ours"
@@ -358,9 +357,7 @@ class LaunchSpec(SpecPart):
     @field_validator("worker_labels")
     @classmethod
     def _sort_labels(cls, labels: tuple[str, ...]) -> tuple[str, ...]:
-        if wrong := next((each for each in labels if not LABEL.fullmatch(each)), None):
-            raise ValueError(f"{wrong!r:.100}: expected {LABEL_EXPECTED}")
-        return tuple(sorted(set(labels)))
+        return sort_labels(labels)
 
     @property
     def file(self) -> dict[str, object]:
@@ -373,6 +370,16 @@ class LaunchSpec(SpecPart):
     def narrow(self, **changes: object) -> Self:
         """Return the same file with some fields changed, validated again."""
         return type(self).model_validate({**self.file, **changes})
+
+
+def sort_labels(labels: Iterable[str]) -> tuple[str, ...]:
+    """Return labels of workers in order, each once. ValueError for one that could name no queue, and for too many."""
+    found = tuple(sorted(set(labels)))
+    if wrong := next((each for each in found if not LABEL.fullmatch(each)), None):
+        raise ValueError(f"{wrong!r:.100}: expected lower-case letters, digits, '.', '_', '-' and '=', at most 40")
+    if len(found) > MOST_LABELS:
+        raise ValueError(f"{len(found)} labels (expected at most {MOST_LABELS})")
+    return found
 
 
 def list_prompts(value: object) -> list[object]:

@@ -8,7 +8,7 @@ import demo
 from demo.scripted import VERSION
 from runner.base.digests import digest_bytes, digest_json
 
-OF_VERSION = ("4", "b28212f85cd56e500a9462b59cb1f70445e361ba5df61a98b8313d8aa730f2a4")
+OF_VERSION = ("4", "11eded8d611167d2c3061d7f9837c734adf75f6bd5f9fb4053e8b104ef18f826")
 
 
 def test_the_version_is_that_of_the_files() -> None:

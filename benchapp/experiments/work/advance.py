@@ -11,6 +11,7 @@ import random
 import threading
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 
@@ -19,7 +20,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from django.db.models import F
 from django.utils import timezone
 from redis.exceptions import RedisError
-from rq import Queue, get_current_job
+from rq import get_current_job
 from rq.utils import as_text
 
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_unread
@@ -432,16 +433,18 @@ def reconcile(labels: Labels = frozenset()) -> int:
         run.follow()
     needing, free = list_needs(), Episode.objects.own().free()
     hinted = _fill_queue(free.exclude(run__experiment__in=needing), frozenset())
-    for needs in {each for each in needing.values() if each <= labels}:
-        alike = [pk for pk, each in needing.items() if each == needs]
-        hinted += _fill_queue(free.filter(run__experiment__in=alike), needs)
+    for needs in set(needing.values()):
+        if needs <= labels:
+            alike = [pk for pk, each in needing.items() if each == needs]
+            hinted += _fill_queue(free.filter(run__experiment__in=alike), needs)
     return hinted
 
 
 def _fill_queue(free: EpisodeQuerySet, needs: Labels) -> int:
     queue = queue_for(needs)
-    if _is_long(queue):
-        return 0
+    with suppress(RedisError, OSError):
+        if queue.count >= ENOUGH_HINTS:
+            return 0
     try:
         hinted = slices.list_hinted(HINT, waiting_only=True, queue=queue)
     except (RedisError, OSError):
@@ -450,13 +453,6 @@ def _fill_queue(free: EpisodeQuerySet, needs: Labels) -> int:
     found = free.order_by(*EPISODE_ORDER).values_list("public_id", flat=True)[: 2 * ENOUGH_HINTS]
     without = [episode_id for episode_id in map(str, found) if episode_id not in hinted]
     return sum(hint(episode_id, needs=needs) for episode_id in without[:ENOUGH_HINTS])
-
-
-def _is_long(queue: Queue) -> bool:
-    try:
-        return queue.count >= ENOUGH_HINTS
-    except (RedisError, OSError):
-        return False
 
 
 def is_any_waiting(labels: Labels = frozenset()) -> bool:

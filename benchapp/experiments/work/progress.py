@@ -19,9 +19,9 @@ from django.conf import settings
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 from redis.exceptions import RedisError
-from rq import Queue, Worker
+from rq import Worker
 
-from benchapp.experiments.work.worker_labels import DEFAULT, Labels, labels_of
+from benchapp.experiments.work.worker_labels import Labels, labels_of, list_queues
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.record import live
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -305,7 +305,6 @@ def workforce() -> Workforce:
             for episode in [*episodes, *[None] * (room - len(episodes))]:
                 state = "busy" if episode else str(worker.get_state())
                 workers.append(WorkerAtHand(worker.name, state, episode, worker.birth_date, labels))
-        queued = sum(queue.count for queue in Queue.all(connection) if queue.name.split(":")[0] == DEFAULT)
-        return Workforce(tuple(workers), queued)
+        return Workforce(tuple(workers), sum(queue.count for queue in list_queues()))
     except (RedisError, OSError):
         return Workforce(None, None)

@@ -31,6 +31,12 @@ def queues_of(labels: Collection[str]) -> list[Queue]:
     return [queue_for(each) for size in sizes for each in combinations(sorted(labels), size)]
 
 
+def list_queues() -> list[Queue]:
+    """Return the queue of each set of labels that was ever used."""
+    every = django_rq.get_queue(DEFAULT)
+    return [each for each in Queue.all(every.connection) if each.name.split(":")[0] == DEFAULT]
+
+
 def labels_of(queues: Iterable[str]) -> Labels:
     """Return the labels of a worker that takes from these queues."""
     return frozenset(label for queue in queues for label in queue.split(":")[1:])

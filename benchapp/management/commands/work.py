@@ -8,7 +8,7 @@ from rq.logutils import setup_loghandlers
 
 from benchapp.deploy.readiness import what_migrate_would_mend
 from benchapp.deploy.workers import EpisodeWorker, ThreadedWorker, preload, sweep_at_start
-from benchapp.experiments.launch_spec import LABEL, LABEL_EXPECTED, MOST_LABELS
+from benchapp.experiments.launch_spec import sort_labels
 from benchapp.experiments.work.call_queue import BrokerQueue
 from benchapp.experiments.work.worker_labels import queues_of
 from benchapp.management.lookups import end_on
@@ -48,11 +48,10 @@ class Command(BaseCommand):
     ) -> None:
         if not 1 <= trials <= MOST_TRIALS:
             raise CommandError(f"--trials {trials}: expected 1 to {MOST_TRIALS}")
-        labels = sorted(set(label))
-        if wrong := next((each for each in labels if not LABEL.fullmatch(each)), None):
-            raise CommandError(f"--label {wrong}: expected {LABEL_EXPECTED}")
-        if len(labels) > MOST_LABELS:
-            raise CommandError(f"{len(labels)} labels (expected at most {MOST_LABELS})")
+        try:
+            labels = sort_labels(label)
+        except ValueError as error:
+            raise CommandError(f"--label: {error}") from None
         with end_on(NotOnThisMachine):
             read_engine_trials()
         if trials > 1:

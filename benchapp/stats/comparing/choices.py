@@ -174,7 +174,7 @@ ADDRESS = tuple(name for name, _ in _DEFAULTS)  # the parts of an address that c
 
 
 def parse_choices(query: QueryValues) -> tuple[Choices, list[str]]:
-    """Return the choices of an address, and one sentence per part that could not be understood and is ignored."""
+    """Return the choices of an address, and one sentence per part that could not be understood and is left out."""
     given: dict[str, object] = {}
     problems: list[str] = []
     for field in fields(Choices):
@@ -203,7 +203,7 @@ def _parse_values(name: str, texts: Sequence[str], problems: list[str]) -> Itera
     for text in texts[:MAX_VALUES]:
         value = read(text)
         if value is None:
-            problems.append(f"{name}: {text[:80]!r} ignored, expected {expected}")
+            problems.append(f"{name}: {text[:80]!r} is unknown, expected {expected}")
         else:
             yield value
 

@@ -45,7 +45,6 @@ def choose_sides(request: HttpRequest, *, as_json: bool = False, missing: Sequen
     """What can be compared: suggested pairs of sides, and every condition of every experiment to put on one. `missing`:
     sides of the address that name no run here."""
     choices, problems = parse_choices(request.GET)
-    problems = [problem.replace(" ignored", " is unknown", 1) for problem in problems]
     for side in missing:
         problems.append(
             f"{side.letter}: no run here is {side.parts[0][:80]!r}, expected an experiment or run of this list"

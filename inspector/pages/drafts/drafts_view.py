@@ -141,8 +141,15 @@ def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool 
     state = shown.state
     data = {
         "id": row.public_id,
-        **{"name": row.name, "loop": row.loop, "brief": shown.brief, "model": row.model, "status": row.status},
-        **{"reason": row.reason or None, "state": state, "head": row.head.digest, "spent": shown.spent},
+        "name": row.name,
+        "loop": row.loop,
+        "brief": shown.brief,
+        "model": row.model,
+        "status": row.status,
+        "reason": row.reason or None,
+        "state": state,
+        "head": row.head.digest,
+        "spent": shown.spent,
         **{
             "max_calls": row.max_calls,
             "max_usd": row.max_usd,
@@ -150,11 +157,20 @@ def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool 
         },
         "suite": PageLink("suite-json", row.suite.key) if row.suite else None,
         "admitted_as": PageLink("suite-json", row.admitted_as.key) if row.admitted_as else None,
-        **{"tasks": shown.tasks, "steps": shown.steps, "files": shown.files, "next": None},
+        "tasks": shown.tasks,
+        "steps": shown.steps,
+        "files": shown.files,
+        "next": None,
     }
     context = {
-        **{"draft": shown, "row": row, "state": state, "is_live": _is_live(row), "total": len(shown.steps)},
-        **{"problem": problem, "checks": CHECKS, "key": request.POST.get("key", shown.brief.get("family", ""))},
+        "draft": shown,
+        "row": row,
+        "state": state,
+        "is_live": _is_live(row),
+        "total": len(shown.steps),
+        "problem": problem,
+        "checks": CHECKS,
+        "key": request.POST.get("key", shown.brief.get("family", "")),
     }
     status = 422 if problem else 200
     return render_page(request, "drafts/draft.html", data=data, context=context, as_json=as_json, status=status)
@@ -167,8 +183,13 @@ def _show_now(request: HttpRequest, row: Draft) -> HttpResponse:
     known = min(int(seen[:6]), total) if seen.isascii() and seen.isdecimal() else total
     state = describe_waiting(row, steps.last()) if _is_live(row) else read_draft(row).state
     context = {
-        **{"row": row, "state": state, "is_live": _is_live(row), "is_part": True},
-        **{"total": known, "newer": total - known, "last": total},
+        "row": row,
+        "state": state,
+        "is_live": _is_live(row),
+        "is_part": True,
+        "total": known,
+        "newer": total - known,
+        "last": total,
     }
     return render_page(request, "drafts/_draft_now.html", data={}, context=context, as_json=False)
 
@@ -201,13 +222,21 @@ def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: b
         messages = prompt.messages if prompt else ()
         sent = [{"role": message.role, "text": message.text[:JSON_CHARS]} for message in messages]
         return {
-            **{"draft": PageLink("draft-json", public_id), "step": step, "diff": DIFF.read_all(files)},
-            **{"prompt": sent if prompt else None, "reply": reply.text[:JSON_CHARS] if reply else None, "next": None},
+            "draft": PageLink("draft-json", public_id),
+            "step": step,
+            "diff": DIFF.read_all(files),
+            "prompt": sent if prompt else None,
+            "reply": reply.text[:JSON_CHARS] if reply else None,
+            "next": None,
         }
 
     call = {
-        **{"files": files, "chosen": chosen, "files_left_out": 0 if chosen else len(step.changes) - len(files)},
-        **{"prompt": prompt, "reply": reply, "before": before and before.row.number},
+        "files": files,
+        "chosen": chosen,
+        "files_left_out": 0 if chosen else len(step.changes) - len(files),
+        "prompt": prompt,
+        "reply": reply,
+        "before": before and before.row.number,
         "after": after and after.row.number,
     }
     context = {"row": row, "call": call, "step": step, "max_section": MAX_SECTION}
@@ -347,7 +376,7 @@ class DraftWish:
         """What the chosen suite offers: (family, its tasks), or one group of its families."""
         try:
             families = list_families(self.values["suite"]) if self.values["suite"] else []
-        except RunnerError:  # said when the form is sent
+        except RunnerError:  # the form reports it when it is sent
             return []
         if self.takes_family:
             return [("Families", [Option(each.key, f"{each.name}, {len(each.tasks)} tasks") for each in families])]

@@ -121,7 +121,7 @@ def _show(
     is_qualification = any(run.is_qualification for run in runs)
     verdicts = read_verdicts(target) if is_qualification and isinstance(target, Experiment) else []
     done = None if isinstance(target, Experiment) else progress or tally
-    context = {
+    context: dict[str, object] = {
         "target": target,
         "refused": refused,
         "stand_ins": join_stand_ins(runs),
@@ -150,7 +150,10 @@ def _show(
         "progress": progress,
         "passes": _count_passes(target, progress),
         "budget": budget,
-        **{"single": False, "places": [], "open_trials": [], "aside": []},
+        "single": False,
+        "places": [],
+        "open_trials": [],
+        "aside": [],
     }
     if isinstance(target, Episode):
         context |= _read_episode_parts(target, data["attempts"], data["log"], words_of(request))
@@ -184,7 +187,10 @@ def _read_episode_parts(
         queue = words.closing_trial(trial.task_id, episode.key)
         aside.append((trial, hidden_until(queue) if queue else trial.explain_blocked()))
     return {
-        **{"single": True, "places": _list_places(episode), "open_trials": _list_open_trials(episode), "aside": aside},
+        "single": True,
+        "places": _list_places(episode),
+        "open_trials": _list_open_trials(episode),
+        "aside": aside,
         "results": [
             (
                 each,

@@ -95,9 +95,16 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
         reply = parse_reply(contents[call.reply_id]) if call.reply_id else None
     worked = list(call.trajectories.order_by("ordinal", "id")) if call else []
     session_steps = sum(each.steps_total for each in worked) if worked else None  # None: the model was asked once
-    session = _read_session(call, worked, query) if call and worked and show == "session" else None
+    session = session_twin = pack = pack_twin = None
+    session_query = ""
+    if call and worked and show == "session":
+        read = choose_trajectory(worked, query.get("trajectory", "")) or worked[0]
+        session, session_twin = _read_session(call, worked, read, query)
+        place = {"episode": episode.public_id, "decision": number, "show": show, "trajectory": read.public_id}
+        session_query = "&" + urlencode(place)
+    if show == "call" and (compared := _compare_prompts(decision)):
+        pack, pack_twin = compared
     talk = _read_talk(decision) if show == "call" else []
-    pack = _compare_prompts(decision) if show == "call" else None
 
     if as_json:
         data |= {
@@ -110,18 +117,17 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
             ]
             if call and prompt
             else [],
-            **({"pack": pack[1]} if pack else {}),
+            **({"pack": pack_twin} if pack else {}),
             "reply": reply.text[:JSON_CHARS] if reply else None,
             "talk": TURN.read_all(talk),
             "evidence": EVIDENCE.read_all(evidence),
             "steps": STEP.read_all(chosen.steps) if chosen else [],
             "session_steps": session_steps,
-            "session": session[2] if session else None,
+            "session": session_twin,
             "next": None,
         }
         return render_page(request, TEMPLATE, data=data, as_json=True)
     written = sorted(patch.upsert_files.items()) if patch else []
-    place = {"episode": episode.public_id, "decision": number, "show": "session"}
     context["this"] = {
         "decision": decision,
         "show": show,
@@ -134,10 +140,10 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
         "previous": near.get(previous or 0),
         "following": near.get(following or 0),
         "talk": talk,
-        "pack": pack[0] if pack else None,
+        "pack": pack,
         "session_steps": session_steps,
-        "session": session[1] if session else None,
-        "session_query": "&" + urlencode({**place, "trajectory": session[0].public_id}) if session else "",
+        "session": session,
+        "session_query": session_query,
     }
     return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
 
@@ -169,22 +175,24 @@ def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> Htt
 
 
 def _read_session(
-    call: ModelCall, worked: Sequence[Trajectory], query: Mapping[str, str]
-) -> tuple[Trajectory, dict[str, object], dict[str, object]]:
-    """Return the trajectory that is read, its session in the reader of trials, and the twin of that."""
-    read, turns = choose_trajectory(worked, query.get("trajectory", "")) or worked[0], worked[0].extra.get("turns")
-    reading = read_trajectory(read, query)
+    call: ModelCall, worked: Sequence[Trajectory], read: Trajectory, query: Mapping[str, str]
+) -> tuple[dict[str, object], dict[str, object]]:
+    """Return the session in the reader of trials, for the page and for the twin. `read`: the one of `worked` that is shown."""
+    reading, turns = read_trajectory(read, query), worked[0].extra.get("turns")
     facts = {
         "turns": turns if isinstance(turns, int) else None,
         "seconds": (call.finished_at - call.started_at).total_seconds() if call.finished_at else None,
     }
-    twin = {
-        **{"agent": read.agent_name, "version": read.agent_version, **facts},
-        **{"trajectory": read.public_id, "steps_total": read.steps_total},
+    twin: dict[str, object] = {
+        "agent": read.agent_name,
+        "version": read.agent_version,
+        **facts,
+        "trajectory": read.public_id,
+        "steps_total": read.steps_total,
         "steps": [SESSION_STEP.read(card.step) for card in reading.cards],
     }
     title = visible(agent_title(read.agent_name))
-    return read, {"title": title, "trajectories": worked, "trajectory": read, "reading": reading, **facts}, twin
+    return {"title": title, "trajectories": worked, "trajectory": read, "reading": reading, **facts}, twin
 
 
 # --- what student and teacher wrote before it --------------------------------------------------------------------------

@@ -214,8 +214,12 @@ def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Tria
         )
     outcomes = [trials[pk].success for pk in groups]
     return {
-        **{"name": name, "rows": rows, "left_out": len(groups) - len(rows), "total": len(groups)},
-        **{"failed": outcomes.count(False), "scored": len(outcomes) - outcomes.count(None)},
+        "name": name,
+        "rows": rows,
+        "left_out": len(groups) - len(rows),
+        "total": len(groups),
+        "failed": outcomes.count(False),
+        "scored": len(outcomes) - outcomes.count(None),
         "trials": [str(trials[pk].public_id) for pk in ordered],
     }
 

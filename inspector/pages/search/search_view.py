@@ -189,8 +189,8 @@ def _trial_address(document: SearchDocument, trial: Trial, step: int | None, tex
 def _fragment(anchor: str, text: str) -> str:
     """The anchor and, for browsers that know it, the text to mark (URL fragment text directive)."""
     word = " ".join(visible(text[:MAX_QUOTE]).split())
-    told = f":~:text={quote(word, safe='').replace('-', '%2D')}" if word and len(text) <= MAX_QUOTE else ""
-    return f"#{anchor}{told}" if anchor or told else ""
+    directive = f":~:text={quote(word, safe='').replace('-', '%2D')}" if word and len(text) <= MAX_QUOTE else ""
+    return f"#{anchor}{directive}" if anchor or directive else ""
 
 
 def _list_facets(
@@ -265,17 +265,8 @@ def _excerpt_twin(excerpt: Excerpt) -> dict[str, object]:
 
 PROBLEM = JsonShape("start", "end", "message")
 HIT = JsonShape(
-    *(
-        "kind",
-        "title",
-        "url",
-        "step",
-        "trial",
-        "status=trial.status",
-        "phase=trial.phase",
-        "role=trial.task.role?",
-        "run",
-    ),
+    *("kind", "title", "url", "step", "trial"),
+    *("status=trial.status", "phase=trial.phase", "role=trial.task.role?", "run"),
     *("condition=run.condition", "agent_model=run.agent_model", "scripted=run.scripted", "by=said_by?"),
     *("terms=shown.terms", ("excerpts", lambda hit: [_excerpt_twin(excerpt) for excerpt in hit.excerpts])),
 )
