@@ -57,6 +57,8 @@ def _find_launched(spec: LaunchSpec) -> models.Experiment | None:
     then, _ = try_spec(found.spec)  # with today's defaults, which may be newer
     if then and then.tasks and spec.tasks == ADMITTED:  # as they were admitted at the launch
         spec = spec.narrow(tasks=then.tasks)
+    if then and {*spec.worker_labels} < {*then.worker_labels}:  # with those that its tasks need
+        spec = spec.narrow(worker_labels=then.worker_labels)
     if then and spec.notice is None:  # likewise
         spec = spec.narrow(notice=then.notice)
     if changed := differences(then.file if then else found.spec, spec.file):

@@ -20,7 +20,14 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
-from benchapp.experiments.launch_spec import ADMITTED, LaunchSpec, SpecProblem, Unlaunchable, try_spec
+from benchapp.experiments.launch_spec import (
+    ADMITTED,
+    LaunchSpec,
+    SpecProblem,
+    Unlaunchable,
+    sort_labels,
+    try_spec,
+)
 from benchapp.experiments.plans import (
     PUBLISHED_HARNESS,
     Arm,
@@ -146,6 +153,7 @@ class _Check:
     def problems(self) -> Iterator[SpecProblem]:
         yield from self._protocol_and_suite()
         yield from self._tasks()
+        yield from self._worker_labels()
         yield from self._qualification()
         yield from self._sandbox()
         yield from self._model_names("agent_models", self.spec.agent_models)
@@ -195,6 +203,27 @@ class _Check:
 
     def _choose(self, tasks: tuple[str, ...]) -> None:
         self.spec = self.spec.narrow(tasks=tasks)
+
+    def _worker_labels(self) -> Iterator[SpecProblem]:
+        """Add what the tasks need, so that the experiment waits for workers that can run all of them."""
+        try:
+            units = () if self.suite is None else units_of(self.spec, self.suite)
+        except SetupError:
+            return  # an unknown task or environment is reported at its own field
+        needed = {
+            label
+            for unit in units
+            for family in unit.families
+            for task in family.tasks
+            for label in task.machine.worker_labels
+        }
+        try:
+            labels = sort_labels({*self.spec.worker_labels, *needed})
+        except ValueError as error:
+            yield SpecProblem("worker_labels", f"with those that the tasks need: {error}")
+            return
+        if needed:
+            self.spec = self.spec.narrow(worker_labels=labels)
 
     def _qualification(self) -> Iterator[SpecProblem]:
         """Require one agent, and trials by the rules only: with more, a verdict could not be assigned to one agent."""

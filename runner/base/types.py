@@ -119,6 +119,7 @@ class Machine:
     skills_dir: str = ""  # absolute folder of the image for the task's own skills; they are left out
     workdir: str = ""  # absolute; empty: the image's own
     services: Services | None = None
+    worker_labels: tuple[str, ...] = ()  # that a worker must have to run it ([metadata])
 
     @property
     def brings_files(self) -> bool:

@@ -315,6 +315,7 @@ def machine_of(
         skills_dir=toml.skills_dir,
         workdir=toml.workdir,
         services=toml.services,
+        worker_labels=toml.worker_labels,
     )
 
 

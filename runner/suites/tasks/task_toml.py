@@ -85,6 +85,7 @@ class TaskToml:
     last_step_decides: bool = False
     verifier_place: TaskToml | None = None  # of a verifier that runs in a container of its own
     artifacts: tuple[str, ...] = ()  # absolute paths given to such a verifier
+    worker_labels: tuple[str, ...] = ()  # as in Machine
 
 
 def read_task_toml(source: Path, where: str, findings: Findings, *, network: bool = True) -> TaskToml:
@@ -107,9 +108,11 @@ def read_task_toml(source: Path, where: str, findings: Findings, *, network: boo
     if verifier.raw("environment_mode") not in (None, "separate", *(() if place.values else ("shared",))):
         verifier.problem("environment_mode", "'separate'" if place.values else "'shared' or 'separate'")
     networks = (machine, agent, *of_steps) if is_apart else (machine, agent, verifier, *of_steps)
+    metadata = whole.table("metadata")
     read = replace(
         _read_machine(machine, _network(network, *networks)),
-        metadata=whole.table("metadata"),
+        metadata=metadata,
+        worker_labels=metadata.texts("worker_labels"),
         task=whole.table("task")
         if isinstance(whole.values.get("task"), dict)
         else FieldTable({}, source, findings, "task"),

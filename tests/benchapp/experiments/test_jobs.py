@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import django_rq
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -31,6 +34,7 @@ from benchapp.models import Attempt, Episode, Experiment, ModelCall, Run, Trial
 from benchapp.models.experiments import Progress
 from benchapp.record import live
 from benchapp.record.writing.recording import RowRecorder
+from runner import suites
 from runner.base.errors import BudgetSpent, LeaseLost, ModelRefused, ModelUnavailable, SandboxError, SetupError
 from runner.base.types import ModelRequest, Phase, Source, Step, TrialSlot
 from runner.engine import engine
@@ -581,6 +585,29 @@ def test_a_hint_in_the_wrong_queue_is_moved_to_the_right_one(broker: str) -> Non
     episode.refresh_from_db()
     assert episode.status == "done"
     assert (django_rq.get_queue().count, queue_for({"gpu"}).count) == (0, 0)
+
+
+def test_a_task_names_labels_that_a_worker_must_have(tmp_path: Path) -> None:
+    suite = Path(shutil.copytree(Path(suites.__file__).parent / "starter", tmp_path / "labelled"))
+    file = min(suite.rglob("task.toml"))
+    text = file.read_text()
+    file.write_text(text.replace("[metadata]", '[metadata]\nworker_labels = ["gpu"]'))
+    call_command("load_suite", str(suite), "--key", "labelled", stdout=StringIO())
+    wanted = {
+        **SPEC,
+        "key": "labelled",
+        "suite": "labelled",
+        "environments": [],
+        "sandbox": "docker",
+        "worker_labels": ["region=eu"],
+    }
+    experiment = launch(wanted)
+    assert experiment.spec["worker_labels"] == ["gpu", "region=eu"]
+    assert launch(wanted) == experiment, "the same file, launched again"
+
+    file.write_text(text.replace("[metadata]", '[metadata]\nworker_labels = ["GPU"]'))
+    with pytest.raises(Unlaunchable, match="worker_labels: with those that the tasks need: 'GPU': expected lower-case"):
+        prepare(wanted)
 
 
 @pytest.mark.parametrize("labels", [["GPU"], ["a b"], ["a:b"], ["a,b"], list("abcdef")])
