@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # files into it.
 WORKSPACE, SKILLS, TESTS, LOGS, SOLUTION = "workspace", "skills", "tests", "logs", "solution"
 AT_TIME_LIMIT = "ended at the time limit"  # used in outputs
+NOT_CLEARED = "tests and logs cannot be cleared: {}"
+OWN_FOLDER = ".skillglass"  # below the tests: what we need there ourselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +75,10 @@ class Sandbox(Protocol):
         """
         ...
 
-    def remove_links(self) -> list[str]:
-        """Remove the agent's links that lead into tests, logs or solution, to a folder above them, or to what is
-        each process's own (/proc/self/cwd). Return a sentence for each. Called after `end_processes`, before tests."""
+    def remove_links(self, first: str) -> list[str]:
+        """Run the command `first`, which clears the verifier's folders. Then remove the agent's links that lead into
+        tests, logs or solution, to a folder above them, or to what is each process's own (/proc/self/cwd). Return a
+        sentence for each. Called after `end_processes`, before tests. SandboxError if `first` fails."""
         ...
 
     def copy_to(self, other: Sandbox, path: str) -> None:

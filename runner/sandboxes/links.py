@@ -11,7 +11,7 @@ from typing import Any
 from runner.base.errors import SandboxError, SandboxRuined
 from runner.base.text import replace_unprintable
 from runner.base.types import File
-from runner.sandboxes import LOGS, SOLUTION, TESTS, Sandbox
+from runner.sandboxes import LOGS, NOT_CLEARED, OWN_FOLDER, SOLUTION, TESTS, Sandbox
 
 _MAX_NAMED = 20
 _MAX_FOLLOWED = 40  # as the kernel
@@ -91,7 +91,10 @@ def _backwards(path: str) -> list[str]:
 # the container. The engine remakes the excluded folders whenever the container starts. The list may have 40,000 blocks
 # of 512 bytes. That is longer than the part that is read (32,768), so that too many links are not mistaken for a full
 # disk.
-_LIST = """PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+_LIST = """{first}
+[ $? = 0 ] || exit 5
+PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+mkdir -p {folder} || exit 5
 command -v find > /dev/null || exit 3
 ulimit -c 0; ulimit -f 40000
 full() {{ [ -n "$(find {into} -size +32768)" ]; }}
@@ -100,21 +103,25 @@ list -printf '%C@\\0%p\\0%l\\0' || full || list -exec sh -c '
   for link; do printf "%s\\0%s\\0%s\\0" "$(stat -c %Z -- "$link")" "$link" "$(readlink -- "$link")"; done' sh {{}} + || full || exit 4
 """
 _REMOVE = """PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
-if [ -s {doomed} ]; then xargs -0 rm -f -- < {doomed} || exit; fi
-rm -f {doomed} {found}
+xargs -0 rm -f -- < {doomed} && rm -f {doomed}
 """
-_NO_FIND, _INCOMPLETE = 3, 4  # exit codes
-_FOUND, _DOOMED = "links", "doomed-links"  # files below logs, for as long as it takes
-_SECONDS = 120.0
+_NO_FIND, _INCOMPLETE, _NOT_CLEARED = 3, 4, 5  # exit codes
+_FOUND, _DOOMED = "links", "doomed-links"  # files in our folder below the tests
+_SECONDS = 180.0
 
 
-def remove_links(sandbox: Sandbox, since: float) -> list[str]:
+def remove_links(sandbox: Sandbox, first: str, since: float) -> list[str]:
     """See `Sandbox.remove_links`. `since`: the container's first start, in seconds since 1970.
 
     SandboxRuined if the agent left more links than can be checked, or removed the programs for it; SandboxError if that
-    takes too long.
+    takes too long, or `first` fails. One command for both: starting one costs more than most of them do.
     """
-    listing = sandbox.execute(_LIST.format(into=_place(sandbox, _FOUND)), timeout_seconds=_SECONDS)
+    folder = f"{sandbox.path(TESTS)}/{OWN_FOLDER}"
+    listing = sandbox.execute(
+        _LIST.format(first=first, folder=folder, into=f"{folder}/{_FOUND}"), timeout_seconds=_SECONDS
+    )
+    if listing.exit_code == _NOT_CLEARED:
+        raise SandboxError(NOT_CLEARED.format(listing.output[-500:].strip()))
     if listing.exit_code == _NO_FIND:
         return ["links into the tests were not looked for: the image has no program `find`"]
     if listing.exit_code is None:
@@ -123,11 +130,11 @@ def remove_links(sandbox: Sandbox, since: float) -> list[str]:
     folders = [sandbox.path(folder) for folder in (TESTS, LOGS, SOLUTION)]
     astray = find_links_into(folders, made, links.get)
     if astray:
-        sandbox.put(LOGS, {_DOOMED: File(b"".join(os.fsencode(path) + b"\0" for path, _ in astray))})
-    places = {"doomed": _place(sandbox, _DOOMED), "found": _place(sandbox, _FOUND)}
-    removing = sandbox.execute(_REMOVE.format(**places), timeout_seconds=_SECONDS)
-    if removing.exit_code != 0:
-        raise SandboxRuined(f"links into the tests cannot be removed: {removing.output[-500:].strip()}")
+        doomed = File(b"".join(os.fsencode(path) + b"\0" for path, _ in astray))
+        sandbox.put(TESTS, {f"{OWN_FOLDER}/{_DOOMED}": doomed})
+        removing = sandbox.execute(_REMOVE.format(doomed=f"{folder}/{_DOOMED}"), timeout_seconds=_SECONDS)
+        if removing.exit_code != 0:
+            raise SandboxRuined(f"links into the tests cannot be removed: {removing.output[-500:].strip()}")
     notes = (
         ["links into the tests were not looked for everywhere: `find` failed"]
         if listing.exit_code == _INCOMPLETE
@@ -136,13 +143,9 @@ def remove_links(sandbox: Sandbox, since: float) -> list[str]:
     return notes + word_removed_links(astray)
 
 
-def _place(sandbox: Sandbox, name: str) -> str:
-    return f"{sandbox.path(LOGS)}/{name}"
-
-
 def _list_links(sandbox: Sandbox, since: float) -> tuple[dict[str, str], list[str]]:
     """(each link's target, the links made since then), from the command's output."""
-    tree = sandbox.tree(LOGS, names=frozenset({_FOUND}))
+    tree = sandbox.tree(TESTS, OWN_FOLDER, names=frozenset({_FOUND}))
     if tree.left_out or _FOUND not in tree.files:
         raise SandboxRuined(f"links cannot be looked for, there may be too many: {'; '.join(tree.left_out)}")
     fields = iter(tree.files[_FOUND].content.split(b"\0")[:-1])

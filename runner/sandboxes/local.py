@@ -39,7 +39,18 @@ from runner.base.trees import (
     write_tree,
 )
 from runner.base.types import Files, Task
-from runner.sandboxes import AT_TIME_LIMIT, LOGS, SKILLS, SOLUTION, TESTS, WORKSPACE, Completed, Sandbox, sandbox_kind
+from runner.sandboxes import (
+    AT_TIME_LIMIT,
+    LOGS,
+    NOT_CLEARED,
+    SKILLS,
+    SOLUTION,
+    TESTS,
+    WORKSPACE,
+    Completed,
+    Sandbox,
+    sandbox_kind,
+)
 from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.links import find_links_into, word_removed_links
 from runner.sandboxes.needs import NOTHING, Needs
@@ -245,7 +256,10 @@ class LocalSandbox:
         end_sandbox(self.mark, self.folder, groups)
         self.groups.clear()
 
-    def remove_links(self) -> list[str]:
+    def remove_links(self, first: str) -> list[str]:
+        cleared = self.execute(first, timeout_seconds=60)
+        if cleared.exit_code != 0:
+            raise SandboxError(NOT_CLEARED.format(cleared.output[-500:].strip()))
         folders = [str(self.folder / folder) for folder in (TESTS, LOGS, SOLUTION)]
         try:
             astray = find_links_into(folders, links_below(self.folder), read_link)

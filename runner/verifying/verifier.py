@@ -15,7 +15,7 @@ from runner.base.types import File, Files, Task, Verdict, choose_reward
 from runner.evaluating.declaration import Evaluation
 from runner.evaluating.evaluate import evaluate, of_ruin
 from runner.evaluating.judged_artifact import Asked
-from runner.sandboxes import LOGS, TESTS, WORKSPACE, Completed, Sandbox
+from runner.sandboxes import LOGS, OWN_FOLDER, TESTS, WORKSPACE, Completed, Sandbox
 from runner.suites.tasks.task_files import read_test_files, script_command
 from runner.verifying.reports import REWARDS, SIDE_REPORTS, ReportProblem, read_reward, read_rewards, read_side_reports
 
@@ -33,10 +33,7 @@ rm -rf {logs}; mkdir -p {logs}/{reports}
 # The agent controlled HOME and the working directory, so they are emptied. A task that needs one sets it itself.
 _ENVIRONMENT = {"PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1"}
 _PYTHON_START = File((Path(__file__).parent / "python_start.py").read_bytes())
-_START_FOLDER = ".skillglass"  # below the tests
-_PYTHONPATH = (
-    f'PYTHONPATH="$(cd {{tests}}/{_START_FOLDER} && pwd)${{{{PYTHONPATH:+:$PYTHONPATH}}}}"; export PYTHONPATH; '
-)
+_PYTHONPATH = f'PYTHONPATH="$(cd {{tests}}/{OWN_FOLDER} && pwd)${{{{PYTHONPATH:+:$PYTHONPATH}}}}"; export PYTHONPATH; '
 _FOREIGN_REPOSITORY = "detected dubious ownership in repository"  # git
 FULL_REWARD = 1.0 - 1e-9  # rewards are written with six decimals
 
@@ -98,16 +95,13 @@ def _clear(task: Task, sandbox: Sandbox) -> list[str]:
     """Remove what the agent put into the verifier's folders and the links to them. Return a sentence for each link."""
     places = {"tests": sandbox.path(TESTS), "logs": sandbox.path(LOGS), "reports": REPORTS}
     command = _CLEAR_LOGS if _brings_tests(task) else _CLEAR
-    cleared = sandbox.execute(command.format(**places), timeout_seconds=60)
-    if cleared.exit_code != 0:
-        raise VerifierError(f"{task.key}: tests and logs cannot be cleared: {cleared.output[-500:]}")
-    return sandbox.remove_links()
+    return sandbox.remove_links(command.format(**places))
 
 
 def _run(task: Task, sandbox: Sandbox, tests: Files) -> Completed:
     """Run the tests after the agent's files are out of their way. All processes are ended afterwards."""
     environment = resolve_variables(task.verifier_environment, task.machine.host_variables)
-    place, start = sandbox.path(TESTS), {f"{_START_FOLDER}/sitecustomize.py": _PYTHON_START}
+    place, start = sandbox.path(TESTS), {f"{OWN_FOLDER}/sitecustomize.py": _PYTHON_START}
     if _brings_tests(task):
         sandbox.put(TESTS, start)
         script = f"chmod +x {place}/test.sh && {place}/test.sh"

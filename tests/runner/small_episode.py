@@ -124,16 +124,14 @@ class MemorySandbox:
     def execute(
         self, command: str, *, timeout_seconds: float, environment: Mapping[str, str] | None = None
     ) -> Completed:
-        if "test.sh" not in command:  # build_clearing what an agent may have left where the verifier works
-            self.folders.pop(LOGS, None)
-            return Completed(0, "")
         outcome = self.folders[WORKSPACE].get("outcome.txt", File(b"")).content
         reward = b"1.000000\n" if outcome == b"passed" else b"0.250000\n"
         self.put(LOGS, {"verifier/reward.txt": File(reward)})
         return Completed(0, "verified\n")
 
     def end_processes(self) -> None: ...
-    def remove_links(self) -> list[str]:
+    def remove_links(self, first: str) -> list[str]:
+        self.folders.pop(LOGS, None)
         return []
 
     def close(self) -> None: ...

@@ -59,12 +59,15 @@ def _merge_settings(
 EngineClient = type("EngineClient", (APIClient,), {"merge_environment_settings": _merge_settings})
 
 
-def connect(timeout: float = API_SECONDS) -> APIClient:
-    """Return a client of the engine that DOCKER_HOST names, or of this machine's. SandboxError if none answers."""
+def connect(timeout: float = API_SECONDS, version: str = "auto") -> APIClient:
+    """Return a client of the engine that DOCKER_HOST names, or of this machine's. SandboxError if none answers.
+
+    With a `version` of its interface, the engine is not asked for one, so nothing is known until the first call.
+    """
     if os.environ.get("DOCKER_HOST", "").startswith("ssh://"):
         raise SandboxError(_NO_SSH)
     try:
-        client = EngineClient(**docker.utils.kwargs_from_env(), version="auto", timeout=timeout)
+        client = EngineClient(**docker.utils.kwargs_from_env(), version=version, timeout=timeout)
     except (DockerException, requests.RequestException, OSError) as error:
         raise SandboxError(f"no Docker engine answers; start it or set DOCKER_HOST: {first_line(error)}") from error
     return client
@@ -216,10 +219,10 @@ def remove_marked(mark: str) -> list[str]:
 
 class Removal:
     """Removes things, each as (kind, name or id), in this order. Creating it starts a thread and waits for PATIENCE at
-    most. `problems`: one line for each thing that stays; the others are tried all the same."""
+    most. `problems`: one line for each thing that stays; the others are tried all the same. `version`: see `connect`."""
 
-    def __init__(self, things: Sequence[tuple[str, str]]) -> None:
-        self.things, self.problems = things, list[str]()
+    def __init__(self, things: Sequence[tuple[str, str]], version: str = "auto") -> None:
+        self.things, self.problems, self._version = things, list[str](), version
         self._thread = threading.Thread(target=self._remove_all, name="docker-removal", daemon=True)
         self._thread.start()
         self._thread.join(PATIENCE)
@@ -230,7 +233,7 @@ class Removal:
 
     def _remove_all(self) -> None:
         try:
-            client = connect(_LONGEST_REMOVAL)
+            client = connect(_LONGEST_REMOVAL, self._version)
         except SandboxError as error:
             self.problems.append(str(error))
             return

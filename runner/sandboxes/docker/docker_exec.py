@@ -39,7 +39,7 @@ _STANDARD_OUTPUT = 1  # in the engine's stream
 _SLOWEST_NEWS = 6.0
 _LONGEST_FIRST = 4_096  # bytes; without a process id in these it is not our shell, and they are output
 _MOMENT = 1.0  # the engine may report a command's end before it delivers the last output
-_LONGEST_PAUSE = 1.0  # between two looks at whether a silent command still runs
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 1.0  # between two looks at whether a silent command still runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class RunningCommand:
 
     def _read(self, output: CommandOutput, deadline: Callable[[], float]) -> bool:
         """Read until the command ends, or return True at the deadline. A remaining child may hold the stream open."""
-        pause, looked = 0.05, time.monotonic()
+        pause, looked = _FIRST_PAUSE, time.monotonic()
         poll = select.poll()
         poll.register(self.stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
         self._add(self._ahead, output)
@@ -267,6 +267,14 @@ def read_ahead(stream: object) -> bytes:
         return b""
     finally:
         connection.settimeout(before)
+
+
+def await_output(stream: IO[bytes] | socket.socket, seconds: float) -> None:
+    """Wait until something was written, or the stream was closed, but no longer than that."""
+    if not read_ahead(stream):
+        poll = select.poll()
+        poll.register(stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
+        poll.poll(1000 * seconds)
 
 
 def _await_end(stream: IO[bytes] | socket.socket, seconds: float) -> None:

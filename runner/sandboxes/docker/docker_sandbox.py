@@ -31,7 +31,7 @@ from runner.sandboxes.archives import pack_files, unpack_file, unpack_tree
 from runner.sandboxes.docker import docker_engine
 from runner.sandboxes.docker.docker_disk import DiskWatch, ask_engine, folders_of, measure_folders
 from runner.sandboxes.docker.docker_engine import PREFIX, Removal, engine_errors, remove_marked, word_engine_error
-from runner.sandboxes.docker.docker_exec import Executed, RunningCommand
+from runner.sandboxes.docker.docker_exec import Executed, RunningCommand, await_output
 from runner.sandboxes.docker.docker_images import Image, image_for
 from runner.sandboxes.docker.docker_limits import (
     LIMITS,
@@ -45,7 +45,7 @@ from runner.sandboxes.docker.docker_limits import (
 from runner.sandboxes.docker.docker_programs import mount, program_volume
 from runner.sandboxes.docker.docker_services import ServiceGroup
 from runner.sandboxes.gateway.gateway import Gateway
-from runner.sandboxes.images import MAX_TOLD, build_clearing
+from runner.sandboxes.images import MAX_TOLD, VARIABLES, build_clearing
 from runner.sandboxes.links import read_start_of_container, remove_links
 from runner.sandboxes.needs import NOTHING, Needs
 
@@ -54,8 +54,11 @@ FOLDERS = {name: f"/{name}" for name in (SKILLS, TESTS, LOGS, SOLUTION)}  # as i
 _ROOTS = ("/tests", "/logs/verifier")  # made at the start if missing, as are those of the image's user:
 _USERS = (SKILLS_PATH, "/logs/agent")
 _NOT_RUNNING = 409
+_SMALL_FOLDER = 256 * 1024  # bytes, as a tar
 _FOLDER = 0x80000000  # bit of a mode in the engine's notation (Go's fs.ModeDir)
 _NO_FILE = 0x8F280000  # bits of a mode in the engine's notation (Go's fs.ModeType)
+_WITHOUT_SKILLS: set[tuple[object, ...]] = set()  # engine, image and places
+_SLOWEST_START = 60.0  # seconds until a first process has made its folders
 log = logging.getLogger(__name__)
 WENT_DOWN = "the container went down; everything that ran in it is gone"
 
@@ -189,8 +192,15 @@ class DockerSandbox:
             self.gateway, self.provider_url = open_gateway(self.client, self.network, self.needs)
 
     def _clear_skills(self) -> None:
-        """Remove the image's own skills, so that an agent only finds those of its library."""
-        command = build_clearing(self.image.folder, self.needs.skill_folders, self.task.machine.skills_dir)
+        """Remove the image's own skills, so that an agent only finds those of its library. Images that have none are
+        remembered: a command costs a tenth of a short trial."""
+        places = (self.image.folder, self.needs.skill_folders, self.task.machine.skills_dir)
+        homes = (self.environment.get(name, "") for name in ("HOME", *VARIABLES))
+        looked_at = (self.handle["engine"], self.image.id, *places, *homes)
+        if looked_at in _WITHOUT_SKILLS:
+            self._start()
+            return
+        command = build_clearing(*places)
         done = self._execute_bounded(command, seconds=60, environment={}, user="0")
         found = sorted({replace_unprintable(line)[:200] for line in done.text.splitlines()})[:MAX_TOLD]
         reason = self._why_ended(done)
@@ -202,6 +212,8 @@ class DockerSandbox:
         if found:
             log.info("skills of image %s are left out: %s", self.image.name, ", ".join(found))
             self.handle["skills_left_out"] = found
+        elif self.services is None:  # these may share files with the container, others each time
+            _WITHOUT_SKILLS.add(looked_at)
 
     def _mounts(self) -> list[Mount]:
         mounts = []
@@ -285,7 +297,10 @@ class DockerSandbox:
         return tree
 
     def _read_named_files(self, place: str, names: frozenset[str]) -> Tree:
-        """Read each name by itself: other files in the folder, which may be large, are not even sent."""
+        """Read a small folder at once. In any other, read each name by itself: other files, which may be large, are not
+        even sent."""
+        if len(names) > 1 and (small := self._small_tree(place)) is not None:
+            return Tree({name: file for name, file in small.files.items() if name in names})
         tree = Tree()
         for name in sorted(names):
             with contextlib.suppress(NotFound):
@@ -293,6 +308,23 @@ class DockerSandbox:
                 with contextlib.closing(chunks):
                     unpack_file(chunks, name, tree)
         return tree
+
+    def _small_tree(self, place: str) -> Tree | None:
+        """Everything in a folder of plain files, None for any other or a larger one."""
+        try:
+            chunks, status = self.client.get_archive(self.container, place)
+        except NotFound:
+            return Tree()
+        with contextlib.closing(chunks):
+            if not status["mode"] & _FOLDER:
+                return None
+            content = b""
+            for chunk in chunks:
+                content += chunk
+                if len(content) > _SMALL_FOLDER:
+                    return None
+        tree = unpack_tree([content])
+        return None if tree.left_out else tree
 
     def copy_to(self, other: Sandbox, path: str) -> None:
         """Does nothing if the path does not exist. Links and files over the caps are left out."""
@@ -413,7 +445,10 @@ class DockerSandbox:
         self._refuse_traps()
         try:
             with engine_errors(f"starting a container of {self.image.name}"):
-                self.client.start(self.container)
+                if self._has_run:
+                    self.client.start(self.container)
+                else:
+                    self._start_first()
         except SandboxError as error:
             if self._has_run:
                 raise self._blame(str(error)) from error
@@ -422,6 +457,13 @@ class DockerSandbox:
             raise
         self._runs = self._has_run = True
         self._watch_disk()
+
+    def _start_first(self) -> None:
+        """Start the container, and wait until its first process says that it has made its folders."""
+        told = self.client.attach_socket(self.container, params={"stdout": 1, "stream": 1})
+        with contextlib.closing(told):
+            self.client.start(self.container)
+            await_output(told, _SLOWEST_START)
 
     def _refuse_traps(self) -> None:
         """The engine reads these files itself, outside the container. At a pipe it waits forever, and can then
@@ -532,9 +574,9 @@ class DockerSandbox:
         self._sealed, self._owner = False, None if self.image.user else 0
         self._open_gateway()
 
-    def remove_links(self) -> list[str]:
+    def remove_links(self, first: str) -> list[str]:
         self._start()
-        return remove_links(self, self._began)
+        return remove_links(self, first, self._began)
 
     def _close_gateway(self) -> None:
         self.provider_url = None
@@ -552,7 +594,7 @@ class DockerSandbox:
         if self.services is not None:
             self.services.close()
         self._close_gateway()
-        removal = Removal(self._things())
+        removal = Removal(self._things(), self.client.api_version)
         for problem in removal.problems:
             log.warning("sandbox %s: %s", self.mark, problem)
         if removal.goes_on:

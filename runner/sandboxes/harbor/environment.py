@@ -354,8 +354,8 @@ class HarborEnvironment(LocalSandbox):
         if "left" in self.run(_END.format(all=int(self._survives), kept=" ".join(self._running))):
             raise SandboxRuined("what the agent started cannot be ended")
 
-    def remove_links(self) -> list[str]:
-        return remove_links(self, self._began)
+    def remove_links(self, first: str) -> list[str]:
+        return remove_links(self, first, self._began)
 
     def resume(self) -> None:
         self.end_processes()

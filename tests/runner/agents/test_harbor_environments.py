@@ -172,7 +172,7 @@ def test_nothing_an_agent_started_sees_the_tests(sandbox: HarborEnvironment) -> 
     assert "ended from outside" in ended.output
     sandbox.execute(f"setsid sh -c '{hidden}' > /dev/null 2>&1 < /dev/null & ln -s /tests leak", timeout_seconds=5)
     sandbox.end_processes()
-    assert sandbox.remove_links() == ["/workspace/leak: a link to /tests, removed before judging"]
+    assert sandbox.remove_links("mkdir -p /tests") == ["/workspace/leak: a link to /tests, removed before judging"]
     sandbox.put(TESTS, {"secret": File(b"42")})
     assert sandbox.execute("sleep 1; cat /tests/secret stolen; id -u", timeout_seconds=10).output == "420\n"
     sandbox.resume()

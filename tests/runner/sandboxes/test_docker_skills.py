@@ -18,8 +18,9 @@ from runner.agents.agent_program import ProgramAgent, ProgramStart
 from runner.base.types import File, Files, Machine, Task
 from runner.models.preset import Preset
 from runner.sandboxes import SKILLS, Completed
+from runner.sandboxes.docker import docker_sandbox
 from runner.sandboxes.docker.docker_sandbox import open_sandbox
-from runner.sandboxes.images import PLACES, VARIABLES
+from runner.sandboxes.images import PLACES, VARIABLES, build_clearing
 from runner.sandboxes.needs import Needs
 from runner.suites import read_suite_folder
 from tests.docker_images import base_image
@@ -274,7 +275,22 @@ def test_a_program_that_is_no_agent_keeps_what_its_image_brings(tmp_path: Path, 
 
 @pytest.mark.docker
 @pytest.mark.slow
-def test_a_clean_image_is_said_nothing_of(tmp_path: Path) -> None:
-    there, handle = found(container_task(tmp_path, Machine(image=base_image())), ("/root/.claude/skills",))
-    assert there == []
-    assert "skills_left_out" not in handle
+def test_a_clean_image_is_said_nothing_of_and_looked_at_once_for_each_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[tuple[str, ...]] = []
+
+    def build(folder: str, more: tuple[str, ...], own: str) -> str:
+        looked_at.append(more)
+        return build_clearing(folder, more, own)
+
+    monkeypatch.setattr(docker_sandbox, "_WITHOUT_SKILLS", set())
+    monkeypatch.setattr(docker_sandbox, "build_clearing", build)
+    machine = Machine(image=base_image())
+    for folders in (("/root/.claude/skills",), ("/root/.claude/skills",), ()):
+        there, handle = found(container_task(tmp_path, machine), folders)
+        assert there == []
+        assert "skills_left_out" not in handle
+    assert looked_at == [("/root/.claude/skills",), ()]
+    found(container_task(tmp_path, replace(machine, environment={"HOME": "/srv"})))
+    assert len(looked_at) == 3, "elsewhere may be some"
