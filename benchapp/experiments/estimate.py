@@ -22,12 +22,12 @@ from benchapp.experiments.preparation import Prepared
 from benchapp.models import Experiment, ModelCall, Trial
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from runner.base.types import Usage
-from runner.engine.model_calls import PURPOSES
 from runner.models import make_model
 from runner.models.call_prices import prices_of
 from runner.models.preset import Prices
 from runner.protocols import slots
 from runner.protocols.plan import EpisodePlan
+from runner.protocols.recorder import AUTHORING
 
 AMOUNTS = ("tokens", "cost_usd", "seconds")
 NOTHING = {"tokens": [0.0], "cost_usd": [0.0]}  # what an agent without a model takes: known before it ever ran
@@ -236,7 +236,7 @@ def _take_trials(past: Past, narrowed: Q, agents: set[str], models: set[str]) ->
 def _take_authors(past: Past, narrowed: Q, authors: set[str]) -> None:
     """Add what the author of each finished episode took. Tokens and cost count only if every call has them."""
     calls = ModelCall.objects.filter(
-        narrowed, purpose__in=PURPOSES, episode__status="done", episode__run__author_model__in=authors
+        narrowed, purpose__in=AUTHORING, episode__status="done", episode__run__author_model__in=authors
     )
     episodes = (
         calls.order_by()

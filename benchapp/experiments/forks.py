@@ -48,10 +48,10 @@ from runner.base.errors import RunnerError
 from runner.base.suite import Suite
 from runner.base.types import TrialSlot
 from runner.engine.author_step import LEFT_OUT
-from runner.engine.model_calls import PURPOSE as AGENT_CALLS
 from runner.prompts.roles import OWN
 from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
+from runner.protocols.recorder import AGENT_CALLS
 
 M = TypeVar("M", bound=Model)
 

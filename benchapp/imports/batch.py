@@ -15,13 +15,13 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
 from django.utils import timezone
 
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
 from benchapp.archive import ENDINGS, ArchiveError
-from benchapp.archive.archive_import import TakenIn, take_in
 from benchapp.imports.audited_edits import Author
 from benchapp.imports.formats import AUTO, HARBOR, format_names, load_formats, loose_files, whole_folders
 from benchapp.imports.harbor import harbor_folders
@@ -38,6 +38,9 @@ from benchapp.record.error_text import is_of_machine
 from benchapp.search.indexing import follow
 from runner.base.text import storable
 from runner.base.types import UseKind
+
+if TYPE_CHECKING:
+    from benchapp.archive.archive_import import TakenIn
 
 logger = logging.getLogger(__name__)
 COUNTED = (
@@ -198,6 +201,9 @@ class _Import:
 
     def _import_archive(self, path: Path) -> None:
         """Import our own export: all of it or nothing."""
+        # It brings the checks of a record, which other imports do without.
+        from benchapp.archive.archive_import import take_in
+
         counts = self.report.counts
         try:
             taken = take_in(path, source=storable(self.name(path)))

@@ -9,8 +9,7 @@ from benchapp.models.blobs import Blob
 from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.models.trials import Attempt
 from runner.base.types import CompactionKind, TrajectoryKind, UseKind
-from runner.engine.model_calls import PURPOSE as AGENT_CALLS
-from runner.engine.model_calls import PURPOSES
+from runner.protocols.recorder import AGENT_CALLS, AUTHORING
 from runner.trajectories.readers import EVIDENCE
 
 
@@ -26,7 +25,7 @@ class ModelCallQuerySet(models.QuerySet["ModelCall"]):
         """Open calls of authors, teachers and generators, newest first, with all that names them. Calls of an episode
         without a holder are left out: their worker vanished."""
         held = self.exclude(episode__lease_owner="").filter(episode__run__experiment__deleted_at=None)
-        asked = held.filter(status=ModelCall.Status.STARTED, purpose__in=PURPOSES)
+        asked = held.filter(status=ModelCall.Status.STARTED, purpose__in=AUTHORING)
         named = asked.select_related("episode__run__experiment").defer("episode__run__setup")
         return named.order_by("-started_at", "-id")
 

@@ -11,11 +11,10 @@ from typing import TypeGuard
 from benchapp.exports.formats import escape_formula
 from benchapp.stats.comparing.condition_names import say_label
 from benchapp.stats.inference.shares import percent_text
-from benchapp.stats.metrics.amounts import render_signed
+from benchapp.stats.metrics.amounts import MINUS, render_signed
 from benchapp.stats.metrics.catalogue import METRIC_NAMES
 from inspector.charts.chart import ChartTable
 
-MINUS = "\N{MINUS SIGN}"
 NAMED = frozenset({"group", "condition", "against", "baseline", "metric"})  # columns that hold keys
 MAX_ROWS = 400  # on a page; CSV and JSON have all
 

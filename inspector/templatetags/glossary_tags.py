@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from benchapp.analysis.rule_names import name_rule
 from benchapp.record.visible import visible
-from inspector.pages.documents.documents import NAME, read_terms
+from inspector.web.text.glossary import NAME, read_terms
 
 register = template.Library()
 EXPLAINED = "glossary_terms_explained"  # on the request

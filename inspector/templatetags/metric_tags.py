@@ -9,11 +9,10 @@ from django.utils.safestring import SafeString
 from benchapp.record.visible import visible
 from benchapp.stats.comparing.condition_names import SEPARATOR, name_condition
 from benchapp.stats.comparing.effects import Effect
-from benchapp.stats.metrics.amounts import render_change, render_count, render_usd
+from benchapp.stats.metrics.amounts import MINUS, render_change, render_count, render_usd
 from benchapp.stats.metrics.catalogue import METRIC_NAMES, name_metric, note_metric
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 from benchapp.stats.metrics.tally import TrialTally
-from inspector.charts.chart_table import MINUS
 from inspector.pages.compare.lanes import draw_share
 from inspector.templatetags.page_tags import condition
 

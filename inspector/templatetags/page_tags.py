@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from django import template
 from django.core.paginator import Page
@@ -26,9 +26,7 @@ from benchapp.stats.inference.shares import Rate
 from benchapp.stats.metrics.amounts import DAY, HOUR, MINUTE
 from benchapp.stats.metrics.catalogue import name_role
 from inspector.evolution.decision_words import describe_request, write_summary
-from inspector.pages.compare.tabs_view import TaskCell
 from inspector.pages.people.comments import CommentedChart, CommentedSteps
-from inspector.pages.runs.run_view import GridCell
 from inspector.web.text.formats import (
     UNKNOWN,
     all_tokens,
@@ -48,6 +46,10 @@ from inspector.web.text.formats import (
     usd,
     whole_points,
 )
+
+if TYPE_CHECKING:  # a page that shows neither need not load them
+    from inspector.pages.compare.tabs_view import TaskCell
+    from inspector.pages.runs.run_view import GridCell
 
 Item = TypeVar("Item")
 register = template.Library()

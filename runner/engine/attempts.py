@@ -32,14 +32,14 @@ from runner.base.types import (
     Usage,
     Verdict,
 )
-from runner.engine.model_calls import JUDGE, WatchedModel
+from runner.engine.model_calls import WatchedModel
 from runner.engine.toolbox import Cleaner, Toolbox
 from runner.evaluating.judged_artifact import Asked
 from runner.models import Model, price_table_of
 from runner.protocols.history import slugs
 from runner.protocols.instruction import Trace, build_instruction
 from runner.protocols.plan import EpisodePlan, RunTrial
-from runner.protocols.recorder import Recorder
+from runner.protocols.recorder import JUDGE, Recorder
 from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
 from runner.sandboxes.needs import Needs
 from runner.suites.tasks.task_files import read_tree, read_workspace_files, script_command

@@ -61,12 +61,12 @@ from runner.base.types import (
 )
 from runner.engine.attempts import SessionWatcher
 from runner.engine.generator_step import FAILED, answer_by_generator, judge_output
-from runner.engine.model_calls import AUTHOR, STUDENT, TEACHER, AuthorCalls
+from runner.engine.model_calls import AuthorCalls
 from runner.engine.toolbox import Toolbox
 from runner.models import Model
 from runner.protocols.history import EpisodeState, family_skills, slugs
 from runner.protocols.plan import Ask, EpisodePlan
-from runner.protocols.recorder import Decided, Recorder
+from runner.protocols.recorder import AUTHOR, STUDENT, TEACHER, Decided, Recorder
 from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
 from runner.suites.tasks.task_files import read_tree
 

@@ -21,7 +21,7 @@ from runner.authoring.paper_prompts import occasion_lines
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SetupError
 from runner.base.types import Finding, ModelReply, ModelRequest, Usage
-from runner.engine.model_calls import GENERATOR, AuthorCalls
+from runner.engine.model_calls import AuthorCalls
 from runner.engine.toolbox import Toolbox
 from runner.generators.generator_model import GeneratorModel
 from runner.generators.generator_program import NO_MODEL, GeneratorOutput, input_files, run_generator, trajectory_texts
@@ -30,7 +30,7 @@ from runner.models import Model, price_table_of
 from runner.models.call_prices import call_cost
 from runner.models.preset import Preset
 from runner.protocols.plan import Ask, EpisodePlan
-from runner.protocols.recorder import Recorder
+from runner.protocols.recorder import GENERATOR, Recorder
 from runner.sandboxes.needs import Needs
 from runner.trajectories.atif_document import write_bounded
 

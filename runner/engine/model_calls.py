@@ -17,10 +17,7 @@ from runner.engine.toolbox import Cleaner, Toolbox
 from runner.models import Model, price_table_of
 from runner.models.preset import Preset
 from runner.protocols.plan import AuthorSampling
-from runner.protocols.recorder import Recorder
-
-PURPOSE = "agent"
-JUDGE = "judge"
+from runner.protocols.recorder import AGENT_CALLS, Recorder
 
 
 def ask_on_record(
@@ -60,7 +57,7 @@ class WatchedModel:
         clean: Cleaner,
         answered: Callable[[Usage, bool], None],
         recorder: Recorder | None,
-        purpose: str = PURPOSE,
+        purpose: str = AGENT_CALLS,
     ) -> None:
         self._model, self._key, self._clean, self._answered, self._recorder = model, key, clean, answered, recorder
         self._purpose = purpose
@@ -104,12 +101,6 @@ class WatchedModel:
         return reply
 
 
-# The purpose of a call.
-AUTHOR = "author"
-STUDENT = "student"  # the author's questions to its teacher
-TEACHER = "teacher"  # the teacher's advice
-GENERATOR = "generator"  # a program's run in the author's place
-PURPOSES = (AUTHOR, STUDENT, TEACHER, GENERATOR)
 FITTING_TRIES = 4  # a first request, then shorter ones as refusals reveal the window
 Answer = Callable[[Model, ModelRequest], ModelReply]
 Work = Callable[[], tuple[Trajectory, ...]]

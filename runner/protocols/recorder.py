@@ -29,6 +29,15 @@ from runner.base.types import (
     Verdict,
 )
 
+# The purpose of a call to a model on this machine.
+AGENT_CALLS = "agent"
+JUDGE = "judge"
+AUTHOR = "author"
+STUDENT = "student"  # the author's questions to its teacher
+TEACHER = "teacher"  # the teacher's advice
+GENERATOR = "generator"  # a program's run in the author's place
+AUTHORING = (AUTHOR, STUDENT, TEACHER, GENERATOR)
+
 
 @dataclass(frozen=True, slots=True)
 class Seeded:

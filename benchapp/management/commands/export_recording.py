@@ -17,8 +17,8 @@ from benchapp.record import recorded
 from runner.base.digests import canonical_json
 from runner.base.errors import RunnerError, SetupError
 from runner.base.types import ModelRequest
-from runner.engine.model_calls import PURPOSE as AGENT_CALLS
 from runner.models.recording import FORMAT, SUFFIX, request_digest, shorten_request
+from runner.protocols.recorder import AGENT_CALLS
 
 
 def export_recording(run: Run, path: Path) -> tuple[int, int]:

@@ -70,11 +70,10 @@ from runner.base.types import Compaction as CompactionValue
 from runner.base.types import Decision as DecisionValue
 from runner.base.types import Trajectory as TrajectoryValue
 from runner.base.types import Verdict as VerdictValue
-from runner.engine.model_calls import PURPOSE as AGENT_CALLS
 from runner.models import is_scripted
 from runner.models.recording import shorten_request
 from runner.protocols.history import fold
-from runner.protocols.recorder import AGENT_WROTE, Frozen, History, Refused
+from runner.protocols.recorder import AGENT_CALLS, AGENT_WROTE, Frozen, History, Refused
 
 log = logging.getLogger(__name__)
 

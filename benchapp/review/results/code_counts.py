@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from scipy.special import bdtrc
-
 from benchapp.review.results.queue_results import Coded
 from benchapp.stats.inference.shares import half_up, wilson
+from benchapp.stats.numerics import binomial_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,5 +145,5 @@ def guesses_of(answers: Iterable[tuple[str, str]]) -> Guesses:
     if not named:
         return Guesses(0, 0, len(answers), None, None)
     chance = max(truths.values()) / len(named)
-    p = float(bdtrc(right - 1, len(named), chance)) if len(truths) > 1 else None
+    p = binomial_share(right - 1, len(named), chance) if len(truths) > 1 else None
     return Guesses(right, len(named), len(answers) - len(named), chance, p)

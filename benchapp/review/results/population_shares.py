@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from benchapp.record.json_shape import Shaped
 from benchapp.stats.inference.interval import LEVEL, TAIL, ZERO, Floats, Interval, Ints
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, Z_95
+from benchapp.stats.numerics import t_value
 
 Flags = NDArray[np.bool_]
 MIN_CLUSTERS = 6  # with fewer the spread between clusters is hardly known; lab/review_coverage.py shows it
@@ -157,7 +157,7 @@ def _interval(value: float, variance: float, most: float, freedom: int, method: 
         return Interval(float(value), float(value), LEVEL, "every unit was coded")
     spread = value * (1 - value)
     number = spread / variance if spread > ZERO and variance > ZERO * spread else most
-    t = float(stdtrit(max(freedom, 1), 1 - TAIL))
+    t = t_value(max(freedom, 1), 1 - TAIL)
     low, high = wilson_of_share(float(value), max(1.0, min(number, most) * (Z_95 / t) ** 2))
     return Interval(low, high, LEVEL, method)
 
@@ -280,7 +280,7 @@ def _corrected_interval(
     yes, no = parts
     value = yes.size * yes.carrying + no.size * no.carrying
     clusters = len(np.unique(sample.clusters[settled]))
-    t = float(stdtrit(clusters - 1, 1 - TAIL))
+    t = t_value(clusters - 1, 1 - TAIL)
     shrunk = (Z_95 / t) ** 2 / _design_effect(sample, said, settled, carried, weights, parts)
     size = count_effective(sample.weights) * shrunk
     gap = yes.carrying - no.carrying

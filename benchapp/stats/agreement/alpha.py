@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
-from scipy.special import stdtrit
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.interval import TAIL, ZERO, Floats, Interval
+from benchapp.stats.numerics import t_value
 
 A = TypeVar("A", bound=Hashable)  # an answer
 Distance = Callable[[A, A], float]
@@ -196,7 +196,7 @@ def bootstrap_t(found: AlphaTally, weights: Floats | None = None) -> Interval | 
 def student(found: AlphaTally) -> Interval:
     """Return Student's t on the scale log(1 - alpha) with its linearised error over clusters; nothing is drawn."""
     centre, error = log_and_error(found, np.ones((1, found.clusters)))
-    half = float(stdtrit(found.clusters - 1, 1 - TAIL)) * error[0]
+    half = t_value(found.clusters - 1, 1 - TAIL) * error[0]
     return _back_transform(centre[0] - half, centre[0] + half, "Student's t over tasks, on log(1 - alpha)")
 
 

@@ -11,8 +11,8 @@ from django.db.models import Count, Q, Sum
 
 from benchapp.models import ModelCall, Run
 from benchapp.stats.comparing.groups import Group
-from runner.engine.model_calls import AUTHOR, GENERATOR
 from runner.protocols.conditions import LEAST, base_name
+from runner.protocols.recorder import AUTHOR, GENERATOR
 
 WRITING = (AUTHOR, GENERATOR)  # purposes of the calls that write a library
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from benchapp.record.json_shape import Shaped
+from benchapp.stats.numerics import t_value
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,7 +40,7 @@ def mean_interval(means: Floats) -> Interval | None:
     """
     if len(means) < 2 or float(np.ptp(means)) <= ZERO:
         return None
-    half = float(-stdtrit(len(means) - 1, TAIL) * means.std(ddof=1) / np.sqrt(len(means)))
+    half = float(-t_value(len(means) - 1, TAIL) * means.std(ddof=1) / np.sqrt(len(means)))
     middle = float(means.mean())
     return Interval(middle - half, middle + half, method="t over replicate means")
 

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
 from benchapp.stats.inference.interval import LEVEL, Floats
+from benchapp.stats.numerics import t_share, t_value
 
 ALPHA = 1 - LEVEL
 LEAST_FREEDOM = 1.0  # with less there is no test: its interval would be wider than any result
@@ -68,12 +68,12 @@ class ClaimTest:
 
     @property
     def p(self) -> float:
-        return float(2 * stdtr(self.freedom, -abs(self.delta) / self.error)) if self.error else float(not self.delta)
+        return 2 * t_share(self.freedom, -abs(self.delta) / self.error) if self.error else float(not self.delta)
 
     def half_width(self, comparisons: int = 1) -> float:
         """Return half of the 95 % interval that holds for this many comparisons together."""
         each = 1 - LEVEL ** (1 / comparisons)
-        return float(stdtrit(self.freedom, 1 - each / 2)) * self.error
+        return t_value(self.freedom, 1 - each / 2) * self.error
 
     def evidence(self, cells: float) -> float:
         """Return the e-value against no difference: at least 20 in at most 5 % of nulls, at any whole replicate.

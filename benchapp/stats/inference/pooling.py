@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import stdtrit
 
 from benchapp.record.json_shape import Shaped
 from benchapp.stats.inference.interval import TAIL, ZERO, Floats
+from benchapp.stats.numerics import minimise, t_value
 
 FEWEST_MODELS = 3
 
@@ -47,8 +46,8 @@ def pool_models(deltas: Sequence[float], errors: Sequence[float]) -> PooledEffec
     weight = 1 / np.maximum(variances + between, ZERO)
     mean = float(weight @ effects / weight.sum())
     error = float(np.sqrt(weight @ (effects - mean) ** 2 / ((count - 1) * weight.sum())))
-    half = float(stdtrit(count - 1, 1 - TAIL)) * error
-    apart = float(stdtrit(count - 2, 1 - TAIL) * np.sqrt(between + error**2))
+    half = t_value(count - 1, 1 - TAIL) * error
+    apart = t_value(count - 2, 1 - TAIL) * float(np.sqrt(between + error**2))
     return PooledEffect(
         models=count,
         mean=mean,
@@ -76,5 +75,5 @@ def _estimate_between(effects: Floats, variances: Floats) -> float:
         mean = weight @ effects / weight.sum()
         return float(-np.log(weight).sum() + np.log(weight.sum()) + weight @ (effects - mean) ** 2)
 
-    found = minimize_scalar(loss, bounds=(0, 4 * most), method="bounded", options={"xatol": most * 1e-6})
-    return float(found.x) if variances.min() <= 0 or loss(found.x) < loss(0.0) else 0.0
+    found = minimise(loss, 4 * most, most * 1e-6)
+    return found if variances.min() <= 0 or loss(found) < loss(0.0) else 0.0

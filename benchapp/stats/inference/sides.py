@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from benchapp.stats.inference.interval import Floats, Ints
+from benchapp.stats.numerics import link
 
 KINDS = (*((name, np.int64) for name in ("task", "cluster", "family", "samples")), ("value", np.float64))
 
@@ -178,6 +177,4 @@ def join_partitions(partitions: Sequence[Ints]) -> Ints:
         _, first, group = np.unique(labels, return_index=True, return_inverse=True)
         heads.append(np.arange(n))
         tails.append(first[group])
-    edges = np.concatenate(heads), np.concatenate(tails)
-    graph = coo_array((np.ones(len(edges[0]), dtype=np.int8), edges), shape=(n, n))
-    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+    return link(np.concatenate(heads), np.concatenate(tails), n)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchapp.stats.inference.shares import half_up, percent_text
 from benchapp.stats.metrics.metric import MetricUnit
 
+MINUS = "\N{MINUS SIGN}"
 MINUTE, HOUR, DAY = 60, 3600, 86400
 MAGNITUDES = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
 
@@ -33,7 +34,7 @@ def render_usd(cost: float, below: float = 0.01) -> str:
 
 def render_signed(value: float, digits: int = 1) -> str:
     """Format with sign, a true minus and thousands separators. What rounds to zero has no sign."""
-    text = f"{half_up(value, digits):+,f}".replace("-", "\N{MINUS SIGN}")
+    text = f"{half_up(value, digits):+,f}".replace("-", MINUS)
     return text if any(digit in text for digit in "123456789") else text[1:]
 
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from benchapp.stats.inference.interval import Floats, Ints
+from benchapp.stats.numerics import link
 from runner.base.types import CorpusKind, Phase, Role
 
 Mask = NDArray[np.bool_]
@@ -187,10 +186,7 @@ def pool(parts: Sequence[Outcomes]) -> Outcomes:
     whole = kind(*(np.concatenate([getattr(each, field.name) for each in parts]) for field in fields(kind)))
     tasks, task = np.unique(whole.task, return_inverse=True)
     clusters, cluster = np.unique(whole.cluster, return_inverse=True)
-    edges = (np.ones(len(task), dtype=np.int8), (task, len(tasks) + cluster))
-    size = len(tasks) + len(clusters)
-    linked = connected_components(coo_array(edges, shape=(size, size)), directed=False)[1]
-    return replace(whole, cluster=np.asarray(linked[task], dtype=np.int64))
+    return replace(whole, cluster=link(task, len(tasks) + cluster, len(tasks) + len(clusters))[task])
 
 
 MEASURED = tuple(field.name for field in fields(Outcomes) if field.type == "Floats")

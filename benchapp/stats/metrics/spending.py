@@ -16,7 +16,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.recorded import BOUND_OF
 from benchapp.stats.learning.computed_runs import Fact, RunCache, has_ended, take_or_read
 from runner.base.types import Phase
-from runner.engine.model_calls import JUDGE
+from runner.protocols.recorder import JUDGE
 
 
 @dataclass(frozen=True, slots=True)

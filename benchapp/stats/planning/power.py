@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import nctdtr, stdtrit
 
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.difference import Claim
 from benchapp.stats.inference.interval import LEVEL, Floats
 from benchapp.stats.inference.model import LEAST_FREEDOM
 from benchapp.stats.metrics.outcomes import Outcomes
+from benchapp.stats.numerics import shifted_t_share, t_value
 from benchapp.stats.planning.spread import Measured, Spread
 
 POWER = 0.8
@@ -73,7 +73,7 @@ def predict_power(design: Design, spread: Spread, difference: float) -> float | 
     if error <= 0:
         return 1.0
     level = 1 - LEVEL ** (1 / design.comparisons)
-    found = 1 - float(nctdtr(freedom, difference / error, stdtrit(freedom, 1 - level / 2)))
+    found = 1 - shifted_t_share(freedom, difference / error, t_value(freedom, 1 - level / 2))
     return min(1.0, max(0.0, found)) if np.isfinite(found) else 1.0
 
 

@@ -14,7 +14,8 @@ from wsgiref.simple_server import WSGIServer
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.core.servers.basehttp import WSGIRequestHandler, get_internal_wsgi_application
+from django.core.servers.basehttp import WSGIRequestHandler
+from django.core.wsgi import get_wsgi_application
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count
@@ -120,7 +121,7 @@ def _open_server(port: int) -> _Server:
             if port:
                 raise CommandError(f"port {port}: {error.strerror}") from error
             continue
-        server.set_app(get_internal_wsgi_application())
+        server.set_app(get_wsgi_application())  # not benchapp.wsgi, which imports every page
         return server
     raise CommandError("no port of this machine is free")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import nh3
-from django.conf import settings
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it.token import Token
 
+from inspector.web.text.glossary import FOLDER, build_anchor, strip_marks
 from inspector.web.text.markdown import make_parser
 from runner.base.var_folder import DEMO, IS_INSTALLED, MANAGE
 
-NAME = "glossary"
-_CELLS = 5  # word, on pages, model, address, meaning
 INDEX = "README"
 _ENTRY = re.compile(r"^(?:-|\d+\.) \[([^\]]+)\]\(([a-z/-]+)\.md\): (.+)$", re.MULTILINE)
 _IN_A_CLONE = re.compile(r"(?:\.venv/bin/python )?(?<!python3 )manage\.py (?=[a-z])")
@@ -38,34 +36,6 @@ _ATTRIBUTES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class GlossaryTerm:
-    """A word, its meaning without Markdown, and the heading of its table as an anchor of the document."""
-
-    word: str
-    meaning: str
-    anchor: str
-
-
-@cache
-def read_terms() -> Mapping[str, GlossaryTerm]:
-    """By the word and by every name that pages give it ("left out" is "tainted"); a word of its own comes first."""
-    found = list(_find_terms(read_document(NAME).text))
-    terms = {term.word: term for term, _ in found}
-    return terms | {name: term for term, names in found for name in names if name and name not in terms}
-
-
-def _find_terms(text: str) -> Iterator[tuple[GlossaryTerm, list[str]]]:
-    anchor = ""
-    for line in text.splitlines():
-        if line.startswith("## "):
-            anchor = build_anchor(line[3:])
-        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
-        if len(cells) == _CELLS and cells[0] != "word" and not cells[0].startswith("---"):
-            yield GlossaryTerm(cells[0], strip_marks(cells[4]), anchor), cells[1].split(", ")
-
-
-_FOLDER = Path(settings.BASE_DIR) / "docs"
 _PARSER = make_parser(html=True).enable("table")
 
 
@@ -114,7 +84,7 @@ def read_document(name: str) -> ProjectDocument:
 @cache
 def read_index() -> Mapping[str, Sequence[IndexEntry]]:
     """Return the documents in order, by the heading of docs/README.md that lists them."""
-    parts = re.split(r"^## (.+)\n", (_FOLDER / f"{INDEX}.md").read_text("utf-8"), flags=re.MULTILINE)
+    parts = re.split(r"^## (.+)\n", (FOLDER / f"{INDEX}.md").read_text("utf-8"), flags=re.MULTILINE)
     listed = zip(parts[1::2], parts[2::2], strict=True)
     return {
         head: [IndexEntry(name, title, about) for title, name, about in _ENTRY.findall(text)] for head, text in listed
@@ -126,11 +96,6 @@ def list_entries() -> list[IndexEntry]:
     return [entry for entries in read_index().values() for entry in entries]
 
 
-def strip_marks(text: str) -> str:
-    """Return the plain words of Markdown's links, emphasis and code."""
-    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("*", "")
-
-
 def find_picture(name: str) -> Path:
     """The picture of that name ("charts/forest-light"). KeyError where there is none."""
     return _find_files("*.png")[f"pictures/{name}.png"]
@@ -138,7 +103,7 @@ def find_picture(name: str) -> Path:
 
 def _find_files(pattern: str) -> dict[str, Path]:
     """Return path below docs/ -> file. Names are looked up in this list, so none leads out of the folder."""
-    return {path.relative_to(_FOLDER).as_posix(): path for path in _FOLDER.rglob(pattern)}
+    return {path.relative_to(FOLDER).as_posix(): path for path in FOLDER.rglob(pattern)}
 
 
 def _name_commands(text: str) -> str:
@@ -187,11 +152,6 @@ def _render(tokens: Sequence[Token], folder: str) -> SafeString:
     return mark_safe(  # noqa: S308
         nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, attribute_filter=rewrite)
     )
-
-
-def build_anchor(heading: str) -> str:
-    """Return the anchor that code hosts give a heading: its words in lower case, joined by hyphens."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _rewrite_link(link: str, folder: str) -> str | None:

@@ -36,11 +36,11 @@ from runner.authoring.chosen_prompts import ADVICE, QUESTIONS
 from runner.authoring.teaching import RULE, list_teaching_keys
 from runner.base.errors import SetupError
 from runner.base.types import AuthorMode
-from runner.engine.model_calls import PURPOSES
 from runner.prompts.prompt_pack import MARK, PackMessage, PackPrompt
 from runner.prompts.roles import Asked
 from runner.protocols.conditions import find_condition
 from runner.protocols.prompt_choice import choose_prompts, describe_prompts, list_asked
+from runner.protocols.recorder import AUTHORING
 from runner.trajectories.fields import fields
 
 TEMPLATE = "library/author_call.html"
@@ -159,7 +159,7 @@ def _choose_evidence(evidence: Sequence[DecisionEvidence], asked: str) -> Decisi
 @of_run
 def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> HttpResponse:
     """Send one text of a call, whole and exactly as recorded: `reply`, or the number of a message from 1 on."""
-    readable = Q(decisions__isnull=False) | Q(purpose__in=PURPOSES)
+    readable = Q(decisions__isnull=False) | Q(purpose__in=AUTHORING)
     call = get_object_or_404(ModelCall.objects.filter(readable, episode__run=run).distinct(), public_id=call_id)
     if part == "reply" and call.reply_id:
         text = str(orjson.loads(Blob.objects.read(call.reply_id)).get("text") or "")

@@ -27,7 +27,6 @@ from benchapp.review.blinding import Words
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.inference.shares import Rate
 from benchapp.stats.learning.computed_runs import Recent, keep_fact, read_revisions, take_fact
-from inspector.pages.library.blame_view import find_line
 from inspector.web.responses import PathLink
 from inspector.web.subject import find_neighbours
 from runner.base.types import CheckStatus, UseKind
@@ -267,6 +266,10 @@ def _take_line(probe: Probe, decision: Decision, hunk: Hunk) -> tuple[int, Rate,
     key = str(probe.run.public_id), hunk.id, read_revisions(experiment)
     fact = take_fact(experiment, FACT, key)
     if fact is None:
+        from inspector.pages.library.blame_view import (
+            find_line,  # most overviews have no story, and no need of that page
+        )
+
         text = hunk.added[0].decode("utf-8", "replace").rstrip("\r\n")
         found = find_line(_origin_of(probe), decision, probe.state, hunk.path, text)
         own = found.later.total if found else Ended()

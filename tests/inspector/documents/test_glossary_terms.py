@@ -9,7 +9,8 @@ import pytest
 from django.template import Context, Template
 from django.test import RequestFactory
 
-from inspector.pages.documents.documents import read_document, read_terms
+from inspector.pages.documents.documents import read_document
+from inspector.web.text.glossary import read_terms
 
 TEMPLATES = sorted((Path(__file__).resolve().parents[3] / "templates").rglob("*.html"))
 

@@ -39,7 +39,6 @@ from runner.base.types import (
     Verdict,
 )
 from runner.engine.engine import run_episode
-from runner.engine.model_calls import STUDENT, TEACHER
 from runner.engine.recorders import (
     AttemptAbandoned,
     CallFinished,
@@ -52,6 +51,7 @@ from runner.engine.toolbox import Cleaner
 from runner.protocols.audit import audit
 from runner.protocols.conditions import find_condition
 from runner.protocols.plan import EpisodePlan
+from runner.protocols.recorder import STUDENT, TEACHER
 from tests.runner.small_episode import (
     FixedAgent,
     shown_files,
