@@ -22,7 +22,7 @@ from benchapp.models import Attempt, Blob, Chunk, ModelCall, Trajectory
 from benchapp.models.blobs import BlobStore
 from runner.base.digests import digest_bytes, digest_json
 from runner.base.text import storable, storable_value
-from runner.base.types import JsonValue, Step, TrajectoryHead, Usage
+from runner.base.types import JsonValue, Source, Step, TrajectoryHead, Usage
 from runner.trajectories.atif_values import step_from_json, step_to_json
 from runner.trajectories.fields import field_text, fields
 from runner.trajectories.images import list_contents
@@ -170,6 +170,7 @@ class _Draft:
     errors: list[int] = field(default_factory=list)
     skills: list[int] = field(default_factory=list)
     output_tokens: int = 0
+    user_messages: int = 0
 
     @property
     def is_full(self) -> bool:
@@ -190,6 +191,8 @@ class _Draft:
             self.errors.append(step.number)
         if row.get("skills"):
             self.skills.append(step.number)
+        is_typed = step.source == Source.USER and not (step.is_copied_context or (step.extra or {}).get("synthetic"))
+        self.user_messages += is_typed
         self.output_tokens += (step.usage.output_tokens or 0) if step.usage else 0
 
     def _line(self, raw: dict[str, JsonValue]) -> bytes:
@@ -240,6 +243,7 @@ class _Draft:
             "skills": self.skills[:MARKED_STEPS],
             "skills_total": len(self.skills),
             "output_tokens": self.output_tokens,
+            "user_messages": self.user_messages,
         }
         pieces = tuple(sorted(self.piece_digests))
         return PackedChunk(digests[-2], digests[-1], self.first_step, len(self.lines), summary, pieces)

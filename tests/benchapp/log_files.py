@@ -135,8 +135,9 @@ def claude_session(
     command: str = "ls",
     output: str = "data.csv",
     is_error: bool = False,
+    follow_ups: int = 0,
 ) -> Path:
-    """One request, one command of nine seconds. `started` "": no line has a time."""
+    """One request, one command of nine seconds, then so many more requests. `started` "": no line has a time."""
     base = {"sessionId": session, "version": "2.0.1", "cwd": cwd, "isSidechain": side, "userType": "external"}
     if side:
         base["agentId"] = "a1"
@@ -154,6 +155,7 @@ def claude_session(
         ("user", 0, {"role": "user", "content": prompt}),
         ("assistant", 5, answered),
         ("user", 9, {"role": "user", "content": [result]}),
+        *[("user", 9, {"role": "user", "content": f"No, not so ({number})."}) for number in range(follow_ups)],
     ]
     lines = [
         {

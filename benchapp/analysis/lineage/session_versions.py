@@ -15,15 +15,16 @@ from statistics import median
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, QuerySet
-from django.db.models.functions import Coalesce, Right
+from django.db.models import Exists, F, IntegerField, OuterRef, QuerySet, Sum
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Coalesce, Right
 
 from benchapp.models import Attempt, Chunk, Decision, Episode, Run, SkillUse, Trajectory, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.metrics.amounts import render_number
 from runner.base.types import DecisionStatus, TrajectoryKind, UseKind
 
-SIGNALS = ("steps", "seconds", "tokens", "usd")  # whose medians are shown
+SIGNALS = ("steps", "follow_ups", "seconds", "tokens", "usd")  # whose medians are shown
 _COMMIT = re.compile(r"\n\nCommit ([0-9a-f]{7,40}) by [^\n]*\Z")  # how the reader of git ends a summary
 _SUMMARY_END = 300  # characters
 _DRIVE = re.compile(r"[A-Za-z]:[/\\]")
@@ -122,8 +123,8 @@ def list_changes(
 class SeeingSession(Shaped):
     """A session that could see the skill. None: unknown. `is_guess`: only the folder's name links it to the repository.
 
-    `changes`: versions committed while it ran. `failed`: had it a failed tool call? `usd`: estimated where the source
-    reports no cost.
+    `changes`: versions committed while it ran. `failed`: had it a failed tool call? `follow_ups`: messages of its user after
+    the first, such as corrections. `usd`: estimated where the source reports no cost.
     """
 
     trial: UUID
@@ -135,13 +136,14 @@ class SeeingSession(Shaped):
     has_read: bool
     failed: bool | None
     steps: int | None
+    follow_ups: int | None
     seconds: float | None
     tokens: int | None
     usd: float | None
 
     json_shape = JsonShape(
         *("trial", "title", "started_at", "version=version.key", "read=has_read", "failed_call=failed"),
-        *("steps", "seconds", "tokens", "usd", "matched_by_name=is_guess"),
+        *("steps", "follow_ups", "seconds", "tokens", "usd", "matched_by_name=is_guess"),
         ("changed_while_it_ran", lambda session: [each.key for each in session.changes]),
     )
 
@@ -259,6 +261,7 @@ def read_sessions(episode: Episode, hidden: QuerySet[Trial] | None = None) -> Sk
             has_read=row["has_read"],
             failed=None if is_unclear or row["attempt__trial__skills_read"] is None else row["failed"],
             steps=row["attempt__trial__steps"],
+            follow_ups=None if row["messages"] is None else max(0, row["messages"] - 1),
             seconds=row["attempt__trial__duration_seconds"],
             tokens=None if given is None or made is None else given + made,
             usd=row["usd"],
@@ -289,14 +292,26 @@ def _select_sessions(folder: str, slug: str, hidden: QuerySet[Trial] | None) -> 
     )
     if hidden is not None:
         found = found.exclude(attempt__trial__in=hidden)
+    # None for chunks from before they were counted.
+    of_user = Cast(KeyTextTransform("user_messages", "chunks__summary"), IntegerField())
     named = found.annotate(
+        messages=Sum(of_user),
         has_read=Exists(uses),
         failed=Exists(failed),
         usd=Coalesce("attempt__trial__cost_usd", "attempt__trial__estimated_usd"),
     )
     of_trial = ("public_id", "task__title", "skills_read", "steps", "duration_seconds", "input_tokens", "output_tokens")
     return named.order_by(F("attempt__started_at").desc(nulls_last=True), "-pk").values(
-        *("extra__cwd", "copied_steps", "attempt__started_at", "attempt__finished_at", "has_read", "failed", "usd"),
+        *(
+            "extra__cwd",
+            "copied_steps",
+            "attempt__started_at",
+            "attempt__finished_at",
+            "has_read",
+            "failed",
+            "messages",
+            "usd",
+        ),
         *(f"attempt__trial__{name}" for name in of_trial),
     )
 

@@ -21,7 +21,7 @@ from benchapp.analysis.lineage.session_versions import (
     read_versions,
 )
 from benchapp.imports.batch import import_paths
-from benchapp.models import Episode, Experiment, SkillUse, Trajectory, Trial
+from benchapp.models import Chunk, Episode, Experiment, SkillUse, Trajectory, Trial
 from tests.benchapp.log_files import claude_session, codex_rollout
 from tests.benchapp.skill_repository import Repository, make_skills
 
@@ -96,9 +96,11 @@ def test_unknown_numbers_are_left_out_of_medians(team: Repository, log: Callable
     Trial.objects.filter(pk=a.pk).update(steps=None, output_tokens=None, cost_usd=0.5, estimated_usd=None)
     Trial.objects.filter(pk=b.pk).update(steps=0, cost_usd=None, estimated_usd=None, skills_read=None)
     Trial.objects.filter(pk=c.pk).update(steps=9, cost_usd=None, estimated_usd=1.5, duration_seconds=None)
+    Chunk.objects.filter(trajectory__attempt__trial=c).update(summary={})  # stored before messages were counted
     found = read_sessions(Episode.objects.get(key="sort"))
     row = found.versions[-1]
-    assert row.medians == {"steps": (4.5, 2), "seconds": (9.0, 2), "tokens": (110, 2), "usd": (1.0, 2)}
+    medians = {"steps": (4.5, 2), "follow_ups": (0, 2), "seconds": (9.0, 2), "tokens": (110, 2), "usd": (1.0, 2)}
+    assert row.medians == medians
     assert row.failed == (0, 2)
     assert "; median 4.5 steps in 2 of them." in found.sentence
     Trial.objects.update(steps=None)

@@ -71,12 +71,14 @@ def test_it_shows_each_version_with_links_to_its_sessions(client: Client, bring:
 
 
 def test_the_twin_has_the_same_numbers(client: Client, bring: Callable[..., str]) -> None:
-    url = bring(reads=READ, early={"started": "2026-03-01T00:00:00Z"}, moved={"cwd": "/mnt/toolbox"})
+    url = bring(reads=READ, early={"started": "2026-03-01T00:00:00Z"}, moved={"cwd": "/mnt/toolbox", "follow_ups": 3})
     twin = client.get(url.replace("/?", ".json?")).json()
     first = twin["versions"][-1]
     assert [row["key"] for row in twin["versions"]] == ["R4", "R3", "R2", "R1"]
     assert (first["sessions"], first["read"], first["failed_call"]) == (2, 1, {"sessions": 0, "known": 2})
     assert first["medians"]["tokens"] == {"median": 110, "known": 2}
+    assert first["medians"]["follow_ups"] == {"median": 1.5, "known": 2}
+    assert {each["title"]: each["follow_ups"] for each in twin["sessions"]} == {"reads": 0, "moved": 3}
     assert len(first["commit"]) == 10
     assert (twin["without_version"]["before_first_commit"], twin["matched_by_name"]) == (1, 1)
     assert {each["title"]: each["matched_by_name"] for each in twin["sessions"]} == {"reads": False, "moved": True}
