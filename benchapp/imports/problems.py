@@ -35,6 +35,7 @@ class ProblemList:
 
     def __init__(self) -> None:
         self._kept: list[ReportedProblem] = []
+        self._seen: set[ToldProblem] = set()
         self._counts: Counter[tuple[str, str]] = Counter()
         self._dropped = 0
         self.told = 0  # how often something was reported, kept or not
@@ -51,11 +52,14 @@ class ProblemList:
             if len(self._collected) < MAX_KEPT:
                 self._collected.append((path, place, expected, message))
             return
+        if (told := (path, place, expected, message)) in self._seen:  # a file that is read twice
+            return
         kind = (path, expected)
         self._counts[kind] += 1
         if self._counts[kind] > MAX_PER_KIND or len(self._kept) >= MAX_KEPT:
             self._dropped += 1
             return
+        self._seen.add(told)
         self._kept.append(
             ReportedProblem(
                 _line(path)[:1000],

@@ -25,6 +25,7 @@ CONDITIONS = {  # as skill-creator's folders and files name them
     "old_skill": "old-skill",
 }
 _ALIKE = re.compile(r"(?:^|_)(?:with|without|no|old|new)_skills?(?:$|[^a-z])|^baseline$")  # claude_with_skill
+_OF_EVAL = re.compile(r"(eval[-_ ]?\d.*?)[-_ ]((?:with|without|no|old|new)[-_ ]skills?)", re.IGNORECASE)
 _GROUPS = frozenset(
     "results runs evals eval_results cases per_case per_eval test_cases configurations configs conditions".split()
 )
@@ -84,12 +85,17 @@ def iterate_rows(
             condition, label = condition or label, ""
         ident, name = read_ident(document, "eval_id", "id", "case_id") or ident, label or name
     inner = [
-        key for key, value in document.raw.items() if isinstance(value, dict | list) and key not in {*_SUMS, *LISTS}
+        key
+        for key, value in document.raw.items()
+        if isinstance(value, dict | list)
+        and key not in {*_SUMS, *LISTS}
+        and not (key.startswith("by_") and "runs" in document.raw)  # the same results in another order
     ]
     holds_rows = any(key in _GROUPS or is_condition(key) for key in inner)
     if not holds_rows and any(key in document.raw for key in _RESULTS) or is_side and (ident or name):
         if ident or name:
-            number = document.count("run_number") if "run_number" in document.raw else document.count("run_index")
+            named = next((key for key in ("run_number", "run_index", "run") if key in document.raw), "")
+            number = document.count(named) if named else None
             yield BenchmarkRow(document, condition, ident, name, number)
         elif any(key in document.raw for key in LISTS):
             document.report("eval_id", "an eval's id or name", "none; its result is left out")
@@ -97,7 +103,9 @@ def iterate_rows(
     if depth == MAX_NESTING:
         return
     for key, value in document.raw.items():
-        if is_condition(key) and value is not None:
+        if (both := _OF_EVAL.fullmatch(key)) and isinstance(value, dict):  # an eval and its condition in one name
+            yield from iterate_rows(document.object(key), both[2], clean(both[1])[:200], name, depth + 1)
+        elif plain(key) in CONDITIONS and value is not None or is_condition(key) and isinstance(value, dict | list):
             for part in document.objects(key) if isinstance(value, list) else (document.object(key),):
                 yield from iterate_rows(part, key, ident, name, depth + 1, is_side=bool(part))
         elif key in inner and isinstance(value, list):

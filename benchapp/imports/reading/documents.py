@@ -164,7 +164,11 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
         return None
     odd: list[str] = []
     try:
-        found = json.loads(text, parse_constant=odd.append)
+        try:
+            found = json.loads(text, parse_constant=odd.append)
+        except json.JSONDecodeError as error:  # models write line breaks into texts
+            found = json.loads(text, parse_constant=odd.append, strict=False)
+            root.report(path, f"line {error.lineno}, column {error.colno}", "JSON", f"{error.msg}; read all the same")
         for oddity in list_oddities(content, found):
             root.report(path, *oddity)
         value: JsonValue = storable_value(found)

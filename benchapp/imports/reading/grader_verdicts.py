@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ _TEXTS = ("text", "expectation", "assertion", "name", "description")
 _REASONS = ("evidence", "reason", "message")
 _PASSED = ("passed", "pass_count", "assertions_passed", "total_passed")
 _TOTAL = ("total", "total_count", "assertions_total", "total_assertions")
+_PERCENT = re.compile(r"\s*(\d{1,3}(?:\.\d{1,9})?)\s*%\s*")
 _QUALITY_MAX = 5.0  # graders rate qualities from 1 to 5
 MAX_TEXT = 20_000
 MAX_NAME = 500
@@ -57,12 +59,23 @@ def read_grading(document: Document, source: str) -> Grading:
 
 
 def find_list(document: Document) -> str:
-    """Return the key of the list with what was judged; empty if there is none. Lists of plain texts are questions."""
+    """Return the key of the list with what was judged; empty if there is none. Lists of plain texts are questions.
+
+    Graders are models and name it as they like: any list counts whose items all have a text and an answer.
+    """
     for key in LISTS:
         items = document.raw.get(key)
         if isinstance(items, list) and any(isinstance(item, dict) and _find(item, _ANSWERS) for item in items):
             return key
-    return ""
+    return next((key for key, value in document.raw.items() if _is_judged(value)), "")
+
+
+def _is_judged(value: object) -> bool:
+    items = value if isinstance(value, list) else []
+    return bool(items) and all(
+        isinstance(item, dict) and _find(item, _TEXTS) and isinstance(item.get(_find(item, _ANSWERS)), bool)
+        for item in items
+    )
 
 
 def _find(raw: object, names: tuple[str, ...]) -> str:
@@ -109,12 +122,17 @@ def _read_counts(document: Document) -> tuple[int, int] | None:
 
 
 def _read_rate(document: Document) -> float | None:
+    """Return a share from 0 to 1. "60%" and 60 are the same as 0.6."""
     for part in _parts(document):
-        rate = part.amount("pass_rate")
-        if rate is not None and rate <= 1.0:
-            return rate
+        written = part.raw.get("pass_rate")
+        percent = _PERCENT.fullmatch(written) if isinstance(written, str) else None
+        rate = float(percent[1]) if percent else part.amount("pass_rate")
+        if percent or (rate or 0.0) > 1.0:
+            rate = rate / 100 if rate is not None and rate <= 100.0 else None
+            if rate is None:
+                part.report("pass_rate", "a share from 0 to 1, or percent", f"{render_found(written)}; not taken")
         if rate is not None:
-            part.report("pass_rate", "a share from 0 to 1", f"found {rate:g}; not taken")
+            return rate
     return None
 
 

@@ -34,7 +34,7 @@ from benchapp.imports.reading.trajectory_files import PREFERENCE
 from benchapp.imports.reading.walking import FolderEntry, Root, list_names, name_of
 from runner.base.digests import digest_json
 from runner.base.text import clean
-from runner.base.types import JsonValue
+from runner.base.types import JsonValue, Usage
 from runner.trajectories.readers import PLAIN_TEXT
 from runner.trajectories.readers.reading import sniff
 
@@ -54,7 +54,9 @@ _OWN = frozenset("benchmark.json benchmark.md feedback.json improvement.json met
 _RUN = re.compile(r"run[-_]?(\d{1,9})", re.IGNORECASE)
 _EVAL = re.compile(r"eval[-_]?(\d{1,9})(?:[-_].*)?", re.IGNORECASE)
 _PREFIXED = re.compile(r"(.+)[-_](grading|timing|config|metadata|output)\.(?:json|md|txt)", re.IGNORECASE)
+_SUFFIXED = re.compile(r"(grading|timing)[-_](.+)\.json", re.IGNORECASE)
 _LOG = re.compile(r"transcript|trajectory|conversation|session|^response\.txt$|\.jsonl$|\.log$", re.IGNORECASE)
+_GIVEN = frozenset({"fixture", "fixtures", "ground-truth", "ground_truth"})  # folders of what an eval brings
 _PLACEHOLDERS = frozenset({"", "<model-name>", "model-name", sources.UNKNOWN})
 _KEPT = ("execution_metrics", "claims", "user_notes_summary", "eval_feedback")  # of a grading, in the trial's config
 
@@ -160,6 +162,7 @@ class Result:
             verdict=self.graded.verdict,
             config=self.config(),
             choices=(sources.SourceChoice(tuple(self.trajectories())),),
+            usage=self.read_usage(),
             skills_mounted=(skill,) if has_skill else () if run.condition.startswith("no-skill") else None,
         )
 
@@ -177,7 +180,8 @@ class Result:
         if seconds is None and milliseconds is not None:
             seconds = milliseconds / 1000
         elif seconds is None and self.row is not None:
-            seconds = self.row.result.amount("time_seconds")
+            seconds, milliseconds = (self.row.result.amount(key) for key in ("time_seconds", "duration_ms"))
+            seconds = milliseconds / 1000 if seconds is None and milliseconds is not None else seconds
         return sources.Timing(
             started_at=aware(
                 read_time(self.timing, "executor_start") or read_time(self.document("metadata"), "start_time")
@@ -188,8 +192,15 @@ class Result:
             verifier_seconds=self.timing.amount("grader_duration_seconds"),
         )
 
+    def read_usage(self) -> Usage:
+        told = self.row.result if self.row else self.timing
+        names = ("input_tokens", "output_tokens")
+        given, made = (told.count(name) if name in told.raw else None for name in names)
+        cost = told.amount("cost_usd") if "cost_usd" in told.raw else None
+        return Usage(input_tokens=given, output_tokens=made, cost_usd=cost)
+
     def config(self) -> dict[str, object]:
-        """Return what has no column. Tokens are one of these: only their total is known, neither input nor output."""
+        """Return what has no column, such as tokens of which only the total is known."""
         benchmark = self.row.result.raw if self.row else {}
         found: dict[str, object] = {
             "eval": dict(self.document("metadata").raw),
@@ -254,6 +265,7 @@ class Iteration:
         for entry in self.root.tree(self.folder):
             self._sort_in(entry, copies)
         self._take_copies(copies)
+        self._divide_gradings()
         self._take_stray_gradings()
         for result in self.results.values():
             above = (result.folders[:depth] for depth in range(len(result.folders), 0, -1))
@@ -270,7 +282,7 @@ class Iteration:
 
     def _sort_in(self, entry: FolderEntry, copies: dict[Place, Result]) -> None:
         *folders, name = entry.name.split("/")
-        if not folders or name in _OWN:
+        if not folders or name in _OWN or not _GIVEN.isdisjoint(folders):
             self._left += [] if name in _OWN else [entry.name]
             return
         inside = folders[folders.index("outputs") :] if "outputs" in folders else []
@@ -278,6 +290,8 @@ class Iteration:
         kind = KINDS.get(name, "") if len(inside) < 2 else ""
         if not kind and not inside and any(map(is_condition, folders)) and (named := _PREFIXED.fullmatch(name)):
             kind, folders = named[2].lower().replace("config", "metadata"), [*folders, named[1]]
+        elif not kind and not inside and (named := _SUFFIXED.fullmatch(name)) and is_condition(named[2]):
+            kind, folders = named[1].lower(), [*folders, named[2]]
         if kind == "metadata":
             self._metadata[tuple(folders)] = entry.path
             return
@@ -304,19 +318,43 @@ class Iteration:
             told = f"{count} inside a folder of the same name, with {kind}: the outer ones count"
             self.root.report(self.folder, "", "every run folder once", told)
 
+    def _divide_gradings(self) -> None:
+        """Take the rows of a grading.json that has one for each run, or for each condition."""
+        for place, each in [*self.results.items()]:
+            if "grading" not in each.files or find_list(document := each.document("grading")):
+                continue
+            rows = list(iterate_rows(document, place.condition, each.find_key(), depth=1))
+            if all(row.condition and row.document is not document for row in rows) and rows:
+                del each.files["grading"], each._documents["grading"]
+                if not each.files and not each.logs:
+                    del self.results[place]
+                for row in rows:
+                    self._add_row(row, place.evals)
+
     def _take_stray_gradings(self) -> None:
-        """Give the grading in an eval's folder to its only condition without one, if there is just one."""
+        """Give the grading in an eval's folder to its only condition without one, or to the only one that the benchmark has a
+        result of."""
+        rated = {
+            (name_condition(row.condition), row.number or 1, plain(name))
+            for row in iterate_rows(self.benchmark)
+            for name in (row.ident, row.name)
+            if read_grading(Document(self.root.mute(), row.document.path, row.document.raw), "").verdict
+        }
         for place in [place for place, each in self.results.items() if not place.condition and "grading" in each.files]:
             others = [
                 each for each in self.results.values() if each.place.evals == place.evals and each.place.condition
             ]
             waiting = [each for each in others if "grading" not in each.files]
-            told = "it is in the eval's; its condition is unknown"
+            told, why = "it is in the eval's; its condition is unknown", "the only one without"
+            if len(waiting) > 1:
+                waiting = [each for each in waiting if not rated.isdisjoint(each.names())]
+                why = "the only one with a result in benchmark.json"
             if len(waiting) == 1:
                 stray = self.results.pop(place)
-                waiting[0].files = stray.files | waiting[0].files
-                waiting[0].logs += stray.logs
-                told = f"it is in the eval's; taken for {clean(waiting[0].place.condition)}, the only one without"
+                taken = waiting[0]
+                files, logs = stray.files | taken.files, [*taken.logs, *stray.logs]
+                self.results[taken.place] = Result(self, taken.place, taken.folders, files, logs)
+                told = f"it is in the eval's; taken for {clean(taken.place.condition)}, {why}"
             self.root.report(self.folder.joinpath(*place.evals), "grading.json", "a grading in the run's folder", told)
 
     def _name_evals(self) -> None:
@@ -373,8 +411,14 @@ class Iteration:
             place = self.folder / "benchmark.json"
             self.root.report(place, "", "what the results have, which count", "; ".join(map(clean, lines)))
 
-    def _add_row(self, row: BenchmarkRow) -> None:
-        number, evals = row.number or 1, ((row.ident or row.name).replace("/", "_"),)
+    def _add_row(self, row: BenchmarkRow, evals: tuple[str, ...] = ()) -> None:
+        """Take a row for the trial that waits for it, or for one of its own. `evals`: the folders of its eval, if known."""
+        number, evals = row.number or 1, evals or ((row.ident or row.name).replace("/", "_"),)
+        for run in ("", f"run-{number}"):
+            waiting = self.results.get(Place(evals, row.condition, run))
+            if waiting is not None and waiting.row is None and "grading" not in waiting.files:
+                waiting.row = row
+                return
         while (place := Place(evals, row.condition, f"run-{number}")) in self.results:
             number += 1
         self.results[place] = Result(self, place, row=row)

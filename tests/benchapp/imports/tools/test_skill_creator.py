@@ -144,6 +144,10 @@ FLAT = {"plan/with_skill/grading.json": grading(True, False), "plan/with_skill/t
         ),
         ({"plan/with_skill/grading.json": {"pass_count": 1, "total_count": 2}}, "plan"),
         ({"plan/grading.json": grading(True, False), "plan/with_skill/outputs/plan.md": "Text"}, "plan"),
+        ({"plan/grading_with_skill.json": grading(True, False), "plan/with_skill/outputs/plan.md": "Text"}, "plan"),
+        ({"plan/grading.json": {"with_skill": [{"run": 1, **grading(True, False)}]}}, "plan"),
+        ({"plan/with_skill/grading.json": {"runs": [{"run": 1, **grading(True, False)}]}}, "plan"),
+        ({"plan/with_skill/grading.json": grading(True, False, key="evaluations")}, "plan"),
     ],
 )
 def test_it_finds_results_in_any_order_of_folders(tmp_path, files, key):
@@ -164,6 +168,40 @@ def test_samples_are_the_run_folders(tmp_path):
     bring_in(tmp_path)
     assert runs() == {"with-skills@1 1": [1.0, 0.0, 1.0]}
     assert list(Trial.objects.values_list("sample", flat=True)) == [0, 1, 2]
+
+
+def test_one_grading_of_several_runs_and_conditions_is_divided(tmp_path):
+    """One file for an eval, and one for each condition; a model wrote a line break into one."""
+    folder = tmp_path / "a-workspace" / "iteration-1"
+    runs_of = [{"run": number, **grading(True, number > 1)} for number in (1, 2)]
+    write(folder / "eval-1" / "grading.json", {"eval_id": 1, "with_skill": runs_of, "without_skill": runs_of[:1]})
+    text = json.dumps({"eval_id": 2, "condition": "with_skill", "runs": runs_of})
+    write(folder / "eval-2" / "with_skill" / "grading.json", text.replace("page 1", "page\n1", 1))
+    report = bring_in(tmp_path)
+    assert runs() == {"with-skills@1 1": [0.5, 1.0, 0.5, 1.0], "no-skill@1 1": [0.5]}
+    assert "read all the same" in str(list(report.problems))
+    assert "page\n1" in Check.objects.values_list("message", flat=True)
+
+
+def test_a_grading_in_the_folder_of_its_eval_is_of_the_condition_with_a_result(tmp_path):
+    place = tmp_path / "a-workspace" / "iteration-1"
+    write(place / "plan" / "grading.json", grading(True, False))
+    for condition in ("with_skill", "without_skill"):
+        write(place / "plan" / condition / "outputs" / "plan.md", "Text")
+    sides = {"with_skill": {"pass_rate": 0.5, "passed": 1, "total": 2}, "without_skill": {"pass_rate": None}}
+    write(place / "benchmark.json", {"evals": [{"eval_name": "plan", **sides}]})
+    report = bring_in(tmp_path)
+    assert runs() == {"with-skills@1 1": [0.5], "no-skill@1 1": [None]}
+    assert "the only one with a result in benchmark.json" in str(list(report.problems))
+
+
+def test_what_an_eval_brings_is_no_run_of_it(tmp_path):
+    place = tmp_path / "a-workspace" / "iteration-1"
+    write(place / "plan" / "fixture" / "outputs" / "stdout.txt", "Text")
+    run_folder(place / "plan" / "with_skill", True)
+    report = bring_in(tmp_path)
+    assert runs() == {"with-skills@1 1": [1.0]}
+    assert "plan/fixture/outputs/stdout.txt" in str(list(report.problems))
 
 
 def test_a_copy_inside_its_own_folder_counts_once(tmp_path):
@@ -238,6 +276,7 @@ def row(number, condition, passed, total=2, **more):
     }
 
 
+PERCENT = {"with_skill": 100, "without_skill": "50%"}
 BOTH = {"with_skill": {"passed": 2, "total": 2}, "without_skill": {"passed": 1, "total": 2}}
 
 
@@ -261,6 +300,11 @@ BOTH = {"with_skill": {"passed": 2, "total": 2}, "without_skill": {"passed": 1, 
                 {"eval_id": 1, "run_index": 0, "with_skill": BOTH["with_skill"], "without_skill": BOTH["without_skill"]}
             ]
         },
+        {"evaluations": {f"eval-1-{name}": {"eval_id": 1, **found} for name, found in BOTH.items()}},
+        {
+            "by_case": {"1": BOTH},
+            "runs": [{"case_id": 1, "condition": name, "pass_rate": rate} for name, rate in PERCENT.items()],
+        },
     ],
 )
 def test_a_benchmark_alone_gives_its_rows(tmp_path, benchmark):
@@ -269,6 +313,26 @@ def test_a_benchmark_alone_gives_its_rows(tmp_path, benchmark):
     assert runs() == {"with-skills@3 3": [1.0], "no-skill@3 3": [0.5]}
     assert set(Run.objects.values_list("agent_model", flat=True)) == {"unknown"}
     assert Task.objects.get().key.endswith("a-workspace/1")
+
+
+def test_sums_by_condition_beside_evals_are_no_results(tmp_path):
+    """Their names begin as those of conditions do."""
+    found = {"with_skill_pass_rate": 1.0, "without_skill_pass_rate": 0.5, **BOTH}
+    write(tmp_path / "a-workspace" / "iteration-1" / "benchmark.json", {"per_eval": {"plan": found}})
+    report = bring_in(tmp_path)
+    assert runs() == {"with-skills@1 1": [1.0], "no-skill@1 1": [0.5]}
+    assert "pass_rate" not in str(list(report.problems))
+
+
+def test_a_row_tells_what_its_run_used(tmp_path):
+    used = {"duration_ms": 1_500, "cost_usd": 0.25, "input_tokens": 11, "output_tokens": 7}
+    rows = [{"eval_id": 1, "condition": "with_skill", "pass_rate": 101, **used}]
+    write(tmp_path / "a-workspace" / "iteration-1" / "benchmark.json", {"runs": rows})
+    report = bring_in(tmp_path)
+    trial = Trial.objects.get()
+    assert (trial.duration_seconds, trial.cost_usd, trial.input_tokens, trial.output_tokens) == (1.5, 0.25, 11, 7)
+    assert trial.reward is None
+    assert "found '101'; not taken" in str(list(report.problems))
 
 
 def test_cases_without_a_condition_are_of_the_skill(tmp_path):
