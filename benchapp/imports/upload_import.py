@@ -85,7 +85,7 @@ def _import(upload: Upload) -> SliceEnd:
         if time.monotonic() - written_at > PROGRESS_SECONDS:
             written_at = time.monotonic()
             progress = {"name": name, "done": done, "total": total, "read": read}
-            if 0 < files < upload.files_total:  # more than this experiment: how many trials that is, is not known yet
+            if 0 < files < upload.files_total:  # other experiments follow: their trials are not counted yet
                 progress["files"] = min(upload.files_total, files_before + files * done // total)
             WORK.hold(upload, progress=progress)
 

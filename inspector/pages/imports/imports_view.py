@@ -257,7 +257,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, words: Words) -> dict[str
     said, faults = write_heading(batch, runs, problems, lacking_named)
 
     names = {run.run: name_folder(run) for run in runs}
-    if len(runs) > 1 and len(set(names.values())) == 1:  # the name of the whole release says nothing of a run
+    if len(runs) > 1 and len(set(names.values())) == 1:  # all runs have the name of the release
         held = Episode.objects.filter(run__public_id__in=names, library__isnull=False).order_by()
         libraries = dict(held.values_list("run__public_id").annotate(Count("pk")))
         for run in runs:
