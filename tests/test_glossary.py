@@ -26,7 +26,7 @@ ORDINARY = set(
     """
     a access account again against allowed an and as at bad behind broke cannot carry change closed compare did differences does each end failed
     for form found from how it join launch log logged means my new no not nothing now number of on other over page password
-    publish qualify linked most papers read request right save saved saw send settle skillglass something the their these this to two unknown
+    publish qualify linked measured most papers read request right save saved saw send settle skillglass something the their these this to two unknown
     v was were what while why work you your
     """.split()
 )

@@ -59,7 +59,7 @@ COUNTED = (
 )
 OK, NOTHING_READ, WITH_PROBLEMS = 0, 1, 3
 
-Progress = Callable[[str, int, int], None]  # (experiment, done, total) of its trials and libraries
+Progress = Callable[[str, int, int, str], None]  # (experiment, done, total, path): of its trials and libraries
 REST_LEFT_OUT, NOT_CLAIMED = "the rest of it is left out", "not read as such"
 CLAIMED_DEPTH = 6  # how deep below the given folder to search for folders of these formats
 
@@ -242,7 +242,7 @@ class _Import:
 
         def show_progress() -> None:
             if self.progress is not None:
-                self.progress(found.source.name, next(done), total)
+                self.progress(found.source.name, next(done), total, found.source.path)
 
         with transaction.atomic():
             for task, key_points in found.key_points:

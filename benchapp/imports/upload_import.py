@@ -10,11 +10,13 @@ import tarfile
 import time
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Self
 
 from django.conf import settings
 
+from benchapp.imports.audited_edits import EditRefused, undo_import
 from benchapp.imports.batch import import_paths
 from benchapp.imports.sent_logs import requeue_changed, sweep_logs
 from benchapp.imports.uploads import (
@@ -31,7 +33,7 @@ from benchapp.imports.uploads import (
     remove_files,
     sweep_uploads,
 )
-from benchapp.models import Upload
+from benchapp.models import ImportBatch, Upload
 from benchapp.record.slices import SlicedWork, SliceEnd, SliceOver
 from runner.base.errors import SetupError
 from skillglass.envelope import MANIFEST
@@ -66,13 +68,26 @@ def _import(upload: Upload) -> SliceEnd:
         shutil.rmtree(folder_of(upload) / UNPACKED, ignore_errors=True)
         return SliceEnd(Upload.Status.STOPPED, str(refusal))
     written_at, read, size = 0.0, 0, upload.bytes_total
+    place, files, files_before = "", 0, 0  # of the experiment being read, its files, and those of the ones before it
+    batch: ImportBatch | None = None
 
-    def keep_progress(name: str, done: int, total: int) -> None:
-        nonlocal written_at, read
+    def keep_batch(made: ImportBatch) -> None:
+        nonlocal batch
+        batch = made
+        WORK.hold(upload, batch=batch, progress={})
+
+    def keep_progress(name: str, done: int, total: int, path: str) -> None:
+        nonlocal written_at, read, place, files, files_before
         read += 1
+        if path != place:
+            below = f"{path.removeprefix(f'{TREE.name}/')}/"
+            place, files_before, files = path, files_before + files, upload.files.filter(path__startswith=below).count()
         if time.monotonic() - written_at > PROGRESS_SECONDS:
             written_at = time.monotonic()
-            WORK.hold(upload, progress={"name": name, "done": done, "total": total, "read": read})
+            progress = {"name": name, "done": done, "total": total, "read": read}
+            if 0 < files < upload.files_total:  # other experiments follow: their trials are not counted yet
+                progress["files"] = min(upload.files_total, files_before + files * done // total)
+            WORK.hold(upload, progress=progress)
 
     try:
         import_paths(
@@ -80,15 +95,26 @@ def _import(upload: Upload) -> SliceEnd:
             names=paths,
             user=upload.by,
             continued=upload.batch if upload.is_log else None,
-            begun=lambda batch: WORK.hold(upload, batch=batch, progress={}),
+            begun=keep_batch,
             waiting=lambda line: WORK.hold(upload, progress={"waiting": line}),
             progress=keep_progress,
         )
-    except SliceOver:  # a person stopped it, or another worker took it
+        WORK.hold(upload)
+    except SliceOver:  # a person discarded it, or another worker took it
+        if not Upload.objects.filter(pk=upload.pk).exists():
+            _take_back(upload, batch)
         return SliceEnd(Upload.Status.WAITING)
     remove_files(upload)
     upload.files.all().delete()
     return SliceEnd(Upload.Status.DONE, told={"progress": {"bytes": size}})
+
+
+def _take_back(upload: Upload, batch: ImportBatch | None) -> None:
+    """Delete what an upload brought in before it was discarded. What people already work with stays, with its batch."""
+    remove_files(upload)
+    if batch is not None and upload.by is not None:
+        with suppress(EditRefused):
+            undo_import(batch, user=upload.by, reason="Discarded while it was read.")
 
 
 def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:

@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path, PurePosixPath
@@ -28,7 +28,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from benchapp.archive import ENDINGS
-from benchapp.imports.reading.walking import UPLOADED, list_names
+from benchapp.imports.reading.walking import UPLOADED
 from benchapp.models import Upload, UploadFile, User
 
 MAX_DEPTH = 32
@@ -152,13 +152,22 @@ def begin_upload(user: User, entries: object) -> tuple[Upload, list[UploadFile],
     FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
     if (free := shutil.disk_usage(FOLDER).free - FREE_BYTES) < total:
         raise NoSpace(f"The server's disk has room for {max(0, free):,} bytes; these files have {total:,}.")
-    title = list_names(sorted({file.path.partition("/")[0] for file in files}))[:300]  # as they were chosen
+    title = _name_chosen({file.path.partition("/")[0]: "/" in file.path for file in files})
     with transaction.atomic():
         upload = Upload.objects.create(by=user, digest=digest, title=title, files_total=len(files), bytes_total=total)
         for number, file in enumerate(files):
             file.upload, file.number = upload, number
         UploadFile.objects.bulk_create(files, batch_size=1_000)
     return upload, files, True
+
+
+def _name_chosen(tops: Mapping[str, bool]) -> str:
+    """Return the one name that was chosen, else how many folders and files. `tops`: by name, whether it is a folder."""
+    if len(tops) == 1:
+        return next(iter(tops))[:300]
+    folders = sum(tops.values())
+    counted = ((folders, "folder"), (len(tops) - folders, "file"))
+    return " and ".join(f"{number:,} {noun}{'' if number == 1 else 's'}" for number, noun in counted if number)
 
 
 def _check_open(user: User) -> None:
@@ -345,11 +354,13 @@ def _check_whole(upload: Upload) -> None:
 
 
 def discard_upload(upload: Upload) -> None:
-    """Remove the upload and its files. Raise OutOfStep while a worker imports it."""
+    """Remove the upload and its files. A worker that reads them stops, and takes back what it imported. Raise OutOfStep
+    for a log while a worker reads it: what earlier readings imported stays."""
     with _hold(upload):
-        if upload.worker:
-            raise OutOfStep("A worker imports these files now. Undo the import when it has ended.")
-        remove_files(upload)
+        if upload.worker and upload.is_log:
+            raise OutOfStep("A worker reads this log now. Discard it when it has ended.")
+        if not upload.worker:
+            remove_files(upload)
         upload.delete()
 
 

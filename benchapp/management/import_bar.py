@@ -25,7 +25,7 @@ class ImportBar:
         if self._bar is not None:
             self._bar.close()
 
-    def tell(self, name: str, done: int, total: int) -> None:
+    def tell(self, name: str, done: int, total: int, path: str) -> None:
         if not self._shown:
             return
         if self._bar is None or self._name != name or done < self._bar.n:

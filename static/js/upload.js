@@ -208,9 +208,10 @@ async function watch(url, part) {
       if (error instanceof Lost) continue;
       return;
     }
-    if (answer.state === "importing") part.querySelector("form")?.remove(); // too late to discard
     if (shown.textContent !== answer.sentence) shown.textContent = answer.sentence;
-    if (read && answer.progress.total > 1) Object.assign(read, { max: answer.progress.total, value: answer.progress.done });
+    const { files, done, total } = answer.progress;
+    if (read && files !== undefined) Object.assign(read, { max: answer.files_total, value: files });
+    else if (read && total > 1) Object.assign(read, { max: total, value: done });
     else read?.removeAttribute("value");
     if (answer.state !== "waiting" && answer.state !== "importing") {
       if (isSending) continue; // a page that leaves would stop it

@@ -364,6 +364,7 @@ def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = 
         except RunnerError as error:
             problem = str(error)
     shown = [(each, not each.run.is_open and asked.takes(each)) for each in runs]
+    stand_ins = {each.run.stand_ins for each in runs}
     data = {
         "experiment": experiment,
         "problem": problem or None,
@@ -379,6 +380,7 @@ def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = 
     }
     context = {
         "runs": shown,
+        "stand_ins": stand_ins.pop() if len(stand_ins) == 1 else None,  # of all, said once
         "preview": preview,
         "asked": asked,
         "under_way": sum(len(each.under_way) for each in runs),

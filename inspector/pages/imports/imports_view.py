@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Case, Count, Exists, Q, QuerySet, When
+from django.db.models import Case, Count, Exists, Min, Q, QuerySet, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -27,7 +27,7 @@ from benchapp.imports.audited_edits import (
     undo_import,
 )
 from benchapp.imports.reading.walking import list_names
-from benchapp.models import Experiment, ImportBatch, ImportedExperiment, Run, Trial, Upload, User
+from benchapp.models import Episode, Experiment, ImportBatch, ImportedExperiment, Run, Trial, Upload, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import Words
 from benchapp.stats.comparing.choices import NO_SKILL
@@ -166,7 +166,7 @@ def find_contradiction(condition: str, runs: Sequence[CandidateRun]) -> str:
 
 
 def write_heading(
-    batch: ImportBatch, runs: Sequence[CandidateRun], problems: int, lacking: int = 0
+    batch: ImportBatch, runs: Sequence[CandidateRun], problems: int, lacking: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
     """Say what came in, in sentences, and what it lacks or could not be read; of an undone import who undid it and why."""
     if batch.undone_at:
@@ -187,10 +187,10 @@ def write_heading(
             said += [f"{told}, {known} on record." if known else f"{told}."]
         else:
             said += [f"{some}."]
-    if lacking:
-        faults += [f"{_count(lacking, 'trial')} came in without a trajectory or a verdict."]
     if problems:
         faults += [f"{_count(problems, 'problem')}."]
+    if lacking:
+        faults += [f"{', '.join(lacking)}."]
     elif trials and not lacking and batch.status == ImportBatch.Status.DONE:
         faults += ["No problems."]
     return said, faults
@@ -223,19 +223,22 @@ def _count(number: int, noun: str) -> str:
 
 def _list_lacking(
     experiments: QuerySet[Experiment], words: Words
-) -> tuple[dict[UUID, list[tuple[UUID, str, str]]], int]:
-    """Return run -> its trials without a trajectory or a verdict and what is missing, and how many there are."""
+) -> tuple[dict[UUID, list[tuple[str, list[tuple[UUID, str]]]]], list[str]]:
+    """Return run -> what is missing and the trials that lack it; and the same in numbers, in words, for all runs."""
     trials = Trial.objects.filter(episode__run__experiment__in=experiments)
     # Logs of sessions never have a verdict: where no trial has one, nothing is missing.
     lacking = trials.filter(INCOMPLETE, Exists(trials.filter(success__isnull=False)))
     lacking = lacking.exclude(pk__in=words.closed_trials()).order_by("pk")
     columns = ("episode__run__public_id", "public_id", "task__title", "steps", "success")
-    found: dict[UUID, list[tuple[UUID, str, str]]] = {}
-    rows = list(lacking.values_list(*columns)[: LACKING + 1])
-    for run, trial, title, steps, success in rows[:LACKING]:
+    found: dict[UUID, dict[str, list[tuple[UUID, str]]]] = {}
+    for run, trial, title, steps, success in lacking.values_list(*columns)[:LACKING]:
         missing = [*(["no trajectory"] if steps is None else []), *(["no verdict"] if success is None else [])]
-        found.setdefault(run, []).append((trial, title, " and ".join(missing)))
-    return found, len(rows) if len(rows) <= LACKING else lacking.count()
+        found.setdefault(run, {}).setdefault(" and ".join(missing), []).append((trial, title))
+    counts = lacking.aggregate(
+        trajectory=Count("pk", filter=Q(steps=None)), verdict=Count("pk", filter=Q(success=None))
+    )
+    named = [f"{_count(number, 'trial')} without a {what}" for what, number in counts.items() if number]
+    return {run: list(groups.items()) for run, groups in found.items()}, named
 
 
 def _build_arrivals(batch: ImportBatch, problems: int, words: Words) -> dict[str, object]:
@@ -250,11 +253,21 @@ def _build_arrivals(batch: ImportBatch, problems: int, words: Words) -> dict[str
     brought = Run.objects.filter(experiment__in=standing, condition__in=unpooled_conditions())
     paths = [Path(str(path)) for path in batch.paths]
     shared = {path.parent for path in paths} if len(paths) > 1 else set()
-    lacking, lacking_total = _list_lacking(standing, words)
-    said, faults = write_heading(batch, runs, problems, lacking_total)
+    lacking, lacking_named = _list_lacking(standing, words)
+    said, faults = write_heading(batch, runs, problems, lacking_named)
+
+    names = {run.run: name_folder(run) for run in runs}
+    if len(runs) > 1 and len(set(names.values())) == 1:  # all runs have the name of the release
+        held = Episode.objects.filter(run__public_id__in=names, library__isnull=False).order_by()
+        libraries = dict(held.values_list("run__public_id").annotate(Count("pk")))
+        for run in runs:
+            number = libraries.get(run.run, 0)
+            names[run.run] = (
+                f"{number} librar{'y' if number == 1 else 'ies'}" if number else _count(run.counts.trials, "trial")
+            )
 
     def show(run: CandidateRun) -> tuple[object, ...]:
-        name = name_folder(run)
+        name = names[run.run]
         return run, name, lacking.get(run.run, ()), show_evidence(run, name)
 
     return {
@@ -278,6 +291,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, words: Words) -> dict[str
         "arrived_experiments": arrivals,
         "joined": joined,
         "common_name": (paths[0].parent if len(shared) == 1 else paths[0]).name if paths else "",
+        "base": f"{paths[0]}/" if len(paths) == 1 else "",
         "source": f"{shared.pop()}: {list_names([path.name for path in paths[:2]], len(paths))}"
         if len(shared) == 1
         else list_names([str(path) for path in paths]),
@@ -331,9 +345,11 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
     return render_page(request, "imports/imports.html", data=data, context=context, as_json=as_json, status=status)
 
 
-def _name_batches(batches: list[ImportBatch], words: Words) -> list[tuple[ImportBatch, str, list[Experiment], int]]:
-    """Return each batch with its source in short, its remaining experiments or the ones they were joined into, and the
-    number of their incomplete trials, as its own page counts them."""
+def _name_batches(
+    batches: list[ImportBatch], words: Words
+) -> list[tuple[ImportBatch, str, str, list[Experiment], int]]:
+    """Return each batch with what it holds, "" where it has no trial; its source in short; its remaining experiments or the
+    ones they were joined into; and the number of their incomplete trials, as its own page counts them."""
     titles = dict(Upload.objects.filter(batch__in=batches, server_path="").values_list("batch", "title"))
     arrivals = list(
         ImportedExperiment.objects.filter(batch__in=batches).values_list("batch", "experiment").order_by("pk")
@@ -359,9 +375,11 @@ def _name_batches(batches: list[ImportBatch], words: Words) -> list[tuple[Import
         known = [counts[each] for each in experiments if each in counts]
         return sum(lacking for lacking, _ in known) if any(scored for _, scored in known) else 0
 
+    contents = _describe_contents(batches)
     return [
         (
             batch,
+            contents.get(batch.pk, ""),
             titles.get(batch.pk)
             or list_names([Path(str(path)).name or str(path) for path in batch.paths[:NAMED]], len(batch.paths)),
             list(found.get(batch.pk, {}).values()),
@@ -369,6 +387,29 @@ def _name_batches(batches: list[ImportBatch], words: Words) -> list[tuple[Import
         )
         for batch in batches
     ]
+
+
+def _describe_contents(batches: list[ImportBatch]) -> dict[int, str]:
+    """Return key of a batch -> "Harbor: 11 tasks, 9 models": of the trials in the experiments that it read and that remain."""
+    of_batch, model = "episode__run__experiment__arrivals__batch", "episode__run__agent_model"
+    trials = Trial.objects.filter(**{f"{of_batch}__in": batches}, episode__run__experiment__deleted_at=None).order_by()
+    is_known = ~Q(**{model: Run.UNKNOWN})
+    rows = trials.values_list(of_batch).annotate(
+        suites=Count("task__suite", distinct=True),
+        suite=Min("task__suite__name"),
+        tasks=Count("task", distinct=True),
+        task=Min("task__title"),
+        models=Count(model, filter=is_known, distinct=True),
+        model=Min(model, filter=is_known),
+    )
+    found = {}
+    for batch, suites, suite, tasks, task, models, model_name in rows:
+        place = suite.removesuffix(" (imported)") if suites == 1 else _count(suites, "suite")
+        parts = [task if tasks == 1 else _count(tasks, "task")]
+        if models:
+            parts.append(model_name if models == 1 else _count(models, "model"))
+        found[batch] = f"{place}: {', '.join(parts)}"
+    return found
 
 
 def _select_batches() -> QuerySet[ImportBatch]:

@@ -104,10 +104,11 @@ def finish(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 @_for_programs
 def discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Remove an upload that is not imported."""
+    """Remove an upload before it is imported, also while it is read."""
     found = _find(request, public_id)
     uploads.discard_upload(found)
     if wants_page(request):
+        messages.success(request, f"Discarded: {found.title}.")
         return redirect("imports")
     return JsonResponse({"id": str(public_id), "state": "discarded"})
 
@@ -168,7 +169,9 @@ def describe_upload(request: HttpRequest, upload: Upload) -> dict[str, object]:
         "files_total": upload.files_total,
         "bytes_received": received,
         "bytes_total": upload.bytes_total,
-        "progress": {name: upload.progress[name] for name in ("done", "total", "read") if name in upload.progress},
+        "progress": {
+            name: upload.progress[name] for name in ("done", "total", "read", "files") if name in upload.progress
+        },
         "sentence": write_sentence(upload, received),
         "imported": batch if upload.status == Upload.Status.DONE else None,
     }
@@ -195,7 +198,8 @@ def _write_progress(upload: Upload) -> str:
         return str(progress["waiting"])
     if "total" in progress:
         here = f", {progress['done']:,} of {progress['total']:,}" if progress["total"] != 1 else ""
-        return f"{progress['read']:,} trials and libraries read so far. Now {progress['name']}{here}."
+        files = f", {progress['files']:,} of {upload.files_total:,} files" if "files" in progress else ""
+        return f"{progress['read']:,} trials and libraries read so far{files}. Now {progress['name']}{here}."
     if upload.title.endswith(ENDINGS):
         return "reading the archive. It comes in as a whole, at the end."
     if upload.files_total:

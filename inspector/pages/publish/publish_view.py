@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django import forms
 from django.core.exceptions import PermissionDenied
-from django.db.models import Case, Count, Exists, OuterRef, QuerySet, When
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.db.models import Case, Count, Exists, OuterRef, Q, QuerySet, When
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
@@ -16,14 +16,18 @@ from django.utils.text import slugify
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.exports.publications import delete_publication, order_publication
-from benchapp.models import Comparison, Experiment, Publication, Queue, Review, User
+from benchapp.models import Comparison, Decision, Experiment, Publication, Queue, Review, Trial, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.review.blinding import Words, asked_elsewhere, still_to_code, too_early
 from benchapp.review.queues.review_progress import awaiting
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
+from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
+from benchapp.stats.comparing.selection import select_runs
+from benchapp.stats.inference.sentences import count
 from inspector.pages.compare.report import title_of
 from inspector.pages.compare.results import read_parent
+from inspector.publishing.site import MOST_TRIALS
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PathLink, next_url, paginate, render_page, wants_fragment
 
@@ -32,33 +36,37 @@ OFFERED = 8  # experiments and queues to choose from
 FOUND = 100  # of them that a filter lists
 MAX_FIND = 100
 Form = Publication.Form
-SAYS = {
+SAYS = {  # of each form its name, its use and its parts; `_describe_offers` fills in the numbers
     Form.SITE: (
         "Static site",
         "For a link. Any file host serves it.",
-        ("the answer, its charts and tables", "every run, library and edit", "every step of the trials you choose"),
+        (
+            "the answer, its charts and tables",
+            "{all_runs} with libraries, and {edits}",
+            "every step of the trials you choose",
+        ),
     ),
     Form.REPORT: (
         "Report",
         "For an email. One page as HTML and Markdown, and as PDF where a browser is installed.",
-        ("the answer", "its tables and charts"),
+        ("the answer, from {trials} in {runs}", "its tables and charts"),
     ),
     Form.DATA: (
         "Data package",
         "For analysis. CSV, JSON and Parquet.",
-        ("one row for each trial", "every value and difference", "a codebook of the columns"),
+        ("a row for each of {trials}", "every value and difference", "a codebook of the columns"),
     ),
     Form.TAXONOMY: (
         "Taxonomy",
         "What a paper can cite. A page, CSV, LaTeX and the codebook as YAML and JSON.",
         (
-            "definitions and examples",
-            "counts, with intervals where there are enough",
+            "{codes} with definitions and examples",
+            "counts over {items}, with intervals where there are enough",
             "agreement from before the discussion",
         ),
     ),
 }
-TRIALS = [("failed", "failed trials"), ("all", "all trials"), ("none", "no trial")]
+TRIALS = {"failed": "failed trials", "all": "all trials", "none": "no trial"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,7 @@ class Subject:
 
 class PublishForm(forms.Form):
     form = forms.ChoiceField(choices=Form.choices)
-    trials = forms.ChoiceField(choices=TRIALS, required=False)
+    trials = forms.ChoiceField(choices=TRIALS.items(), required=False)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -103,8 +111,7 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "page": page,
         "live": any(row.status == Publication.Status.WAITING for row in page),
         "subject": subject,
-        "offers": [(form, *SAYS[form]) for form in subject.forms] if subject else [],
-        "trials": TRIALS,
+        **(_describe_offers(subject, Words(user_of(request))) if subject and not is_fragment else {}),
         "unresolved": _count_unresolved(subject, user_of(request)),
     }
     template = "publish/_publications.html" if is_fragment else "publish/publish.html"
@@ -120,6 +127,52 @@ def _list_publications(subject: Subject | None) -> QuerySet[Publication]:
     about = {name: subject.columns.get(name) for name in ("queue", "experiment")}
     rows = rows.filter(**about)
     return rows if any(about.values()) else rows.filter(title=subject.title[:300])
+
+
+def _describe_offers(subject: Subject, words: Words) -> dict[str, object]:
+    """`offers`: each form with what it holds, in numbers, and the last file of its kind; `trials`: each choice of trials for
+    a site, and how many it is."""
+    parts, trials = dict[str, str](), dict[str, str]()
+    queue, experiment = subject.columns.get("queue"), subject.columns.get("experiment")
+    if isinstance(queue, Queue):
+        parts["codes"] = count(queue.version.codes.count(), "code")
+        parts["items"] = count(queue.items.count(), "item")
+    else:
+        choices, _ = parse_choices(QueryDict(str(subject.columns["query"])))
+        parts["runs"] = count(select_runs(choices).count(), "run")
+        parts["trials"] = count(trials_behind(choices, Narrowing()).count(), "trial")
+    if isinstance(experiment, Experiment):
+        own = Trial.objects.filter(episode__run__experiment=experiment)
+        counts = own.aggregate(all=Count("pk"), failed=Count("pk", filter=Q(success=False)))
+        if own.filter(pk__in=words.closed_trials()).exists():
+            del counts["failed"]  # they still code it blind
+        trials = {name: shown + _say_chosen(counts.get(name, 0)) for name, shown in TRIALS.items()}
+        parts["all_runs"] = count(experiment.runs.count(), "run")
+        parts["edits"] = count(Decision.objects.filter(episode__run__experiment=experiment).count(), "edit")
+    offers = []
+    for form in subject.forms:
+        title, use, holds = SAYS[form]
+        offers.append((form, title, use, [each.format(**parts) for each in holds], _find_last(form, subject)))
+    return {"offers": offers, "trials": trials}
+
+
+def _find_last(form: Publication.Form, subject: Subject) -> dict[str, object] | None:
+    """Return the last file of this form that was made here, of this subject where there is one, with the seconds from its
+    order to its end."""
+    made = Publication.objects.filter(form=form, status=Publication.Status.DONE).exclude(finished_at=None)
+    own = _list_publications(subject).filter(pk__in=made).first()
+    last = own or made.first()
+    if last is None or last.finished_at is None:
+        return None
+    chosen = TRIALS.get(last.trials, "") if form == Form.SITE else ""
+    return {"row": last, "own": own, "trials": chosen, "seconds": (last.finished_at - last.made_at).total_seconds()}
+
+
+def _say_chosen(number: int) -> str:
+    """How many trials a choice of them is, and how many of these a site takes."""
+    if not number:
+        return ""
+    return f" ({MOST_TRIALS} of {number:,}, failed ones first)" if number > MOST_TRIALS else f" ({number:,})"
 
 
 def _count_unresolved(subject: Subject | None, user: User) -> int:

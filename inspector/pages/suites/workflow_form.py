@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from textwrap import wrap
 
 from django.http import QueryDict
 from django.utils.html import escape
@@ -30,10 +31,11 @@ from runner.suites.workflows.workflow import (
 )
 from runner.suites.workflows.workflow_comparison import common_part
 
-WIDTH, HEIGHT = 160, 40  # pixels of a step
+WIDTHS = (250, 160)  # pixels of a step: alone in its row, and next to others
+HEIGHTS = (32, 54)  # pixels of each step: where none says what it is in a task, and where some do
 ACROSS, DOWN = 12, 24  # between steps
 LANE = 13  # pixels between lanes next to the steps
-MAX_SHOWN = 23  # characters of a step's grounding
+PADDING, CHARACTER = 9, 5.8  # pixels: on both sides of a step's text, and of one character of its grounding
 
 Edge = tuple[str, str]
 BIG = 2**31 - 1
@@ -41,9 +43,12 @@ BIG = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class WorkflowCanvas:
-    """Left upper corners of the steps, by id. `alone`: steps and edges that another workflow lacks; they are highlighted."""
+    """Left upper corners of the steps and their widths, by id. `high`: of each. `alone`: steps and edges that another
+    workflow lacks; they are highlighted."""
 
     workflow: Workflow
+    widths: dict[str, int]
+    high: int
     places: dict[str, tuple[float, float]]
     layers: dict[str, int]
     width: float
@@ -77,54 +82,62 @@ def name_step(step: WorkflowStep) -> str:
 
 def _lay_out(workflow: Workflow, alone: Collection[str | Edge]) -> WorkflowCanvas:
     rows = workflow.layers()
-    broadest = max(map(len, rows))
-    inner = broadest * WIDTH + (broadest - 1) * ACROSS
+    widths = {step.id: WIDTHS[len(row) > 1] for row in rows for step in row}
+    high = HEIGHTS[any(step.grounding for step in workflow.steps)]
+    inner = max(sum(widths[step.id] + ACROSS for step in row) - ACROSS for row in rows)
     places: dict[str, tuple[float, float]] = {}
     layers: dict[str, int] = {}
     for number, row in enumerate(rows):
-        left = 1 + (inner - len(row) * WIDTH - (len(row) - 1) * ACROSS) / 2
+        left = 1 + (inner - sum(widths[step.id] + ACROSS for step in row) + ACROSS) / 2
         for column, step in enumerate(row):
-            places[step.id] = (left + column * (WIDTH + ACROSS), 1 + number * (HEIGHT + DOWN))
+            places[step.id] = (left + column * (widths[step.id] + ACROSS), 1 + number * (high + DOWN))
             layers[step.id] = number
     lanes = sum(layers[b] - layers[a] != 1 for a, b in workflow.edges)
     width = inner + 2 + (10 + LANE * lanes if lanes else 0)
-    return WorkflowCanvas(workflow, places, layers, width, len(rows) * (HEIGHT + DOWN) - DOWN + 2, alone)
+    return WorkflowCanvas(workflow, widths, high, places, layers, width, len(rows) * (high + DOWN) - DOWN + 2, alone)
 
 
 def _draw_edges(canvas: WorkflowCanvas) -> Iterator[str]:
     """To the next layer straight down; others run next to the steps, each in a lane of its own."""
-    lane = 0
-    right = max(x for x, _ in canvas.places.values()) + WIDTH
+    lane, high = 0, canvas.high
+    right = max(x + canvas.widths[step] for step, (x, _) in canvas.places.items())
     for edge in sorted(canvas.workflow.edges, key=lambda pair: (canvas.layers[pair[0]], canvas.layers[pair[1]], pair)):
         (x1, y1), (x2, y2) = (canvas.places[each] for each in edge)
+        first, second = (canvas.widths[each] for each in edge)
         kind = "alone" if edge in canvas.alone else ""
         if canvas.layers[edge[1]] - canvas.layers[edge[0]] == 1:
-            start, end = (x1 + WIDTH / 2, y1 + HEIGHT), (x2 + WIDTH / 2, y2)
+            start, end = (x1 + first / 2, y1 + high), (x2 + second / 2, y2)
             middle = (start[1] + end[1]) / 2
             path = f"M{start[0]:g} {start[1]:g}C{start[0]:g} {middle:g} {end[0]:g} {middle - 4:g} {end[0]:g} {end[1] - 6:g}"
             head = f"M{end[0]:g} {end[1]:g}l-4-7h8z"
         else:
             lane += 1
             out = right + LANE * lane
-            y1, y2 = y1 + HEIGHT / 2 + 6, y2 + HEIGHT / 2 - 6
-            path = f"M{x1 + WIDTH:g} {y1:g}H{out - 6:g}Q{out:g} {y1:g} {out:g} {y1 + 6:g}V{y2 - 6:g}Q{out:g} {y2:g} {out - 6:g} {y2:g}H{x2 + WIDTH + 6:g}"
-            head = f"M{x2 + WIDTH:g} {y2:g}l7-4v8z"
+            y1, y2 = y1 + high / 2 + 6, y2 + high / 2 - 6
+            path = f"M{x1 + first:g} {y1:g}H{out - 6:g}Q{out:g} {y1:g} {out:g} {y1 + 6:g}V{y2 - 6:g}Q{out:g} {y2:g} {out - 6:g} {y2:g}H{x2 + second + 6:g}"
+            head = f"M{x2 + second:g} {y2:g}l7-4v8z"
         yield f'<path class="edge {kind}" d="{path}"/><path class="head {kind}" d="{head}"/>'
 
 
 def _draw_step(canvas: WorkflowCanvas, step: WorkflowStep) -> str:
     x, y = canvas.places[step.id]
     kind = "alone" if step.id in canvas.alone else ""
-    shown = visible(step.grounding)
-    grounding = escape(shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 1] + "…")
+    width = canvas.widths[step.id]
+    fits = int((width - 2 * PADDING) / CHARACTER)
+    rows = wrap(visible(step.grounding), fits, max_lines=2, placeholder="…")
     label = escape(visible(step.label) or "no label")
     name = "" if step.id == step.label else f'<tspan class="id">{escape(step.id)}</tspan> '
     lines = [name_step(step), step.grounding, step.why]
     title = escape("\n".join(one_line(line, 600) for line in lines if line))
+    left, top = x + PADDING, y + (canvas.high / 2 + 4, 24, 17)[len(rows)]
+    grounding = "".join(
+        f'<text class="grounding" x="{left:g}" y="{top + 15 + 13 * row:g}">{escape(text)}</text>'
+        for row, text in enumerate(rows)
+    )
     return (
-        f'<g class="step {kind}"><title>{title}</title><rect x="{x:g}" y="{y:g}" width="{WIDTH}" height="{HEIGHT}" rx="6"/>'
-        f'<text x="{x + 9:g}" y="{y + (17 if grounding else 25):g}">{name}<tspan class="label">{label}</tspan></text>'
-        f'<text class="grounding" x="{x + 9:g}" y="{y + 32:g}">{grounding}</text></g>'
+        f'<g class="step {kind}"><title>{title}</title>'
+        f'<rect x="{x:g}" y="{y:g}" width="{width}" height="{canvas.high}" rx="6"/>'
+        f'<text x="{left:g}" y="{top:g}">{name}<tspan class="label">{label}</tspan></text>{grounding}</g>'
     )
 
 

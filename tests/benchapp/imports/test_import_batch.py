@@ -172,7 +172,7 @@ def test_it_goes_on_where_an_import_broke_off(tmp_path, monkeypatch):
     monkeypatch.setattr(packed_trials, "BATCH_TRIALS", 2)
     folder = job(tmp_path / "job", trials=5)
 
-    def stop(name: str, done: int, total: int) -> None:
+    def stop(name: str, done: int, total: int, path: str) -> None:
         if done == 2:
             raise KeyboardInterrupt
 

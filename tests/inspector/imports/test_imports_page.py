@@ -61,7 +61,7 @@ def test_it_shows_path_place_and_expectation_of_each_problem(client: Client) -> 
     make_batch(problems=1)
     text = client.get("/imports/").text
     for part in (
-        "runs/one/trial-0/result.json",
+        ">trial-0/result.json<",
         "line 1, column 5",
         "one JSON object",
         "the file ends inside a string",
@@ -193,7 +193,7 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             make_trial(make_unordered_episode(run))
 
     # batches with their experiments, problems, runs; what came in and what it lacks; its probes; uploads; what an undo deletes; incomplete trials
-    assert assert_queries_flat(client, "/imports/", make) == 20
+    assert assert_queries_flat(client, "/imports/", make) == 22
 
 
 def test_it_asks_nobody_who_is_logged_in_for_a_name(client: Client, settings: Any) -> None:
@@ -286,12 +286,45 @@ def test_trials_that_lack_a_trajectory_or_a_verdict_are_named(client: Client) ->
     first = trials.order_by("pk")[0]
     Trial.objects.filter(pk=first.pk).update(steps=None)
     text = client.get("/imports/").text
-    assert "1 trial came in without a trajectory or a verdict." in text
+    assert "1 trial without a trajectory." in text
     assert "No problems." not in text
     assert f'<a href="/trials/{first.public_id}/">' in text.partition(">Missing<")[2]
     assert ": no trajectory" in text
     make_batch()
     assert "1 incomplete" in client.get("/imports/").text.partition("All imports")[2]
+
+
+def test_trials_that_lack_the_same_are_one_line_with_their_number(client: Client) -> None:
+    run = make_imported()
+    episode = make_unordered_episode(run)
+    lacking = [make_trial(episode, success=False) for _ in range(3)]
+    Trial.objects.filter(pk__in=[trial.pk for trial in lacking]).update(steps=None)
+    make_batch(brings=[run.experiment])
+    text = client.get("/imports/").text
+    assert "3 trials without a trajectory." in text
+    assert text.count("no trajectory") == 1
+    assert all(f'href="/trials/{trial.public_id}/"' in text for trial in lacking)
+
+
+def test_problems_come_first_and_name_files_below_the_folder(client: Client) -> None:
+    run = make_imported()
+    make_trial(make_unordered_episode(run))
+    batch = make_batch(brings=[run.experiment], problems=7, paths=["/data/runs"])
+    batch.problems.update(path="/data/runs/one/result.json")
+    text = client.get("/imports/").text
+    assert text.index(">one/result.json<") < text.index("2 more problems") < text.index("Runs that came in")
+    assert "/data/runs/one" not in text
+
+
+def test_runs_of_one_name_are_called_by_what_they_hold(client: Client) -> None:
+    first, second = make_imported(condition="no-skill"), make_imported(condition="curated-static")
+    Run.objects.filter(pk=second.pk).update(experiment=first.experiment)
+    for _ in range(2):
+        make_trial(make_unordered_episode(first))
+    make_batch(brings=[first.experiment])
+    table = client.get("/imports/").text.partition("Runs that came in")[2]
+    assert ">2 trials</a>" in table
+    assert first.experiment.name not in table.partition("</table>")[0]
 
 
 def test_a_suggestion_that_the_trials_contradict_is_not_accepted_with_the_others(client: Client) -> None:
@@ -436,6 +469,18 @@ def test_the_history_names_each_import_and_its_experiments(client: Client) -> No
     make_batch()
     make_batch(brings=[run.experiment], paths=["/data/skills", "/data/more"], counts={"trials": 3, "created": 2})
     row = client.get("/imports/").text.partition("All imports")[2]
-    assert ">skills, more</a>" in row
+    assert ">skills, more</a>" in row, "it holds no trial"
     assert "3 trials, 2 new" in row
     assert f'<a href="{run.experiment.get_absolute_url()}">{run.experiment.name}</a>' in row
+
+
+def test_the_history_names_an_import_by_what_it_holds(client: Client) -> None:
+    run = make_imported()
+    suite, episode = make_suite(), make_unordered_episode(run)
+    for _ in range(2):
+        make_trial(episode, make_task(suite=suite), phase="evaluation")
+    make_batch(brings=[run.experiment], paths=["/data/2026-01-26__19-39-44"])
+    make_batch()
+    row = client.get("/imports/").text.partition("All imports")[2]
+    assert f">{suite.name}: 2 tasks, {run.agent_model}<" in row
+    assert "2026-01-26__19-39-44" in row

@@ -440,6 +440,29 @@ def test_progress_is_kept_and_its_end_is_the_batch(
     assert answer["imported"].endswith(f"/imports/?batch={sent.batch.public_id}")
 
 
+def test_the_bar_counts_files_where_more_than_this_experiment_comes(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[dict[str, Any]] = []
+    monkeypatch.setattr(upload_import, "PROGRESS_SECONDS", -1.0)
+    original = SlicedWork.hold
+
+    def look(self: Any, row: Upload, **fields: object) -> None:
+        original(self, row, **fields)
+        told.append(client.get(f"/imports/uploads/{row.public_id}/").json())
+
+    monkeypatch.setattr(SlicedWork, "hold", look)
+    sent = upload(client, {**read_tree(job(tmp_path / "first")), **read_tree(job(tmp_path / "second"))})
+    files = [each["progress"]["files"] for each in told if "files" in each["progress"]]
+    assert files[:6] == [5, 11, 17, 22, 28, sent.files_total]
+    assert f", 17 of {sent.files_total} files. Now first, 3 of 3." in told[3]["sentence"]
+
+
+def test_many_folders_are_counted_not_listed(client: Client) -> None:
+    start(client, {"2026-01-26/a": b"", "2026-01-27/a": b"", "one.json": b""})
+    assert Upload.objects.get().title == "2 folders and 1 file"
+
+
 def test_an_import_that_fails_is_tried_again_and_then_stops(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -473,9 +496,35 @@ def test_files_that_the_worker_does_not_have_are_said(client: Client, folder: Pa
     assert "Pages and workers need the same folder SKILLGLASS_VAR." in client.get("/imports/").text
 
 
-def test_what_a_worker_reads_is_not_discarded(client: Client) -> None:
+def test_what_is_discarded_while_it_is_read_leaves_nothing(
+    client: Client, tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload_import, "PROGRESS_SECONDS", -1.0)
+    original = SlicedWork.hold
+
+    def discard(self: Any, row: Upload, **fields: Any) -> None:
+        if fields.get("progress", {}).get("read") == 2:
+            text = client.get("/imports/").text
+            assert f'action="/imports/uploads/{row.public_id}/discard/"' in text
+            assert client.post(f"/imports/uploads/{row.public_id}/discard/").status_code == 302
+        original(self, row, **fields)
+
+    monkeypatch.setattr(SlicedWork, "hold", discard)
+    begun = begin(client, tree := read_tree(job(tmp_path / "first"))).json()
+    for (number, _), content in zip(begun["files"], tree.values(), strict=True):
+        send_piece(client, begun["url"], [[number, 0, len(content)]], content)
+    finish(client, begun["url"])
+    import_upload(begun["id"])
+    assert not Upload.objects.exists()
+    assert not Experiment.objects.standing().exists()
+    assert ImportBatch.objects.get().undo_reason == "Discarded while it was read."
+    assert kept(folder) == {}
+    assert "Discarded while it was read." in client.get("/imports/").text
+
+
+def test_a_log_is_not_discarded_while_it_is_read(client: Client) -> None:
     url = start(client)
-    Upload.objects.update(worker="somebody")
+    Upload.objects.update(worker="somebody", digest=f"{Upload.LOG}x")
     answer = client.post(f"{url}discard/", headers={"Accept": "application/json"})
     assert answer.status_code == 409
     assert Upload.objects.exists()

@@ -8,6 +8,7 @@ import io
 import json
 import re
 import zipfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,31 @@ def test_the_page_offers_what_fits_and_lists_what_was_made(client: Client) -> No
     assert [row["status"] for row in client.get("/publish.json").json()["publications"]] == ["waiting"]
     assert Activity.objects.get().verb == "published"
     assert f"/publish/?experiment={experiment.public_id}" in client.get(experiment.get_absolute_url()).text
+
+
+def test_the_page_says_how_much_goes_out_and_what_the_last_one_took(client: Client) -> None:
+    address = f"experiment={make_record('Four ways').public_id}"
+    page = client.get(f"/publish/?{address}").text
+    for part in ("failed trials (6)", "all trials (18)", "2 runs with libraries", "a row for each of 18 trials"):
+        assert part in page
+    assert "Last " not in page, "nothing was measured here"
+    made = order(client, "data", address)
+    Publication.objects.filter(pk=made.pk).update(finished_at=made.made_at + timedelta(seconds=80))
+    ready = f"{made.facts['files']} files, "
+    assert f"Last time: {ready}" in (own := client.get(f"/publish/?{address}").text)
+    assert "ready 1 min 20 s after the order" in own
+    other = client.get(f"/publish/?experiment={make_record('Others').public_id}").text
+    assert f"Last one here, of Four ways: {ready}" in other
+
+
+def test_who_codes_it_blind_is_not_told_how_many_failed(client: Client, settings: Any) -> None:
+    settings.SINGLE_USER = False
+    experiment, reviewer = make_record("Four ways"), make_user(level=User.Level.REVIEWER)
+    make_queue([experiment.runs.first().episodes.first().trials.first()], reviewers=[reviewer])
+    client.force_login(reviewer)
+    page = client.get(f"/publish/?experiment={experiment.public_id}").text
+    assert "all trials (18)" in page
+    assert "failed trials (" not in page
 
 
 def test_experiments_that_compare_come_first_and_a_filter_finds_the_others(client: Client) -> None:

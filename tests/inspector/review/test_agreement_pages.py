@@ -529,7 +529,9 @@ def test_review_offers_who_may_settle_what_is_open(
         text = client.get("/review/").text
         assert ("You have nothing to code" in text) is ("Yours to settle" not in text)
         button = f'href="{page("disagreements", queue)}?state=open">Settle 2'
-        assert (button in client.get(page("queue", queue)).text) is (button in text)
+        in_queue = client.get(page("queue", queue)).text
+        assert (button in in_queue) is (button in text)
+        assert ("for somebody else to settle" in in_queue) is (button not in text and person != admin)
         return button in text
 
     other, admin = make_user(level="reviewer"), make_user(level="admin")

@@ -323,6 +323,6 @@ def test_names_stand_where_codes_have_one() -> None:
     assert ">adversarial<" not in shown
     assert 'title="selfgen-zero-shot">' in shown
     assert ">selfgen-zero-shot<" not in shown
-    assert f'<h2 title="{trial.task.key}">Sort the ledger' in shown
+    assert f'title="{trial.task.key}"' in shown
     facts = read_exhibit(exhibit)["facts"]
     assert (facts["condition"], facts["role"]) == ("selfgen-zero-shot", "adversarial"), "the twin keeps codes"

@@ -372,3 +372,12 @@ def test_the_page_chooses_families_with_the_persons_name(client: Client, tmp_pat
     client.post("/suites/s/families/", {"by": ""})
     assert families() == ["s", "s"]
     assert client.post("/suites/s/families/", {"by": "colour"}).status_code == 400
+
+
+def test_who_may_not_regroup_is_not_shown_the_form(client: Client, tmp_path: Path, settings: Any) -> None:
+    for name, category in {"a": "tables", "b": "security"}.items():
+        write_task(tmp_path / "s" / name, f'[metadata]\ncategory = "{category}"\n')
+    call_command("load_suite", str(tmp_path / "s"), stdout=StringIO())
+    settings.SINGLE_USER = False
+    client.force_login(make_user(level="reviewer"))
+    assert "Families from" not in client.get("/suites/s/").text

@@ -258,6 +258,16 @@ def test_texts_of_strangers_are_escaped_in_the_drawing() -> None:
     assert "<b>" not in svg
 
 
+def test_what_a_step_does_is_wrapped_before_it_is_cut() -> None:
+    words = "take the date of each invoice, its number and the name of the client out of every page"
+    svg = draw_workflow(Workflow((WorkflowStep("s1", "extract", words, ""),)), "t")
+    first, second = re.findall(r'class="grounding"[^>]*>([^<]*)<', svg)
+    assert words.startswith(f"{first} {second[:-1]}")
+    assert second.endswith("…")
+    assert words in svg.partition("<title>")[2].partition("</title>")[0]
+    assert draw_workflow(draw("read"), "t").count('class="grounding"') == 1
+
+
 def test_edges_that_skip_layers_run_beside_the_steps() -> None:
     skipping = draw_workflow(draw("read:a extract:b<a compute:c<a,b"), "t", alone={("a", "c")})
     assert len(re.findall(r'class="edge alone" d="M[\d.]+ [\d.]+H', skipping)) == 1

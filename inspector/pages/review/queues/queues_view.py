@@ -138,6 +138,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "hides_skills": hides_skills(found),
         "is_early": is_early,
         "unresolved": unresolved,
+        "disputed": totals[ItemStatus.AWAITING],
         "settleable": unresolved and count_settleable([found], user).get(found.pk, 0),
         "uses": {name: any(getattr(each, name) for each in people) for name in ("skipped", "drafts", "left")},
         "shows_status": not status and len(totals) > 1,
