@@ -200,7 +200,7 @@ class Result:
         return Usage(input_tokens=given, output_tokens=made, cost_usd=cost)
 
     def config(self) -> dict[str, object]:
-        """Return what has no column, such as tokens of which only the total is known."""
+        """Return what has no column, such as a total of tokens without its parts."""
         benchmark = self.row.result.raw if self.row else {}
         found: dict[str, object] = {
             "eval": dict(self.document("metadata").raw),
