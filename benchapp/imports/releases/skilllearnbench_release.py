@@ -48,10 +48,17 @@ _INSTANCE = re.compile(r"-(\d+)$")
 
 
 def claims(root: Root, folder: Path) -> bool:
-    """Does it have skills/<config>/<task>/<skill>/SKILL.md, or key points below eval_keypoints/?"""
-    patterns = {"eval_keypoints": "*/*/*key-points*.json", "skills": "*/*/*/SKILL.md"}
+    """Does it have skills/<config>/<task>/<skill>/SKILL.md, or key points below eval_keypoints/?
+
+    Collections of skills in folders look alike, so a config has a name as the release's have, and is no skill itself.
+    """
+    points, skills = folder / "eval_keypoints", folder / "skills"
+    if root.is_dir(points) and any(points.glob("*/*/*key-points*.json")):
+        return True
+    configs = root.listing(skills)[0] if root.is_dir(skills) else []
     return any(
-        True for name, pattern in patterns.items() if root.is_dir(folder / name) for _ in (folder / name).glob(pattern)
+        _is_config(name_of(config)) and not root.is_file(config / "SKILL.md") and any(config.glob("*/*/SKILL.md"))
+        for config in configs
     )
 
 
@@ -98,6 +105,11 @@ def _folders(root: Root, folder: Path) -> list[Path]:
 
 
 # --- libraries --------------------------------------------------------------------------------------------------
+
+
+def _is_config(name: str) -> bool:
+    condition, model = split_config(name)
+    return condition in CONDITIONS or model != UNKNOWN
 
 
 def split_config(name: str) -> tuple[str, str]:

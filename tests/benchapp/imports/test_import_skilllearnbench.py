@@ -142,3 +142,10 @@ def test_the_output_of_its_runner_is_found_inside_the_release(tmp_path):
     write(place / "result.json", {"task_id": "words/words-2", "agent": "claude-code", "model": "m", "reward": 1.0})
     assert list(bring_in(folder).problems) == []
     assert Trial.objects.filter(episode__run__condition="no-skill").count() == 1
+
+
+def test_a_collection_of_skills_in_folders_is_no_release(tmp_path):
+    for name in ("engineering/backend/api", "claude-tables", "claude-tables/references/columns"):
+        write(tmp_path / "team" / "skills" / name / "SKILL.md", SKILL)
+    bring_in(tmp_path)
+    assert not Experiment.objects.exists()

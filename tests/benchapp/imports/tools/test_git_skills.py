@@ -112,3 +112,13 @@ def test_a_real_repository(tmp_path: Path) -> None:
     import_paths([tmp_path / "roast"], format="git-skills")
     assert Decision.objects.count() == 11  # of 12 commits; one only adds results
     assert Episode.objects.get().key == "roast-my-code"
+
+
+def test_a_file_that_a_partial_clone_lacks_costs_no_history(repository: Repository) -> None:
+    repository.commit("A picture", sums__assets__large_md="Large.\n" * 99)
+    large = repository.read("rev-parse", "HEAD:sums/assets/large.md").strip()
+    (repository.folder / ".git" / "objects" / large[:2] / large[2:]).unlink()
+    [problem] = import_paths([repository.folder]).problems
+    assert (problem.place, problem.message) == (large, "missing or broken; the file was left out")
+    assert told()[-1] == ("sums", "revise", "A picture")
+    assert sorted(Decision.objects.latest("number").after.manifest()) == ["sums/SKILL.md"]
