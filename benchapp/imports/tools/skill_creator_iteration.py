@@ -58,6 +58,7 @@ _SUFFIXED = re.compile(r"(grading|timing)[-_](.+)\.json", re.IGNORECASE)
 _LOG = re.compile(r"transcript|trajectory|conversation|session|^response\.txt$|\.jsonl$|\.log$", re.IGNORECASE)
 _GIVEN = frozenset({"fixture", "fixtures", "ground-truth", "ground_truth"})  # folders of what an eval brings
 _PLACEHOLDERS = frozenset({"", "<model-name>", "model-name", sources.UNKNOWN})
+BASELINE = "baseline"
 _KEPT = ("execution_metrics", "claims", "user_notes_summary", "eval_feedback")  # of a grading, in the trial's config
 
 
@@ -436,6 +437,16 @@ class Iteration:
     def trials(self) -> list[FoundRow]:
         return sorted((result.found() for result in self.results.values()), key=lambda trial: trial.order)
 
+    @cached_property
+    def has_plain_baseline(self) -> bool:
+        """Does `baseline` mean without a skill? The tool itself never writes that name, so no file says what it had."""
+        names = {plain(place.condition) for place in self.results}
+        found = BASELINE in names and names.isdisjoint(("without_skill", "no_skill", "old_skill"))
+        if found:
+            told = "baseline: taken as without a skill"
+            self.root.report(self.folder, "", "with_skill, without_skill or old_skill", told)
+        return found
+
     def meta(self, folders: tuple[str, ...] = ()) -> Document:
         """Return agent-skills-eval's meta.json: the iteration's, or that of one of its skills."""
         inner = self.folder.joinpath(*folders[:1]) / "meta.json"
@@ -454,6 +465,7 @@ class Iteration:
 
     def run(self, written: str, folders: tuple[str, ...] = ()) -> sources.RunSource:
         condition = name_condition(written) if written or not folders else sources.UNKNOWN
+        condition = "no-skill" if self.has_plain_baseline and plain(written) == BASELINE else condition
         number = re.match(r"\d{1,9}", self.label)
         metadata = self.benchmark.object("metadata")
         written_at = metadata.text("timestamp", 64) or self.benchmark.text("timestamp", 64)

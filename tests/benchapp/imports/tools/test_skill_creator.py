@@ -222,6 +222,18 @@ def test_a_grading_in_the_folder_of_its_eval_may_be_of_either(tmp_path):
     assert "its condition is unknown" in str(list(report.problems))
 
 
+@pytest.mark.parametrize(
+    ("others", "condition"), [(["with_skill"], "no-skill"), (["with_skill", "old_skill"], "baseline")]
+)
+def test_a_baseline_is_without_a_skill_unless_there_is_another_one(tmp_path, others, condition):
+    for name in ("baseline", *others):
+        run_folder(tmp_path / "a-workspace" / "iteration-1" / "plan" / name, True)
+    report = bring_in(tmp_path)
+    assert f"{condition}@1 1" in runs()
+    assert len(runs()) == len(others) + 1
+    assert ("taken as without a skill" in str(list(report.problems))) == (condition == "no-skill")
+
+
 def test_other_iterations_and_conditions_keep_their_names(tmp_path):
     folder = tmp_path / "a-workspace"
     for iteration in ("iteration-5", "iteration-5b", "iteration-master"):
