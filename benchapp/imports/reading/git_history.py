@@ -30,6 +30,7 @@ MAX_FILES = 5_000  # of one commit
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_LIBRARY_BYTES = 256 * 1024 * 1024
 MAX_READ_BYTES = 128 * 1024 * 1024  # of distinct contents in one history; they are held while it is read
+READ_AT_ONCE = 16 * 1024 * 1024
 MAX_ENTRIES = 1_000_000  # files of all its states together
 MAX_LISTING_BYTES = 16 * 1024 * 1024
 MAX_MEMORY_BYTES = 4 * 1024 * 1024 * 1024  # address space of one git process
@@ -122,7 +123,13 @@ class History:
                     )
                 else:
                     sizes[ident] = int(size)
-            self._contents |= self._read(sizes)
+            group, held = dict[str, int](), 0
+            for ident, size in sizes.items():
+                group[ident], held = size, held + size
+                if held > READ_AT_ONCE:
+                    self._contents |= self._read(group)
+                    group, held = {}, 0
+            self._contents |= self._read(group)
         return self._contents
 
     def files(self, tree: str, below: str) -> dict[str, File]:

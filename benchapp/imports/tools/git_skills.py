@@ -7,7 +7,7 @@ Evaluations next to a skill are not a part of it. Results that the repository ho
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -37,6 +37,9 @@ _LOOKED_DEEP = 6
 _BESIDE = re.compile(
     r"(evals?|tests?|benchmarks?|iteration-.*|.*-workspace|workspace|results\.tsv|test-prompts\.json)(/|$)"
 )
+
+
+State = dict[str, tuple[str, str]]  # path inside a skill -> object and mode
 
 
 def claims(root: Root, folder: Path) -> bool:
@@ -75,19 +78,20 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
 
 @dataclass(slots=True)
 class SkillHistory:
-    """`folder`: where it is now, "" when it went. `state`: object and mode by path inside it."""
+    """`folder`: where it is now, "" when it went."""
 
     key: str
     folder: str
-    state: dict[str, tuple[str, str]] = field(default_factory=dict)
+    state: State = field(default_factory=dict)
     moments: list[DecisionMoment] = field(default_factory=list)
 
 
 def read_skills(history: History) -> tuple[list[SkillHistory], int]:
     """Return the skills that the branch ever had, the first one first, at most MAX_SKILLS; and the number of all."""
     commits, changes = history.commits(), history.changes()
-    tree: dict[str, tuple[str, str]] = {}
+    tree: State = {}
     skills: list[SkillHistory] = []
+    changed: list[tuple[SkillHistory, Commit, State, State]] = []
     folders, left_out = set[str](), set[str]()
     for commit in commits:
         touched = {path for path, _, _ in changes.get(commit.ident, ())}
@@ -114,13 +118,20 @@ def read_skills(history: History) -> tuple[list[SkillHistory], int]:
         for skill in skills:
             is_moved = before.get(skill.folder) is not skill
             if skill in gone or is_moved or any(path.startswith(f"{skill.folder}/") for path in touched):
-                _take_in(skill, commit, {} if skill in gone else _state_of(skill.folder, folders, tree), history)
+                state = {} if skill in gone else _state_of(skill.folder, folders, tree)
+                if state != skill.state:
+                    changed.append((skill, commit, skill.state, state))
+                    skill.state = state
         for skill in gone:
             skill.folder = ""
+    # All at once: each question starts a process.
+    contents = history.contents(ident for *_, old, new in changed for ident, _ in (*old.values(), *new.values()))
+    for skill, commit, old, new in changed:
+        skill.moments.append(_decide(skill.key, commit, old, new, contents))
     return [skill for skill in skills if skill.moments], len(skills) + len(left_out)
 
 
-def _state_of(folder: str, folders: set[str], tree: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+def _state_of(folder: str, folders: set[str], tree: State) -> State:
     """Return the files of a skill, without its evaluations and without skills inside it."""
     inner = tuple(f"{other}/" for other in folders if other.startswith(f"{folder}/") or folder == "." != other)
     prefix = "" if folder == "." else f"{folder}/"
@@ -134,7 +145,7 @@ def _state_of(folder: str, folders: set[str], tree: dict[str, tuple[str, str]]) 
     return found
 
 
-def _find_moved(gone: list[SkillHistory], folder: str, tree: dict[str, tuple[str, str]]) -> SkillHistory | None:
+def _find_moved(gone: list[SkillHistory], folder: str, tree: State) -> SkillHistory | None:
     """Return the skill that went in this commit and continues in `folder`: by its name, else by an equal SKILL.md."""
     name, text = PurePosixPath(folder).name, tree[SKILL if folder == "." else f"{folder}/{SKILL}"][0]
     named = (skill for skill in gone if PurePosixPath(skill.folder).name == name)
@@ -146,41 +157,35 @@ def _name_skill(folder: str, skills: list[SkillHistory]) -> str:
     return name if name not in {skill.key for skill in skills} else clean(folder)[:190]
 
 
-def _take_in(skill: SkillHistory, commit: Commit, state: dict[str, tuple[str, str]], history: History) -> None:
-    """Add the commit as a decision, if it changed the skill."""
-    if state == skill.state:
-        return
-    contents = history.contents(ident for ident, _ in (*state.values(), *skill.state.values()))
+def _decide(key: str, commit: Commit, before: State, after: State, contents: Mapping[str, bytes]) -> DecisionMoment:
+    """Make a decision of a commit that changed a skill."""
 
-    def files(of: dict[str, tuple[str, str]]) -> Files:
+    def files(of: State) -> Files:
         return {
-            f"{skill.key}/{clean(path)[:900]}": File(contents[ident], MODES[mode])
+            f"{key}/{clean(path)[:900]}": File(contents[ident], MODES[mode])
             for path, (ident, mode) in of.items()
             if ident in contents
         }
 
-    old, new = files(skill.state), files(state)
+    old, new = files(before), files(after)
     texts = changed_texts(old, new)
     kind = (
         "create"
-        if not skill.state
+        if not before
         else "delete"
-        if not state
+        if not after
         else "revert"
         if commit.subject.startswith("Revert ")
         else "revise"
     )
     words = f"{commit.subject}\n\n{commit.body}".strip()
-    skill.moments.append(
-        DecisionMoment(
-            family=skill.key,
-            mode=AuthorMode.OUTSIDE,
-            status=DecisionStatus.APPLIED,
-            after=new,
-            operation_type=kind,
-            summary=f"{words}\n\nCommit {commit.ident[:10]} by {commit.author or UNKNOWN}.",
-            patch=Patch(commit.subject, kind, texts, tuple(sorted(old.keys() - new.keys()))),
-            at=commit.at,
-        )
+    return DecisionMoment(
+        family=key,
+        mode=AuthorMode.OUTSIDE,
+        status=DecisionStatus.APPLIED,
+        after=new,
+        operation_type=kind,
+        summary=f"{words}\n\nCommit {commit.ident[:10]} by {commit.author or UNKNOWN}.",
+        patch=Patch(commit.subject, kind, texts, tuple(sorted(old.keys() - new.keys()))),
+        at=commit.at,
     )
-    skill.state = state
