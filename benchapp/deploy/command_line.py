@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 
@@ -41,12 +42,17 @@ class CommandLine(ManagementUtility):
 
 
 def run(arguments: list[str]) -> None:
-    """Run the command that the arguments name. If the machine or the database fails, raise SystemExit with one line,
-    unless the person asks for the traceback."""
+    """Run the command that the arguments name. If the machine or the database fails, or somebody presses Ctrl-C, raise
+    SystemExit with one line, unless the person asks for the traceback."""
     if arguments[1:2] == ["view"]:
         view_record.set_up(arguments[2:])
     try:
         CommandLine(arguments).execute()
+    except KeyboardInterrupt:
+        if "--traceback" in arguments:
+            raise
+        sys.stderr.write("\nInterrupted.\n")
+        raise SystemExit(128 + signal.SIGINT) from None
     except (DatabaseError, OSError) as error:
         if "--traceback" in arguments or not (told := _what_to_say(error)):
             raise

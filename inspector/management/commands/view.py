@@ -146,7 +146,8 @@ def list_changes(paths: list[Path]) -> str:
 
 
 def choose_page() -> str:
-    """Choose the comparison if there are several conditions, else the library if it changed, else the trial if there is
+    """Choose the comparison if there are several conditions, else the library if it changed (in git: of the skill that
+    changed most and exists), else the trial if there is
     one, else the experiment or the list of them. Of sessions and one git repository, choose the skill that most read."""
     experiments = list(Experiment.objects.filter(deleted_at=None).values_list("pk", "public_id")[:2])
     if len(experiments) != 1:
@@ -160,7 +161,10 @@ def choose_page() -> str:
         return reverse("experiment", args=[public_id])
     learned = runs.annotate(decisions=Count("episodes__decisions")).filter(decisions__gt=0).first()
     if learned is not None:
-        return reverse("library", args=[learned.public_id])
+        address = reverse("library", args=[learned.public_id])
+        skills = learned.episodes.annotate(decisions_total=Count("decisions")).filter(library__files_total__gt=0)
+        most = skills.order_by("-decisions_total", "ordinal").first() if learned.is_of_git else None
+        return f"{address}?episode={most.public_id}" if most else address
     trials = list(Trial.objects.filter(episode__run__in=runs).values_list("public_id", flat=True)[:2])
     if len(trials) == 1:
         return reverse("trial", args=trials)

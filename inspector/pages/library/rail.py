@@ -33,12 +33,13 @@ from inspector.web.subject import choose_row, find_neighbours, once_for
 
 def choose_episode(run: Run, public_id: str = "") -> tuple[Sequence[Episode], Episode | None]:
     """Return all episodes, with `decisions_total`, and the one to show: the one asked for; else the first where an author
-    worked; else the first with a library; else the first."""
+    worked and left something; else the first where one worked; else the first with a library; else the first."""
     related: QuerySet[Episode] = run.episodes.select_related("library", "family", "environment")
     episodes = once_for(run, "episodes", lambda: list(related.annotate(decisions_total=Count("decisions"))))
     return episodes, choose_row(
         episodes,
         public_id,
+        lambda episode: episode.decisions_total and episode.library and episode.library.files_total,
         lambda episode: episode.decisions_total,
         lambda episode: episode.library and episode.library.files_total,
     )

@@ -15,6 +15,7 @@ import pytest
 from django.conf import settings
 from django.db import DatabaseError, IntegrityError, OperationalError
 
+from benchapp.deploy.command_line import CommandLine, run
 from benchapp.record.error_text import describe_failure
 from tests.benchapp.import_folders import job, write
 
@@ -111,6 +112,20 @@ def test_what_failed_is_said_only_of_the_machine(error: Exception, told: str) ->
 
 
 @pytest.mark.slow
+def test_an_interrupted_command_ends_with_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(line: CommandLine) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CommandLine, "execute", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        run(["manage.py", "import_runs", "x"])
+    assert (ended.value.code, capsys.readouterr().err) == (130, "\nInterrupted.\n")
+    with pytest.raises(KeyboardInterrupt):
+        run(["manage.py", "import_runs", "x", "--traceback"])
+
+
 def test_names_in_what_a_command_prints_are_visible(var: Path, tmp_path: Path) -> None:
     folder = job(tmp_path / f"job{ODD}")
     write(folder / "sum-csv__0000002" / "verifier" / "reward.txt", f"ten{ODD}")

@@ -88,6 +88,11 @@ class TestChoosePage:
         make_run(make_experiment(name="something else"))
         assert choose_page() == "/"
 
+    def test_of_skills_in_git_the_one_that_changed_most_and_exists_is_opened(self, tmp_path: Path) -> None:
+        import_paths([make_skills(tmp_path / "toolbox").folder])
+        skill = Episode.objects.get(key="plot")  # `sort` changed more and was deleted
+        assert choose_page() == f"/runs/{skill.run.public_id}/library/?episode={skill.public_id}"
+
     def test_one_trial_is_opened(self) -> None:
         found = make_trial(make_episode(make_run(make_experiment())), success=True)
         assert choose_page() == f"/trials/{found.public_id}/"
