@@ -124,8 +124,8 @@ class History:
                 else:
                     sizes[ident] = int(size)
             group, held = dict[str, int](), 0
-            for ident, size in sizes.items():
-                group[ident], held = size, held + size
+            for ident, count in sizes.items():
+                group[ident], held = count, held + count
                 if held > READ_AT_ONCE:
                     self._contents |= self._read(group)
                     group, held = {}, 0

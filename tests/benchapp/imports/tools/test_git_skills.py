@@ -11,6 +11,7 @@ from django.core.management import call_command
 from benchapp.analysis.lineage.library_states import read_history
 from benchapp.imports.batch import import_paths
 from benchapp.imports.format_check import check_format
+from benchapp.imports.reading import git_history
 from benchapp.imports.tools import git_skills
 from benchapp.models import Decision, Episode, Run
 from tests.benchapp.import_folders import job, write
@@ -38,7 +39,11 @@ def told() -> list[tuple[str, str, str]]:
     return [(row.episode.key, row.operation_type, row.summary.splitlines()[0]) for row in rows]
 
 
-def test_each_commit_that_changes_a_skill_is_a_decision(repository: Repository) -> None:
+@pytest.mark.parametrize("at_once", [1, 16 * 1024 * 1024])
+def test_each_commit_that_changes_a_skill_is_a_decision(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(git_history, "READ_AT_ONCE", at_once)
     report = import_paths([repository.folder])
     assert list(report.problems) == []
     assert told() == [
