@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -90,6 +91,25 @@ NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
 
 # Whoever uses one of these fixtures, even through another one, uses the database.
 DATABASE = frozenset({"db", "transactional_db", "live_server", "django_db_setup"})
+
+
+def _call_with_room(call: Callable[..., Any], **arguments: Any) -> Any:
+    return call(**arguments)
+
+
+# CPython keeps frames in chunks of 16 KiB and gives a chunk back to the system as soon as its first frame ends: a loop
+# that calls a function across such a border maps and unmaps memory with every call, a million times in one walk through
+# all pages. A frame this large (in words) brings a chunk of 2 MiB, and every test runs inside it.
+_call_with_room.__code__ = _call_with_room.__code__.replace(co_stacksize=140_000)
+HAS_ROOM = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> Any:
+    if config.stash.get(HAS_ROOM, False):
+        return None
+    config.stash[HAS_ROOM] = True
+    return _call_with_room(config.hook.pytest_cmdline_main, config=config)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from benchapp.analysis.deciding.deciding_steps import (
     DecidingStep,
     Rule,
@@ -17,6 +15,7 @@ from benchapp.analysis.deciding.deciding_steps import (
 from benchapp.analysis.deciding.named_values import Expectation, is_telling, read_named_values
 from benchapp.analysis.deciding.step_glances import StepKind, glance_at, list_written_files
 from runner.base.types import Observation, Source, Step, ToolCall
+from tests.cases import every
 
 SOLVE = "cat > solve.py <<'EOF'\nwith open('waiting.csv', 'w') as out:\n    out.write('x')\nEOF"
 
@@ -56,17 +55,14 @@ def test_what_wrote_and_printed_in_one_step_stands_once() -> None:
     assert decide("a", "expected 1.25, found 202.05", index) == [(2, "first prints 202.05")]
 
 
-@pytest.mark.parametrize(
-    "removal",
-    [
-        "rm -f solve.py && ls",
-        "mv solve.py /tmp/old.py",
-        "cd /app; rm -rf -- ./out *.py",
-        "git rm -q solve.py",
-        "find . -name '*.py' -delete",
-        "python3 - <<'EOF'\nimport os\nos.remove('solve.py')\nEOF",
-        "apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: solve.py\n*** End Patch\nEOF",
-    ],
+@every(
+    "rm -f solve.py && ls",
+    "mv solve.py /tmp/old.py",
+    "cd /app; rm -rf -- ./out *.py",
+    "git rm -q solve.py",
+    "find . -name '*.py' -delete",
+    "python3 - <<'EOF'\nimport os\nos.remove('solve.py')\nEOF",
+    "apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: solve.py\n*** End Patch\nEOF",
 )
 def test_a_missing_file_leads_to_the_step_that_removed_it(removal: str) -> None:
     index = walk((SOLVE, ""), ("python3 solve.py", "done"), (removal, ""), ("ls", "waiting.csv"))
@@ -80,7 +76,7 @@ def test_a_folder_goes_with_its_files() -> None:
     assert decide("result", "data/a.csv does not exist", index) == [(2, "last write of a.csv")]
 
 
-@pytest.mark.parametrize("after", [SOLVE, "rm old.py", "ls"])
+@every(SOLVE, "rm old.py", "ls")
 def test_what_was_written_again_or_is_not_missed_was_not_removed(after: str) -> None:
     again = walk((SOLVE, ""), ("rm solve.py", ""), (SOLVE, ""))
     assert decide("solve.py is there", "found none", again) == [(4, "last write of solve.py")]
@@ -110,10 +106,7 @@ def test_another_value_that_the_check_names() -> None:
     assert decide("solve.py treats 999 as missing", "", index) == [(2, "first shows 999")]
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("solve.py runs on its own", "last write of solve.py"), ("waiting.csv is there", "last write of solve.py")],
-)
+@every(("solve.py runs on its own", "last write of solve.py"), ("waiting.csv is there", "last write of solve.py"))
 def test_the_last_write_of_a_named_file_or_of_its_program(name: str, said: str) -> None:
     index = walk((SOLVE, ""), ("ls", "solve.py"), (SOLVE, ""), ("ls", ""))
     assert decide(name, "", index) == [(4, said)]
@@ -133,26 +126,23 @@ def test_the_chief_is_what_was_written_not_what_it_printed() -> None:
     assert choose_chief(found) == found[1]
 
 
-@pytest.mark.parametrize("text", ["1202.05", "202.051", "3.202.05", "x202.05", "202.05.1"])
+@every("1202.05", "202.051", "3.202.05", "x202.05", "202.05.1")
 def test_a_value_inside_another_is_not_that_value(text: str) -> None:
     assert walk(("ls", text)).find_first_result("202.05") is None
 
 
-@pytest.mark.parametrize("text", ["202.05", "a,202.05,b", "is 202.05.", "(202.05)", "=202.05\n"])
+@every("202.05", "a,202.05,b", "is 202.05.", "(202.05)", "=202.05\n")
 def test_a_value_by_itself_is_found(text: str) -> None:
     assert walk(("ls", text)).find_first_result("202.05") == 2
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        ("expected 41.2, got 27.5", Expectation("", "41.2", "27.5")),
-        ("clinic Mill Lane: expected visits 11, found 13; b", Expectation("clinic Mill Lane, visits", "11", "13")),
-        ("E   AssertionError: assert 27.5 == 41.2", Expectation("", "41.2", "27.5")),
-        ("house C: expected one line, found none", Expectation("house C", "one line", "none")),
-        ("sheet 7: expected name Rosa Jensen, found Ann", Expectation("sheet 7, name", "Rosa Jensen", "Ann")),
-        ("expected 'values used: 86' in notes.md, found 94", Expectation("values used", "86", "94")),
-    ],
+@every(
+    ("expected 41.2, got 27.5", Expectation("", "41.2", "27.5")),
+    ("clinic Mill Lane: expected visits 11, found 13; b", Expectation("clinic Mill Lane, visits", "11", "13")),
+    ("E   AssertionError: assert 27.5 == 41.2", Expectation("", "41.2", "27.5")),
+    ("house C: expected one line, found none", Expectation("house C", "one line", "none")),
+    ("sheet 7: expected name Rosa Jensen, found Ann", Expectation("sheet 7, name", "Rosa Jensen", "Ann")),
+    ("expected 'values used: 86' in notes.md, found 94", Expectation("values used", "86", "94")),
 )
 def test_it_reads_what_was_expected_and_found(message: str, expected: Expectation) -> None:
     assert read_named_values("a", message).expectations[0] == expected
@@ -163,48 +153,38 @@ def test_a_short_value_is_looked_for_with_the_words_quoted_around_it() -> None:
     assert read_named_values("a", "expected visits 11, found 13").found == ()
 
 
-@pytest.mark.parametrize(
-    ("value", "tells"), [("1", False), ("27.5", True), ("ok", False), ("none", False), ("Rosa", True)]
-)
+@every(("1", False), ("27.5", True), ("ok", False), ("none", False), ("Rosa", True))
 def test_only_values_that_stand_nowhere_else_are_looked_for(value: str, tells: bool) -> None:
     assert is_telling(value) is tells
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "files"),
-    [
+@every(
         ("shell", {"command": SOLVE}, ["solve.py"]),
         ("shell", {"command": "python3 - <<EOF\nopen('a.csv', 'w')\nEOF"}, ["a.csv"]),
         ("shell", {"command": "cp a.txt /tmp/b.txt && sed -i s/x/y/ c.py | tee d.log 2>/dev/null"}, ["d.log", "b.txt", "c.py"]),
         ("Write", {"file_path": "/app/x.py", "content": "open('y', 'w')"}, ["x.py"]),
         ("str_replace_editor", {"command": "view", "path": "/x.py"}, []),
         ("shell", {"command": "ls 2>&1 && a -> b"}, []),
-    ],
-)  # fmt: skip
+    )  # fmt: skip
 def test_it_knows_which_files_a_call_writes(tool: str, arguments: dict[str, object], files: list[str]) -> None:
     assert list(list_written_files(ToolCall("c", tool, arguments))) == files  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("step", "kind", "label"),
-    [
-        (shell(3, "bash -lc 'ls -1 && wc -l *'", "a"), StepKind.SHELL, "ls -1 && wc -l *"),
-        (shell(3, SOLVE), StepKind.WRITE, "write solve.py"),
-        (shell(3, 'python3 -c "\nimport csv\n"'), StepKind.SHELL, 'python3 -c " import csv'),
-        (Step(1, Source.SYSTEM, "You are\nan agent."), StepKind.SYSTEM, "System prompt"),
-        (Step(2, Source.USER, "# How long?\n\nRead it."), StepKind.TASK, "How long?"),
-        (Step(4, Source.AGENT, "", reasoning="null"), StepKind.MESSAGE, ""),
-        (Step(4, Source.AGENT, tool_calls=(ToolCall("c", "submit", {}),)), StepKind.SUBMIT, "submit"),
-    ],
+@every(
+    (shell(3, "bash -lc 'ls -1 && wc -l *'", "a"), StepKind.SHELL, "ls -1 && wc -l *"),
+    (shell(3, SOLVE), StepKind.WRITE, "write solve.py"),
+    (shell(3, 'python3 -c "\nimport csv\n"'), StepKind.SHELL, 'python3 -c " import csv'),
+    (Step(1, Source.SYSTEM, "You are\nan agent."), StepKind.SYSTEM, "System prompt"),
+    (Step(2, Source.USER, "# How long?\n\nRead it."), StepKind.TASK, "How long?"),
+    (Step(4, Source.AGENT, "", reasoning="null"), StepKind.MESSAGE, ""),
+    (Step(4, Source.AGENT, tool_calls=(ToolCall("c", "submit", {}),)), StepKind.SUBMIT, "submit"),
 )
 def test_a_step_is_named_by_what_it_does(step: Step, kind: StepKind, label: str) -> None:
     glance = glance_at(step)
     assert (glance.kind, glance.label) == (kind, label)
 
 
-@pytest.mark.parametrize(
-    "text", ["<&\"'>", "cp ", "> ", "<<a", "open('", "a/", "expected a, ", ", found 1", "'", " ", "1.2."]
-)
+@every("<&\"'>", "cp ", "> ", "<<a", "open('", "a/", "expected a, ", ", found 1", "'", " ", "1.2.")
 def test_hostile_texts_take_no_time(text: str) -> None:
     started = time.process_time()
     index = build_step_index([shell(1, text * 30_000, text * 30_000)])

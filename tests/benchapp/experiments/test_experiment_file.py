@@ -26,6 +26,7 @@ from runner.agents import harbor_agents
 from runner.base.errors import SetupError
 from runner.programs import pin_of
 from runner.sandboxes.harbor import harbor_jobs
+from tests.cases import every
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.django_db
@@ -71,30 +72,27 @@ def test_every_problem_is_told_at_once_with_its_field() -> None:
     assert "found 'many'" in found["limits.max_turns"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "field", "told"),
-    [
-        ({"conditions": ["no-skill", "evolve"]}, "conditions", "unknown condition 'evolve' of skillevolbench"),
-        ({"protocol": "skillflow"}, "conditions", "unknown condition 'selfgen-always' of skillflow"),
-        ({"environments": ["E1", "E9"]}, "environments", "no environment 'E9' under skillevolbench; known: E1"),
-        ({"author_model": None}, "author_models", "selfgen-always: expected an author model, found none"),
-        ({"agent": "preset"}, "agents", "needs a preset as its agent model, not 'scripted/apprentice'"),
-        ({"agent_model": None}, "agent_models", "the agent 'shell' needs a model"),
-        ({"agents": ["nop", "shell"], "agent_model": None}, "agent_models", "the agent 'shell' needs a model"),
-        ({"agent": "preset", "agent_model": None}, "agent_models", "needs a preset as its agent model, not None"),
-        ({"conditions": ["no-skill", "no-skill"]}, "conditions", "no-skill: named twice"),
-        ({"agents": ["nop"], "agent": "nop"}, "the whole file", "agent and agents: expected one of the two"),
-        ({"budget": {"usd": -1}}, "budget.usd", "greater than 0"),
-        ({"budget": {"tokens": 1000.9}}, "budget.tokens", "fractional part"),
-        ({"budget": {"eur": 1}}, "budget.eur", "there is no such field (expected one of tokens, usd)"),
-        ({"sampels": 3}, "sampels", "there is no such field (expected samples?)"),
-        ({"name": ""}, "name", "at least 1 character"),
-        ({"conditions": []}, "conditions", "expected at least one (found [])"),
-        ({"conditions": "no-skill"}, "conditions", "expected a list (found 'no-skill')"),
-        ({"replicates": None}, "replicates", "expected a whole number (found None)"),
-        ({"samples": 0}, "samples", "expected greater than or equal to 1 (found 0)"),
-        ({"limits": 3}, "limits", "expected a mapping of fields (found 3)"),
-    ],
+@every(
+    ({"conditions": ["no-skill", "evolve"]}, "conditions", "unknown condition 'evolve' of skillevolbench"),
+    ({"protocol": "skillflow"}, "conditions", "unknown condition 'selfgen-always' of skillflow"),
+    ({"environments": ["E1", "E9"]}, "environments", "no environment 'E9' under skillevolbench; known: E1"),
+    ({"author_model": None}, "author_models", "selfgen-always: expected an author model, found none"),
+    ({"agent": "preset"}, "agents", "needs a preset as its agent model, not 'scripted/apprentice'"),
+    ({"agent_model": None}, "agent_models", "the agent 'shell' needs a model"),
+    ({"agents": ["nop", "shell"], "agent_model": None}, "agent_models", "the agent 'shell' needs a model"),
+    ({"agent": "preset", "agent_model": None}, "agent_models", "needs a preset as its agent model, not None"),
+    ({"conditions": ["no-skill", "no-skill"]}, "conditions", "no-skill: named twice"),
+    ({"agents": ["nop"], "agent": "nop"}, "the whole file", "agent and agents: expected one of the two"),
+    ({"budget": {"usd": -1}}, "budget.usd", "greater than 0"),
+    ({"budget": {"tokens": 1000.9}}, "budget.tokens", "fractional part"),
+    ({"budget": {"eur": 1}}, "budget.eur", "there is no such field (expected one of tokens, usd)"),
+    ({"sampels": 3}, "sampels", "there is no such field (expected samples?)"),
+    ({"name": ""}, "name", "at least 1 character"),
+    ({"conditions": []}, "conditions", "expected at least one (found [])"),
+    ({"conditions": "no-skill"}, "conditions", "expected a list (found 'no-skill')"),
+    ({"replicates": None}, "replicates", "expected a whole number (found None)"),
+    ({"samples": 0}, "samples", "expected greater than or equal to 1 (found 0)"),
+    ({"limits": 3}, "limits", "expected a mapping of fields (found 3)"),
 )
 def test_what_cannot_run_names_its_field_and_what_was_expected(changes: Any, field: str, told: str) -> None:
     assert told in problems_of(**changes)[field]
@@ -297,16 +295,13 @@ def test_an_episode_of_skillflow_is_a_family(monkeypatch: pytest.MonkeyPatch) ->
     assert Trial.objects.filter(is_done=True, phase="evaluation").count() == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("[1, 2]", "expected a mapping"),
-        ("name: x\nname: y", "name: named twice"),
-        ("a: &a [1]\nb: *a", "aliases are not taken"),
-        ("name: [", "expected YAML or JSON"),
-        ("when: !!python/object:os.system x", "expected YAML or JSON"),
-        ("x" * 300_000, "characters"),
-    ],
+@every(
+    ("[1, 2]", "expected a mapping"),
+    ("name: x\nname: y", "name: named twice"),
+    ("a: &a [1]\nb: *a", "aliases are not taken"),
+    ("name: [", "expected YAML or JSON"),
+    ("when: !!python/object:os.system x", "expected YAML or JSON"),
+    ("x" * 300_000, "characters"),
 )
 def test_a_text_that_is_no_experiment_file_says_why(text: str, told: str) -> None:
     with pytest.raises(SetupError, match=told):
@@ -469,13 +464,10 @@ def test_an_authors_sampling_is_told_only_where_the_file_changes_it() -> None:
     assert {plan.author_sampling.temperature for plans in other.plans.values() for plan in plans} == {0.0}
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({"temperature": 3}, "author_sampling.temperature: expected less than or equal to 2"),
-        ({"max_tokens": 0}, "author_sampling.max_tokens: expected greater than or equal to 100"),
-        ({"top_k": 1}, "author_sampling.top_k: there is no such field (expected one of max_tokens, temperature)"),
-    ],
+@every(
+    ({"temperature": 3}, "author_sampling.temperature: expected less than or equal to 2"),
+    ({"max_tokens": 0}, "author_sampling.max_tokens: expected greater than or equal to 100"),
+    ({"top_k": 1}, "author_sampling.top_k: there is no such field (expected one of max_tokens, temperature)"),
 )
 def test_a_sampling_that_cannot_be_is_told(given: dict[str, Any], told: str) -> None:
     with pytest.raises(Unlaunchable) as raised:
@@ -492,32 +484,29 @@ def test_a_judge_that_nobody_knows_is_told() -> None:
 DECLARED: dict[str, Any] = {"metric": "ESR", "condition": "selfgen-always"}
 
 
-@pytest.mark.parametrize(
-    ("stated", "field", "told"),
-    [
-        (
-            [{**DECLARED, "metric": "XSR"}],
-            "hypotheses.0.metric",
-            "unknown metric 'XSR' (expected one of LSR, RSR, ESR,",
-        ),
-        ([{**DECLARED, "metric": "judged-coverage"}], "hypotheses.0.metric", "unknown metric"),
-        (
-            [DECLARED, {**DECLARED, "condition": "raw-trajectory"}],
-            "hypotheses.1.condition",
-            "'raw-trajectory' is no condition of this file (expected one of no-skill, selfgen-always)",
-        ),
-        ([{**DECLARED, "against": "raw"}], "hypotheses.0.against", "'raw' is no condition of this file"),
-        ([{**DECLARED, "against": "selfgen-always"}], "hypotheses.0.against", "is the condition itself"),
-        (
-            [DECLARED, {"metric": "ESR", "condition": "no-skill", "against": "selfgen-always"}],
-            "hypotheses.1",
-            "declared twice (expected each difference once)",
-        ),
-        ([{**DECLARED, "agains": "x"}], "hypotheses.0.agains", "there is no such field (expected against?)"),
-        ([{"metric": "ESR"}], "hypotheses.0.condition", "expected, and not there"),
-        ("ESR", "hypotheses", "expected a list"),
-        ([DECLARED] * 51, "hypotheses", "at most 50"),
-    ],
+@every(
+    (
+        [{**DECLARED, "metric": "XSR"}],
+        "hypotheses.0.metric",
+        "unknown metric 'XSR' (expected one of LSR, RSR, ESR,",
+    ),
+    ([{**DECLARED, "metric": "judged-coverage"}], "hypotheses.0.metric", "unknown metric"),
+    (
+        [DECLARED, {**DECLARED, "condition": "raw-trajectory"}],
+        "hypotheses.1.condition",
+        "'raw-trajectory' is no condition of this file (expected one of no-skill, selfgen-always)",
+    ),
+    ([{**DECLARED, "against": "raw"}], "hypotheses.0.against", "'raw' is no condition of this file"),
+    ([{**DECLARED, "against": "selfgen-always"}], "hypotheses.0.against", "is the condition itself"),
+    (
+        [DECLARED, {"metric": "ESR", "condition": "no-skill", "against": "selfgen-always"}],
+        "hypotheses.1",
+        "declared twice (expected each difference once)",
+    ),
+    ([{**DECLARED, "agains": "x"}], "hypotheses.0.agains", "there is no such field (expected against?)"),
+    ([{"metric": "ESR"}], "hypotheses.0.condition", "expected, and not there"),
+    ("ESR", "hypotheses", "expected a list"),
+    ([DECLARED] * 51, "hypotheses", "at most 50"),
 )
 def test_a_hypothesis_that_cannot_be_names_its_place_and_what_was_expected(stated: Any, field: str, told: str) -> None:
     assert told in problems_of(hypotheses=stated)[field]

@@ -37,6 +37,7 @@ from benchapp.stats.comparing.selection import filter_matching
 from runner.base.errors import SetupError
 from runner.protocols.qualification import NO_SKILL, REFERENCE, SOLUTION, TRAP, UNTOUCHED, WITH_CORPUS
 from runner.suites import load_suite
+from tests.cases import every
 from tests.worlds.factories import (
     make_environment,
     make_episode,
@@ -235,22 +236,19 @@ def test_unknown_tasks_are_named() -> None:
 # --- the file -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"replicates": 3}, "replicates: a qualification repeats trials by its rules (expected 1)"),
-        ({"samples": 2}, "conditions: a qualification repeats trials by its rules (expected 1 as samples, not 2)"),
-        ({"agents": ["oracle"], "agent_models": [None]}, "expected an agent that asks a model"),
-        ({"agent_models": ["scripted/apprentice", "recorded/x"]}, "agent_models: expected one"),
-        ({"qualification": {"no_skil": {}}}, "qualification.no_skil: there is no such field (expected no_skill?)"),
-        ({"qualification": {"no_skill": {"at_least": 1}}}, "(expected at_most?)"),
-        ({"qualification": {"no_skill": {"at_most": 2}}}, "qualification.no_skill.at_most"),
-        ({"qualification": {"reference": {"runs": 1, "passes": 2}}}, "2 passes of 1 runs"),
-        (
-            {"protocol": "skillflow", "conditions": ["no-skill"], "qualification": {}},
-            "only under the protocol qualification",
-        ),
-    ],
+@every(
+    ({"replicates": 3}, "replicates: a qualification repeats trials by its rules (expected 1)"),
+    ({"samples": 2}, "conditions: a qualification repeats trials by its rules (expected 1 as samples, not 2)"),
+    ({"agents": ["oracle"], "agent_models": [None]}, "expected an agent that asks a model"),
+    ({"agent_models": ["scripted/apprentice", "recorded/x"]}, "agent_models: expected one"),
+    ({"qualification": {"no_skil": {}}}, "qualification.no_skil: there is no such field (expected no_skill?)"),
+    ({"qualification": {"no_skill": {"at_least": 1}}}, "(expected at_most?)"),
+    ({"qualification": {"no_skill": {"at_most": 2}}}, "qualification.no_skill.at_most"),
+    ({"qualification": {"reference": {"runs": 1, "passes": 2}}}, "2 passes of 1 runs"),
+    (
+        {"protocol": "skillflow", "conditions": ["no-skill"], "qualification": {}},
+        "only under the protocol qualification",
+    ),
 )
 def test_a_file_that_cannot_be_gets_an_error_with_its_place(changes: dict[str, Any], told: str) -> None:
     file = write_file(load_suite("starter"), model="scripted/apprentice")
@@ -330,47 +328,38 @@ def test_a_sound_task_is_admitted() -> None:
     assert (found.admission, found.reasons) == (Admission.ADMIT, [])
 
 
-@pytest.mark.parametrize(
-    ("files", "told"),
-    [
-        ("aaa", "the verifier wavers on the same files, left by its own solution"),
-        ("aba", "its own solution wavers: it leaves other files where it fails"),
-        ("abb", "the verifier wavers on the same files, left by its own solution"),
-        ("", "the verdict on its own solution wavers"),
-    ],
+@every(
+    ("aaa", "the verifier wavers on the same files, left by its own solution"),
+    ("aba", "its own solution wavers: it leaves other files where it fails"),
+    ("abb", "the verifier wavers on the same files, left by its own solution"),
+    ("", "the verdict on its own solution wavers"),
 )
 def test_what_was_left_tells_a_verifier_that_wavers_from_a_solution_that_does(files: str, told: str) -> None:
     found = record({**SOUND, SOLUTION: "pfp"}, files=files)
     assert found.reasons == [f"{told}: 2 of 3 passed, expected 3 of 3"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({SOLUTION: "fff"}, "its own solution fails: 0 of 3 passed, expected 3 of 3"),
-        ({SOLUTION: "pfp"}, "the verdict on its own solution wavers: 2 of 3 passed, expected 3 of 3"),
-        ({UNTOUCHED: "pp"}, "the untouched files pass: 2 of 2 passed, expected 0 of 2"),
-        ({UNTOUCHED: "fp"}, "the verifier wavers on untouched files: 1 of 2 passed, expected 0 of 2"),
-        ({TRAP: "pp"}, "the wrong answer that it declares passes: 2 of 2 passed, expected 0 of 2"),
-        ({NO_SKILL: "pfppppp"}, "solved without a skill: 6 of 7 passed, expected at most 5 of 10"),
-        ({REFERENCE: "fff"}, "fails with the reference skill: 0 of 3 passed, expected at least 1 of 3"),
-    ],
+@every(
+    ({SOLUTION: "fff"}, "its own solution fails: 0 of 3 passed, expected 3 of 3"),
+    ({SOLUTION: "pfp"}, "the verdict on its own solution wavers: 2 of 3 passed, expected 3 of 3"),
+    ({UNTOUCHED: "pp"}, "the untouched files pass: 2 of 2 passed, expected 0 of 2"),
+    ({UNTOUCHED: "fp"}, "the verifier wavers on untouched files: 1 of 2 passed, expected 0 of 2"),
+    ({TRAP: "pp"}, "the wrong answer that it declares passes: 2 of 2 passed, expected 0 of 2"),
+    ({NO_SKILL: "pfppppp"}, "solved without a skill: 6 of 7 passed, expected at most 5 of 10"),
+    ({REFERENCE: "fff"}, "fails with the reference skill: 0 of 3 passed, expected at least 1 of 3"),
 )
 def test_planted_faults_are_rejected_with_their_reason(changes: dict[str, str], reason: str) -> None:
     found = record({**SOUND, **changes})
     assert (found.admission, found.reasons) == (Admission.REJECT, [reason])
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({SOLUTION: ""}, "own solution: it has no solution of its own"),
-        ({REFERENCE: ""}, "reference skill: there is no reference skill"),
-        ({TRAP: "fw"}, "wrong answer: 1 of 2 trials still to run"),
-        ({NO_SKILL: "ffffw"}, "no skill: 1 of 10 trials still to run"),
-        ({NO_SKILL: "ffffu"}, "no skill: 1 of 10 trials without a verdict"),
-        ({REFERENCE: "fbb"}, "reference skill: 2 of 3 trials blocked"),
-    ],
+@every(
+    ({SOLUTION: ""}, "own solution: it has no solution of its own"),
+    ({REFERENCE: ""}, "reference skill: there is no reference skill"),
+    ({TRAP: "fw"}, "wrong answer: 1 of 2 trials still to run"),
+    ({NO_SKILL: "ffffw"}, "no skill: 1 of 10 trials still to run"),
+    ({NO_SKILL: "ffffu"}, "no skill: 1 of 10 trials without a verdict"),
+    ({REFERENCE: "fbb"}, "reference skill: 2 of 3 trials blocked"),
 )
 def test_missing_evidence_asks_for_a_look(changes: dict[str, str], reason: str) -> None:
     found = record({**SOUND, **changes})

@@ -26,6 +26,7 @@ from benchapp.exports.taken_skills import (
 from benchapp.models import Entry, Seeding, Snapshot
 from runner.base.trees import read_tree, write_tree
 from runner.base.types import DecisionStatus, File, Files
+from tests.cases import every
 from tests.worlds.factories import (
     add_entry,
     make_decision,
@@ -264,19 +265,16 @@ def test_patches_begin_with_the_skills_that_the_first_decision_found(tmp_path: P
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    "path",
-    [
-        "../x",
-        "/etc/x",
-        "a//b",
-        "a\\..\\b",
-        "a/.git/hooks/post-checkout",
-        ".GIT/config",
-        "a/.git. /x",
-        "git~1/x",
-        "a/./b",
-    ],
+@every(
+    "../x",
+    "/etc/x",
+    "a//b",
+    "a\\..\\b",
+    "a/.git/hooks/post-checkout",
+    ".GIT/config",
+    "a/.git. /x",
+    "git~1/x",
+    "a/./b",
 )
 def test_a_path_that_leads_out_is_refused(path: str) -> None:
     episode = make_episode()

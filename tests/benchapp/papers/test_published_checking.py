@@ -6,13 +6,12 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 
-import pytest
-
 from benchapp.papers.loading import Erratum, read_errata, read_published_rows
 from benchapp.papers.published_rows import Cells, PrintedNumber
 from tests.benchapp.errata.papers import CHECKS
 from tests.benchapp.errata.skillevolbench import skillevolbench_findings
 from tests.benchapp.errata.skillflow import skillflow_findings
+from tests.cases import every
 
 ROUNDED, TWO_DELTAS = "rounded before subtracting", "two deltas for one"
 O46, O45 = "Claude Opus 4.6", "Claude Opus 4.5"
@@ -162,7 +161,7 @@ def _alone(rows: tuple[PrintedNumber, ...], table: str, metric: str, where: dict
     return row
 
 
-@pytest.mark.parametrize(("table", "metric", "where", "change", "kind"), ON_EVOLVING)
+@every(*ON_EVOLVING)
 def test_it_notices_another_number_in_skillevolbench(
     table: str, metric: str, where: dict[str, str], change: dict[str, str], kind: str
 ) -> None:
@@ -171,21 +170,18 @@ def test_it_notices_another_number_in_skillevolbench(
     assert kind in notices("skillevolbench", table, metric, where, change)
 
 
-@pytest.mark.parametrize(("table", "metric", "where", "change", "kind"), ON_FLOW)
+@every(*ON_FLOW)
 def test_it_notices_another_number_in_skillflow(
     table: str, metric: str, where: dict[str, str], change: dict[str, str], kind: str
 ) -> None:
     assert kind in notices("skillflow", table, metric, where, change)
 
 
-@pytest.mark.parametrize(
-    ("model", "condition", "metric", "printed"),
-    [
-        ("GPT-5.4", "curated-always", "CSSR", "46.7"),  # said to be worse than no-skill
-        ("Gemini 3 Flash", "curated-always", "CompSR", "23.3"),  # said to be better
-        ("Gemini 3.1 Pro", "selfgen-always", "RSR", "54.4"),  # said to be worse than selfgen-revision
-        ("GPT-5.4", "curated-revision", "ESR", "41.1"),  # curated-always is said to be the highest
-    ],
+@every(
+    ("GPT-5.4", "curated-always", "CSSR", "46.7"),  # said to be worse than no-skill
+    ("Gemini 3 Flash", "curated-always", "CompSR", "23.3"),  # said to be better
+    ("Gemini 3.1 Pro", "selfgen-always", "RSR", "54.4"),  # said to be worse than selfgen-revision
+    ("GPT-5.4", "curated-revision", "ESR", "41.1"),  # curated-always is said to be the highest
 )
 def test_it_notices_where_a_cell_breaks_what_the_text_says(
     model: str, condition: str, metric: str, printed: str

@@ -19,6 +19,7 @@ from tests.benchapp.errata.skilllearnbench import skilllearnbench_findings
 from tests.benchapp.errata.skilllearnbench_claims import CLAIMS, Claim
 from tests.benchapp.errata.skilllearnbench_readings import variance_shares
 from tests.benchapp.errata.skilllearnbench_retest import Retest, retest
+from tests.cases import every
 
 ROWS = read_published_rows("skilllearnbench")
 AS_PRINTED = set(skilllearnbench_findings(ROWS))
@@ -92,7 +93,7 @@ def shows_by_itself(row: PrintedNumber) -> bool:
     return row.condition in METHODS or not (row.metric == "coverage" or row.metric.startswith(DIMENSIONS))
 
 
-@pytest.mark.parametrize("table", AVERAGED)
+@every(*AVERAGED)
 def test_it_notices_a_misprint_in_every_column(table: str) -> None:
     """One cell of every (metric, condition) of a table is wrong, each time of another model, task or category."""
     columns: dict[tuple[str, str], list[PrintedNumber]] = {}
@@ -105,7 +106,7 @@ def test_it_notices_a_misprint_in_every_column(table: str) -> None:
     assert wanted - {(metric, part) for *where, metric in places for part in where} == set()
 
 
-@pytest.mark.parametrize("metric", ["executability_usability", "safety_bias", "alignment_order"])
+@every("executability_usability", "safety_bias", "alignment_order")
 def test_it_notices_a_misprinted_dimension_of_a_reference(metric: str) -> None:
     row = next(row for row in ROWS if (row.metric, row.condition) == (metric, "human-authored"))
     (found,) = new_findings(misprinted(row))
@@ -119,22 +120,19 @@ def test_it_notices_a_case_that_differs_from_its_table(table: str, metric: str) 
     assert "table against table" in {finding.kind for finding in new_findings(misprinted(row))}
 
 
-@pytest.mark.parametrize(
-    ("table", "metric", "where", "printed", "kind"),
-    [
-        ("Table 8", "accuracy", {"group": "financial-analysis", "condition": "skill-creator"}, "5.57", "no k of n"),
-        ("Table 2", "accuracy", {"model": "Gemini 3.1 Pro", "condition": "one-shot"}, "34.34", "no k of n"),
-        ("Table 4", "accuracy", {"row": "3 seed instances"}, "23.34", "no k of n"),
-        ("Table 4", "skills", {"row": "5 seed instances"}, "1.8", "no k of n"),
-        ("Table 7", "accuracy", {"condition": "one-shot"}, "30.29", "no k of n"),
-        ("Table 5", "pattern_b", {"condition": "skill-creator"}, "1.3", "sum"),
-        ("Table 1", "instances", {"row": "travel-planning"}, "4", "sum"),
-        ("Text", "input_share", {}, "98", "text"),
-        ("Text", "safety_rho", {}, "0.60", "table against table"),
-        ("Figure 3", "skills", {"condition": "skill-creator"}, "2.40", "table against figure"),
-        ("Table 7", "accuracy_sd", {"condition": "one-shot"}, "13.48", "no k of n"),
-        ("Table 16", "safety_mae", {"row": "All tasks"}, "0.20", "outside its parts"),
-    ],
+@every(
+    ("Table 8", "accuracy", {"group": "financial-analysis", "condition": "skill-creator"}, "5.57", "no k of n"),
+    ("Table 2", "accuracy", {"model": "Gemini 3.1 Pro", "condition": "one-shot"}, "34.34", "no k of n"),
+    ("Table 4", "accuracy", {"row": "3 seed instances"}, "23.34", "no k of n"),
+    ("Table 4", "skills", {"row": "5 seed instances"}, "1.8", "no k of n"),
+    ("Table 7", "accuracy", {"condition": "one-shot"}, "30.29", "no k of n"),
+    ("Table 5", "pattern_b", {"condition": "skill-creator"}, "1.3", "sum"),
+    ("Table 1", "instances", {"row": "travel-planning"}, "4", "sum"),
+    ("Text", "input_share", {}, "98", "text"),
+    ("Text", "safety_rho", {}, "0.60", "table against table"),
+    ("Figure 3", "skills", {"condition": "skill-creator"}, "2.40", "table against figure"),
+    ("Table 7", "accuracy_sd", {"condition": "one-shot"}, "13.48", "no k of n"),
+    ("Table 16", "safety_mae", {"row": "All tasks"}, "0.20", "outside its parts"),
 )
 def test_it_notices_by_its_own_check(table: str, metric: str, where: dict[str, str], printed: str, kind: str) -> None:
     row = Cells(ROWS).one(table, metric, **where)
@@ -154,7 +152,7 @@ def turned_around(table: str) -> tuple[Cells, ...]:
     return tuple(Cells(turned(row, way) for row in ROWS) for way in range(3))
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.place}: {claim.says}")
+@every(*CLAIMS)
 def test_each_claim_can_hold_or_break(claim: Claim) -> None:
     """A claim that holds breaks on the same tables turned around, so its check looks at them."""
     told = [claim.check(cells) for cells in (Cells(ROWS), *turned_around(claim.table))]

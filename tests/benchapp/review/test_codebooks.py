@@ -25,6 +25,7 @@ from benchapp.review.codebooks.codebook_versions import (
 )
 from benchapp.review.codebooks.codes import Wording, add, merge, move, redefine, rename, retire, reword, split_code
 from benchapp.review.codebooks.hierarchy import in_order
+from tests.cases import every
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_version
 
@@ -139,13 +140,10 @@ def test_no_two_codebooks_and_no_two_codes_share_a_name() -> None:
             change()
 
 
-@pytest.mark.parametrize(
-    ("wording", "says"),
-    [
-        (Wording(" \x00 "), "needs a name"),
-        (Wording("x" * 121), "at most 120"),
-        (Wording("x", "y" * 8001), "definition may have 8,000"),
-    ],
+@every(
+    (Wording(" \x00 "), "needs a name"),
+    (Wording("x" * 121), "at most 120"),
+    (Wording("x", "y" * 8001), "definition may have 8,000"),
 )
 def test_it_refuses_codes_without_name_or_measure(wording: Wording, says: str) -> None:
     with pytest.raises(CodebookRefused, match=says):
@@ -376,38 +374,35 @@ codes:
     assert Activity.objects.get().detail["anchors_unknown"] == 1
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (
-            b"format: skillglass-codebook 1\nname: x\ncodes:\n  - name: a\n    definiton: y\n",
-            "line 5 (codes.0.definiton): expected no such key",
-        ),
-        (
-            b"format: skillglass-codebook 1\nname: x\ncodes:\n  - include: y\n",
-            "line 4 (codes.0.name): expected this key",
-        ),
-        (
-            b"format: skillglass-codebook 2\nname: x\ncodes: [{name: a}]\n",
-            "line 1 (format): expected 'skillglass-codebook 1'",
-        ),
-        (b"format: skillglass-codebook 1\nname: x\ncodes: []\n", "line 3: expected at least one code"),
-        (
-            b"format: skillglass-codebook 1\nname: x\ncodes:\n- name: a\n- name: b\n  children:\n  - name: A\n",
-            "line 7: expected another name than “A”, which line 4 has",
-        ),
-        (
-            b"format: skillglass-codebook 1\nname: x\ncodes: [{name: a, examples: [{step: 1}]}]\n",
-            "expected an example with a trial",
-        ),
-        (b"format: x\nname: &a x\ncodes: [*a]\n", "line 3: expected no alias"),
-        (b"name: x\nname: y\n", "line 2: expected each key once"),
-        (b"codes: [\n", "line 2, column 1: expected YAML or JSON"),
-        (b"\xff\xfe", "byte 0: expected UTF-8"),
-        (b"", "line 1 (whole file): expected keys with values"),
-        (b"x" * 600_000, "expected at most 524,288 bytes"),
-        (b"[" * 100_000, "expected at most 6 levels"),
-    ],
+@every(
+    (
+        b"format: skillglass-codebook 1\nname: x\ncodes:\n  - name: a\n    definiton: y\n",
+        "line 5 (codes.0.definiton): expected no such key",
+    ),
+    (
+        b"format: skillglass-codebook 1\nname: x\ncodes:\n  - include: y\n",
+        "line 4 (codes.0.name): expected this key",
+    ),
+    (
+        b"format: skillglass-codebook 2\nname: x\ncodes: [{name: a}]\n",
+        "line 1 (format): expected 'skillglass-codebook 1'",
+    ),
+    (b"format: skillglass-codebook 1\nname: x\ncodes: []\n", "line 3: expected at least one code"),
+    (
+        b"format: skillglass-codebook 1\nname: x\ncodes:\n- name: a\n- name: b\n  children:\n  - name: A\n",
+        "line 7: expected another name than “A”, which line 4 has",
+    ),
+    (
+        b"format: skillglass-codebook 1\nname: x\ncodes: [{name: a, examples: [{step: 1}]}]\n",
+        "expected an example with a trial",
+    ),
+    (b"format: x\nname: &a x\ncodes: [*a]\n", "line 3: expected no alias"),
+    (b"name: x\nname: y\n", "line 2: expected each key once"),
+    (b"codes: [\n", "line 2, column 1: expected YAML or JSON"),
+    (b"\xff\xfe", "byte 0: expected UTF-8"),
+    (b"", "line 1 (whole file): expected keys with values"),
+    (b"x" * 600_000, "expected at most 524,288 bytes"),
+    (b"[" * 100_000, "expected at most 6 levels"),
 )
 def test_a_broken_file_is_refused_with_line_and_what_was_expected(content: bytes, says: str) -> None:
     with pytest.raises(CodebookFileError) as refused:

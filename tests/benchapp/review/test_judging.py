@@ -23,6 +23,7 @@ from benchapp.review.suggestions.suggestion_runs import Names
 from demo.scripted import Scripted
 from runner.base.types import FILTERED, ModelReply, Observation, Source, Step, ToolCall
 from runner.models.litellm.client import LiteLLM
+from tests.cases import every
 from tests.providers.chat_provider import Provider
 from tests.worlds.factories import make_episode, make_experiment, make_run, make_trial, make_user, record_steps
 from tests.worlds.review_factories import make_queue, make_review, make_version
@@ -336,59 +337,50 @@ def one(**fields: Any) -> dict[str, Any]:
     return label(step=1, quote="total 27.5", **fields)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        answer(one()),
-        f"Here you are:\n```json\n{answer(one())}\n```",
-        f'{{"thoughts": {{"a": 1}}}}\n{answer(one())}',
-        json.dumps({"labels": [one()], "more": "than asked"}),
-    ],
+@every(
+    answer(one()),
+    f"Here you are:\n```json\n{answer(one())}\n```",
+    f'{{"thoughts": {{"a": 1}}}}\n{answer(one())}',
+    json.dumps({"labels": [one()], "more": "than asked"}),
 )
 def test_it_finds_the_object_wherever_it_stands(text: str) -> None:
     (found,) = read(text).labels
     assert (found.code.name, found.step) == ("numeric/formula", 1)
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        ({"code": "invented"}, "no code 'invented'"),
-        ({"code": 7}, "code is int"),
-        ({"code": None}, "no code ''"),
-        ({"quote": ""}, "no quote"),
-        ({"quote": "all is done"}, "does not stand in step 1"),
-        ({"quote": "total 28"}, "does not stand in step 1"),
-        ({"step": None, "quote": "nowhere"}, "does not stand in the evidence"),
-        ({"step": 3}, "expected null or 1 to 2"),
-        ({"step": 0}, "expected null or 1 to 2"),
-        ({"step": -1}, "expected null or 1 to 2"),
-        ({"step": True}, "expected null or 1 to 2"),
-        ({"step": "1"}, "expected null or 1 to 2"),
-        ({"step": 1e300}, "expected null or 1 to 2"),
-        ({"attribution": "the moon"}, "attribution 'the moon' is not known"),
-        ({"confidence": "99%"}, "confidence '99%' is not known"),
-        ({"confidence": 0.9}, "confidence is float"),
-    ],
+@every(
+    ({"code": "invented"}, "no code 'invented'"),
+    ({"code": 7}, "code is int"),
+    ({"code": None}, "no code ''"),
+    ({"quote": ""}, "no quote"),
+    ({"quote": "all is done"}, "does not stand in step 1"),
+    ({"quote": "total 28"}, "does not stand in step 1"),
+    ({"step": None, "quote": "nowhere"}, "does not stand in the evidence"),
+    ({"step": 3}, "expected null or 1 to 2"),
+    ({"step": 0}, "expected null or 1 to 2"),
+    ({"step": -1}, "expected null or 1 to 2"),
+    ({"step": True}, "expected null or 1 to 2"),
+    ({"step": "1"}, "expected null or 1 to 2"),
+    ({"step": 1e300}, "expected null or 1 to 2"),
+    ({"attribution": "the moon"}, "attribution 'the moon' is not known"),
+    ({"confidence": "99%"}, "confidence '99%' is not known"),
+    ({"confidence": 0.9}, "confidence is float"),
 )
 def test_it_takes_no_label_that_fails_a_check(fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(Unreadable, match=problem):
         read(answer({**one(), **fields}))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "numeric/formula",
-        "[]",
-        '{"label": []}',
-        '{"labels": {}}',
-        '{"labels": "none"}',
-        answer(one())[:-4],
-        "{" * 10_000,
-        "[" * 100_000,
-    ],
+@every(
+    "",
+    "numeric/formula",
+    "[]",
+    '{"label": []}',
+    '{"labels": {}}',
+    '{"labels": "none"}',
+    answer(one())[:-4],
+    "{" * 10_000,
+    "[" * 100_000,
 )
 def test_it_reads_nothing_into_what_is_no_answer(text: str) -> None:
     with pytest.raises(Unreadable, match="no JSON object"):
@@ -400,7 +392,7 @@ def test_it_says_that_a_reply_was_cut_off() -> None:
         read(answer(one())[:-4], finish="length")
 
 
-@pytest.mark.parametrize("text", ["I'm sorry, but I can't help with that.", "I cannot do this.", "Sorry, no."])
+@every("I'm sorry, but I can't help with that.", "I cannot do this.", "Sorry, no.")
 def test_it_knows_a_refusal_in_words(text: str) -> None:
     with pytest.raises(JudgeRefused):
         read(text)

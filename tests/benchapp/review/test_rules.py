@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from benchapp.analysis.failures.classification import CheckMessage
 from benchapp.analysis.failures.failure_patterns import keep_answers
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES, TRIAL_RULES, examine
@@ -15,6 +13,7 @@ from benchapp.analysis.trial_rules.patch_rules import PatchFacts
 from benchapp.analysis.trial_rules.rule_finding import TrialFinding
 from benchapp.analysis.trial_rules.trial_facts import KINDS_OF_ERROR, TrialFacts, read_course
 from runner.base.types import Observation, Source, Step, ToolCall
+from tests.cases import every
 
 
 def shell(number: int, command: str, result: str = "", *, error: bool = False, message: str = "") -> Step:
@@ -52,15 +51,12 @@ def test_it_calls_a_failure_with_unread_skills_a_silent_bypass() -> None:
     assert "tidy-tables" in finding.reason
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"mounted": frozenset({"tidy-tables"}), "read": (("tidy-tables", 1),)},  # it was read
-        {"mounted": frozenset()},  # nothing to read
-        {"mounted": None},  # nobody knows
-        {"mounted": frozenset({"tidy-tables"}), "success": True},
-        {"mounted": frozenset({"tidy-tables"}), "success": None},
-    ],
+@every(
+    {"mounted": frozenset({"tidy-tables"}), "read": (("tidy-tables", 1),)},  # it was read
+    {"mounted": frozenset()},  # nothing to read
+    {"mounted": None},  # nobody knows
+    {"mounted": frozenset({"tidy-tables"}), "success": True},
+    {"mounted": frozenset({"tidy-tables"}), "success": None},
 )
 def test_it_sees_no_bypass_where_it_cannot_know_one(other: dict[str, Any]) -> None:
     assert "silent-bypass" not in found(facts(LOOK, **other))
@@ -133,34 +129,28 @@ def test_it_sees_that_the_verifiers_own_tool_failed() -> None:
 # --- checks -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("message", "reason"),
-    [
-        ("expected 41.2, got 27.5", "Expected 41.2, got 27.5."),
-        ("Mass mismatch. Expected ~34648.0, got 34.648", "off by a factor of 10^3"),
-        ("expected -3.5, got 3.5", "the sign is wrong"),
-        ("AssertionError: assert 12 == 14", "Expected 14, got 12."),
-        ("Expected: 1,200 but was: 1,300", "Expected 1200, got 1300."),
-        ("clinic Mill Lane: expected visits 11, found 13; and 5 more", "Expected 11, got 13."),
-        ("expected 'values used: 86' in notes.md, found 94", "Expected 86, got 94."),
-    ],
+@every(
+    ("expected 41.2, got 27.5", "Expected 41.2, got 27.5."),
+    ("Mass mismatch. Expected ~34648.0, got 34.648", "off by a factor of 10^3"),
+    ("expected -3.5, got 3.5", "the sign is wrong"),
+    ("AssertionError: assert 12 == 14", "Expected 14, got 12."),
+    ("Expected: 1,200 but was: 1,300", "Expected 1200, got 1300."),
+    ("clinic Mill Lane: expected visits 11, found 13; and 5 more", "Expected 11, got 13."),
+    ("expected 'values used: 86' in notes.md, found 94", "Expected 86, got 94."),
 )
 def test_it_reads_the_two_numbers_of_a_check(message: str, reason: str) -> None:
     assert reason in found(facts(LOOK, messages=[message]))["numeric-mismatch"].reason
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "expected 'a', got 'b'",
-        "expected 3 rows",
-        "expected 4, got 4",
-        "expected 4, got None",
-        "line 11: expected +44 20 9864 1453, found +442048815781",
-        "expected 2026-01-20T17:08:21Z, found 2026-01-20T17:09:56Z",
-        "expected one line, found 3",
-        "expected v1.2.3, found 4",
-    ],
+@every(
+    "expected 'a', got 'b'",
+    "expected 3 rows",
+    "expected 4, got 4",
+    "expected 4, got None",
+    "line 11: expected +44 20 9864 1453, found +442048815781",
+    "expected 2026-01-20T17:08:21Z, found 2026-01-20T17:09:56Z",
+    "expected one line, found 3",
+    "expected v1.2.3, found 4",
 )
 def test_it_sees_no_numeric_mismatch_without_two_different_numbers(message: str) -> None:
     assert "numeric-mismatch" not in found(facts(LOOK, messages=[message]))
@@ -172,16 +162,13 @@ def test_it_sees_cells_without_values_and_leaves_other_nones_alone() -> None:
     assert "missing-recalculation" not in found(facts(LOOK, messages=["total: expected 612.5, got None"]))
 
 
-@pytest.mark.parametrize(
-    ("rule", "message"),
-    [
-        ("missing-artifact", "FileNotFoundError: [Errno 2] No such file or directory: '/root/out.csv'"),
-        ("missing-artifact", "Output file report.json was not created"),
-        ("interface-schema", "KeyError: 'total'"),
-        ("interface-schema", "json.decoder.JSONDecodeError: Expecting value: line 1"),
-        ("interface-schema", "missing column: region"),
-        ("runtime-dependency", "ModuleNotFoundError: No module named 'openpyxl'"),
-    ],
+@every(
+    ("missing-artifact", "FileNotFoundError: [Errno 2] No such file or directory: '/root/out.csv'"),
+    ("missing-artifact", "Output file report.json was not created"),
+    ("interface-schema", "KeyError: 'total'"),
+    ("interface-schema", "json.decoder.JSONDecodeError: Expecting value: line 1"),
+    ("interface-schema", "missing column: region"),
+    ("runtime-dependency", "ModuleNotFoundError: No module named 'openpyxl'"),
 )
 def test_it_reads_the_kind_of_failure_off_a_check(rule: str, message: str) -> None:
     assert found(facts(LOOK, messages=[message]))[rule].quote in message
@@ -235,41 +222,35 @@ def test_it_counts_the_same_error_whatever_its_numbers() -> None:
 WRITE = "cat <<'PY' > solve.py\nprint(1)\nPY"
 
 
-@pytest.mark.parametrize(
-    ("commands", "speaks"),
-    [
-        ([WRITE], True),
-        ([WRITE, "python solve.py"], True),  # running is no looking
-        ([WRITE, "python solve.py", "cat out.json"], False),
-        (["ls", WRITE], True),
-        ([WRITE, "python solve.py && head -3 out.csv"], False),
-        ([WRITE, "pytest -q"], False),
-        ([WRITE, "bash -lc 'cat out.json'"], False),
-        (["cat notes.txt"], False),  # nothing was changed
-        (["cat in.csv && sed -i s/a/b/ in.csv"], True),
-        ([WRITE, "python - <<'PY'\nimport json\nprint(json.load(open('out.json')))\nPY"], False),
-        (["python - <<'PY'\nopen('out.json', 'w').write('1')\nPY"], True),
-    ],
+@every(
+    ([WRITE], True),
+    ([WRITE, "python solve.py"], True),  # running is no looking
+    ([WRITE, "python solve.py", "cat out.json"], False),
+    (["ls", WRITE], True),
+    ([WRITE, "python solve.py && head -3 out.csv"], False),
+    ([WRITE, "pytest -q"], False),
+    ([WRITE, "bash -lc 'cat out.json'"], False),
+    (["cat notes.txt"], False),  # nothing was changed
+    (["cat in.csv && sed -i s/a/b/ in.csv"], True),
+    ([WRITE, "python - <<'PY'\nimport json\nprint(json.load(open('out.json')))\nPY"], False),
+    (["python - <<'PY'\nopen('out.json', 'w').write('1')\nPY"], True),
 )
 def test_it_sees_whether_anything_was_looked_at_after_the_last_change(commands: list[str], speaks: bool) -> None:
     steps = [shell(number, command) for number, command in enumerate(commands, start=1)]
     assert ("incomplete-verification" in found(facts(steps))) is speaks
 
 
-@pytest.mark.parametrize(
-    ("last", "words", "speaks"),
-    [
-        ("cat out.json", "The task is complete.", True),
-        ("pytest -q", "The task is complete.", False),
-        ("python check_output.py", "All done.", False),
-        ("cat out.json", "All done.", True),
-        ("cat out.json", "Done! The table is in out.json.", True),
-        ("cat out.json", "Completed: every row is there.", True),
-        ("cat out.json", "That has to be done by hand.", False),
-        ("cat out.json", "I could not complete the task.", False),
-        ("cat out.json", "Here is what I found.", False),
-        ("cat out.json", "Successfully written, but only partially verified.", False),
-    ],
+@every(
+    ("cat out.json", "The task is complete.", True),
+    ("pytest -q", "The task is complete.", False),
+    ("python check_output.py", "All done.", False),
+    ("cat out.json", "All done.", True),
+    ("cat out.json", "Done! The table is in out.json.", True),
+    ("cat out.json", "Completed: every row is there.", True),
+    ("cat out.json", "That has to be done by hand.", False),
+    ("cat out.json", "I could not complete the task.", False),
+    ("cat out.json", "Here is what I found.", False),
+    ("cat out.json", "Successfully written, but only partially verified.", False),
 )
 def test_it_sees_a_claim_of_success_without_a_test(last: str, words: str, speaks: bool) -> None:
     steps = [shell(1, WRITE), shell(2, last), says(3, words)]
@@ -311,13 +292,10 @@ def test_it_finds_a_constant_of_one_shown_task_in_a_patch() -> None:
     assert finding.attribution == "author"
 
 
-@pytest.mark.parametrize(
-    ("added", "others"),
-    [
-        ("Read sales_q3_2019.csv first.", "Clean sales_q3_2019.csv too."),  # the family's, not one episode's
-        ("Read the sales file first.", "Clean other.csv."),
-        ("Write result.json.", "Clean other.csv."),  # everybody's name
-    ],
+@every(
+    ("Read sales_q3_2019.csv first.", "Clean sales_q3_2019.csv too."),  # the family's, not one episode's
+    ("Read the sales file first.", "Clean other.csv."),
+    ("Write result.json.", "Clean other.csv."),  # everybody's name
 )
 def test_it_leaves_what_the_whole_family_shares(added: str, others: str) -> None:
     shown = ("Clean sales_q3_2019.csv and write result.json.",)
@@ -344,14 +322,14 @@ def test_it_counts_the_lines_of_a_skill() -> None:
 # --- all of them ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", RULES)
+@every(*RULES)
 def test_each_rule_says_what_it_sees_and_what_it_cannot(key: str) -> None:
     rule = RULES[key]
     assert len(rule.sees) > 30
     assert len(rule.cannot_see) > 20
 
 
-@pytest.mark.parametrize("key", RULES)
+@every(*RULES)
 def test_each_rule_stands_in_the_documentation_with_its_codes(key: str) -> None:
     document = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "suggestions.md").read_text("utf-8")
     assert f"| `{key}` | {', '.join(RULES[key].codes)} |" in document
@@ -384,9 +362,7 @@ def test_the_course_of_a_long_trajectory_stays_small() -> None:
     assert len(course.errors) == len(course.error_places) == KINDS_OF_ERROR
 
 
-@pytest.mark.parametrize(
-    "text", ["a" * 200_000, "assert " * 50_000, "Expected " + "9" * 100_000, "E " * 60_000, "/" * 100_000]
-)
+@every("a" * 200_000, "assert " * 50_000, "Expected " + "9" * 100_000, "E " * 60_000, "/" * 100_000)
 def test_hostile_texts_cost_little(text: str) -> None:
     from time import perf_counter
 

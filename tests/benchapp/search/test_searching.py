@@ -34,10 +34,16 @@ from benchapp.search.tokens import stream
 from inspector.web.access import local_user
 from runner.base.types import File
 from runner.protocols.probe import CONDITION as PROBE
+from tests.cases import every
 from tests.worlds.factories import make_episode, make_run, make_trial, make_unordered_episode, record_steps
 from tests.worlds.search_worlds import make_search_world, step
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def searched() -> None:
+    make_search_world()
 
 
 def kinds(text: str) -> list[str]:
@@ -48,54 +54,50 @@ def kinds(text: str) -> list[str]:
     return sorted(SearchDocument.objects.filter(pk__in=found.numbers).values_list("kind", flat=True))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("zebra", ["check", "decision", "note"]),
-        ("zebra -again", ["check", "decision"]),
-        ("-zebra kind:decision,note", []),
-        ("KeyError", ["step", "step"]),  # a bare identifier is found in parts too: "key error"
-        ('"KeyError"', ["step"]),
-        ('"key error"', ["step", "step"]),
-        ("cells", ["check", "decision", "file", "step"]),  # the step runs sum_cells.py
-        ('"cells"', ["check", "decision", "file", "step"]),
-        ("data/notes.txt", ["step"]),
-        ("notes.txt", ["step"]),
-        ("txt.notes", []),
-        ("zeb*", ["check", "decision", "note"]),
-        ('"the zeb"*', ["note"]),
-        ("数据", ["step"]),
-        ("清", ["step"]),
-        ("洗", ["step"]),
-        ("据数", []),
-        ("27.5", ["check"]),
-        ("needle failed", ["step"]),
-        ("failed zebra", ["check", "note"]),
-        ("-failed zebra", ["decision"]),
-        ("role:adversarial zebra", ["check", "note"]),
-        ("role:canonical kind:check", ["check"]),
-        ("phase:deployment kind:note", ["note"]),
-        ("condition:selfgen-* kind:file", ["file"]),
-        ("model:~OPUS kind:note", ["note"]),
-        ("model:opus kind:note", []),
-        ("experiment:~here kind:file", ["file"]),
-        ("task:*-T5 kind:check", ["check"]),
-        ("family:sums kind:decision,check", ["check", "check", "decision"]),
-        ("skill:csv-* kind:file,decision,check", ["check", "decision", "file"]),
-        ("mounted:csv-handling kind:check", ["check", "check"]),
-        ("tool:bash is:error", ["step"]),
-        ("tool:ba* needle", ["step"]),
-        ("tool:python", []),
-        ("-tool:bash kind:step", ["step"]),
-        ("is:passed,error kind:step", ["step", "step"]),
-        ("-is:error failed kind:step", ["step"] * 4),
-        ("path:*/skill.md", ["file"]),
-        ("by:ann", ["note"]),
-        ("kind:check passed", ["check"]),
-    ],
+@every(
+    ("zebra", ["check", "decision", "note"]),
+    ("zebra -again", ["check", "decision"]),
+    ("-zebra kind:decision,note", []),
+    ("KeyError", ["step", "step"]),  # a bare identifier is found in parts too: "key error"
+    ('"KeyError"', ["step"]),
+    ('"key error"', ["step", "step"]),
+    ("cells", ["check", "decision", "file", "step"]),  # the step runs sum_cells.py
+    ('"cells"', ["check", "decision", "file", "step"]),
+    ("data/notes.txt", ["step"]),
+    ("notes.txt", ["step"]),
+    ("txt.notes", []),
+    ("zeb*", ["check", "decision", "note"]),
+    ('"the zeb"*', ["note"]),
+    ("数据", ["step"]),
+    ("清", ["step"]),
+    ("洗", ["step"]),
+    ("据数", []),
+    ("27.5", ["check"]),
+    ("needle failed", ["step"]),
+    ("failed zebra", ["check", "note"]),
+    ("-failed zebra", ["decision"]),
+    ("role:adversarial zebra", ["check", "note"]),
+    ("role:canonical kind:check", ["check"]),
+    ("phase:deployment kind:note", ["note"]),
+    ("condition:selfgen-* kind:file", ["file"]),
+    ("model:~OPUS kind:note", ["note"]),
+    ("model:opus kind:note", []),
+    ("experiment:~here kind:file", ["file"]),
+    ("task:*-T5 kind:check", ["check"]),
+    ("family:sums kind:decision,check", ["check", "check", "decision"]),
+    ("skill:csv-* kind:file,decision,check", ["check", "decision", "file"]),
+    ("mounted:csv-handling kind:check", ["check", "check"]),
+    ("tool:bash is:error", ["step"]),
+    ("tool:ba* needle", ["step"]),
+    ("tool:python", []),
+    ("-tool:bash kind:step", ["step"]),
+    ("is:passed,error kind:step", ["step", "step"]),
+    ("-is:error failed kind:step", ["step"] * 4),
+    ("path:*/skill.md", ["file"]),
+    ("by:ann", ["note"]),
+    ("kind:check passed", ["check"]),
 )
-def test_it_finds(text: str, expected: list[str]) -> None:
-    make_search_world()
+def test_it_finds(text: str, expected: list[str], searched: None) -> None:
     assert kinds(text) == expected
 
 

@@ -6,12 +6,11 @@ import re
 from itertools import combinations
 from pathlib import Path
 
-import pytest
-
 from benchapp.imports.formats import format_names
 from benchapp.stats.comparing.condition_names import KNOWN, SHAPES, Origin, name_condition
 from runner.protocols.conditions import Start, conditions_of
 from runner.protocols.registry import OFFERED as BENCHMARKS
+from tests.cases import every
 
 BASE = Path(__file__).parents[3] / "templates" / "base.html"
 OFFERED = [(protocol, condition) for protocol in BENCHMARKS for condition in conditions_of(protocol).values()]
@@ -24,7 +23,7 @@ WROTE_FIRST = {  # who wrote the first skill, by what the library holds at the s
 }
 
 
-@pytest.mark.parametrize(("protocol", "condition"), OFFERED, ids=lambda value: getattr(value, "name", value))
+@every(*OFFERED)
 def test_every_condition_that_can_be_launched_has_a_plain_name(protocol, condition):
     name = name_condition(condition.name)
     assert name.title != condition.name
@@ -32,7 +31,7 @@ def test_every_condition_that_can_be_launched_has_a_plain_name(protocol, conditi
     assert (name.origin is Origin.TRACES) == (condition.retrieval_k > 0)
 
 
-@pytest.mark.parametrize("protocol", BENCHMARKS)
+@every(*BENCHMARKS)
 def test_two_conditions_of_a_protocol_share_neither_name_nor_mark(protocol):
     names = [name_condition(code) for code in conditions_of(protocol)]
     for one, other in combinations(names, 2):
@@ -55,18 +54,15 @@ def test_no_name_is_kept_for_a_condition_that_is_gone():
     assert set(KNOWN) - ours <= set(format_names())  # a tool's own runs
 
 
-@pytest.mark.parametrize(
-    ("code", "title"),
-    [
-        ("self-feedback@4", "Self-written, own feedback, 4 rounds"),
-        ("naive-prompt@8000", "Generated, one prompt, 8,000 tokens"),
-        ("one-shot@3", "Self-written, one shot, 3 seed instances"),
-        ("one-shot@1", "Self-written, one shot, 1 seed instance"),
-        ("one-shot@x", "Self-written, one shot, x"),
-        ("with-skills@5b", "With skills, iteration 5b"),
-        ("old-skill@2", "Old skill, iteration 2"),
-        ("with <b>skills</b>", "with <b>skills</b>"),
-    ],
+@every(
+    ("self-feedback@4", "Self-written, own feedback, 4 rounds"),
+    ("naive-prompt@8000", "Generated, one prompt, 8,000 tokens"),
+    ("one-shot@3", "Self-written, one shot, 3 seed instances"),
+    ("one-shot@1", "Self-written, one shot, 1 seed instance"),
+    ("one-shot@x", "Self-written, one shot, x"),
+    ("with-skills@5b", "With skills, iteration 5b"),
+    ("old-skill@2", "Old skill, iteration 2"),
+    ("with <b>skills</b>", "with <b>skills</b>"),
 )
 def test_a_parameter_stands_in_words_and_a_foreign_code_as_it_is(code, title):
     assert name_condition(code).title == title

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from inspector.charts import CHARTS
+from tests.cases import every
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PICTURES = DOCS / "pictures" / "charts"
@@ -24,7 +23,7 @@ def test_it_has_a_section_for_every_chart_in_their_order() -> None:
     assert list(sections()) == list(CHARTS)
 
 
-@pytest.mark.parametrize("key", CHARTS)
+@every(*CHARTS)
 def test_it_says_what_the_chart_asks_and_where_it_departs(key: str) -> None:
     section, chart = sections()[key], CHARTS[key]
     assert section.startswith(f"{chart.title}\n")
@@ -36,8 +35,8 @@ def test_it_says_what_the_chart_asks_and_where_it_departs(key: str) -> None:
         assert figure.lower() in said
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("key", CHARTS)
+@every("light", "dark")
+@every(*CHARTS)
 def test_it_shows_the_chart(key: str, theme: str) -> None:
     picture = PICTURES / f"{key}-{theme}.png"
     assert f"../pictures/charts/{picture.name}" in sections()[key]

@@ -17,6 +17,7 @@ from benchapp import models
 from benchapp.record.visible import visible
 from inspector.charts.drawn_chart import figure_json
 from inspector.web.text.visible import visible_page
+from tests.cases import every
 from tests.pages import PAGES, address, make_world
 
 # An override that writes backwards, a zero-width space, the head of a terminal escape, a tag character.
@@ -56,8 +57,8 @@ def odd_world(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("name", PAGES)
-def test_no_page_sends_what_a_reader_cannot_see(client: Client, odd_world: None, name: str) -> None:
+@every(*PAGES)
+def test_no_page_sends_what_a_reader_cannot_see(name: str, client: Client, odd_world: None) -> None:
     response = client.get(address(name))
     assert response.status_code == 200
     assert not UNSEEN.findall(KEPT.sub("", response.text))

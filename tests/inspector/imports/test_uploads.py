@@ -28,6 +28,7 @@ from benchapp.record.slices import SlicedWork
 from inspector.pages.imports import upload_view
 from inspector.web.access import local_user
 from tests.benchapp.import_folders import job
+from tests.cases import every
 from tests.conftest import SHARED_DATA, require
 from tests.uploading import begin, declare, finish, read_tree, send_body, send_piece, upload
 from tests.worlds.factories import make_batch, make_user
@@ -170,48 +171,45 @@ def test_an_upload_that_the_disk_has_no_room_for_is_not_begun(client: Client, mo
 # --- hostile input ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("files", "status"),
-    [
-        (None, 422),
-        ([], 422),
-        ("job/a", 422),
-        ([{"path": "job/a"}], 422),
-        ([{"path": "job/a", "size": -1}], 422),
-        ([{"path": "job/a", "size": True}], 422),
-        ([{"path": "job/a", "size": 1.5}], 422),
-        ([{"path": "job/a", "size": 1, "modified": "now"}], 422),
-        ([{"path": 7, "size": 1}], 422),
-        ([{"path": "", "size": 1}], 422),
-        ([{"path": "/etc/passwd", "size": 1}], 422),
-        ([{"path": "../a", "size": 1}], 422),
-        ([{"path": "job/../../a", "size": 1}], 422),
-        ([{"path": "job/./a", "size": 1}], 422),
-        ([{"path": "job//a", "size": 1}], 422),
-        ([{"path": "job/", "size": 1}], 422),
-        ([{"path": "C:/a", "size": 1}], 422),
-        ([{"path": "c:a", "size": 1}], 422),
-        ([{"path": "job\\..\\a", "size": 1}], 422),
-        ([{"path": "job/a\x00.json", "size": 1}], 422),
-        ([{"path": "job/a\nb", "size": 1}], 422),
-        ([{"path": "job/\ud800", "size": 1}], 422),
-        ([{"path": "job/" + "a" * 256, "size": 1}], 413),
-        ([{"path": "job/" + "ä" * 128, "size": 1}], 413),
-        ([{"path": "/".join("a" * 40), "size": 1}], 413),
-        ([{"path": "job/" + "a/" * 300 + "a", "size": 1}], 413),
-        ([{"path": "job/a", "size": 2**62}], 413),
-        ([{"path": "job/a", "size": 2**40}], 413),
-        ([{"path": "job/a", "size": 1}] * 2, 422),
-        ([{"path": "job/a", "size": 1}, {"path": "job/A", "size": 1}], 422),
-        ([{"path": "job/straße", "size": 1}, {"path": "job/STRASSE", "size": 1}], 422),
-        ([{"path": "job/\u00e9", "size": 1}, {"path": "job/e\u0301", "size": 1}], 422),
-        ([{"path": "job/a", "size": 1}, {"path": "Job/b", "size": 1}], 422),
-        ([{"path": "job/a", "size": 1}, {"path": "job/a/b", "size": 1}], 422),
-        ([{"path": "job/a/b", "size": 1}, {"path": "job/a", "size": 1}], 422),
-        ([{"path": "a.json", "size": 1}, {"path": "files/a.json", "size": 1}], 422),
-    ],
+@every(
+    (None, 422),
+    ([], 422),
+    ("job/a", 422),
+    ([{"path": "job/a"}], 422),
+    ([{"path": "job/a", "size": -1}], 422),
+    ([{"path": "job/a", "size": True}], 422),
+    ([{"path": "job/a", "size": 1.5}], 422),
+    ([{"path": "job/a", "size": 1, "modified": "now"}], 422),
+    ([{"path": 7, "size": 1}], 422),
+    ([{"path": "", "size": 1}], 422),
+    ([{"path": "/etc/passwd", "size": 1}], 422),
+    ([{"path": "../a", "size": 1}], 422),
+    ([{"path": "job/../../a", "size": 1}], 422),
+    ([{"path": "job/./a", "size": 1}], 422),
+    ([{"path": "job//a", "size": 1}], 422),
+    ([{"path": "job/", "size": 1}], 422),
+    ([{"path": "C:/a", "size": 1}], 422),
+    ([{"path": "c:a", "size": 1}], 422),
+    ([{"path": "job\\..\\a", "size": 1}], 422),
+    ([{"path": "job/a\x00.json", "size": 1}], 422),
+    ([{"path": "job/a\nb", "size": 1}], 422),
+    ([{"path": "job/\ud800", "size": 1}], 422),
+    ([{"path": "job/" + "a" * 256, "size": 1}], 413),
+    ([{"path": "job/" + "ä" * 128, "size": 1}], 413),
+    ([{"path": "/".join("a" * 40), "size": 1}], 413),
+    ([{"path": "job/" + "a/" * 300 + "a", "size": 1}], 413),
+    ([{"path": "job/a", "size": 2**62}], 413),
+    ([{"path": "job/a", "size": 2**40}], 413),
+    ([{"path": "job/a", "size": 1}] * 2, 422),
+    ([{"path": "job/a", "size": 1}, {"path": "job/A", "size": 1}], 422),
+    ([{"path": "job/straße", "size": 1}, {"path": "job/STRASSE", "size": 1}], 422),
+    ([{"path": "job/\u00e9", "size": 1}, {"path": "job/e\u0301", "size": 1}], 422),
+    ([{"path": "job/a", "size": 1}, {"path": "Job/b", "size": 1}], 422),
+    ([{"path": "job/a", "size": 1}, {"path": "job/a/b", "size": 1}], 422),
+    ([{"path": "job/a/b", "size": 1}, {"path": "job/a", "size": 1}], 422),
+    ([{"path": "a.json", "size": 1}, {"path": "files/a.json", "size": 1}], 422),
 )
-def test_a_hostile_list_is_refused_and_leaves_nothing(client: Client, folder: Path, files: object, status: int) -> None:
+def test_a_hostile_list_is_refused_and_leaves_nothing(files: object, status: int, client: Client, folder: Path) -> None:
     answer = declare(client, files)
     assert answer.status_code == status
     assert answer.json()["error"]
@@ -219,8 +217,8 @@ def test_a_hostile_list_is_refused_and_leaves_nothing(client: Client, folder: Pa
     assert not kept(folder)
 
 
-@pytest.mark.parametrize("body", [b"", b"nonsense", b"[1]", b"[" * 100_000, b'"\xff"'])
-def test_a_list_that_is_no_json_is_refused(client: Client, body: bytes) -> None:
+@every(b"", b"nonsense", b"[1]", b"[" * 100_000, b'"\xff"')
+def test_a_list_that_is_no_json_is_refused(body: bytes, client: Client) -> None:
     answer = client.post("/imports/uploads/", body, "application/json", headers={"Accept": "application/json"})
     assert (answer.status_code, list(answer.json())) == (422, ["error"])
 

@@ -13,6 +13,7 @@ from benchapp.record.recorded import slot_of
 from inspector.pages.library.author_call import MAX_SECTION, parse_prompt
 from inspector.pages.library.author_call_view import MAX_UNSEEN, _split_passages
 from runner.base.types import CompactionKind, Observation, Source, Step, ToolCall
+from tests.cases import every
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import (
     START,
@@ -165,7 +166,7 @@ def test_evidence_that_was_cut_to_a_context_window_is_said_to_be(client: Client)
     assert "&lt;8,192&gt; tokens)." in text
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every(*range(60))
 def test_the_passages_of_a_field_are_the_field(seed: int) -> None:
     dice = random.Random(seed)
     length, ends = dice.randrange(4 * MAX_UNSEEN), [dice.randrange(4 * MAX_UNSEEN) for _ in range(dice.randrange(7))]

@@ -32,6 +32,7 @@ from benchapp.review.comments import (
 )
 from benchapp.stats.comparing.choices import Choices
 from runner.base.types import Source, Step
+from tests.cases import every
 from tests.queries import assert_queries_flat, count_queries
 from tests.worlds.factories import make_learning_run, make_trial, make_user, record_steps
 from tests.worlds.review_factories import make_queue
@@ -114,17 +115,14 @@ def test_a_chart_with_very_many_choices_still_has_one_name() -> None:
     assert all(len(name) < 200 for name in names)
 
 
-@pytest.mark.parametrize(
-    ("parts", "said"),
-    [
-        ({}, "on: '' is not one of"),
-        ({"on": "moon"}, "on: 'moon'"),
-        ({"on": "step"}, "trajectory: expected an id"),
-        ({"on": "step", "trajectory": "00000000-0000-0000-0000-000000000000"}, "trajectory: there is none"),
-        ({"on": "line", "run": "x"}, "run: expected an id"),
-        ({"on": "chart", "key": "../x"}, "key: expected the key of a chart"),
-        ({"on": "chart", "key": "forest", "condition": [f"c{n}" * 40 for n in range(60)]}, "too long"),
-    ],
+@every(
+    ({}, "on: '' is not one of"),
+    ({"on": "moon"}, "on: 'moon'"),
+    ({"on": "step"}, "trajectory: expected an id"),
+    ({"on": "step", "trajectory": "00000000-0000-0000-0000-000000000000"}, "trajectory: there is none"),
+    ({"on": "line", "run": "x"}, "run: expected an id"),
+    ({"on": "chart", "key": "../x"}, "key: expected the key of a chart"),
+    ({"on": "chart", "key": "forest", "condition": [f"c{n}" * 40 for n in range(60)]}, "too long"),
 )
 def test_it_says_which_part_names_no_place(parts: dict[str, object], said: str) -> None:
     with pytest.raises(NoSuchPlace, match=said):
@@ -138,15 +136,12 @@ def test_a_step_must_be_there(client: Client, trajectory: Trajectory, number: st
     assert client.get(f"/comments/about/?{urlencode(step(trajectory, number))}").status_code == 404  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("parts", "said"),
-    [
-        ({"digest": "ab"}, "digest"),
-        ({"file": ""}, "file"),
-        ({"line": 0}, "line"),
-        ({"from": "https://elsewhere.example"}, "from, to, decision"),
-        ({"episode": "00000000-0000-0000-0000-000000000000"}, "episode"),
-    ],
+@every(
+    ({"digest": "ab"}, "digest"),
+    ({"file": ""}, "file"),
+    ({"line": 0}, "line"),
+    ({"from": "https://elsewhere.example"}, "from, to, decision"),
+    ({"episode": "00000000-0000-0000-0000-000000000000"}, "episode"),
 )
 def test_a_line_must_be_named_whole(parts: dict[str, object], said: str) -> None:
     with pytest.raises(NoSuchPlace, match=said):
@@ -263,16 +258,13 @@ def test_without_a_script_the_thread_is_a_page(client: Client, ada: User, trajec
 # --- mentions ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("@grace, look. And @linus.", ["grace", "linus"]),
-        ("@grace @grace", ["grace"]),
-        ("mail me@example.org", []),
-        ("(@a.b-c_d+e)", ["a.b-c_d+e"]),
-        ("@ nobody @", []),
-        ("`@decorator`", ["decorator"]),
-    ],
+@every(
+    ("@grace, look. And @linus.", ["grace", "linus"]),
+    ("@grace @grace", ["grace"]),
+    ("mail me@example.org", []),
+    ("(@a.b-c_d+e)", ["a.b-c_d+e"]),
+    ("@ nobody @", []),
+    ("`@decorator`", ["decorator"]),
 )
 def test_it_finds_names_and_no_addresses(text: str, names: list[str]) -> None:
     assert mentions_in(text) == names

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import orjson
-import pytest
 
 from inspector.publishing.static_page import make_static, make_static_csv, make_static_json
+from tests.cases import every
 
 HERE = "http://published.invalid/runs/1/library/?episode=e"
 
@@ -23,20 +23,17 @@ def static(html: str) -> str:
     return make_static(html, HERE, find)
 
 
-@pytest.mark.parametrize(
-    ("link", "written"),
-    [
-        ('<a href="/trials/2/">one</a>', '<a href="../../../trials/2/index.html">one</a>'),
-        ('<a href="?decision=3" data-key="j">two</a>', '<a href="./q-3.html" data-key="j">two</a>'),
-        ('<a href="#verdict">here</a>', '<a href="#verdict">here</a>'),
-        ('<a href="https://example.org/a?b=1&amp;c">paper</a>', '<a href="https://example.org/a?b=1&amp;c">paper</a>'),
-    ],
+@every(
+    ('<a href="/trials/2/">one</a>', '<a href="../../../trials/2/index.html">one</a>'),
+    ('<a href="?decision=3" data-key="j">two</a>', '<a href="./q-3.html" data-key="j">two</a>'),
+    ('<a href="#verdict">here</a>', '<a href="#verdict">here</a>'),
+    ('<a href="https://example.org/a?b=1&amp;c">paper</a>', '<a href="https://example.org/a?b=1&amp;c">paper</a>'),
 )
 def test_a_link_within_the_site_leads_to_its_file(link: str, written: str) -> None:
     assert static(link) == written
 
 
-@pytest.mark.parametrize("href", ["/review/", "/trials/9/", "?view=split", "javascript:alert(1)", "data:text/html,x"])
+@every("/review/", "/trials/9/", "?view=split", "javascript:alert(1)", "data:text/html,x")
 def test_a_link_that_leaves_the_site_becomes_its_text(href: str) -> None:
     assert static(f'<p><a class="k" href="{href}" aria-label="no">that <b>page</b></a>.</p>') == (
         '<p><span class="k">that <b>page</b></span>.</p>'
@@ -48,38 +45,32 @@ def test_inside_a_drawing_it_becomes_a_group_of_its_shapes() -> None:
     assert static(drawn) == ('<svg viewBox="0 0 9 9"><g><title>gone</title><rect x="1"/></g></svg><span>x</span>')
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        '<form method="post"><div><input name="q"><button>Go</button></div></form>',
-        "<dialog><form><b>keys</b></form><dialog></dialog></dialog>",
-        "<button data-walk='j'>next</button>",
-        '<button data-chart-act="table">Table</button>',
-        '<input type="checkbox" form="admit">',
-        '<a class="button" href="/launch/">Launch again</a>',
-        '<a data-comment href="/comments/about/">3 comments</a>',
-        "<script>alert(1)</script>",
-        '<script id="comment-counts" type="application/json">{"a</b>": 3}</script>',
-        '<script src="/static/js/comments.js"></script>',
-        '<noscript><img src="x"></noscript>',
-        "<kbd>j</kbd>",
-        '<span class="keys-here"><kbd>j</kbd> next</span>',
-        '<figure data-chart="/compare/charts/none.json"><div>Drawing…</div></figure>',
-        """<meta name="htmx-config" content='{"a": 1}'>""",
-    ],
+@every(
+    '<form method="post"><div><input name="q"><button>Go</button></div></form>',
+    "<dialog><form><b>keys</b></form><dialog></dialog></dialog>",
+    "<button data-walk='j'>next</button>",
+    '<button data-chart-act="table">Table</button>',
+    '<input type="checkbox" form="admit">',
+    '<a class="button" href="/launch/">Launch again</a>',
+    '<a data-comment href="/comments/about/">3 comments</a>',
+    "<script>alert(1)</script>",
+    '<script id="comment-counts" type="application/json">{"a</b>": 3}</script>',
+    '<script src="/static/js/comments.js"></script>',
+    '<noscript><img src="x"></noscript>',
+    "<kbd>j</kbd>",
+    '<span class="keys-here"><kbd>j</kbd> next</span>',
+    '<figure data-chart="/compare/charts/none.json"><div>Drawing…</div></figure>',
+    """<meta name="htmx-config" content='{"a": 1}'>""",
 )
 def test_what_needs_a_server_or_a_script_that_asks_one_is_gone_whole(part: str) -> None:
     assert static(f"<p>before</p>{part}<p>after</p>") == "<p>before</p><p>after</p>"
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        '<button type="button" popovertarget="t1">word</button><span id="t1" popover>meaning</span>',
-        '<button type="button" data-chart-act="png" hidden>PNG</button>',
-        '<input type="radio" name="cut" id="cut-off" checked>',
-        "<details><summary>more</summary>&lt;script&gt;alert(1)&lt;/script&gt; &amp;amp; &#x27;</details>",
-    ],
+@every(
+    '<button type="button" popovertarget="t1">word</button><span id="t1" popover>meaning</span>',
+    '<button type="button" data-chart-act="png" hidden>PNG</button>',
+    '<input type="radio" name="cut" id="cut-off" checked>',
+    "<details><summary>more</summary>&lt;script&gt;alert(1)&lt;/script&gt; &amp;amp; &#x27;</details>",
 )
 def test_what_works_without_one_stays_as_it_was_written(part: str) -> None:
     assert static(part) == part

@@ -4,37 +4,34 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchapp.record.visible import visible
 from inspector.pages.review.exhibits.masking import HIDDEN, Mask, ShownText, mask_of
+from tests.cases import every
 
 MASK = mask_of(names=["no-skill", "Spring comparison"], skills=["tidy-tables", "tables"], paths=True, models=True)
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("run under no-skill, please", "run under [hidden], please"),
-        ("No Skill and NO_SKILL", "[hidden] and [hidden]"),
-        ("the tidy tables skill", "the [hidden] skill"),
-        ("tables of numbers", "tables of numbers"),  # one plain word is no name
-        ("read `tables` first, the tables skill", "read `[hidden]` first, the [hidden] skill"),
-        ("I am anthropic/claude-sonnet-4-5-20250929.", "I am [hidden]."),
-        ("Claude Sonnet 4.5 or GPT-5?", "[hidden] or [hidden]?"),
-        ("o3-mini, qwen3-coder-480b", "[hidden], [hidden]"),
-        ("cat ../skills/x/SKILL.md | head", "cat [hidden] | head"),
-        ("ls -R ../skills; pwd", "ls -R [hidden]; pwd"),
-        ("skills matter", "skills matter"),
-        ("unskilled no-skillet", "unskilled no-skillet"),
-        ("[1mgpt-5", "[1m[hidden]"),
-        (r'{"out": "model:\nclaude-opus-4\ttidy-tables"}', r'{"out": "model:\n[hidden]\t[hidden]"}'),
-        ("[38;5;214mno-skill[0m", "[38;5;214m[hidden][0m"),
-        (r"\u001b[1;32mtidy_tables\u001b[0m", r"\u001b[1;32m[hidden]\u001b[0m"),
-        ("?model=x%2Fgpt-5&set=%20no-skill", "?model=x%2F[hidden]&set=%20[hidden]"),
-    ],
+@every(
+    ("run under no-skill, please", "run under [hidden], please"),
+    ("No Skill and NO_SKILL", "[hidden] and [hidden]"),
+    ("the tidy tables skill", "the [hidden] skill"),
+    ("tables of numbers", "tables of numbers"),  # one plain word is no name
+    ("read `tables` first, the tables skill", "read `[hidden]` first, the [hidden] skill"),
+    ("I am anthropic/claude-sonnet-4-5-20250929.", "I am [hidden]."),
+    ("Claude Sonnet 4.5 or GPT-5?", "[hidden] or [hidden]?"),
+    ("o3-mini, qwen3-coder-480b", "[hidden], [hidden]"),
+    ("cat ../skills/x/SKILL.md | head", "cat [hidden] | head"),
+    ("ls -R ../skills; pwd", "ls -R [hidden]; pwd"),
+    ("skills matter", "skills matter"),
+    ("unskilled no-skillet", "unskilled no-skillet"),
+    ("[1mgpt-5", "[1m[hidden]"),
+    (r'{"out": "model:\nclaude-opus-4\ttidy-tables"}', r'{"out": "model:\n[hidden]\t[hidden]"}'),
+    ("[38;5;214mno-skill[0m", "[38;5;214m[hidden][0m"),
+    (r"\u001b[1;32mtidy_tables\u001b[0m", r"\u001b[1;32m[hidden]\u001b[0m"),
+    ("?model=x%2Fgpt-5&set=%20no-skill", "?model=x%2F[hidden]&set=%20[hidden]"),
 )
 def test_it_hides_names_and_leaves_words(text: str, shown: str) -> None:
     assert MASK.text(text) == shown
@@ -106,7 +103,7 @@ def test_the_cuts_rebuild_the_text(text: str) -> None:
     assert made + text[at:] == shown.text
 
 
-@pytest.mark.parametrize("part", ["x", "skills", "/skills", "claude ", "gpt/", "\n", "-_ "])
+@every("x", "skills", "/skills", "claude ", "gpt/", "\n", "-_ ")
 def test_no_text_takes_long(part: str) -> None:
     begun = time.perf_counter()
     MASK.show(part * (200_000 // len(part)))

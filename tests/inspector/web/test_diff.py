@@ -11,6 +11,7 @@ import pytest
 from benchapp.record.textual_change import is_binary
 from inspector.templatetags.line_tags import pieces
 from inspector.web.text.diff import FOLDED, MAX_SHOWN_CHARS, NO_NEWLINE, LineSign, diff_file, draw_source_rows
+from tests.cases import every
 
 SKILL = "---\nname: sums\ndescription: Sum columns with empty cells.\n---\n\n# Sums\n\n1. Count.\n2. Fill with 0.\n3. Sum.\n"
 
@@ -47,7 +48,7 @@ def test_it_numbers_both_sides_and_keeps_every_line():
     assert [(row.old, row.new, row.mark) for row in changed] == [(9, None, "−"), (None, 9, "+")]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every(*range(20))
 def test_it_rebuilds_random_texts_from_its_rows(seed):
     dice = random.Random(seed)
     words = ["alpha", "beta", "", "---", "# Head", "```", "  x = 1"]
@@ -55,7 +56,7 @@ def test_it_rebuilds_random_texts_from_its_rows(seed):
     assert sides(diff_file("s/SKILL.md", old.encode(), new.encode())) == (old[:-1], new[:-1])
 
 
-@pytest.mark.parametrize("front", ["---\nname: a\n---\n", "---\nname: a\n---", "---\nname: a\n---\n\n"])
+@every("---\nname: a\n---\n", "---\nname: a\n---", "---\nname: a\n---\n\n")
 def test_a_skill_that_is_only_frontmatter_has_its_lines(front):
     diff = diff_file("s/SKILL.md", front.encode(), b"new\n")
     assert sides(diff) == (front.removesuffix("\n"), "new")
@@ -67,13 +68,10 @@ def test_it_marks_the_words_that_changed():
     assert marked(diff, LineSign.ADD) == ["NA"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        pytest.param("one two three four\n", "completely other words\n", id="too-unlike"),
-        pytest.param("same start a\n", "same start b\nsame start c\n", id="unequal-runs"),
-        pytest.param("word " * 101 + "x\n", "word " * 101 + "y\n", id="over-500-characters"),
-    ],
+@every(
+    pytest.param("one two three four\n", "completely other words\n", id="too-unlike"),
+    pytest.param("same start a\n", "same start b\nsame start c\n", id="unequal-runs"),
+    pytest.param("word " * 101 + "x\n", "word " * 101 + "y\n", id="over-500-characters"),
 )
 def test_it_marks_no_words_where_marks_would_mislead_or_cost(old, new):
     diff = diff_file("a.txt", old.encode(), new.encode())
@@ -110,7 +108,7 @@ def test_it_does_not_take_a_comment_in_a_code_fence_for_a_heading():
     assert [block.heading for block in blocks] == ["Real", ""]  # the fold above says it already
 
 
-@pytest.mark.parametrize(("old", "new", "status"), [(None, b"a\n", "A"), (b"a\n", None, "D"), (b"a\n", b"a\n", "")])
+@every((None, b"a\n", "A"), (b"a\n", None, "D"), (b"a\n", b"a\n", ""))
 def test_it_tells_added_deleted_and_unchanged(old, new, status):
     assert diff_file("a.txt", old, new).status == status
 
@@ -122,25 +120,22 @@ def test_it_tells_a_missing_newline_at_the_end():
     assert diff.note == "Only line ends changed: the file no longer ends with a newline."
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "note"),
-    [
-        (b"a\r\nb\r\n", b"a\nb\n", "Only line ends changed: CRLF became LF in 2 lines."),
-        (b"a\nb\n", b"a\r\nb\n", "Only line ends changed: LF became CRLF in 1 line."),
-        (b"a\r\nb\r\nc\r\n", b"a\nX\nc\n", "Line ends changed: CRLF became LF in 2 lines."),
-        (
-            b"a\r\nb\n",
-            b"a\nb\r\n",
-            "Only line ends changed: CRLF became LF in 1 line, LF became CRLF in 1 line.",
-        ),
-        (
-            b"a\r\nb",
-            b"a\nb\n",
-            "Only line ends changed: CRLF became LF in 1 line; the file ends with a newline now.",
-        ),
-        (b"a\n", b"b\n", ""),
-        (None, b"a\r\n", ""),
-    ],
+@every(
+    (b"a\r\nb\r\n", b"a\nb\n", "Only line ends changed: CRLF became LF in 2 lines."),
+    (b"a\nb\n", b"a\r\nb\n", "Only line ends changed: LF became CRLF in 1 line."),
+    (b"a\r\nb\r\nc\r\n", b"a\nX\nc\n", "Line ends changed: CRLF became LF in 2 lines."),
+    (
+        b"a\r\nb\n",
+        b"a\nb\r\n",
+        "Only line ends changed: CRLF became LF in 1 line, LF became CRLF in 1 line.",
+    ),
+    (
+        b"a\r\nb",
+        b"a\nb\n",
+        "Only line ends changed: CRLF became LF in 1 line; the file ends with a newline now.",
+    ),
+    (b"a\n", b"b\n", ""),
+    (None, b"a\r\n", ""),
 )
 def test_it_says_how_line_ends_changed(old, new, note):
     assert diff_file("a.txt", old, new).note == note

@@ -4,74 +4,60 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from django.utils import timezone
 
 from inspector.templatetags import page_tags
 from inspector.templatetags.hostile_tags import whole_words
+from tests.cases import every
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0"), (999, "999"), (1000, "1.0k"), (9949, "9.9k"), (9990, "10k"), (412_345, "412k"), (999_700, "1.0M")],
-)
+@every((0, "0"), (999, "999"), (1000, "1.0k"), (9949, "9.9k"), (9990, "10k"), (412_345, "412k"), (999_700, "1.0M"))
 def test_it_writes_counts_in_three_figures(count: int, text: str) -> None:
     assert page_tags.compact(count) == text
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0.0 s"), (9.94, "9.9 s"), (9.96, "10 s"), (59.4, "59 s"), (192, "3 min 12 s"), (3_725, "1 h 02 min")],
-)
+@every((0, "0.0 s"), (9.94, "9.9 s"), (9.96, "10 s"), (59.4, "59 s"), (192, "3 min 12 s"), (3_725, "1 h 02 min"))
 def test_it_writes_durations(seconds: float, text: str) -> None:
     assert page_tags.duration(seconds) == text
 
 
-@pytest.mark.parametrize(("cost", "text"), [(0.0, "$0.00"), (0.0021, "$0.0021"), (1234.5, "$1,234.50")])
+@every((0.0, "$0.00"), (0.0021, "$0.0021"), (1234.5, "$1,234.50"))
 def test_it_writes_dollars(cost: float, text: str) -> None:
     assert page_tags.usd(cost) == text
 
 
-@pytest.mark.parametrize(("value", "text"), [(1.0, "1"), (0.0, "0"), (0.3333, "0.33"), (-0.5, "-0.5"), (20.0, "20")])
+@every((1.0, "1"), (0.0, "0"), (0.3333, "0.33"), (-0.5, "-0.5"), (20.0, "20"))
 def test_it_writes_rewards_without_needless_places(value: float, text: str) -> None:
     assert page_tags.number(value) == text
 
 
-@pytest.mark.parametrize(
-    ("share", "text"), [(0.0, "0.0 points"), (-0.0004, "0.0 points"), (1 / 12, "+8.3 points"), (-0.25, "−25.0 points")]
-)
+@every((0.0, "0.0 points"), (-0.0004, "0.0 points"), (1 / 12, "+8.3 points"), (-0.25, "−25.0 points"))
 def test_it_writes_differences_with_their_sign(share: float, text: str) -> None:
     assert page_tags.points(share) == text
 
 
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [
-        (199 / 200, "99.5 %"),
-        (1 / 400, "0.3 %"),
-        (1999 / 2000, "99.95 %"),
-        (1.0, "100 %"),
-        (sum([0.1] * 10), "100 %"),
-        (0.0, "0 %"),
-        (2 / 3, "67 %"),
-        (1.2, "120 %"),
-    ],
+@every(
+    (199 / 200, "99.5 %"),
+    (1 / 400, "0.3 %"),
+    (1999 / 2000, "99.95 %"),
+    (1.0, "100 %"),
+    (sum([0.1] * 10), "100 %"),
+    (0.0, "0 %"),
+    (2 / 3, "67 %"),
+    (1.2, "120 %"),
 )
 def test_it_rounds_nearly_all_to_no_all_and_hardly_any_to_no_none(share: float, text: str) -> None:
     assert page_tags.percent(share) == text
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        page_tags.compact,
-        page_tags.duration,
-        page_tags.usd,
-        page_tags.number,
-        page_tags.percent,
-        page_tags.known,
-        page_tags.when,
-    ],
+@every(
+    page_tags.compact,
+    page_tags.duration,
+    page_tags.usd,
+    page_tags.number,
+    page_tags.percent,
+    page_tags.known,
+    page_tags.when,
 )
 def test_it_says_unknown_and_never_zero(write: object) -> None:
     assert "unknown" in write(None)  # type: ignore[operator]
@@ -86,10 +72,7 @@ def test_it_escapes_what_it_marks_as_safe() -> None:
     assert "<b>" not in page_tags.badge("passed", "<b>")
 
 
-@pytest.mark.parametrize(
-    ("ago", "text"),
-    [(timedelta(seconds=5), "just now"), (timedelta(minutes=3), "3 min ago"), (timedelta(days=2), "2 d ago")],
-)
+@every((timedelta(seconds=5), "just now"), (timedelta(minutes=3), "3 min ago"), (timedelta(days=2), "2 d ago"))
 def test_it_says_how_long_ago(ago: timedelta, text: str) -> None:
     assert f">{text}</time>" in page_tags.when(timezone.now() - ago)
 

@@ -61,32 +61,32 @@ time.sleep(100_000 if any("kill -9" in part for part in sys.argv) else 0)
 os.execv("/bin/own", ["sh", *sys.argv[1:]])
 """
 
-ATTACKS = {
+# Each is refused at once and changes nothing, so one trial tries them all.
+REFUSED = {
     # out of the container
-    "write outside": Attack(
-        "for f in /proc/sys/kernel/hostname /sys/kernel/uevent_helper; do echo x > $f; done", DENIED
-    ),
-    "core pattern": Attack("echo '|/tmp/x' > /proc/sys/kernel/core_pattern", DENIED),
-    "sysrq": Attack("echo b > /proc/sysrq-trigger", DENIED),
-    "mount": Attack("mount -t tmpfs x /mnt; mount --bind / /mnt", DENIED),
-    "chroot": Attack("chroot / true", DENIED),
-    "user namespace": Attack("unshare -Ur id", DENIED),
-    "device node": Attack("mknod /tmp/disk b 8 0; mknod /tmp/mem c 1 1", DENIED),
-    "kernel module": Attack(syscall(175, "b'x'", 1, "b''"), DENIED),
-    "bpf": Attack(syscall(321, 0, 0, 0), DENIED),
-    "clock": Attack("date -s '2001-01-01'", DENIED),
-    "engine socket": Attack("ls /var/run/docker.sock /run/docker.sock /run/containerd", DENIED),
-    "own cgroup": Attack("mkdir /sys/fs/cgroup/pids/x; echo max > /sys/fs/cgroup/pids/pids.max", DENIED),
-    "setuid program": Attack(
-        "cp /bin/sh /tmp/s; chmod 4755 /tmp/s; grep NoNewPrivs /proc/self/status", r"NoNewPrivs:\s*1"
-    ),
-    "raw socket": Attack(python("import socket\nsocket.socket(socket.AF_PACKET, socket.SOCK_RAW)"), DENIED),
-    "host process": Attack("ls -d /proc/[0-9]* | wc -l; nsenter -t 1 -m true", DENIED),
+    "write outside": ("for f in /proc/sys/kernel/hostname /sys/kernel/uevent_helper; do echo x > $f; done", DENIED),
+    "core pattern": ("echo '|/tmp/x' > /proc/sys/kernel/core_pattern", DENIED),
+    "sysrq": ("echo b > /proc/sysrq-trigger", DENIED),
+    "mount": ("mount -t tmpfs x /mnt; mount --bind / /mnt", DENIED),
+    "chroot": ("chroot / true", DENIED),
+    "user namespace": ("unshare -Ur id", DENIED),
+    "device node": ("mknod /tmp/disk b 8 0; mknod /tmp/mem c 1 1", DENIED),
+    "kernel module": (syscall(175, "b'x'", 1, "b''"), DENIED),
+    "bpf": (syscall(321, 0, 0, 0), DENIED),
+    "clock": ("date -s '2001-01-01'", DENIED),
+    "engine socket": ("ls /var/run/docker.sock /run/docker.sock /run/containerd", DENIED),
+    "own cgroup": ("mkdir /sys/fs/cgroup/pids/x; echo max > /sys/fs/cgroup/pids/pids.max", DENIED),
+    "setuid program": ("cp /bin/sh /tmp/s; chmod 4755 /tmp/s; grep NoNewPrivs /proc/self/status", r"NoNewPrivs:\s*1"),
+    "raw socket": (python("import socket\nsocket.socket(socket.AF_PACKET, socket.SOCK_RAW)"), DENIED),
+    "host process": ("ls -d /proc/[0-9]* | wc -l; nsenter -t 1 -m true", DENIED),
     # over the network
-    "host": Attack(python("import socket\nsocket.create_connection(('172.17.0.1', 22), 2)"), "unreachable"),
-    "metadata": Attack(python("import socket\nsocket.create_connection(('169.254.169.254', 80), 2)"), "unreachable"),
-    "names": Attack(python("import socket\nsocket.getaddrinfo('example.org', 80)"), "gaierror"),
-    "neighbour": Attack(python("import socket\nsocket.create_connection(('172.17.0.2', 80), 2)"), "unreachable"),
+    "host": (python("import socket\nsocket.create_connection(('172.17.0.1', 22), 2)"), "unreachable"),
+    "metadata": (python("import socket\nsocket.create_connection(('169.254.169.254', 80), 2)"), "unreachable"),
+    "names": (python("import socket\nsocket.getaddrinfo('example.org', 80)"), "gaierror"),
+    "neighbour": (python("import socket\nsocket.create_connection(('172.17.0.2', 80), 2)"), "unreachable"),
+}
+
+ATTACKS = {
     # staying
     "daemon": Attack(f"({REWRITE}) >/dev/null 2>&1 & echo here", "here"),
     "daemon of its own session": Attack(f"setsid sh -c '{REWRITE}' >/dev/null 2>&1 & echo here", "here"),
@@ -209,18 +209,32 @@ def _few_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_it_is_contained_and_recorded_and_the_next_trial_is_unaffected(name: str, tmp_path: Path) -> None:
-    attack = ATTACKS[name]
+    _check(ATTACKS[name], _attack(ATTACKS[name], tmp_path))
+
+
+def test_every_way_out_is_refused_and_the_next_trial_is_unaffected(tmp_path: Path) -> None:
+    parts = (f"echo '== {name}'\n(\n{script}\n) 2>&1" for name, (script, _) in REFUSED.items())
+    outcome = _attack(Attack("\n".join(parts)), tmp_path)
+    _check(Attack(""), outcome)
+    _, *said = re.split(r"^== (.+)\n", outcome.said, flags=re.MULTILINE)
+    told = dict(zip(said[::2], said[1::2], strict=True))
+    assert list(told) == list(REFUSED)
+    assert {name: told[name] for name, (_, says) in REFUSED.items() if not re.search(says, told[name])} == {}
+
+
+def _attack(attack: Attack, folder: Path) -> Outcome:
+    """The outcome of the attack. The machine is as before it, nothing is left, and the next trial passes."""
     before = (time.time() - time.monotonic(), Path("/etc/passwd").read_bytes(), Path("/etc/hostname").read_bytes())
     agent = ScriptAgent(attack.script, attack.seconds, attack.skill_folders)
-    outcome = attempt(agent, container_task(tmp_path, replace(MACHINE, image=base_image())), LIBRARY)
-    _check(attack, outcome)
+    outcome = attempt(agent, container_task(folder, replace(MACHINE, image=base_image())), LIBRARY)
     assert left_behind(outcome.mark) == []
     after = (time.time() - time.monotonic(), Path("/etc/passwd").read_bytes(), Path("/etc/hostname").read_bytes())
     assert abs(after[0] - before[0]) < 3600
     assert after[1:] == before[1:]
-    following = attempt(ScriptAgent(ANSWER), container_task(tmp_path), LIBRARY)
+    following = attempt(ScriptAgent(ANSWER), container_task(folder), LIBRARY)
     assert (following.success, following.error) == (True, None)
     assert left_behind(following.mark) == []
+    return outcome
 
 
 def test_more_links_than_fit_on_the_disk_when_listed_fail_the_task(tmp_path: Path) -> None:
@@ -252,4 +266,4 @@ def _check(attack: Attack, outcome: Outcome) -> None:
 
 
 def test_there_are_forty_of_them() -> None:
-    assert len(ATTACKS) >= 40
+    assert len(REFUSED) + len(ATTACKS) >= 40

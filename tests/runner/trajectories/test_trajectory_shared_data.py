@@ -11,6 +11,7 @@ from runner.trajectories.compaction import compact, render
 from runner.trajectories.readers.reading import ReadTrajectory, open_file
 from runner.trajectories.readers.skill_use import skill_uses
 from runner.trajectories.step_outline import outline_row
+from tests.cases import every
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 pytestmark = pytest.mark.shared_data
@@ -39,7 +40,7 @@ def calls(steps: list[Step]) -> int:
     return sum(len(step.tool_calls) for step in steps)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.parent.name if isinstance(path, Path) else "")
+@every(*FILES)
 def test_every_file_reads_without_a_problem_and_can_be_worked_with(path: Path) -> None:
     result, steps = read(path)
     assert list(result.problems) == []
@@ -55,19 +56,16 @@ def test_every_file_reads_without_a_problem_and_can_be_worked_with(path: Path) -
             assert render(made.spans, each, verdict=None, title="t", with_checks=False) == made.text
 
 
-@pytest.mark.parametrize(
-    ("pattern", "steps", "tool_calls", "usage"),
-    [
-        ("*powerlifting-coef-calc__NYGDBnx/agent/*", 11, 9, Usage(157_081, 65_039, 8_067)),
-        ("*powerlifting-coef-calc__CQ9zzzG/agent/*", 14, 13, Usage(343_830, 252_616, 13_828)),
-        ("*3d-scan-calc__PA9RFys/agent/*", 20, 8, Usage(139_866, 138_203)),
-        ("*3d-scan-calc__iCJxdWQ/agent/*", 42, 19, Usage(418_804, 412_946)),
-        ("*lean4-proof__QpY3vfW/agent/*", 26, 25, Usage(751_158, 735_104, 33_944)),
-        ("*video-tutorial-indexer__PFWtRHs/agent/*", 133, 133, Usage()),
-        ("*dapt-intrusion-detection__Y6Xtg2z/agent/*", 9, 15, Usage()),
-        ("*3d-scan-calc__720ed855/trajectory/*", 10, 8, Usage()),
-        ("*-3d-scan-calc-c59444/agent/*", 7, 6, Usage(119_965, 97_607, 1_507, 0.04488844999999999)),
-    ],
+@every(
+    ("*powerlifting-coef-calc__NYGDBnx/agent/*", 11, 9, Usage(157_081, 65_039, 8_067)),
+    ("*powerlifting-coef-calc__CQ9zzzG/agent/*", 14, 13, Usage(343_830, 252_616, 13_828)),
+    ("*3d-scan-calc__PA9RFys/agent/*", 20, 8, Usage(139_866, 138_203)),
+    ("*3d-scan-calc__iCJxdWQ/agent/*", 42, 19, Usage(418_804, 412_946)),
+    ("*lean4-proof__QpY3vfW/agent/*", 26, 25, Usage(751_158, 735_104, 33_944)),
+    ("*video-tutorial-indexer__PFWtRHs/agent/*", 133, 133, Usage()),
+    ("*dapt-intrusion-detection__Y6Xtg2z/agent/*", 9, 15, Usage()),
+    ("*3d-scan-calc__720ed855/trajectory/*", 10, 8, Usage()),
+    ("*-3d-scan-calc-c59444/agent/*", 7, 6, Usage(119_965, 97_607, 1_507, 0.04488844999999999)),
 )
 def test_the_numbers_are_those_counted_in_the_file(pattern: str, steps: int, tool_calls: int, usage: Usage) -> None:
     result, found = read(only(pattern))
@@ -122,19 +120,16 @@ def test_two_results_sum_turns_and_keep_the_last_running_total() -> None:
     assert (result.turns, result.usage.cost_usd) == (46, 0.7870243499999998)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "uses"),
-    [
-        ("*-3d-scan-calc-c59444/agent/*", {("mesh-analysis", "invoked")}),
-        ("*crystallographic-wyckoff-positio__juf8fiK/agent/*", {("pymatgen", "read")}),
-        ("*crystallographic-wyckoff-positio__CBK3Zcg/agent/*", set()),
-        ("*powerlifting-coef-calc__CQ9zzzG/agent/*", {("powerlifting", "invoked"), ("xlsx", "invoked")}),
-        ("*3d-scan-calc__TmjJ44a/agent/*", {("mesh-analysis", "invoked")}),
-        ("*dapt-intrusion-detection__Y6Xtg2z/agent/*", set()),
-        ("*3d-scan-calc__720ed855/trajectory/*", {("mesh-analysis", "invoked"), ("mesh-analysis", "read")}),
-        ("*3d-scan-calc__PA9RFys/agent/*", set()),
-        ("*sum-csv__cNR7jZi/agent/*", {("csv-tools", "read")}),
-    ],
+@every(
+    ("*-3d-scan-calc-c59444/agent/*", {("mesh-analysis", "invoked")}),
+    ("*crystallographic-wyckoff-positio__juf8fiK/agent/*", {("pymatgen", "read")}),
+    ("*crystallographic-wyckoff-positio__CBK3Zcg/agent/*", set()),
+    ("*powerlifting-coef-calc__CQ9zzzG/agent/*", {("powerlifting", "invoked"), ("xlsx", "invoked")}),
+    ("*3d-scan-calc__TmjJ44a/agent/*", {("mesh-analysis", "invoked")}),
+    ("*dapt-intrusion-detection__Y6Xtg2z/agent/*", set()),
+    ("*3d-scan-calc__720ed855/trajectory/*", {("mesh-analysis", "invoked"), ("mesh-analysis", "read")}),
+    ("*3d-scan-calc__PA9RFys/agent/*", set()),
+    ("*sum-csv__cNR7jZi/agent/*", {("csv-tools", "read")}),
 )
 def test_skill_uses_are_those_seen_by_eye(pattern: str, uses: set[tuple[str, str]]) -> None:
     _, steps = read(only(pattern))
