@@ -97,6 +97,11 @@ class TestChoosePage:
         found = make_trial(make_episode(make_run(make_experiment())), success=True)
         assert choose_page() == f"/trials/{found.public_id}/"
 
+    def test_trials_of_one_condition_are_listed(self) -> None:
+        episode = make_episode(make_run(make_experiment()))
+        make_trial(episode), make_trial(episode, sample=1)
+        assert choose_page() == f"/compare/trials/?experiment={episode.run.experiment.public_id}"
+
     def test_else_it_is_the_experiment(self) -> None:
         experiment = make_experiment()
         assert choose_page() == f"/experiments/{experiment.public_id}/"
