@@ -163,7 +163,7 @@ def test_it_shows_a_folder_and_follows_it(tmp_path: Path) -> None:
         assert "1 new or changed" in wait_for("new")
     with viewing(tmp_path / "cache", folder) as wait_for:  # the record is still there
         assert "2 trials" in wait_for("Read")
-        assert "/experiments/" in wait_for("http")
+        assert "/compare/trials/" in wait_for("http")
 
 
 @pytest.mark.slow
