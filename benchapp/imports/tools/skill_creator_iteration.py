@@ -326,9 +326,10 @@ class Iteration:
                 continue
             rows = list(iterate_rows(document, place.condition, each.find_key(), depth=1))
             if all(row.condition and row.document is not document for row in rows) and rows:
-                del each.files["grading"], each._documents["grading"]
-                if not each.files and not each.logs:
-                    del self.results[place]
+                files = {kind: path for kind, path in each.files.items() if kind != "grading"}
+                del self.results[place]
+                if files or each.logs:
+                    self.results[place] = Result(self, place, each.folders, files, each.logs)
                 for row in rows:
                     self._add_row(row, place.evals)
 

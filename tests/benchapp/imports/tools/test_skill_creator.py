@@ -177,8 +177,12 @@ def test_one_grading_of_several_runs_and_conditions_is_divided(tmp_path):
     write(folder / "eval-1" / "grading.json", {"eval_id": 1, "with_skill": runs_of, "without_skill": runs_of[:1]})
     text = json.dumps({"eval_id": 2, "condition": "with_skill", "runs": runs_of})
     write(folder / "eval-2" / "with_skill" / "grading.json", text.replace("page 1", "page\n1", 1))
+    one = {"runs": [{"run": 1, **grading(True)}]}
+    write(folder / "eval-3" / "with_skill" / "grading.json", one)
+    write(folder / "eval-3" / "with_skill" / "timing.json", {"total_duration_seconds": 7.5})
     report = bring_in(tmp_path)
-    assert runs() == {"with-skills@1 1": [0.5, 1.0, 0.5, 1.0], "no-skill@1 1": [0.5]}
+    assert runs() == {"with-skills@1 1": [0.5, 1.0, 0.5, 1.0, 1.0], "no-skill@1 1": [0.5]}
+    assert Trial.objects.get(task__key__endswith="/3").duration_seconds == 7.5
     assert "read all the same" in str(list(report.problems))
     assert "page\n1" in Check.objects.values_list("message", flat=True)
 
