@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -182,10 +183,17 @@ def read_link(path: str) -> str | None:
 
 
 def remove_tree(root: Path) -> None:
-    """Remove `root` and everything below, locked folders too. Does nothing if it does not exist."""
+    """Remove `root` and everything below, locked folders too. Does nothing if it does not exist; other processes may remove
+    it at the same time, such as two workers that start after a crash."""
     for folder, names, _ in os.walk(root):  # top down, so that each folder is unlocked before it is listed
         for name in names:
             if not Path(folder, name).is_symlink():
-                Path(folder, name).chmod(0o700)
+                with suppress(FileNotFoundError):
+                    Path(folder, name).chmod(0o700)
     if root.exists():
-        shutil.rmtree(root)
+        shutil.rmtree(root, onerror=_raise_unless_gone)
+
+
+def _raise_unless_gone(function: object, path: str, failure: tuple[object, BaseException, object]) -> None:
+    if not isinstance(failure[1], FileNotFoundError):
+        raise failure[1]

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from runner.base.errors import SandboxError, SetupError
-from runner.base.trees import TreeCaps, check_relative, read_tree, write_tree
+from runner.base.trees import TreeCaps, check_relative, read_tree, remove_tree, write_tree
 from runner.base.types import File, Task
 from runner.sandboxes import sandbox_kind
 from runner.sandboxes.local import LocalSandbox, SandboxLimits, end_processes, open_sandbox
@@ -352,3 +353,12 @@ def test_a_disk_that_is_full_for_a_while_ends_a_long_command(
     with pytest.raises(SandboxError, match="no space left"):
         sandbox.execute("sleep 20", timeout_seconds=30)
     assert time.monotonic() < full_at + 15
+
+
+def test_a_tree_may_be_removed_by_several_at_once(tmp_path: Path) -> None:
+    """Two workers that start after a crash find the same sandboxes."""
+    for number in range(200):
+        (tmp_path / "left" / str(number) / "below").mkdir(parents=True)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(remove_tree, [tmp_path / "left"] * 4))
+    assert not (tmp_path / "left").exists()
