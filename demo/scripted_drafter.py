@@ -365,7 +365,7 @@ def find_rule(text: str) -> TableRule | None:
 
 @dataclass(frozen=True, slots=True)
 class TableTask:
-    """`told`: the rule in the words of the instruction. `level`: an index of LEVELS. `note`: a column without meaning."""
+    """`told`: how the instruction words the rule. `level`: an index of LEVELS. `note`: adds a column that no rule uses."""
 
     title: str
     trade: Trade

@@ -20,14 +20,7 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
-from benchapp.experiments.launch_spec import (
-    ADMITTED,
-    LaunchSpec,
-    SpecProblem,
-    Unlaunchable,
-    sort_labels,
-    try_spec,
-)
+from benchapp.experiments.launch_spec import ADMITTED, LaunchSpec, SpecProblem, Unlaunchable, sort_labels, try_spec
 from benchapp.experiments.plans import (
     PUBLISHED_HARNESS,
     Arm,

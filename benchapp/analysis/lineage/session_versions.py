@@ -302,16 +302,8 @@ def _select_sessions(folder: str, slug: str, hidden: QuerySet[Trial] | None) -> 
     )
     of_trial = ("public_id", "task__title", "skills_read", "steps", "duration_seconds", "input_tokens", "output_tokens")
     return named.order_by(F("attempt__started_at").desc(nulls_last=True), "-pk").values(
-        *(
-            "extra__cwd",
-            "copied_steps",
-            "attempt__started_at",
-            "attempt__finished_at",
-            "has_read",
-            "failed",
-            "messages",
-            "usd",
-        ),
+        *("has_read", "failed", "messages", "usd", "extra__cwd", "copied_steps"),
+        *("attempt__started_at", "attempt__finished_at"),
         *(f"attempt__trial__{name}" for name in of_trial),
     )
 

@@ -336,12 +336,6 @@ class Iteration:
     def _take_stray_gradings(self) -> None:
         """Give the grading in an eval's folder to its only condition without one, or to the only one that the benchmark has a
         result of."""
-        rated = {
-            (name_condition(row.condition), row.number or 1, plain(name))
-            for row in iterate_rows(self.benchmark)
-            for name in (row.ident, row.name)
-            if read_grading(Document(self.root.mute(), row.document.path, row.document.raw), "").verdict
-        }
         for place in [place for place, each in self.results.items() if not place.condition and "grading" in each.files]:
             others = [
                 each for each in self.results.values() if each.place.evals == place.evals and each.place.condition
@@ -349,7 +343,7 @@ class Iteration:
             waiting = [each for each in others if "grading" not in each.files]
             told, why = "it is in the eval's; its condition is unknown", "the only one without"
             if len(waiting) > 1:
-                waiting = [each for each in waiting if not rated.isdisjoint(each.names())]
+                waiting = [each for each in waiting if not self._rated.isdisjoint(each.names())]
                 why = "the only one with a result in benchmark.json"
             if len(waiting) == 1:
                 stray = self.results.pop(place)
@@ -378,6 +372,16 @@ class Iteration:
     @cached_property
     def benchmark(self) -> Document:
         return read_optional(self.root, self.folder / "benchmark.json")
+
+    @cached_property
+    def _rated(self) -> set[tuple[str, int, str]]:
+        """What benchmark.json has a verdict of, by condition, number and each of the eval's names."""
+        return {
+            (name_condition(row.condition), row.number or 1, plain(name))
+            for row in iterate_rows(self.benchmark)
+            for name in (row.ident, row.name)
+            if read_grading(Document(self.root.mute(), row.document.path, row.document.raw), "").verdict
+        }
 
     def _take_benchmark(self) -> None:
         """Take the rows of conditions without gradings. Compare the others with the gradings, which count."""

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it.token import Token
 
-from inspector.web.text.glossary import FOLDER, build_anchor, strip_marks
+from inspector.web.text.glossary import DOCS, build_anchor, strip_marks
 from inspector.web.text.markdown import make_parser
 from runner.base.var_folder import DEMO, IS_INSTALLED, MANAGE
 
@@ -84,7 +84,7 @@ def read_document(name: str) -> ProjectDocument:
 @cache
 def read_index() -> Mapping[str, Sequence[IndexEntry]]:
     """Return the documents in order, by the heading of docs/README.md that lists them."""
-    parts = re.split(r"^## (.+)\n", (FOLDER / f"{INDEX}.md").read_text("utf-8"), flags=re.MULTILINE)
+    parts = re.split(r"^## (.+)\n", (DOCS / f"{INDEX}.md").read_text("utf-8"), flags=re.MULTILINE)
     listed = zip(parts[1::2], parts[2::2], strict=True)
     return {
         head: [IndexEntry(name, title, about) for title, name, about in _ENTRY.findall(text)] for head, text in listed
@@ -103,7 +103,7 @@ def find_picture(name: str) -> Path:
 
 def _find_files(pattern: str) -> dict[str, Path]:
     """Return path below docs/ -> file. Names are looked up in this list, so none leads out of the folder."""
-    return {path.relative_to(FOLDER).as_posix(): path for path in FOLDER.rglob(pattern)}
+    return {path.relative_to(DOCS).as_posix(): path for path in DOCS.rglob(pattern)}
 
 
 def _name_commands(text: str) -> str:

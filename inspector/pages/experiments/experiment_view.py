@@ -380,7 +380,7 @@ def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = 
     }
     context = {
         "runs": shown,
-        "stand_ins": stand_ins.pop() if len(stand_ins) == 1 else None,  # of all, said once
+        "stand_ins": stand_ins.pop() if len(stand_ins) == 1 else None,  # where all runs have the same
         "preview": preview,
         "asked": asked,
         "under_way": sum(len(each.under_way) for each in runs),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-FOLDER = Path(settings.BASE_DIR) / "docs"
+DOCS = Path(settings.BASE_DIR) / "docs"
 NAME = "glossary"
 _CELLS = 5  # word, on pages, model, address, meaning
 
@@ -27,7 +27,7 @@ class GlossaryTerm:
 @cache
 def read_terms() -> Mapping[str, GlossaryTerm]:
     """By the word and by every name that pages give it ("left out" is "tainted"); a word of its own comes first."""
-    found = list(_find_terms((FOLDER / f"{NAME}.md").read_text()))
+    found = list(_find_terms((DOCS / f"{NAME}.md").read_text()))
     terms = {term.word: term for term, _ in found}
     return terms | {name: term for term, names in found for name in names if name and name not in terms}
 

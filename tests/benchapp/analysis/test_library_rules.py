@@ -106,7 +106,7 @@ def seen(*tasks: str, own: bool = True, siblings: int = 2) -> Sources:
 @every(
     (seen("T1"), "alarm"),
     (seen("T1", own=False), "warning"),
-    (seen("T1", siblings=0), "warning"),  # an id; of a path nothing would be said
+    (seen("T1", siblings=0), "warning"),  # a path without siblings is no finding; an id is
     (seen("T1", "T2"), None),
     (Sources(), None),
 )

@@ -178,10 +178,10 @@ def test_it_notices_another_number_in_skillflow(
 
 
 @every(
-    ("GPT-5.4", "curated-always", "CSSR", "46.7"),  # said to be worse than no-skill
-    ("Gemini 3 Flash", "curated-always", "CompSR", "23.3"),  # said to be better
-    ("Gemini 3.1 Pro", "selfgen-always", "RSR", "54.4"),  # said to be worse than selfgen-revision
-    ("GPT-5.4", "curated-revision", "ESR", "41.1"),  # curated-always is said to be the highest
+    ("GPT-5.4", "curated-always", "CSSR", "46.7"),  # the text: worse than no-skill
+    ("Gemini 3 Flash", "curated-always", "CompSR", "23.3"),  # the text: better
+    ("Gemini 3.1 Pro", "selfgen-always", "RSR", "54.4"),  # the text: worse than selfgen-revision
+    ("GPT-5.4", "curated-revision", "ESR", "41.1"),  # the text: curated-always is the highest
 )
 def test_it_notices_where_a_cell_breaks_what_the_text_says(
     model: str, condition: str, metric: str, printed: str
