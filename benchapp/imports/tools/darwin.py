@@ -21,21 +21,24 @@ from benchapp.imports.reading.found_sources import (
     TrialSource,
 )
 from benchapp.imports.reading.found_trials import FoundRow
-from benchapp.imports.reading.walking import FolderEntry, Root, tail_of
+from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from runner.base.text import clean
 from runner.base.types import Phase, Verdict
 
 NAME = "darwin-skill"
 TITLE = "darwin-skill"
 SUFFIXES = frozenset({".tsv"})
-COLUMNS = ("commit", "skill", "old_score", "new_score", "status")
+COLUMNS, SCORES = (
+    {"commit", "status", "eval_mode"},
+    {"new_score", "score"},
+)  # a log of one skill has `score` and no `skill`
 MAX_BYTES = 16 * 1024 * 1024
 
 
 def claims_file(root: Root, entry: FolderEntry) -> bool:
     with root.open(entry.path) as stream:
         head = stream.readline(4096).decode("utf-8", "replace").strip().split("\t")
-    return set(COLUMNS) <= set(head)
+    return set(head) >= COLUMNS and not SCORES.isdisjoint(head)
 
 
 def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
@@ -45,12 +48,15 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
             continue
         # The tool writes lines, not quoted cells: a quotation mark is a part of its cell, and no line reaches the next.
         head, *lines = (line.rstrip("\r").split("\t") for line in decode(root, entry.path, content).split("\n"))
-        name = tail_of(entry.path, 3)
+        name, skill = tail_of(entry.path, 3), ""
+        if "skill" not in head:
+            skill = name_of(entry.path.parent)
+            root.report(entry.path, "line 1", "a column for the skill", f"none: each line is taken for {skill}")
         trials = []
         for number, line in enumerate(lines, start=2):
             if line == [""]:
                 continue
-            cells = {key.strip(): clean(value) for key, value in zip(head, line, strict=False)}
+            cells = {"skill": skill} | {key.strip(): clean(value) for key, value in zip(head, line, strict=False)}
             if cells.get("skill"):
                 trials.append(_build_trial(root, entry, name, number, cells))
             else:
@@ -63,7 +69,8 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
 
 def _build_trial(root: Root, entry: FolderEntry, name: str, number: int, cells: dict[str, str]) -> FoundRow:
     """Build the trial of a line: a judge's score, out of 100, of a skill at a commit."""
-    score = _read_score(root, entry, number, cells.get("new_score", ""))
+    column = "new_score" if "new_score" in cells else "score"
+    score = _read_score(root, entry, f"line {number}, {column}", cells.get(column, ""))
     skill, status = cells["skill"][:200], cells.get("status", "")
     is_estimate = cells.get("eval_mode", "") == "dry_run"
 
@@ -79,7 +86,7 @@ def _build_trial(root: Root, entry: FolderEntry, name: str, number: int, cells: 
                 "judge:dry run" if is_estimate else "judge",
                 None,
                 reward=score / 100,
-                output=f"{status}: {cells.get('old_score', '-')} -> {cells.get('new_score', '-')}. {cells.get('note', '')}",
+                output=f"{status}: {cells.get('old_score', '-')} -> {cells.get(column, '-')}. {cells.get('note', '')}",
             ),
             config=dict(cells),
             episode=EpisodeSource(skill, skill, family=skill),
@@ -90,7 +97,7 @@ def _build_trial(root: Root, entry: FolderEntry, name: str, number: int, cells: 
     return FoundRow(root, path, (f"{NAME}:{name}/{number}",), (f"{number:06}",), build, dict(cells))
 
 
-def _read_score(root: Root, entry: FolderEntry, number: int, text: str) -> float | None:
+def _read_score(root: Root, entry: FolderEntry, place: str, text: str) -> float | None:
     if text.strip() in ("", "-"):
         return None
     try:
@@ -99,7 +106,7 @@ def _read_score(root: Root, entry: FolderEntry, number: int, text: str) -> float
         score = -1.0
     if 0 <= score <= 100:
         return score
-    root.report(entry.path, f"line {number}, new_score", "a score from 0 to 100, or -", f"found {text[:40]!r}")
+    root.report(entry.path, place, "a score from 0 to 100, or -", f"found {text[:40]!r}")
     return None
 
 

@@ -21,7 +21,7 @@ from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import Document, decode, read_json
 from benchapp.imports.reading.found_trials import FoundRow, dump_json, of_messages
 from benchapp.imports.reading.skill_history import changed_texts
-from benchapp.imports.reading.walking import Root, name_of, tail_of
+from benchapp.imports.reading.walking import Root, list_names, name_of, tail_of
 from runner.base.encoding import is_finite
 from runner.base.text import clean
 from runner.base.types import AuthorMode, DecisionStatus, File, Files, JsonValue, Patch, Phase, Verdict
@@ -34,24 +34,24 @@ STATE = "gepa_state.bin"
 CANDIDATES, LOG, TEXT_LOG = "candidates.json", "run_log.json", "run_log.txt"
 MAX_LOG_BYTES = 64 * 1024 * 1024
 MAX_ITERATIONS = 10_000
-MAX_ITEM = 10**9  # the number of an item of a data set
+MAX_ITEM, MAX_ITEM_NAME = 10**9, 300  # the number of an item of a data set, or the characters of its name
 PARENT, PROPOSAL = "subsample_scores", "new_subsample_scores"  # scores on a minibatch of the training set
 
 # Anybody writes these lines: no repetition may begin inside another, or a long line takes quadratic time.
 _NUMBER = r"-?\d{1,30}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?"
-_FLAT = r"[^{}\n]*"
+_ITEM = r"""(\b\d{1,9}|'(?:[^'\\\n]|\\.){1,300}'|"(?:[^"\\\n]|\\.){1,300}")"""  # as Python prints a number or a name
 _LINE = re.compile(r"^Iteration (\d{1,9}): ", re.MULTILINE)
 _PROPOSED = re.compile(r"Proposed new text for (.{1,200}?): ", re.DOTALL)
 _OWN = ("New subsample score", "Accepted candidate", "Reflective mutation", "All subsample scores", "Merge")
-_SCORES = re.compile(r"Individual valset scores for new program: (\{" + _FLAT + r"\})")
-_FRONT = re.compile(r"New valset pareto front scores: (\{" + _FLAT + r"\})")
-_PROGRAMS = re.compile(
-    r"Updated valset pareto front programs: (\{" + _FLAT + r"(?:\{" + _FLAT + r"\}" + _FLAT + r")*\})"
-)
+_SCORES = re.compile(r"Individual valset scores for new program: (\{.*\})")
+_FRONT = re.compile(r"New valset pareto front scores: (\{.*\})")
+_PROGRAMS = re.compile(r"Updated valset pareto front programs: (\{.*\})")
 _BASE = re.compile(r"Base program full valset score: (" + _NUMBER + r") over (\d{1,9})")
 _BEST = re.compile(r"Best program as per aggregate score on valset: (\d{1,9})\b")
-_PAIR = re.compile(r"\b(\d{1,9}): (" + _NUMBER + r")(?=[,}])")
-_SET = re.compile(r"\b(\d{1,9}): \{([\d, ]+)\}")
+_PAIR = re.compile(_ITEM + r": (" + _NUMBER + r")(?=[,}])")
+_SET = re.compile(_ITEM + r": \{([\d, ]+)\}")
+
+Item = int | str
 
 
 def claims(root: Root, folder: Path) -> bool:
@@ -88,10 +88,10 @@ class Iteration:
     parent: int
     accepted: int | None = None  # its candidate
     texts: dict[str, str] = field(default_factory=dict)  # proposed, by component
-    validation: dict[int, float] = field(default_factory=dict)
+    validation: dict[Item, float] = field(default_factory=dict)
     reason: str = ""
 
-    def scores(self, name: str) -> list[tuple[int, float]]:
+    def scores(self, name: str) -> list[tuple[Item, float]]:
         """Return (item of the training set, score); empty where nothing was scored."""
         items, scores = self.row.raw.get("subsample_ids"), self.row.raw.get(name)
         if not isinstance(items, list) or not isinstance(scores, list):
@@ -157,6 +157,13 @@ class GepaRun:
                 self.root.report(path, f"[{place}]", "an iteration with the candidate it began from", render_found(raw))
             else:
                 found.append(self._read_iteration(Iteration(row, (place if index is None else index) + 1, parent)))
+        unscored = defaultdict[str, list[str]](list)
+        for each in found:
+            if each.row.raw.get("subsample_ids") and not each.scores(PARENT):
+                unscored[each.reason or "no reason in the log"].append(str(each.number))
+        for reason, numbers in unscored.items():
+            told = f"none, so no trial, in {len(numbers)}: {list_names(numbers)}. {reason}"
+            self.root.report(path, "iterations", "a score for each item of the minibatch", told[:300])
         return found
 
     def _read_iteration(self, found: Iteration) -> Iteration:
@@ -179,21 +186,17 @@ class GepaRun:
             scored = row.raw.get(name)
             if isinstance(scored, list) and 0 < len(found.scores(name)) < len(scored):
                 lost = len(scored) - len(found.scores(name))
-                row.report(name, "a finite score of each item, by the item's number", f"{lost} others; left out")
-        if (items := row.raw.get("subsample_ids")) and not found.scores(PARENT):
-            row.report(
-                "subsample_ids", "a score for each item", f"none for {items}: {found.reason or 'no trial'}"[:300]
-            )
+                row.report(name, "a finite score of each item, by its number or name", f"{lost} others; left out")
         return found
 
     @cached_property
-    def seed_scores(self) -> dict[int, float]:
+    def seed_scores(self) -> dict[Item, float]:
         """Return the seed's scores on validation. The log gives their mean, single ones where the seed is on the first front
         that it lists; what is missing follows from the mean if it is one score, or if nothing is left for them."""
         base = _BASE.search(self.log.get(0, ""))
         listed = next((text for text in self.log.values() if _PROGRAMS.search(text)), "")
         front = _read_pairs(_FRONT, listed)
-        holders = {int(item): programs.split(", ") for item, programs in _SET.findall(_first(_PROGRAMS, listed))}
+        holders = {_read_item(item): ids.split(", ") for item, ids in _SET.findall(_first(_PROGRAMS, listed))}
         known = {item: score for item, score in front.items() if "0" in holders.get(item, ())}
         total = int(base[2]) if base else len(known)
         missing = front.keys() - known.keys()
@@ -245,20 +248,24 @@ class GepaRun:
         return start, found
 
     def _trial(
-        self, ident: tuple[int, str, int], candidate: int | None, item: int, score: float, condition: str = NAME
+        self, ident: tuple[int, str, Item], candidate: int | None, item: Item, score: float, condition: str = NAME
     ) -> FoundRow:
         number, side, _ = ident
         split = "val" if side == "val" else "train"
+        task = f"{split}-{clean(str(item))}"
         is_result = split == "val" and (condition == START or candidate == self.best)
         phase = Phase.EVALUATION if is_result else Phase.ACQUISITION  # others' scores only served the search
         outputs = self.folder / "generated_best_outputs_valset" / f"task_{item}"
-        kept = self.root.listing(outputs)[1] if split == "val" and self.root.is_dir(outputs) else []
+        is_kept = split == "val" and ".." not in outputs.parts and self.root.is_dir(outputs)
+        kept = self.root.listing(outputs)[1] if is_kept else []
         answer = next((entry.path for entry in kept if entry.name.endswith(f"_prog_{candidate}.json")), None)
 
         def build() -> sources.TrialSource:
             return sources.TrialSource(
                 run=self.source(condition),
-                task=sources.TaskSource(NAME, f"{split}-{item}", f"{split}-{item}", family=self.skill, ordinal=item),
+                task=sources.TaskSource(
+                    NAME, task, task, family=self.skill, ordinal=item if isinstance(item, int) else 0
+                ),
                 timing=sources.Timing(),
                 verdict=Verdict(NAME, score >= 1.0 if self.is_binary else None, reward=score),
                 config={"split": split, "candidate": candidate, "iteration": number},
@@ -272,7 +279,7 @@ class GepaRun:
         path = f"{self.root.label(self.folder)}, iteration {number}, {split} item {item}"
         files = () if answer is None else (answer,)
         return FoundRow(
-            self.root, path, (self._ident(*ident),), (f"{number:06}", side, f"{item:06}"), build, row, files
+            self.root, path, (self._ident(*ident),), (f"{number:06}", side, f"{item:0>6}"), build, row, files
         )
 
     def list_moments(self) -> Iterator[sources.Moment]:
@@ -313,9 +320,14 @@ def library_of(texts: Iterable[tuple[str, str]]) -> dict[str, File]:
     return {f"{name}/SKILL.md": File(text.encode()) for name, text in named}
 
 
-def _read_pairs(pattern: re.Pattern[str], text: str) -> dict[int, float]:
-    pairs = ((int(item), float(score)) for item, score in _PAIR.findall(_first(pattern, text)))
+def _read_pairs(pattern: re.Pattern[str], text: str) -> dict[Item, float]:
+    pairs = ((_read_item(item), float(score)) for item, score in _PAIR.findall(_first(pattern, text)))
     return {item: score for item, score in pairs if is_finite(score)}
+
+
+def _read_item(text: str) -> Item:
+    """Return the number, or the name without its quotation marks. `text`: what _ITEM matched."""
+    return int(text) if text.isdecimal() else re.sub(r"\\(.)", r"\1", text[1:-1])
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
@@ -323,7 +335,10 @@ def _first(pattern: re.Pattern[str], text: str) -> str:
     return found[1] if found else ""
 
 
-def _is_item(value: JsonValue) -> TypeGuard[int]:
+def _is_item(value: JsonValue) -> TypeGuard[Item]:
+    """Is it the number or the name of an item? A loader of one's own may give names."""
+    if isinstance(value, str):
+        return 0 < len(value) <= MAX_ITEM_NAME
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_ITEM
 
 

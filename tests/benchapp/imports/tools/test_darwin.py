@@ -44,6 +44,14 @@ def test_odd_lines_are_reported(tmp_path: Path) -> None:
     assert Trial.objects.filter(reward=None).count() == 1
 
 
+def test_a_log_of_one_skill_names_its_folder(tmp_path: Path) -> None:
+    """huashu-design's log has no column for the skill, and one for the score."""
+    head = "timestamp\tcommit\ttask_type\tscore\tstatus\tnote\teval_mode\n"
+    write(tmp_path / "sums" / "results.tsv", head + "2026-05-04T10:00\tbaseline\t-\t96.5\tbaseline\tfirst\tfull_test\n")
+    assert [problem.place for problem in import_paths([tmp_path]).problems] == ["line 1", "commit"]
+    assert Trial.objects.values_list("task__key", "reward").get() == ("sums", 0.965)
+
+
 def test_another_table_is_not_claimed(tmp_path: Path) -> None:
     write(tmp_path / "results.tsv", "loss\tstep\n1\t2\n")
     assert import_paths([tmp_path]).counts["attempts"] == 0

@@ -13,7 +13,7 @@ from benchapp.analysis.lineage.library_states import read_history
 from benchapp.imports.batch import import_paths
 from benchapp.imports.format_check import check_format
 from benchapp.imports.tools import gepa
-from benchapp.models import Decision, Episode, Experiment, Run, Trial
+from benchapp.models import Decision, Episode, Experiment, Run, Trajectory, Trial
 from benchapp.stats.comparing.groups import Groups
 from tests.benchapp.import_folders import write
 from tests.benchapp.imports.tools.conftest import SKILL_TOOLS
@@ -111,6 +111,43 @@ def test_only_the_kept_candidate_s_validation_is_a_result(tmp_path: Path) -> Non
         == 1
     )
     assert Groups.of(Run.objects.all(), "no-skill").baseline == "old-skill"
+
+
+def test_items_may_have_names(tmp_path: Path) -> None:
+    """A data loader of one's own may name its items: JSON holds the names, the text log prints them as Python does."""
+    folder = run_dir(tmp_path / "runs" / "monday")
+    rows = json.loads((folder / "run_log.json").read_text())
+    for row in rows:
+        row["subsample_ids"] = [f"issue-{item}" for item in row["subsample_ids"]]
+    write(folder / "run_log.json", rows)
+    log = (folder / "run_log.txt").read_text()
+    for item, name in ((0, "'django__django-0'"), (1, r'''"it's: {1: 0}"''')):
+        log = log.replace(f"{{{item}: ", f"{{{name}: ").replace(f", {item}: ", f", {name}: ")
+    write(folder / "run_log.txt", log)
+    (folder / "generated_best_outputs_valset" / "task_1").rename(
+        folder / "generated_best_outputs_valset" / "task_it's: {1: 0}"
+    )
+    assert list(import_paths([folder]).problems) == []
+    results = Trial.objects.filter(phase="evaluation").order_by("episode__run__condition", "task__key")
+    assert list(results.values_list("episode__run__condition", "task__key", "success")) == [
+        *(("gepa", "val-django__django-0", True), ("gepa", "val-it's: {1: 0}", True)),
+        *(("old-skill", "val-django__django-0", True), ("old-skill", "val-it's: {1: 0}", False)),
+    ]
+    assert Trajectory.objects.get().attempt.trial.task.key == "val-it's: {1: 0}"
+    shown = Decision.objects.get(number=1).evidence.order_by("ordinal").values_list("trial__task__key", flat=True)
+    assert list(shown) == ["train-issue-7", "train-issue-8", "train-issue-9"]
+    assert check_format(gepa, [folder]).faults == []
+
+
+def test_an_item_s_name_does_not_lead_out_of_the_folder(tmp_path: Path) -> None:
+    folder = run_dir(tmp_path / "runs" / "monday")
+    write(tmp_path / "runs" / "iter_3_prog_2.json", {"full_assistant_response": "of somebody else"})
+    (folder / "generated_best_outputs_valset" / "task_").mkdir()
+    log = (folder / "run_log.txt").read_text()
+    write(folder / "run_log.txt", log.replace("{0: ", "{'x': ").replace(", 1: ", ", '/../../..': "))
+    import_paths([tmp_path])
+    assert Trial.objects.filter(task__key="val-/../../..").exists()
+    assert not Trajectory.objects.exists()
 
 
 def test_a_seed_that_solved_nothing_has_its_scores(tmp_path: Path) -> None:
