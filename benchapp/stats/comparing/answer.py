@@ -304,11 +304,11 @@ class Answer:
         """Is it better than its baseline by value? Never where no direction is better."""
         return self.metric.has_better and self._gain(judged)[0] > 0
 
-    def _gain(self, judged: JudgedGroup) -> tuple[float, int]:
+    def _gain(self, judged: JudgedGroup) -> tuple[float, tuple[int, int]]:
         """Return a sort key. Equal gains: the one further down the list, which was revised more."""
         delta, name = judged.difference.delta, name_condition(judged.group.condition)
         gain = {Better.LOWER: -delta, Better.HIGHER: delta, Better.NEITHER: abs(delta)}[self.metric.better]
-        return gain, name.order if name.origin else -1
+        return gain, name.order if name.origin else (-1, 0)
 
     def count(self, *effects: Effect) -> int:
         return sum(each.effect in effects for each in self.judged)

@@ -6,6 +6,7 @@ import's own) keeps its code as its name and has no mark.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -36,7 +37,7 @@ SHAPE_WORDS = ("never", "after failures", "after every task", "after every task,
 @dataclass(frozen=True, slots=True)
 class ConditionName:
     """`short` is for a narrow place where the origin is clear. `step`, 0..3: colour within the hue, and shape. `order`:
-    place in every list, the same everywhere and never by value."""
+    place in every list, the same everywhere and never by value; then the number behind "@"."""
 
     code: str
     title: str
@@ -44,7 +45,7 @@ class ConditionName:
     origin: Origin | None = None
     step: int = 0
     own_shape: str = ""
-    order: int = 10_000
+    order: tuple[int, int] = (10_000, 0)
 
     @property
     def colour(self) -> str:
@@ -60,7 +61,7 @@ class ConditionName:
 
 def _table(*rows: tuple[str, str, str, Origin, int], shapes: dict[str, str]) -> dict[str, ConditionName]:
     """Build the table. `shapes`: of conditions that share their step with another of their protocol."""
-    return {row[0]: ConditionName(*row, shapes.get(row[0], ""), place) for place, row in enumerate(rows)}
+    return {row[0]: ConditionName(*row, shapes.get(row[0], ""), (place, 0)) for place, row in enumerate(rows)}
 
 
 KNOWN = _table(
@@ -137,8 +138,9 @@ def name_condition(code: str) -> ConditionName:
         return UNPOOLED.get(base) or ConditionName(code, code, code)
     if base == code:
         return KNOWN[code]
-    known, words = KNOWN[base], _parameter_words(code)
-    return replace(known, code=code, title=f"{known.title}, {words}", short=f"{known.short}, {words}")
+    known, words, number = KNOWN[base], _parameter_words(code), re.match(r"\d{1,9}", code.partition("@")[2])
+    order = (known.order[0], int(number[0]) if number else 0)
+    return replace(known, code=code, title=f"{known.title}, {words}", short=f"{known.short}, {words}", order=order)
 
 
 def say_label(label: str) -> str:

@@ -86,9 +86,9 @@ class Group:
         return len(self.parts) if self.side else len(self.runs)
 
     @property
-    def order(self) -> int:
+    def order(self) -> tuple[int, int]:
         """Its place in every list: of sides by letter, else by condition."""
-        return LETTERS.index(self.side) if self.side else name_condition(self.condition).order
+        return (LETTERS.index(self.side), 0) if self.side else name_condition(self.condition).order
 
     @property
     def arm(self) -> tuple[object, ...]:

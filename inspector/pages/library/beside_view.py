@@ -177,7 +177,7 @@ def list_others(run: Run, episode: Episode) -> list[Episode]:
     found = Episode.objects.filter(same, run__experiment=run.experiment, library__files_total__gt=0)
     rows = found.exclude(pk=episode.pk).exclude(protocol="probe").select_related("run__experiment", "library")
 
-    def rank(each: Episode) -> tuple[bool, bool, int, str, int]:
+    def rank(each: Episode) -> tuple[bool, bool, tuple[int, int], str, int]:
         other = each.run
         is_far = (other.replicate != run.replicate, other.agent_model != run.agent_model)
         return (*is_far, name_condition(other.condition).order, other.condition, each.pk)

@@ -71,3 +71,9 @@ def test_a_parameter_stands_in_words_and_a_foreign_code_as_it_is(code, title):
 def test_a_foreign_condition_has_no_mark():
     name = name_condition("with-tools")
     assert (name.colour, name.origin) == ("", None)
+
+
+def test_iterations_and_amounts_are_in_order_of_their_numbers():
+    codes = ["self-feedback@10", "self-feedback@2", "old-skill@20", "old-skill@3", "old-skill@5b", "old-skill"]
+    in_order = ["old-skill", "old-skill@3", "old-skill@5b", "old-skill@20", "self-feedback@2", "self-feedback@10"]
+    assert sorted(codes, key=lambda code: name_condition(code).order) == in_order
