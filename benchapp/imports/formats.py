@@ -45,6 +45,7 @@ _OURS = {
     "git-skills": "tools.git_skills",
     "skill-creator": "tools.skill_creator",
     "agent-skill-eval": "tools.agent_skill_eval",
+    "promptfoo": "tools.promptfoo",
     "skillopt": "tools.skillopt",
     "skillopt-sleep": "tools.skillopt_sleep",
     "ace": "tools.ace",

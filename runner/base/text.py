@@ -27,6 +27,11 @@ _ESCAPES = re.compile(
 SURROGATES = re.compile("[\ud800-\udfff]")
 
 
+def natural_key(text: str) -> list[tuple[int, str]]:
+    """Sort "a-2" before "a-10"."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.findall(r"\d{1,9}|\D+", text)]
+
+
 def mark_left_out(characters: int) -> str:
     """The mark that stands for characters left out of a text."""
     return f"[... {characters:,} characters left out ...]"

@@ -12,6 +12,7 @@ from itertools import count
 
 from runner.authoring.contract.contract import slug_problem
 from runner.base.errors import SetupError
+from runner.base.text import natural_key
 from runner.base.types import CorpusKind, File, Files
 from runner.drafting.draft import DraftBrief, Loop
 from runner.suites import skillgenbench_suite, skilllearnbench_suite
@@ -24,11 +25,7 @@ _PROSE = (".md", ".txt", ".rst", ".html", ".csv", ".json")
 def list_tasks_in(files: Files) -> list[str]:
     """Keys of the task folders, `a-2` before `a-10`."""
     found = {path.split("/")[1] for path in files if path.startswith(TASKS) and path.count("/") > 1}
-    return sorted(found, key=_natural)
-
-
-def _natural(key: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"\d{1,9}|\D+|\d+", key)]
+    return sorted(found, key=natural_key)
 
 
 def select_task(files: Files, key: str) -> Files:

@@ -336,7 +336,7 @@ def _first(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _is_item(value: JsonValue) -> TypeGuard[Item]:
-    """Is it the number or the name of an item? A loader of one's own may give names."""
+    """Is it the number or the name of an item? Data loaders may give names."""
     if isinstance(value, str):
         return 0 < len(value) <= MAX_ITEM_NAME
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MAX_ITEM

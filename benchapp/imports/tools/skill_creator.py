@@ -6,7 +6,6 @@ ran; known are the old skill (skill-snapshot/), the text before a recorded chang
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,7 @@ from benchapp.imports.reading.documents import Document, read_json, read_optiona
 from benchapp.imports.reading.skill_history import MAX_FILE_BYTES, changed_texts, read_skill
 from benchapp.imports.reading.walking import Root, list_names, name_of, tail_of
 from benchapp.imports.tools.skill_creator_iteration import FOLDER, KINDS, NAME, Iteration
-from runner.base.text import clean
+from runner.base.text import clean, natural_key
 from runner.base.types import AuthorMode, DecisionStatus, File, Files, Patch
 
 TITLE = "skill-creator"
@@ -51,9 +50,7 @@ def others(root: Root, folder: Path) -> list[Path]:
 
 def _list_iterations(root: Root, folder: Path) -> list[Path]:
     found = [path for path in root.listing(folder)[0] if FOLDER.fullmatch(path.name) and _is_iteration(root, path)]
-    return sorted(
-        found, key=lambda path: [part.zfill(9) if part.isdecimal() else part for part in re.split(r"(\d+)", path.name)]
-    )
+    return sorted(found, key=lambda path: natural_key(path.name))
 
 
 def _is_iteration(root: Root, folder: Path) -> bool:

@@ -22,6 +22,7 @@ from benchapp.stats.comparing.choices import (
 )
 from benchapp.stats.comparing.condition_names import SEPARATOR, drop_iteration, name_condition
 from runner.agents import agent_title
+from runner.base.text import natural_key
 
 MODEL = "model:"  # a baseline of this kind names an agent model instead of a condition
 UNFINISHED = "unfinished"
@@ -152,9 +153,12 @@ class Groups:
         for run in runs:
             members.setdefault(Group((run,)).identity, []).append(run)
         groups = [Group(tuple(sorted(found, key=_by_replicate))) for found in members.values()]
-        conditions = {drop_iteration(group.condition) for group in groups}
-        if baseline == NO_SKILL and NO_SKILL not in conditions and OLD_SKILL in conditions:
-            baseline = OLD_SKILL
+        conditions = {drop_iteration(group.condition) for group in groups} - {Run.UNKNOWN}
+        if baseline == NO_SKILL and NO_SKILL not in conditions:
+            if OLD_SKILL in conditions:
+                baseline = OLD_SKILL
+            elif len(conditions) == 2 and all(name_condition(each).origin is None for each in conditions):
+                baseline = min(conditions, key=natural_key)  # two versions, as an import names them
         return cls._label(groups, baseline, unfinished)
 
     @classmethod

@@ -340,7 +340,11 @@ def _write_alone(answer: Answer) -> str:
     if len(best.replicates) == 1 and not answer.metric.macro and best.rate.scored <= COUNTED_UP_TO:
         value = f"{best.rate.passed} of {best.rate.scored} {name.count(best.rate.scored)}"
     if len(known) > 1:
-        return f"{name_condition(group.condition).title} {name.did} {value}, the most of {len(known)} groups."
+        alike = sum(cell.value == best.value for cell, _ in known)
+        if alike == len(known):
+            return f"All {alike} groups {name.did} {value} each."
+        who = name_condition(group.condition).title if alike == 1 else f"{alike} groups"
+        return f"{who} {name.did} {value}, the most of {len(known)} groups."
     return f"{value} {name.done}."
 
 
