@@ -371,7 +371,7 @@ def _write_missing(comparison: GroupComparison) -> str:
     """Why nothing could be compared, and what to add."""
     groups = comparison.groups
     if comparison.unfinished:
-        return "Not all trials have ended yet."
+        return ""  # the note above says how many have ended
     if comparison.is_without_model:
         return "No model took part. Next, launch these tasks with one."
     if any(map(groups.baseline_of, groups.all)):

@@ -30,7 +30,7 @@ TICKS = 5  # about this many on an axis
 ROOM_OF_WORD = 0.2  # of the axis, between the middles of the baseline's word and of a number
 ROOM = 0.06  # of the axis, free on either side
 FEW = 10  # scored trials: below it k of n, since a percentage would pretend to know more
-UNKNOWN = "unknown"
+UNKNOWN, NOT_YET = "unknown", "not yet"
 BAR_HEIGHT = 26  # px
 
 
@@ -61,6 +61,10 @@ class PointAxis:
     def place(self, value: float) -> str:
         """The same for an attribute of an SVG."""
         return f"{self.share(value):.2f}%"
+
+
+def _say_missing(group: Group) -> str:
+    return NOT_YET if group.is_unfinished else UNKNOWN
 
 
 def draw_share(condition: str, share: float, ends: tuple[float, float] | None, says: str) -> SafeString:
@@ -142,7 +146,7 @@ class ForestBuilder:
         rate = cell.rate
         shared = comparison.shared_value(group, metric)
         value = cell.value if shared is None else shared
-        solved = UNKNOWN if value is None else render_metric(value, metric.unit)
+        solved = _say_missing(group) if value is None else render_metric(value, metric.unit)
         if metric.is_share and value is not None:
             solved = f"{half_up(100 * value)} %"
         missing = f" of {rate.planned}" if rate.missing else ""
@@ -236,7 +240,7 @@ class ForestBuilder:
         passed. `mark`: of a clear effect, since colour alone would not do."""
         cell, name = self.comparison.cell(group, metric), name_metric(metric).short
         if cell.value is None:
-            return {"name": name, "text": "not judged" if metric.is_judged else UNKNOWN if cell.rate.planned else "–"}
+            return {"name": name, "text": "not judged" if metric.is_judged else _say_missing(group) if cell.rate.planned else "–"}
         shared = self.comparison.shared_value(group, metric)
         value = cell.value if shared is None else shared
         text = str(half_up(100 * value)) if metric.is_share else render_metric(value, metric.unit)
@@ -261,7 +265,7 @@ class ForestBuilder:
     def _write_run_cell(self, group: Group, metric: RunMetric) -> dict[str, str]:
         """A number of whole runs is not a mean over tasks and cannot be paired with the baseline's, so it is shown unpaired."""
         found = self.comparison.run_value(group, metric)
-        text = UNKNOWN if found.value is None else render_metric(found.value, metric.unit)
+        text = _say_missing(group) if found.value is None else render_metric(found.value, metric.unit)
         return {"name": name_metric(metric).short, "text": text, "says": found.note}
 
     def _list_ends(self) -> Iterator[float]:
