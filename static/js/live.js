@@ -21,3 +21,33 @@ document.addEventListener("htmx:afterSwap", () => {
     if (text) text.scrollTop = top;
   }
 });
+
+// A form that the server writes anew keeps what somebody typed or chose while its request was on the way, and the caret.
+let touched = new Set();
+let kept = [];
+document.addEventListener("input", (event) => touched.add(event.target));
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.detail.elt.matches("form")) touched = new Set();
+});
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const form = event.detail.target;
+  kept = form.matches("form") ? [...touched].filter((field) => form.contains(field)) : [];
+  kept = kept.map((field) => ({ field, caret: field === document.activeElement ? field.selectionStart : null }));
+});
+document.addEventListener("htmx:afterSwap", () => {
+  for (const { field, caret } of kept.splice(0)) {
+    const isTick = /^(radio|checkbox)$/.test(field.type);
+    const again = [...document.getElementsByName(field.name)].find((each) => !isTick || each.value === field.value);
+    if (!again) continue;
+    if (isTick) again.checked = field.checked;
+    else again.value = field.value;
+    // The server has not seen it: it does now, or when somebody leaves the field.
+    const send = () => again.dispatchEvent(new Event("change", { bubbles: true }));
+    if (caret === null) {
+      send();
+    } else {
+      again.setSelectionRange(caret, caret);
+      again.addEventListener("blur", send, { once: true });
+    }
+  }
+});

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Route, expect
 
 from benchapp.models import Draft
 from inspector.web.access import local_user
@@ -62,4 +62,28 @@ def test_the_form_follows_the_loop_and_keeps_what_was_typed(context: BrowserCont
     page.get_by_role("button", name="Start the draft").last.click()
     expect(page.get_by_role("heading", name="Waiting for a worker.")).to_be_visible()
     assert Draft.objects.get().loop == "instances"
+    assert errors == []
+
+
+def test_what_is_typed_while_the_form_is_written_anew_stays(context: BrowserContext, live_server: Any) -> None:
+    """Its answer knows nothing of it; the next request does."""
+    page, errors = open_in(context, live_server.url, "light")
+    page.goto(f"{live_server.url}/drafts/new/")
+    page.wait_for_function(LISTENS)
+    waiting: list[Route] = []
+    page.route("**/drafts/new/", lambda route: waiting.append(route))
+    with page.expect_request("**/drafts/new/"):
+        page.get_by_role("radio", name="Instances of a task").check()
+    family = page.get_by_label("Family", exact=True)
+    family.press_sequentially("late")
+    waiting[0].continue_()
+    page.unroute("**/drafts/new/")
+    expect(page.get_by_label("Suite", exact=True)).to_be_visible()
+    expect(family).to_have_value("late")
+    expect(family).to_be_focused()
+    family.press_sequentially("-fees")
+    page.wait_for_function(LISTENS)
+    page.get_by_label("Suite", exact=True).select_option("starter")
+    expect(page.locator("#id_begin option[value='E1-LS1-T1']")).to_have_count(1)
+    expect(family).to_have_value("late-fees")
     assert errors == []
