@@ -481,7 +481,6 @@ def draft_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         draft = start_draft(brief, files, given["model"], user_of(request), **limits)
     except RunnerError as error:
         return _show_form(request, wish, problem=str(error))
-    messages.success(request, "The draft has started and is waiting for a worker.")
     return HttpResponseRedirect(reverse("draft", args=[draft.public_id]))
 
 
