@@ -411,6 +411,16 @@ def test_decisions_are_about_skills_and_stay_blind_to_the_condition(client: Clie
     assert sent_as_opened(client, f"{NEW}?&unit=decision&preset=all")["hides_conditions"] == ["on"]
 
 
+def test_somebody_who_hides_the_condition_is_not_overruled(client: Client) -> None:
+    """Whoever chose something else before is shown the form again, without the proposal to hide."""
+    finished_experiment(1)
+    page = client.post(NEW, {**sent_as_opened(client), "show": "1"}).text
+    proposed = re.search(r'name="proposed_hides_conditions" value="([^"]*)"', page)
+    assert proposed
+    sent = {**sent_as_opened(client), "proposed_hides_conditions": proposed[1], "hides_conditions": "on", "show": "1"}
+    assert client.post(NEW, sent).context["form"]["hides_conditions"].value()
+
+
 def test_codes_that_judge_skills_are_named_before_anything_is_frozen_with_a_way_out(client: Client) -> None:
     finished_experiment(1)
     page = client.post(NEW, {**sent_as_opened(client), "hides_conditions": "on", "show": "1"}).text

@@ -333,7 +333,8 @@ def _read_posted(request: HttpRequest, asked: QueueSelection) -> QueryDict:
     if SHOW in given and hides == bool(given.get("proposed_hides_conditions")):
         hides = proposes_to_hide_conditions(what, given.get("version", ""), asked.population)
         for name in ("hides_conditions", "proposed_hides_conditions"):
-            given.setlist(name, ["on"] if hides else [])
+            given.pop(name, None)
+            given.update({name: "on"} if hides else {})
     return given
 
 
