@@ -116,13 +116,13 @@ def write(value: Mapping[str, object]) -> str:
 
 def values_of(file: Mapping[str, object]) -> dict[str, Value]:
     """Return the value of each field for this file; defaults for what the file leaves out."""
-    plural = _name_in_plural(file)
+    plural = name_in_plural(file)
     if "prompts" in plural:
         plural["prompts"] = list_prompts(plural["prompts"])
     return {name: _show_value(each, _read_at(plural, name)) for name, each in FIELDS.items()}
 
 
-def _name_in_plural(file: Mapping[str, object]) -> dict[str, object]:
+def name_in_plural(file: Mapping[str, object]) -> dict[str, object]:
     return {SINGULAR.get(name, name): [item] if name in SINGULAR else item for name, item in file.items()}
 
 
@@ -147,7 +147,7 @@ def write_changes(
     file: Mapping[str, object], before: Mapping[str, Value], after: Mapping[str, Value]
 ) -> dict[str, object]:
     """Return the file with what differs between `before` and `after` written into it. What is as by default is left out."""
-    found = _name_in_plural(file)
+    found = name_in_plural(file)
     for name, value in after.items():
         old = before[name]
         if isinstance(value, list) and isinstance(old, list):

@@ -211,7 +211,7 @@ class LaunchDraft:
     @property
     def billed(self) -> str:
         """Return a digest of everything the bill depends on; the experiment's name is not part of it."""
-        text = form.write({**(self.file or {}), "name": ""}) if self.file else self.text
+        text = form.write({**form.name_in_plural(self.file), "name": ""}) if self.file else self.text
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 

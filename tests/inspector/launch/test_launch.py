@@ -533,6 +533,15 @@ def test_what_was_changed_after_the_check_is_checked_again(client: Client, small
     assert not Experiment.objects.exists()
 
 
+def test_a_preset_is_launched_with_the_first_press(client: Client) -> None:
+    """Its file names one agent and one model, where the form's own has lists."""
+    shown = client.get("/launch/?example=demo")
+    text, digest = shown_text(shown, 'name="file"'), shown.text.partition('name="checked" value="')[2].partition('"')[0]
+    assert "agent_model: scripted/apprentice" in text
+    assert client.post("/launch/", sent(text, act="launch", checked=digest)).status_code == 302
+    assert Run.objects.count() == 6
+
+
 def test_a_name_typed_after_the_check_is_taken(client: Client, small: dict[str, Any]) -> None:
     assert launched(client, small, name="Monday's").status_code == 302
     assert Experiment.objects.get().name == "Monday's"
