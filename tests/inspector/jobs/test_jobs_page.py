@@ -324,7 +324,7 @@ def test_a_part_of_unknown_cost_is_never_free(client: Client) -> None:
             trial = make_trial(make_episode(run, status="done"))
             Attempt.objects.filter(trial=trial).update(cost_usd=cost)
     row = client.get("/jobs/").text.partition('id="ended"')[2].partition("</tbody>")[0]
-    assert "$0.00 and 1 of unknown cost" in strip_tags(row)
+    assert "$0.00 and 1 attempt or call of unknown cost" in strip_tags(row)
 
 
 def test_htmx_gets_the_part_that_changes(client: Client) -> None:
