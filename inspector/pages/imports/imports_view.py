@@ -279,7 +279,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, words: Words) -> dict[str
                 code,
                 code in suggested,
                 sum_up_runs(found),
-                [show(run) for run in found],
+                [show(run) for run in sorted(found, key=lambda run: run.run not in lacking)],
                 len({run.came_in for run in found}) == 1 and all(run.replicate is not None for run in found),
                 doubts.get(code, ""),
             )
