@@ -22,3 +22,15 @@ for (const each of document.querySelectorAll("[data-choose], [data-sides]")) eac
     if (value === "" && !name.startsWith("author_")) event.formData.delete(name);
   }
 });
+
+// Runs are compared once two sides have some.
+const sides = document.querySelector("[data-sides]");
+const follow = () => {
+  const ticked = new Set([...new FormData(sides).keys()].filter((name) => /^[a-d]$/.test(name)));
+  sides.querySelector("[data-compares]").disabled = ticked.size < 2;
+  sides.querySelector("[data-needs]").hidden = ticked.size >= 2;
+};
+if (sides) {
+  sides.addEventListener("change", follow);
+  follow();
+}

@@ -133,3 +133,16 @@ def test_the_experiment_page_has_no_violation_either(base: str, page: Page) -> N
     page.get_by_role("link", name=re.compile("^Where")).click()
     expect(page.locator("figure.chart .chart-html").first).to_be_visible(timeout=20_000)
     assert page.evaluate("window.violations") == []
+
+
+def test_runs_are_compared_once_two_sides_have_some(base: str, page: Page) -> None:
+    page.goto(f"{base}/compare/")
+    compare = page.get_by_role("button", name="Compare", exact=True)
+    expect(compare).to_be_disabled()
+    page.locator("input[name=a]").first.check()
+    expect(compare).to_be_disabled()
+    expect(page.get_by_text("Tick runs on two sides.")).to_be_visible()
+    page.locator("input[name=b]").last.check()
+    expect(page.get_by_text("Tick runs on two sides.")).to_be_hidden()
+    compare.click()
+    page.wait_for_url(re.compile("a=.*b="))
