@@ -329,6 +329,7 @@ async function link(chart, button) {
     setTimeout(() => (button.textContent = "Link"), 1600);
   } catch {
     const field = document.createElement("input"); // no clipboard without https: the reader copies
+    field.type = "text";
     field.readOnly = true;
     field.value = permalink;
     field.setAttribute("aria-label", "Address of exactly this chart");

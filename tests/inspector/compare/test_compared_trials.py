@@ -204,7 +204,7 @@ def test_it_says_what_failed_and_what_a_trial_is_held_against(client: Client) ->
     assert "&lt;b&gt;sum&lt;/b&gt; and 1 more" in text
     assert "compared with the baseline’s trial of the same task: same phase, same sample, same" in text
     assert '<p class="sub">1 trial</p>' in text
-    assert '<p class="says">' not in text
+    assert '<p class="says' not in text
 
 
 def test_filters_are_said_in_the_words_of_the_rows(client: Client) -> None:
