@@ -6,7 +6,6 @@ import orjson
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
-from django.views.decorators.http import require_safe
 
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.charts import CHARTS
@@ -21,7 +20,6 @@ from inspector.pages.people.comments import count_chart_comments
 from inspector.web.responses import PathLink, is_published, render_page, wants_fragment
 
 
-@require_safe
 def chart(request: HttpRequest, key: str, *, as_json: bool = False) -> HttpResponse:
     found = _find_chart(key)
     sheet = sheet_of(request, found)
@@ -63,7 +61,6 @@ def chart(request: HttpRequest, key: str, *, as_json: bool = False) -> HttpRespo
     return render_page(request, "compare/chart.html", data=data, context=context, as_json=as_json)
 
 
-@require_safe
 def chart_csv(request: HttpRequest, key: str) -> HttpResponse:
     found = _find_chart(key)
     table = draw_chart(found, sheet_of(request, found), with_figure=False).drawing.table

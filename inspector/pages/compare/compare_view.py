@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, LibraryProfile, average_profile, read_skills
 from benchapp.analysis.failures.run_endings import Endings, describe_endings, read_endings
@@ -66,7 +65,6 @@ class AnswerHead:
     across: tuple[AcrossModels, ...]
 
 
-@require_safe
 def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     choices, problems = parse_choices(request.GET)
     parent = read_parent(choices)

@@ -12,7 +12,6 @@ from urllib.parse import quote_plus, urlencode
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.lineage.hunks import list_hunks
 from benchapp.analysis.lineage.suspects import ASKED_LENGTH, MAX_LENGTH, SuspectLines, rank_suspects
@@ -80,7 +79,6 @@ class GroupSuspects:
         return rows
 
 
-@require_safe
 def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
@@ -255,7 +253,6 @@ def _add_up(*runs: Reuse) -> PhaseReuse:
     return PhaseReuse(**{name: sum(getattr(each, name) for each in found) for name in names})
 
 
-@require_safe
 def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison

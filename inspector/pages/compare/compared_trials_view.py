@@ -12,7 +12,6 @@ from django.core.paginator import Page
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.views.decorators.http import require_safe
 
 from benchapp.exports.export_run import parse_trials_request
 from benchapp.models import Attempt, Check, Experiment, Trial, User
@@ -86,7 +85,6 @@ class _TrialTotals:
         return [by_number[number] for number in numbers]
 
 
-@require_safe
 def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     choices, narrowing, problems = parse_trials_request(request.GET, besides=("page", "sort"))
     sort = request.GET.get("sort", "")

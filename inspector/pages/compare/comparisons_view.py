@@ -22,7 +22,6 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.text import slugify
-from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, group_column
 from benchapp.exports.export_run import FORMATS, Export, metrics_of, parse_export_request
@@ -71,7 +70,6 @@ def join_keys(metrics: Sequence[TrialMetric]) -> str:
     return " ".join(metric.key for metric in metrics)
 
 
-@require_safe
 def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, Comparison.objects.select_related("created_by"), per_page=PER_PAGE)
     data = {"comparisons": LISTED.read_all(page), "next": next_url(request, page)}
@@ -79,7 +77,6 @@ def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/comparisons.html", data=data, context=context, as_json=as_json)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER)
 def comparison_save(request: HttpRequest) -> HttpResponse:
     """The choices come from the address, the name and the metrics from the form. A set of metrics that can show nothing is
@@ -117,7 +114,6 @@ def comparison_save(request: HttpRequest) -> HttpResponse:
     return render(request, "compare/comparison_save.html", context, status=status)
 
 
-@require_safe
 def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     reopened = _reopen(public_id)
     corrected = reopened.corrected
@@ -160,14 +156,12 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     return render_page(request, "compare/comparison.html", data=data, context=context, as_json=as_json)
 
 
-@require_safe
 def comparison_report(request: HttpRequest, public_id: UUID) -> HttpResponse:
     reopened = _reopen(public_id)
     text = report_of(reopened.choices, request.build_absolute_uri(reverse("compare")), saved=reopened)
     return HttpResponse(text, headers=_name_file(f"skillglass-{str(public_id)[:8]}.html"))
 
 
-@require_safe
 def compare_report(request: HttpRequest) -> HttpResponse:
     """The report of unsaved choices: no correction is made."""
     choices, problems = parse_choices(request.GET)
@@ -176,7 +170,6 @@ def compare_report(request: HttpRequest) -> HttpResponse:
     return HttpResponse(text, headers=_name_file(f"skillglass-{slug}.html"))
 
 
-@require_safe
 def comparison_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
     """Differences with their corrected p values."""
     if form not in FORMATS:
@@ -236,7 +229,6 @@ def say_held(hypotheses: Sequence[Hypothesis]) -> str:
 # --- numbers as files, and what every column of them means ------------------------------------------------------------
 
 
-@require_safe
 def export(request: HttpRequest, what: str, form: str) -> HttpResponseBase:
     """`table.tex` is the condition table for a paper. What is not understood is not left out of the filter: that would
     give out more than was asked for."""
@@ -274,7 +266,6 @@ NONE = ("phases", lambda _: None), ("role", lambda _: None)  # a metric of whole
 RUN_METRIC = JsonShape("key", "unit", "meaning", *NONE, "source?")
 
 
-@require_safe
 def dictionary(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     data = {
         "exports": {

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.classification import CLASSES_VERSION
 from benchapp.analysis.failures.failure_reading import (
@@ -62,7 +61,6 @@ class FailureCell:
     url: str
 
 
-@require_safe
 def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison, choices = sheet.comparison, sheet.comparison.choices

@@ -11,7 +11,6 @@ from functools import cache
 from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from benchapp.papers.loading import PAPERS, read_errata, read_published_rows
 from benchapp.papers.printing import Layout, Number, flatten_rows, lay_out
@@ -62,7 +61,6 @@ class PrintedLane:
         return max(dot.y for dot in self.dots) + FIRST
 
 
-@require_safe
 def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     paper = request.GET.get("paper", "")
     paper = paper if paper in PAPERS else next(iter(PAPERS))

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from benchapp.models import Comparison, Run, Task
 from benchapp.record.json_shape import JsonShape
@@ -40,7 +39,6 @@ CHIPS = 6  # agents and models of a side
 Members = Mapping[str, Sequence[Run]]  # letter of a side -> its runs
 
 
-@require_safe
 def choose_sides(request: HttpRequest, *, as_json: bool = False, missing: Sequence[Side] = ()) -> HttpResponse:
     """What can be compared: suggested pairs of sides, and every condition of every experiment to put on one. `missing`:
     sides of the address that name no run here."""

@@ -10,7 +10,6 @@ import numpy as np
 from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.experiments.estimate import Amount
@@ -98,7 +97,6 @@ ROW = JsonShape(
 )
 
 
-@require_safe
 def where(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison, metric = sheet.comparison, sheet.metric
@@ -201,7 +199,6 @@ class ReplayedGroup(Shaped):
     )
 
 
-@require_safe
 def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
@@ -312,7 +309,6 @@ class CostRow(Shaped):
     json_shape = JsonShape("*of_group", "passed=cell.rate.passed", "scored=cell.rate.scored", "writing", "times")
 
 
-@require_safe
 def cost(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
@@ -390,7 +386,6 @@ def _compare_passes(of_baseline: CostRow, others: list[CostRow]) -> str:
 # --- how sure the differences are, and of what ------------------------------------------------------------------------
 
 
-@require_safe
 def certainty(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison, metric = sheet.comparison, sheet.metric
@@ -435,7 +430,6 @@ class MemberRun:
     endings: Endings
 
 
-@require_safe
 def compared_runs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison

@@ -15,7 +15,6 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.drafting.draft_orders import DraftConflict, edit_file, go_on, start_draft, stop
 from benchapp.drafting.draft_starts import list_corpora, list_families, read_corpus, read_start_family, read_start_task
@@ -89,7 +88,6 @@ def _find_draft(public_id: UUID) -> Draft:
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 def draft(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """POST: `act` stop, go-on, try, admit, or open with the path of a file."""
@@ -198,7 +196,6 @@ def _is_live(row: Draft) -> bool:
     return row.status == Draft.Status.WAITING
 
 
-@require_safe
 def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: bool = False) -> HttpResponse:
     """The differences of its files, and the prompt and reply behind it. `file`: the one that is shown whole."""
     row = _find_draft(public_id)
@@ -244,7 +241,6 @@ def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: b
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 def draft_file(request: HttpRequest, public_id: UUID, path: str, *, as_json: bool = False) -> HttpResponse:
     """POST: saves the text that was sent, or (`act` remove) removes the file."""
@@ -448,7 +444,6 @@ class ListedDraft(Shaped):
         return {"admitted": "ok", "stopped": "warn", "running": "acc"}.get(self.status, "")
 
 
-@require_safe
 def drafts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     totals = {"steps_total": Q(), "edits_total": Q(steps__kind=DraftStep.Kind.EDIT), "scripts": Q(steps__scripted=True)}
     counts = {name: Count("steps", filter=which) for name, which in totals.items()}
@@ -462,7 +457,6 @@ def drafts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "drafts/drafts.html", data=data, context={"page": page}, as_json=as_json)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 def draft_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """POST: starts a draft, or (`act` add, write) shows the form again as it follows from what was chosen."""

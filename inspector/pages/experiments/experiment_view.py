@@ -15,7 +15,6 @@ from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.analysis.lineage.attribution import read_round_rates
 from benchapp.experiments.launch_spec import describe_launched
@@ -92,7 +91,6 @@ TIMES = JsonShape("created_at", "started_at", "finished_at")
 DECLARED = JsonShape(*HYPOTHESIS, "waiting", "is_found")
 
 
-@require_safe
 def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(Experiment.objects.for_list(), public_id=public_id)
     if wants_fragment(request) and read_htmx(request).target == "live":
@@ -266,7 +264,6 @@ def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outc
 # --- a model judges the runs --------------------------------------------------------------------------------------------
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 def experiment_judging(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(Experiment.objects.standing(), public_id=public_id)
@@ -344,7 +341,6 @@ class AskedMeasuring:
         return not self.runs or str(found.run.public_id) in self.runs
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """`?times=` asks for the estimate as well, which reads the suite."""

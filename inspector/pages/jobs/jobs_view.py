@@ -12,7 +12,6 @@ from typing import TypeVar
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.views.decorators.http import require_safe
 
 from benchapp.experiments.qualification import Admission, TaskVerdict, count_admissions, read_verdicts_of, say_verdicts
 from benchapp.experiments.work.call_queue import list_outages
@@ -259,7 +258,6 @@ def _hide_results(rows: Iterable[Row], words: Words) -> list[Row]:
     ]
 
 
-@require_safe
 def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     own = Attempt.objects.under_way().filter(trial__episode__run__experiment__origin=Experiment.Origin.RUN)
     working = without_closed(words_of(request), at_work(own, MAX_AT_WORK))

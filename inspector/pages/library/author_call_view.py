@@ -15,7 +15,6 @@ import orjson
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.views.decorators.http import require_safe
 
 from benchapp.models import Blob, Decision, DecisionEvidence, ModelCall, Run, Trajectory
 from benchapp.record.json_shape import JsonShape
@@ -54,7 +53,6 @@ LONG_LINE = 200  # a print can run a prompt's lines together; such a line is com
 _SENTENCE = re.compile(r"(?<=[.:;?!]) +(?=\S)")
 
 
-@require_safe
 @of_run
 def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     """Show the decision that the address names, else the last one."""
@@ -155,7 +153,6 @@ def _choose_evidence(evidence: Sequence[DecisionEvidence], asked: str) -> Decisi
     return next(found, None) or next(answered, None) or (evidence[-1] if evidence else None)
 
 
-@require_safe
 @of_run
 def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> HttpResponse:
     """Send one text of a call, whole and exactly as recorded: `reply`, or the number of a message from 1 on."""

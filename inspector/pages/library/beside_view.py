@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.lineage.attribution import count_rate
 from benchapp.analysis.lineage.word_overlap import find_words
@@ -103,7 +102,6 @@ class LibrarySide:
         return frozenset[str]().union(*(skill.words for skill in self.skills))
 
 
-@require_safe
 @of_run
 def library_beside(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     """`other` in the address names the other episode; `skill` one of the left library, or of the right one; `show=differs`

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.lineage.attribution import (
     LaterTrials,
@@ -118,7 +117,6 @@ class LedgerEntry:
     probes: tuple[ProbeResult, ...]
 
 
-@require_safe
 @of_run
 def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     """Show the file, state and line that the address names. Nonsense falls back to a page that exists."""

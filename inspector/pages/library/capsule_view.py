@@ -18,7 +18,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.deciding.deciding_steps import read_step_index
 from benchapp.models import Attempt, Decision, Episode, ModelCall, Run, Seal, SkillUse, Snapshot, Trajectory, Trial
@@ -74,7 +73,6 @@ class CapsuleChange:
     evidence: tuple[ShownTrial, ...]
 
 
-@require_safe
 @of_run
 def library_capsule(request: HttpRequest, run: Run) -> HttpResponse:
     """`?episode=&decision=` name the decision, `claim=` is printed at the top. 404 where there is no such decision."""
@@ -93,7 +91,6 @@ def library_capsule(request: HttpRequest, run: Run) -> HttpResponse:
     return _download(request, run, episode, redactor, [change], account, context)
 
 
-@require_safe
 def trial_capsule(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Send the trial with its steps and checks, then the decisions that followed from it."""
     trial = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)

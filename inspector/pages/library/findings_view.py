@@ -14,7 +14,6 @@ from django.db.models import Case, IntegerField, OuterRef, Subquery, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.analysis.diagnoses.diagnosis import RULES, RULES_VERSION
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
@@ -77,7 +76,6 @@ class FindingsColumn:
     label_x: int
 
 
-@require_safe
 @of_run
 def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     """Show the state and group of rules that the address names. Nonsense falls back to the last state and all groups."""
@@ -174,7 +172,6 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
     return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
 
 
-@require_POST
 @needs(User.Level.OPERATOR)
 def findings_ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Queue the reading of this run's libraries. Reading twice changes nothing, so nobody is asked why."""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.lineage.attribution import LedgerRow
 from benchapp.analysis.lineage.session_versions import SeeingSession, SkillSessions, read_sessions
@@ -70,7 +69,6 @@ SESSIONS: dict[str, tuple[str, Callable[[SeeingSession], object]]] = {
 }
 
 
-@require_safe
 @of_run
 def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes, episode = choose_episode(run, request.GET.get("episode", ""))
@@ -112,7 +110,6 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
     return render_page(request, "library/library.html", data=twin, context=context, as_json=as_json)
 
 
-@require_safe
 @of_run
 def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     """Send the file that the page's own query names, whole: as the later state has it, else as the earlier one had it."""
@@ -135,7 +132,6 @@ def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     return HttpResponse(content, "text/plain; charset=utf-8")
 
 
-@require_safe
 @of_run
 def library_sessions(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     """Which version of a skill in git each session could see, who read it, and how they went. `version` in the address lists

@@ -11,7 +11,6 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from benchapp.analysis.lineage.hunks import Hunk
 from benchapp.analysis.lineage.suspects import ASKED_LENGTH, MAX_LENGTH
@@ -45,7 +44,6 @@ SIDE_WORDS = {CONTROL: "nothing taken back", ORIGINAL: "the run itself", NO_SKIL
 PREVIEW = JsonShape("trials", "estimate=estimate.whole")
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 @of_run
 def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:

@@ -13,7 +13,6 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils.text import slugify
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.lineage.attribution import describe_readers
 from benchapp.exports.taken_skills import (
@@ -48,7 +47,6 @@ MAX_FILES = 60
 MAX_CELL = 120  # characters
 
 
-@require_safe
 @of_run
 def library_take(request: HttpRequest, run: Run, form: str) -> HttpResponse:
     """`?episode=` names the library, `round=` its state, `from=` where patches and text begin, `prefix=` their folder."""

@@ -12,7 +12,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_safe
 
 from benchapp.experiments.work.progress import WorkProgress, at_work, progress_of
 from benchapp.models import Episode, Experiment, Run
@@ -58,7 +57,6 @@ SORTS = {"": "newest first", "gain": "largest gain", "trials": "most trials", "n
 MAX_RANKED = 1_000  # experiments that are judged to be sorted by their gain; older ones follow as they are
 
 
-@require_safe
 def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """List the experiments. Probes are found from the line they took back, qualifications from their suite's page: here they
     would push the experiments off the page, so they are counted and listed on demand."""

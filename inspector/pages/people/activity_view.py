@@ -12,7 +12,6 @@ from uuid import UUID
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
-from django.views.decorators.http import require_safe
 
 from benchapp.models import Activity, QueueItem, User
 from benchapp.record.json_shape import Shaped
@@ -49,7 +48,6 @@ Names = Mapping[tuple[str, UUID], tuple[str, UUID | None]]
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{40}")
 
 
-@require_safe
 def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     chosen = {name: request.GET.get(name, "")[:200] for name in ("person", "verb", "target")}
     lookups = {"person": "actor_name", "verb": "verb", "target": "target_kind"}

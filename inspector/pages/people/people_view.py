@@ -14,7 +14,6 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.models import ApiToken, Invitation, Review, User
 from benchapp.people.accounts import (
@@ -68,14 +67,12 @@ class ChangeAccountForm(forms.Form):
     reason = forms.CharField(max_length=1000, required=False)
 
 
-@require_safe
 @needs(User.Level.ADMIN)
 def accounts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return _page(request, as_json=as_json)
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.ADMIN)
 def account_invite(request: HttpRequest) -> HttpResponse:
     """Show the link of a new invitation, this once; as a file with `form=file`, for who is not on this network. The address stays in the
@@ -107,14 +104,12 @@ def account_invite(request: HttpRequest) -> HttpResponse:
     return _page(request, as_json=False, extra={"invited": invitation, "link": link})
 
 
-@require_POST
 @needs(User.Level.ADMIN)
 def invitation_withdraw(request: HttpRequest, public_id: UUID) -> HttpResponse:
     withdraw(get_object_or_404(Invitation, public_id=public_id), by=user_of(request))
     return redirect("people")
 
 
-@require_POST
 @needs(User.Level.ADMIN)
 def account_change(request: HttpRequest, name: str) -> HttpResponse:
     """Change a level, or switch an account on or off; the page shows a refusal."""
@@ -134,14 +129,12 @@ def account_change(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("people")
 
 
-@require_safe
 def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """One's own account: level, pseudonym, reviews, tokens. Open to everybody who is logged in."""
     return _own_page(request, as_json=as_json)
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def token_make(request: HttpRequest) -> HttpResponse:
     """Make a token for the reader and show it, this once."""
     if request.method != "POST":
@@ -153,7 +146,6 @@ def token_make(request: HttpRequest) -> HttpResponse:
     return _own_page(request, as_json=False, extra={"made": made, "code": code})
 
 
-@require_POST
 def token_revoke(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """One's own; an admin may revoke anybody's."""
     user = user_of(request)

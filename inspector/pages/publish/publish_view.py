@@ -13,7 +13,6 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import slugify
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.exports.publications import delete_publication, order_publication
 from benchapp.models import Comparison, Decision, Experiment, Publication, Queue, Review, Trial, User
@@ -84,7 +83,6 @@ class PublishForm(forms.Form):
     trials = forms.ChoiceField(choices=TRIALS.items(), required=False)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """The address names the subject: `queue=`, `saved=`, or the choices of a comparison. Only a single experiment also has a
@@ -205,7 +203,6 @@ def _offer_subjects(find: str) -> dict[str, object]:
     }
 
 
-@require_safe
 def publication_file(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
     """Send the zip, unless this person still has to review, blind, something that it shows."""
     found = get_object_or_404(Publication, public_id=public_id, status=Publication.Status.DONE)
@@ -218,7 +215,6 @@ def publication_file(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
     return FileResponse(file, as_attachment=True, filename=name, content_type="application/zip")
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def publication_delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """By the person who made it, or an admin."""

@@ -6,7 +6,6 @@ from collections import Counter
 
 from django.db.models import Count, Max, Q
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from benchapp.models import Codebook, Queue, Run, User
 from benchapp.record.json_shape import JsonShape
@@ -29,7 +28,6 @@ DRAFT = JsonShape(
 )
 
 
-@require_safe
 def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     user = user_of(request)
     assigned = Queue.objects.filter(closed_at=None, reviewers=user).select_related("version__codebook")

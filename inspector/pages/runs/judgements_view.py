@@ -11,7 +11,6 @@ import orjson
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.views.decorators.http import require_safe
 
 from benchapp.judges.judge_scores import (
     COLUMNS,
@@ -97,7 +96,6 @@ class SpreadLine:
         return self.samples, self.replicates
 
 
-@require_safe
 @of_run
 def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     """Show one pass: a table by task, the parts, how questions ended, how far it spreads, and its questions."""
@@ -220,7 +218,6 @@ def _line_twin(line: TaskLine) -> dict[str, object]:
     return {"task": line.name, **judged, **outcomes}
 
 
-@require_safe
 def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """Show one question with every prompt and reply, exactly as they were sent and came."""
     run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)

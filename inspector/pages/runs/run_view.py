@@ -12,7 +12,6 @@ from django.db.models import Max, Sum
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.run_endings import read_endings
 from benchapp.experiments.work.progress import AtWork, WorkProgress, at_work, progress_of
@@ -82,7 +81,6 @@ LIBRARY = JsonShape(
 STANDING_STILL = JsonShape("episode=public_id", "status", "reason=told?")
 
 
-@require_safe
 def run_page(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     run = get_object_or_404(Run.objects.for_detail().select_related("probe"), public_id=public_id)
     trials = Trial.objects.filter(episode__run=run)

@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.experiments.qualification import LEAST_TRIALS, RATES, name_check, summarise_fit
 from benchapp.experiments.work.progress import AtWork, at_work
@@ -40,7 +39,6 @@ EXPERIMENTS_OFFERED = 6  # above the tasks; all are listed below them
 JOINED = JsonShape("key", "name", link_to("suite", "key"))
 
 
-@require_safe
 def suites(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     listed = list_suites(words_of(request))
     answers = list_answers({each.key: each.tasks for each in listed}, words_of(request))
@@ -48,7 +46,6 @@ def suites(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "suites/suites.html", data={"suites": listed, "next": None}, as_json=as_json)
 
 
-@require_safe
 def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
     view = read_suite_view(name, words_of(request))
     matrix, problems = read_matrix(view, request.GET.get("experiment", ""), words_of(request))
@@ -191,7 +188,6 @@ def _describe(view: SuiteView) -> dict[str, object]:
     }
 
 
-@require_POST
 @needs(User.Level.OPERATOR)
 def families(request: HttpRequest, name: str) -> HttpResponse:
     """Families by an attribute of the suite's tasks; `by` empty: those of its folder."""
@@ -205,7 +201,6 @@ def families(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("suite", view.key)
 
 
-@require_POST
 @needs(User.Level.OPERATOR)
 def join(request: HttpRequest, name: str) -> HttpResponse:
     """Joins an imported suite with the loaded one named in `loaded`, by the names of their tasks; without one, separates it."""

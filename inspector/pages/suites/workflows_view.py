@@ -12,7 +12,6 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.models import Suite, Task, User
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -160,7 +159,6 @@ class WorkflowFamily(Shaped):
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
     """POST: takes in a file."""
@@ -216,7 +214,6 @@ def list_families(view: SuiteView, user: User) -> list[WorkflowFamily]:
 
 
 @never_cache
-@require_safe
 def workflows_file(request: HttpRequest, name: str) -> HttpResponse:
     content = export_workflows(read_suite_view(name, words_of(request)).row, user_of(request))
     return HttpResponse(content, "application/yaml; charset=utf-8", headers=HEAD)
@@ -240,7 +237,6 @@ def _take_file(request: HttpRequest, view: SuiteView) -> list[str]:
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def workflow(request: HttpRequest, name: str, task: str, *, as_json: bool = False) -> HttpResponse:
     """POST: what the form sends as annotator, or what an annotator says about the other's workflow."""
@@ -248,7 +244,6 @@ def workflow(request: HttpRequest, name: str, task: str, *, as_json: bool = Fals
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def workflow_settle(request: HttpRequest, name: str, task: str, *, as_json: bool = False) -> HttpResponse:
     """POST: what the form sends as adjudicator."""

@@ -14,7 +14,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.models import Activity, Code, Codebook, CodebookVersion, Queue, User
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -78,7 +77,6 @@ class CodeFate(NamedTuple):
     labels: int | None
 
 
-@require_safe
 def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """Against the version that `?from=NUMBER` names, else against the one before."""
     found = load_version(public_id)
@@ -134,7 +132,6 @@ def _as_lines(text: str) -> bytes:
     return f"{text}\n".encode() if text else b""
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """What carrying this queue over would do; sent, it does it. The queue's maker and admins may."""
@@ -223,12 +220,10 @@ class StartForm(forms.Form):
         return start(given["name"], user, about=given["about"])
 
 
-@require_safe
 def codebooks(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return _page(request, as_json=as_json)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def codebook_new(request: HttpRequest) -> HttpResponse:
     form = StartForm(request.POST, request.FILES)
@@ -246,7 +241,6 @@ def codebook_new(request: HttpRequest) -> HttpResponse:
     return _page(request, form=form, faults=faults, status=422)
 
 
-@require_safe
 def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(Codebook.objects.select_related("created_by"), public_id=public_id)
     versions = list(
@@ -287,7 +281,6 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
     return render_page(request, "review/codebook.html", data=data, context=context, as_json=as_json)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def codebook_draft(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The draft of the next version, begun if there is none."""

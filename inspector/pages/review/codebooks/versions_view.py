@@ -13,7 +13,6 @@ from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import (
     Code,
@@ -288,7 +287,6 @@ class CodeRow(Shaped):
     )
 
 
-@require_safe
 def version(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """`?code=ID&do=ACT` opens the form of an act on one code of a draft."""
     return version_page(request, load_version(public_id), as_json=as_json)
@@ -443,7 +441,6 @@ def _locate_example(example: CodeExample) -> ExampleView:
 # --- acts on the whole version ------------------------------------------------------------------------------------------
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def version_freeze(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found, note = load_version(public_id), request.POST.get("note", "")
@@ -455,7 +452,6 @@ def version_freeze(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return redirect(found)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def version_discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found = load_version(public_id)
@@ -468,7 +464,6 @@ def version_discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return redirect(codebook or "codebooks")
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def version_clone(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found = load_version(public_id)
@@ -480,7 +475,6 @@ def version_clone(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return redirect(made.versions.get())
 
 
-@require_safe
 def version_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponse:
     """The file that a new codebook can be begun with. Examples that this person must not see yet are left out."""
     if form not in CONTENT_TYPES:
@@ -498,14 +492,12 @@ def version_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
 # --- acts on single codes of a draft and their examples, sent by the forms of the page ----------------------------------
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def code_add(request: HttpRequest, public_id: UUID) -> HttpResponse:
     version = load_version(public_id)
     return _done(request, AddForm(version, request.POST), version.public_id)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def code_act(request: HttpRequest, public_id: UUID, act: str) -> HttpResponse:
     """edit, example, move, split, merge or retire."""
@@ -515,7 +507,6 @@ def code_act(request: HttpRequest, public_id: UUID, act: str) -> HttpResponse:
     return _done(request, ACTS[act](code, request.POST), code.version.public_id)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def example_remove(request: HttpRequest, public_id: UUID) -> HttpResponse:
     example = get_object_or_404(CodeExample.objects.select_related("code__version__codebook"), public_id=public_id)
@@ -527,7 +518,6 @@ def example_remove(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return redirect(version)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def mark_example(request: HttpRequest, review_id: UUID, mark_id: UUID, code_id: UUID) -> HttpResponse:
     """The place of a mark as example of a code; in the draft of the next version where the code's is frozen."""

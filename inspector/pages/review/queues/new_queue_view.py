@@ -17,7 +17,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateformat import format as date_format
 from django.utils.text import Truncator
-from django.views.decorators.http import require_http_methods, require_POST
 
 from benchapp.models import CodebookVersion, Experiment, Queue, QueueItem, User
 from benchapp.people.accounts import LOCAL_USER
@@ -64,7 +63,6 @@ TEAM = 8  # a team up to this size is assigned whole, unless somebody unticks a 
 CLOSING = {"conditions": "the condition", "models": "the models"}
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER)
 def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     user, asked = user_of(request), read_selection(request)
@@ -113,7 +111,6 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return response
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def queue_forget(request: HttpRequest) -> HttpResponse:
     """They make a codebook and no queue: the filter they came with is kept no longer."""

@@ -12,7 +12,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Code, Label, Queue, QueueItem, Resolution, Review, Slot, User
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -67,7 +66,6 @@ PERSON = JsonShape(
 )
 
 
-@require_safe
 def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found, user = load_queue(public_id), user_of(request)
     unsaid = frozenset(found.items.filter(same_unit(unsaid_by(user))).order_by().values_list("pk", flat=True))
@@ -325,7 +323,6 @@ def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
 # --- what can be done about it -----------------------------------------------------------------------------------------
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Takes the next item for the reader and opens it; back to the queue in words where there is none."""
@@ -340,7 +337,6 @@ def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(found.get_absolute_url())
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def queue_close(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found, user = _load_managed(request, public_id)
@@ -349,7 +345,6 @@ def queue_close(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(found.get_absolute_url())
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def queue_second_pass(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The same items again with skills shown, as a queue of its own."""
@@ -363,7 +358,6 @@ def queue_second_pass(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(second.get_absolute_url())
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def queue_reviews(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """`reviews`: how many each shared item is to get from now on."""
@@ -378,7 +372,6 @@ def queue_reviews(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(found.get_absolute_url())
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def queue_people(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """`add` or `remove` names a person; 404 where there is no such account."""

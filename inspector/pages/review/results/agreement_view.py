@@ -9,7 +9,6 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import AgreementReport, Attribution, Code, Queue, QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -86,7 +85,6 @@ class DisagreementRow(Shaped):
     )
 
 
-@require_safe
 def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     queue, user = open_queue(request, public_id), user_of(request)
     codes = code_names(queue)
@@ -191,7 +189,6 @@ def _read_rows(rows: Sequence[Compared], codes: Mapping[int, Code]) -> list[Disa
     return listed
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def disagreements_open(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Agreement is taken and kept first; from then on answers count as discussed."""
@@ -236,7 +233,6 @@ REPORT = JsonShape(
 )
 
 
-@require_safe
 def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     queue, user = load_open_queue(request, public_id), user_of(request)
     found = agreement_of(queue)
@@ -283,7 +279,6 @@ def _find_way(queue: Queue, user: User) -> str:
     return "assign" if may_review().exclude(queues=queue).exists() else "people"
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def agreement_keep(request: HttpRequest, public_id: UUID) -> HttpResponse:
     queue = open_queue(request, public_id)

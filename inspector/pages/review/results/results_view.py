@@ -12,7 +12,6 @@ import orjson
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from benchapp.exports.formats import csv_pieces
 from benchapp.models import Label, Queue, QueueItem, Review, User
@@ -69,7 +68,6 @@ class ResultsRefused(Exception):
         self.status, self.sentences, self.queue = status, sentences, queue
 
 
-@require_safe
 def results(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     try:
         found = _load_results(request, public_id)
@@ -80,7 +78,6 @@ def results(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> 
     return render_page(request, "review/results.html", data=data, context=context, as_json=as_json)
 
 
-@require_safe
 def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) -> HttpResponse:
     """One figure with its numbers, as JSON that the page draws, or its table as CSV."""
     if key not in FIGURES or form not in {"json", "csv"}:
@@ -111,7 +108,6 @@ def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) ->
     return HttpResponse(orjson.dumps(data, default=str), "application/json")
 
 
-@require_safe
 def results_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
     """The taxonomy as CSV or as a LaTeX table; its JSON is the twin of the page."""
     if form not in {"csv", "tex"}:
@@ -126,7 +122,6 @@ def results_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
     return _file(b"".join(csv_pieces(TAXONOMY, rows)), CSV, "taxonomy.csv")
 
 
-@require_safe
 def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
     """Every label. Quotes and memos leave only when asked for: `?quotes=1`, `?memos=1`."""
     if form not in LABELS_AS:

@@ -11,7 +11,6 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.analysis.trial_rules import RULES, RULES_VERSION
 from benchapp.models import Code, Queue, QueueItem, Suggestion, User
@@ -97,7 +96,6 @@ BILL = JsonShape(
 )
 
 
-@require_safe
 def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     queue, user = _open_queue(request, public_id), user_of(request)
     codes = list(queue.version.codes.all())
@@ -167,7 +165,6 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
     return render_page(request, "review/suggestions.html", data=data, context=context, as_json=as_json)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Run the rules: at once over a small queue, else by a worker. `code-RULE`: the name of the code that a rule proposes,
