@@ -48,7 +48,7 @@ def _refuse(request: HttpRequest, queue: Queue | None, *, as_json: bool) -> Http
     if queue is None:
         return None
     error = f"This page could reveal an item of the queue “{queue.name}” that you have not finished yet."
-    data = {"error": error, "queue": request.build_absolute_uri(queue.get_absolute_url()), "next": None}
+    data = {"error": error, "queue": request.build_absolute_uri(queue.get_absolute_url())}
     return render_page(request, "review/closed.html", data=data, context={"queue": queue}, as_json=as_json, status=403)
 
 

@@ -55,7 +55,6 @@ def chart(request: HttpRequest, key: str, *, as_json: bool = False) -> HttpRespo
         "pin": pin,
         "as_of": pin.as_of,
         "permalink": pin.permalink,
-        "next": None,
     }
     context = {} if as_json else {**_build_context(request, found, sheet, drawn_chart), "judge": judge}
     return render_page(request, "compare/chart.html", data=data, context=context, as_json=as_json)

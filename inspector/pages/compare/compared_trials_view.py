@@ -36,7 +36,7 @@ from benchapp.stats.metrics.tally import TrialTally
 from inspector.pages.compare.results import list_tabs, read_parent
 from inspector.reader.reading import Origin, read_origins
 from inspector.web.forms import TRIAL_COLUMNS, list_heads, sort_unknown_last
-from inspector.web.responses import PageLink, next_url, paginate, render_page
+from inspector.web.responses import PageLink, paginate, render_page
 from inspector.web.text.row_shapes import TRIAL
 from runner.base.types import CheckStatus, Phase
 
@@ -92,7 +92,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         problems.append(f"sort: {sort[:80]!r} is unknown, expected one of {', '.join(SORTS)}, or -{SORTS[0]}")
     if problems:
         data = {"problems": problems, "trials": list[object]()}
-        unknown = {"page": None, "title": "This address contains something unknown"}
+        unknown = {"title": "This address contains something unknown"}
         return render_page(request, PAGE, data=data, context=unknown, as_json=as_json, status=400)
     trials = trials_behind(choices, narrowing)
     tally = _tally(trials, choices)
@@ -115,7 +115,6 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "scored": tally.scored,
         "planned": tally.total,
         "trials": [_trial_twin(each) for each in shown],
-        "next": next_url(request, page),
     }
     context = {
         "parent": (parent := read_parent(choices)),
@@ -123,7 +122,6 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "title": "Trials",
         "summary": f"{tally.total:,} trial{'' if tally.total == 1 else 's'}",
         "query": choices.but(metric=narrowing.covered or "").query(),
-        "page": page,
         "shown": shown,
         "chips": list(_list_chips(choices, narrowing)),
         "narrowing": narrowing,
@@ -153,7 +151,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "export_query": here,
         "pin": {"permalink": request.build_absolute_uri(f"?{_address(choices.but(as_of=as_of), narrowing)}")},
     }
-    return render_page(request, PAGE, data=data, context=context, as_json=as_json)
+    return render_page(request, PAGE, data=data, context=context, page=page, as_json=as_json)
 
 
 def _tally(trials: QuerySet[Trial], choices: Choices) -> TrialTally:

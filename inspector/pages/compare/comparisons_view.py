@@ -38,7 +38,7 @@ from inspector.charts.chart_request import build_sheet
 from inspector.pages.compare.report import least_bytes, report_of, title_of
 from inspector.pages.compare.results import name_baseline
 from inspector.web.access import needs
-from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.responses import link_to, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
 from runner.suites.tasks.task_groups import KNOWN
 
@@ -72,9 +72,9 @@ def join_keys(metrics: Sequence[TrialMetric]) -> str:
 
 def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, Comparison.objects.select_related("created_by"), per_page=PER_PAGE)
-    data = {"comparisons": LISTED.read_all(page), "next": next_url(request, page)}
-    context = {"page": page, "names": {key: name_metric(metric).title for key, metric in METRICS.items()}}
-    return render_page(request, "compare/comparisons.html", data=data, context=context, as_json=as_json)
+    data = {"comparisons": LISTED.read_all(page)}
+    context = {"names": {key: name_metric(metric).title for key, metric in METRICS.items()}}
+    return render_page(request, "compare/comparisons.html", data=data, context=context, page=page, as_json=as_json)
 
 
 @needs(User.Level.REVIEWER)
@@ -131,7 +131,6 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "below_level": corrected.found,
         "differences": DIFFERENCE.read_all(corrected.hypotheses),
         "compare": request.build_absolute_uri(f"{reverse('compare-json')}?{reopened.choices.query()}"),
-        "next": None,
     }
     rows = [write_declared(each) for each in corrected.hypotheses]
     context = {
@@ -275,6 +274,5 @@ def dictionary(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "group_columns": [group_column(name).as_json() for name in KNOWN],
         "formats": list(FORMATS),
         "metrics": [*METRIC.read_all(METRICS.values()), *RUN_METRIC.read_all(RUN_METRICS.values())],
-        "next": None,
     }
     return render_page(request, "compare/compare_dictionary.html", data=data, as_json=as_json)

@@ -65,7 +65,6 @@ def choose_sides(request: HttpRequest, *, as_json: bool = False, missing: Sequen
         "experiments": EXPERIMENT.read_all(experiments),
         "answer": None,
         "groups": list[object](),
-        "next": None,
     }
     rows = [row for each in experiments for row in each.rows]
     ticked = {side.letter: [row for row in rows if row.is_on(side)] for side in choices.sides}

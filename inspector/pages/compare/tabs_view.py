@@ -209,11 +209,10 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     axis = (ROOM * max([LEAST, *(broke for broke, _ in sides)]), ROOM * max([LEAST, *(fixed for _, fixed in sides)]))
     shown = [_build_replayed(sheet, group, replays[group], axis) for group in page]
     noise = comparison.noise
-    data = {**begin_twin(request, sheet), "noise": noise, "groups": shown, "next": next_url(request, page)}
+    data = {**begin_twin(request, sheet), "noise": noise, "groups": shown}
     context = {
         **begin_page(comparison, "compare-replay"),
         "pin": data["pin"],
-        "page": page,
         "shown": shown,
         "placebo": any(each.replay.placebo for each in shown),
         "answer": _answer(sheet, replays),
@@ -223,7 +222,7 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "baseline": comparison.groups.baseline,
         "not_replayed": len(comparison.groups.all) - len(replays),
     }
-    return render_page(request, "compare/compare_replay.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "compare/compare_replay.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def _build_replayed(sheet: ChartSheet, group: Group, found: ReplayResult, axis: tuple[float, float]) -> ReplayedGroup:
@@ -314,7 +313,7 @@ def cost(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     comparison = sheet.comparison
     spending = spending_of(comparison.runs, comparison.choices.as_of)
     rows = list(_list_costs(sheet, spending))
-    data = {**begin_twin(request, sheet), "groups": rows, "spent": sum_up(spending.values()), "next": None}
+    data = {**begin_twin(request, sheet), "groups": rows, "spent": sum_up(spending.values())}
     begun = begin_page(comparison, "compare-cost")
     # The estimate of the launch; there is none for what was not launched here.
     whole = parent.estimate.get("whole") if isinstance(parent := begun["parent"], Experiment) else None
@@ -403,16 +402,16 @@ def certainty(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "ranks": ranks,
         "left_out": left_out,
         "items": list(page),
-        "next": next_url(request, page),
     }
     context = {
         **begin_page(comparison, "compare-certainty"),
         "chosen": metric,
         "found": found,
-        "page": page,
         "baseline": comparison.groups.baseline,
     }
-    return render_page(request, "compare/compare_certainty.html", data=data, context=context, as_json=as_json)
+    return render_page(
+        request, "compare/compare_certainty.html", data=data, context=context, page=page, as_json=as_json
+    )
 
 
 # --- the runs behind the numbers, with what each took and how it ended ------------------------------------------------
@@ -435,14 +434,13 @@ def compared_runs(request: HttpRequest, *, as_json: bool = False) -> HttpRespons
     comparison = sheet.comparison
     page = paginate(request, list(comparison.runs), per_page=RUNS_PER_PAGE)
     members = build_members(list(page), comparison.outcomes, comparison.choices.as_of)
-    data = {**begin_twin(request, sheet), "runs": MEMBER.read_all(members), "next": next_url(request, page)}
+    data = {**begin_twin(request, sheet), "runs": MEMBER.read_all(members)}
     context = {
         **begin_page(comparison, "compare-runs"),
-        "page": page,
         "members": members,
         "several": len({run.experiment_id for run in comparison.runs}) > 1,
     }
-    return render_page(request, "compare/compare_runs.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "compare/compare_runs.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def build_members(

@@ -128,7 +128,6 @@ def document(request: HttpRequest, name: str = INDEX, *, as_json: bool = False) 
         "title": found.title,
         "text": found.text,
         **({"query": asked, "found": FOUND.read_all(hits)} if asked else {}),
-        "next": None,
     }
     context = {
         "html": found.html,

@@ -28,7 +28,7 @@ from inspector.pages.launch.launch_steps import Option, list_models, list_suite_
 from inspector.pages.library.author_call import MAX_SECTION, parse_prompt, parse_reply
 from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes
 from inspector.web.access import needs, user_of
-from inspector.web.responses import PageLink, link_to, next_url, paginate, render_page, wants_fragment
+from inspector.web.responses import PageLink, link_to, paginate, render_page, wants_fragment
 from inspector.web.subject import find_neighbours
 from runner.base.digests import digest_bytes
 from runner.base.errors import RunnerError, SetupError
@@ -158,7 +158,6 @@ def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool 
         "tasks": shown.tasks,
         "steps": shown.steps,
         "files": shown.files,
-        "next": None,
     }
     context = {
         "draft": shown,
@@ -224,7 +223,6 @@ def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: b
             "diff": DIFF.read_all(files),
             "prompt": sent if prompt else None,
             "reply": reply.text[:JSON_CHARS] if reply else None,
-            "next": None,
         }
 
     call = {
@@ -269,7 +267,7 @@ def draft_file(request: HttpRequest, public_id: UUID, path: str, *, as_json: boo
 def _show_file(
     request: HttpRequest, row: Draft, file: OpenedFile, *, problem: str = "", as_json: bool = False, status: int = 200
 ) -> HttpResponse:
-    data = {"draft": PageLink("draft-json", row.public_id), **encode(file), "next": None} if as_json else {}
+    data = {"draft": PageLink("draft-json", row.public_id), **encode(file)} if as_json else {}
     context = {"row": row, "file": file, "problem": problem, "max_chars": MAX_CHARS}
     return render_page(request, "drafts/draft_file.html", data=data, context=context, as_json=as_json, status=status)
 
@@ -453,8 +451,8 @@ def drafts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     for row in page:
         steps, edits, scripts, cost = read_totals(row)
         listed.append(ListedDraft(row, steps, edits, cost, scripted=scripts > 0))
-    data = {"drafts": listed, "next": next_url(request, page)}
-    return render_page(request, "drafts/drafts.html", data=data, context={"page": page}, as_json=as_json)
+    data = {"drafts": listed}
+    return render_page(request, "drafts/drafts.html", data=data, context={"page": page}, page=page, as_json=as_json)
 
 
 @needs(User.Level.OPERATOR, to_change=True)
@@ -493,7 +491,6 @@ def _show_form(
         "values": wish.values,
         "loops": [{"loop": loop, "title": title, "says": says} for loop, title, says in wish.loops],
         "problems": {**faults, **({"start": [problem]} if problem else {})},
-        "next": None,
     }
     typed = [*wish.typed, *([("", "")] if adds and len(wish.typed) < MAX_FILES else [])]
     context = {"wish": wish, "typed": typed, "faults": faults, "problem": problem, "may_add": len(typed) < MAX_FILES}

@@ -135,8 +135,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         data["groups_next"] = next_url(request, groups, name="groups")
         page = paginate(request, runs, per_page=RUNS_PER_PAGE)
         data["runs"] = MEMBER.read_all(build_members(list(page), outcomes, as_of))
-        data["next"] = next_url(request, page)
-        return render_page(request, "experiments/experiment.html", data=data, as_json=True)
+        return render_page(request, "experiments/experiment.html", data=data, page=page, as_json=True)
     verdicts = read_verdicts(found) if any(run.is_qualification for run in runs) else []
     context = {
         **build_answer_context(request, sheet, list(groups)),
@@ -272,7 +271,7 @@ def experiment_judging(request: HttpRequest, public_id: UUID, *, as_json: bool =
         return redirect("experiment-judging", public_id)
     progress = progress_of_judging(JudgingOrder.objects.filter(run__experiment=found))
     passes = Judging.objects.filter(run__experiment=found).select_related("run").order_by("-started_at", "-pk")[:100]
-    data = {"experiment": found, "judging": progress, "passes": PASS.read_all(passes), "next": None}
+    data = {"experiment": found, "judging": progress, "passes": PASS.read_all(passes)}
     context = {
         "passes": passes,
         "is_live": any(each.is_open for each in progress),
@@ -372,7 +371,6 @@ def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = 
         "judges": list(list_judges(each.run for each in runs if asked.takes(each))) if preview else [],
         "runs": [_read_run(each, is_chosen=is_chosen) for each, is_chosen in shown],
         "preview": preview and PREVIEW.read(preview),
-        "next": None,
     }
     context = {
         "runs": shown,

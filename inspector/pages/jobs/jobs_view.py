@@ -290,7 +290,6 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "workers": None if crew.workers is None else [worker.name for worker in crew.workers],
         "queued": crew.queued,
         "unserved": [{"experiment": each, "worker_labels": labels} for each, labels in unserved],
-        "next": None,
     }
     drawn, last = waiting[:MOST_DRAWN], None
     if as_json:

@@ -472,7 +472,6 @@ def _render(
         "checked": checked,
         "followed": draft.said,
         "examples": [{"name": name, "url": PageLink("launch-json", example=name)} for name in _read_examples()],
-        "next": None,
     }
     if as_json:
         return render_page(request, "launch/launch.html", data=data, as_json=True, status=status)

@@ -88,7 +88,7 @@ def _render(
     status: int = 200,
 ) -> HttpResponse:
     crew = workforce()
-    data = {"tried": shown, "workers": None if crew.workers is None else len(crew.workers), "next": None}
+    data = {"tried": shown, "workers": None if crew.workers is None else len(crew.workers)}
     if as_json:
         return render_page(request, "launch/server.html", data=data, as_json=True, status=status)
     asked = asked or (shown.asked if shown else TryoutRequest(preset=request.GET.get("preset", "")[:MAX_FIELD]))

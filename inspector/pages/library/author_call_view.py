@@ -67,7 +67,7 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
     }
     numbers = list(episode.decisions.order_by("number").values_list("number", flat=True)) if episode else []
     if episode is None or not numbers:
-        data |= {"decision": None, "next": None}
+        data["decision"] = None
         return render_page(request, TEMPLATE, data=data, context=context, as_json=as_json)
 
     number = next((found for found in numbers if str(found) == query.get("decision")), numbers[-1])
@@ -122,7 +122,6 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
             "steps": STEP.read_all(chosen.steps) if chosen else [],
             "session_steps": session_steps,
             "session": session_twin,
-            "next": None,
         }
         return render_page(request, TEMPLATE, data=data, as_json=True)
     written = sorted(patch.upsert_files.items()) if patch else []

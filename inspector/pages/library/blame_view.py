@@ -125,7 +125,7 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
     data: dict[str, object] = {"run": RUN_HEAD.read(run), "episode": episode}
     context: dict[str, object] = {"section": "run", "this_run": run, "this_episode": episode, "all_episodes": episodes}
     if episode is None:
-        return render_page(request, TEMPLATE, data={**data, "next": None}, context=context, as_json=as_json)
+        return render_page(request, TEMPLATE, data=data, context=context, as_json=as_json)
     course = open_course(run, episode)
     rail, lineage = course.rail, course.lineage
     state = rail.round(query.get("at", ""))
@@ -159,7 +159,6 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
             "lines_left_out": rows_left_out,
             "ledger": LEDGER.read_all(ledger),
             "line": LINE.read(chosen) if chosen else None,
-            "next": None,
         }
         return render_page(request, TEMPLATE, data=data, as_json=True)
     previous, following = find_neighbours(rail.states, state)

@@ -26,7 +26,7 @@ from benchapp.record.textual_change import has_nul
 from benchapp.record.visible import visible
 from inspector.pages.library.rail import open_rail
 from inspector.web.access import needs
-from inspector.web.responses import PageLink, PathLink, next_url, paginate, render_page
+from inspector.web.responses import PageLink, PathLink, paginate, render_page
 from inspector.web.subject import choose_row, find_neighbours, of_run, once_for, words_of
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.var_folder import MANAGE
@@ -100,7 +100,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
         "may_ask": cast(User, request.user).may(User.Level.OPERATOR),
     }
     if episode is None:
-        return render_page(request, TEMPLATE, data={**data, "next": None}, context=context, as_json=as_json)
+        return render_page(request, TEMPLATE, data=data, context=context, as_json=as_json)
     rail, diagnoses = open_rail(run, episode), read_diagnoses(episode)
     state = rail.round(request.GET.get("round", ""))
     diagnosis = diagnoses.get(state.snapshot.pk) if state.snapshot else None
@@ -145,12 +145,11 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
             "trend": COLUMN.read_all(trend),
             "skills": skills,
             "findings": FINDING.read_all(shown),
-            "next": next_url(request, page),
         }
-        return render_page(request, TEMPLATE, data=data, as_json=True)
+        return render_page(request, TEMPLATE, data=data, page=page, as_json=True)
     previous, following = find_neighbours(filled, state)
     patterns = Counter(facts["pattern"] for facts in skills)
-    context |= {"page": page, "shown": shown, "totals": totals}
+    context |= {"shown": shown, "totals": totals}
     context["opened"] = {
         "state": state,
         "filled": filled,  # the states that hold something to read
@@ -169,7 +168,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
         "trend": trend,
         "chart_width": max(1, len(filled)) * STEP,
     }
-    return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
+    return render_page(request, TEMPLATE, data={}, context=context, page=page, as_json=False)
 
 
 @needs(User.Level.OPERATOR)

@@ -49,7 +49,7 @@ from inspector.pages.library.rail import (
 )
 from inspector.pages.people.comments import count_line_comments
 from inspector.reader.verdict import VerdictView
-from inspector.web.responses import PageLink, is_published, link_to, next_url, paginate, render_page
+from inspector.web.responses import PageLink, is_published, link_to, paginate, render_page
 from inspector.web.subject import find_neighbours, of_run, once_for, words_of
 from inspector.web.text.diff import draw_source_rows, explain_no_rows
 from inspector.web.text.markdown import MAX_CHARS, cut_lines, render_markdown, split_frontmatter
@@ -83,7 +83,6 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
             "episode": episode,
             **(MACHINE.read(machine) if machine else {}),
             "probes": RESULT.read_all(probed),
-            "next": None,
         }
 
     episode_before, episode_after = find_neighbours(episodes, episode)
@@ -157,7 +156,6 @@ def library_sessions(request: HttpRequest, run: Run, *, as_json: bool = False) -
         "sessions": [
             {**SeeingSession.json_shape.read(each), "url": PageLink("trial-json", each.trial)} for each in page
         ],
-        "next": next_url(request, page),
     }
     context = {
         "section": "run",
@@ -168,9 +166,8 @@ def library_sessions(request: HttpRequest, run: Run, *, as_json: bool = False) -
         "chosen": rows[0] if rows else None,
         "word": word,
         "show": show,
-        "page": page,
     }
-    return render_page(request, "library/sessions.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "library/sessions.html", data=data, context=context, page=page, as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True)

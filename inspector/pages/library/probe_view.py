@@ -86,7 +86,6 @@ def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
         "preview": PREVIEW.read(found) if found else None,
         "probes": RESULT.read_all(results),
         "has_older_probes": has_older,
-        "next": None,
     }
     page = {
         "asked": asked,

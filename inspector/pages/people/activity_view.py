@@ -20,7 +20,7 @@ from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.seeing import note_items_seen
 from inspector.pages.people.act_words import THINGS, name_kind, read_names, say_act, say_thing, say_verb
 from inspector.web.access import user_of
-from inspector.web.responses import next_url, paginate, render_page
+from inspector.web.responses import paginate, render_page
 
 PER_PAGE = 50
 SEEN = "labels.seen"  # recorded by a look at a page
@@ -60,16 +60,15 @@ def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     acts = [_row(act, reader, unseen) for act in page]
     told = {act.target_id for act in acts if act.detail or act.reason}
     note_items_seen(reader, QueueItem.objects.filter(public_id__in=told, resolutions__isnull=False).distinct())
-    data = {"acts": acts, "filter": chosen, "next": next_url(request, page)}
+    data = {"acts": acts, "filter": chosen}
     context = {
-        "page": page,
         "lines": _tell_acts(acts),
         "people": _values("actor_name"),
         "reads": SEEN if Activity.objects.filter(verb=SEEN).exists() else "",
         "verbs": [(verb, say_verb(verb)) for verb in _values("verb")],
         "targets": [(kind, name_kind(kind)) for kind in _values("target_kind")],
     }
-    return render_page(request, "people/activity.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "people/activity.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def _values(field: str) -> list[str]:

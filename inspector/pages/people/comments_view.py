@@ -27,7 +27,7 @@ from benchapp.review.comments import (
     write_comment,
 )
 from inspector.web.access import needs, user_of
-from inspector.web.responses import next_url, paginate, render_page, wants_fragment
+from inspector.web.responses import paginate, render_page, wants_fragment
 from inspector.web.text.markdown import render_markdown
 
 PER_PAGE = 50
@@ -43,10 +43,9 @@ def comments(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "mentions": [{**_comment_twin(found.comment, reader), "read_at": found.read_at} for found in mentions],
         "unread": sum(found.read_at is None for found in mentions),
         "comments": [_comment_twin(comment, reader) for comment in page],
-        "next": next_url(request, page),
     }
-    context = {"page": page, "mention_rows": mentions, "shown_chars": SHOWN_CHARS}
-    return render_page(request, "people/comments.html", data=data, context=context, as_json=as_json)
+    context = {"mention_rows": mentions, "shown_chars": SHOWN_CHARS}
+    return render_page(request, "people/comments.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def about(request: HttpRequest) -> HttpResponse:

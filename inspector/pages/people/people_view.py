@@ -31,7 +31,7 @@ from benchapp.people.accounts import (
 from benchapp.people.single_sign_on import is_linked, provider_name
 from benchapp.record.json_shape import JsonShape
 from inspector.web.access import needs, user_of
-from inspector.web.responses import next_url, paginate, render_page
+from inspector.web.responses import paginate, render_page
 
 PER_PAGE = 50
 MEANINGS = {
@@ -177,7 +177,6 @@ def _own_page(
         "reviews_submitted": done["submitted"],
         "drafts": done["drafts"],
         "tokens": TOKEN.read_all(tokens),
-        "next": None,
     }
     context = {
         "rights": [(meaning, user.may(level)) for level, meaning in MEANINGS.items()],
@@ -193,11 +192,10 @@ def _page(request: HttpRequest, *, as_json: bool, extra: Mapping[str, object] | 
     is_local = Case(When(username=LOCAL_USER, then=0), default=1)
     rows = listed_people().annotate(last_act=Max("activities__at")).order_by(is_local, "-is_active", "username")
     page = paginate(request, rows, per_page=PER_PAGE)
-    data = {"people": PERSON.read_all(page), "next": next_url(request, page)}
+    data = {"people": PERSON.read_all(page)}
     active = people().filter(is_active=True).values_list("level").annotate(count=Count("pk")).order_by()
     counts = dict(active)
     context = {
-        "page": page,
         "active": sum(counts.values()),
         "local": LOCAL_USER,
         "active_levels": [(level.value, counts[level]) for level in reversed(User.Level) if level in counts],
@@ -210,7 +208,7 @@ def _page(request: HttpRequest, *, as_json: bool, extra: Mapping[str, object] | 
         "meanings": list(MEANINGS.items()),
         **(extra or {}),
     }
-    return render_page(request, "people/people.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "people/people.html", data=data, context=context, page=page, as_json=as_json)
 
 
 TOKEN = JsonShape("id=public_id", "name", "scope", "hint", "made_at", "last_used_at")

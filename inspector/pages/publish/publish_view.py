@@ -28,7 +28,7 @@ from inspector.pages.compare.report import title_of
 from inspector.pages.compare.results import read_parent
 from inspector.publishing.site import MOST_TRIALS
 from inspector.web.access import needs, user_of
-from inspector.web.responses import PathLink, next_url, paginate, render_page, wants_fragment
+from inspector.web.responses import PathLink, paginate, render_page, wants_fragment
 
 PER_PAGE = 30
 OFFERED = 8  # experiments and queues to choose from
@@ -106,15 +106,14 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     context = {
         "section": "review" if subject and "queue" in subject.columns else "publish",
         **({} if subject or is_fragment else _offer_subjects(request.GET.get("find", "").strip()[:MAX_FIND])),
-        "page": page,
         "live": any(row.status == Publication.Status.WAITING for row in page),
         "subject": subject,
         **(_describe_offers(subject, Words(user_of(request))) if subject and not is_fragment else {}),
         "unresolved": _count_unresolved(subject, user_of(request)),
     }
     template = "publish/_publications.html" if is_fragment else "publish/publish.html"
-    data = {"publications": PUBLICATION.read_all(page), "next": next_url(request, page)}
-    return render_page(request, template, data=data, context=context, as_json=as_json)
+    data = {"publications": PUBLICATION.read_all(page)}
+    return render_page(request, template, data=data, context=context, page=page, as_json=as_json)
 
 
 def _list_publications(subject: Subject | None) -> QuerySet[Publication]:

@@ -30,7 +30,7 @@ from benchapp.models import Blob, Family, JudgedUnit, Judging, JudgingTry, Run
 from benchapp.models.judgements import UNUSABLE
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.judged.judged_rows import JudgedRow, Mean, by_measure, mean_over_tasks, read_judged_rows
-from inspector.web.responses import PageLink, next_url, paginate, render_page
+from inspector.web.responses import PageLink, paginate, render_page
 from inspector.web.subject import choose_row, of_run, refuse_closed, words_of
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.judging.metrics import REFERENCES, SCORED, Metric
@@ -112,7 +112,7 @@ def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> Http
         "max_reason": MAX_REASON,
     }
     if judging is None:
-        data |= {"questions": [], "next": None}
+        data["questions"] = []
         return render_page(request, "runs/judgements.html", data=data, context=context, as_json=as_json)
     rows = read_judged_rows([judging])[judging.pk]
     by_family, of_all = outcomes_by_family(run)
@@ -147,9 +147,7 @@ def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> Http
         "asked_again": retried,
         "spread": SPREAD_LINE.read_all(spreads),
         "questions": QUESTION.read_all(page),
-        "next": next_url(request, page),
     }
-    context["page"] = page
     context["this"] = {
         "lines": lines,
         "whole": whole,
@@ -162,7 +160,7 @@ def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> Http
         "status": status,
         "family": asked_family,
     }
-    return render_page(request, "runs/judgements.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "runs/judgements.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def _list_lines(rows: Sequence[JudgedRow], by_family: Mapping[int, Sequence[MeasuredOutcome]]) -> list[TaskLine]:
@@ -235,7 +233,6 @@ def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json
         "question": QUESTION.read(unit),
         "points": unit.points,
         "tries": tries,
-        "next": None,
     }
     context = {
         "section": "run",

@@ -48,7 +48,7 @@ from inspector.pages.library.probe import read_probes_of_run
 from inspector.pages.library.rail import choose_episode
 from inspector.pages.runs.cursor import draw_evolution
 from inspector.web.forms import OF_RUN, TRIAL_COLUMNS, TrialListForm, list_heads
-from inspector.web.responses import PageLink, address_of_any, next_url, paginate, read_htmx, render_page, wants_fragment
+from inspector.web.responses import PageLink, address_of_any, paginate, read_htmx, render_page, wants_fragment
 from inspector.web.subject import without_closed, words_of
 from inspector.web.text.formats import in_a_line
 from inspector.web.text.row_shapes import ATTEMPT, AUTHOR_CALL, TRIAL
@@ -137,9 +137,8 @@ def _grid_page(
             "spent": spent,
             "endings": endings,
             "trials": TRIAL.read_all(trials[square.pk] for square in page),
-            "next": next_url(request, page),
         }
-        return render_page(request, template, data=data, as_json=True)
+        return render_page(request, template, data=data, page=page, as_json=True)
 
     all_episodes = choose_episode(run)[0]
     in_grid = {square.episode_id for square in squares}
@@ -206,13 +205,11 @@ def _list_page(request: HttpRequest, run: Run, tally: TrialTally, *, as_json: bo
         "endings": endings,
         "libraries": LIBRARY.read_all(libraries[:PER_PAGE]),
         "trials": TRIAL.read_all(page),
-        "next": next_url(request, page),
     }
     context = {
         "run": run,
         "tally": tally,
         "standing_still": troubled,
-        "page": page,
         "chosen": form.chosen(),
         "heads": [*list_heads(OF_RUN[:-1]), ("", *TRIAL_COLUMNS["read"][:2]), *list_heads(OF_RUN[-1:])],
         "statuses": Trial.Status.choices,
@@ -223,7 +220,7 @@ def _list_page(request: HttpRequest, run: Run, tally: TrialTally, *, as_json: bo
         "more_episodes": len(libraries) > PER_PAGE,
         **read_probes_of_run(run, words_of(request)),
     }
-    return render_page(request, "runs/run_list.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "runs/run_list.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def _begin_twin(request: HttpRequest, run: Run, tally: TrialTally) -> dict[str, object]:

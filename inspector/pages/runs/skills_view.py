@@ -158,7 +158,6 @@ def skills(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResp
         "not_searched": looked.left,
         "searched_in_part": looked.cut,
         "cues": [{"cue": cue, "named_later": named, "of": of} for cue, named, of in cues],
-        "next": None,
     }
     this = {
         "asked": asked,

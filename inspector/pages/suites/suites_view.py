@@ -43,7 +43,7 @@ def suites(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     listed = list_suites(words_of(request))
     answers = list_answers({each.key: each.tasks for each in listed}, words_of(request))
     listed = [replace(each, answer=each.qualified or answers[each.key]) for each in listed]
-    return render_page(request, "suites/suites.html", data={"suites": listed, "next": None}, as_json=as_json)
+    return render_page(request, "suites/suites.html", data={"suites": listed}, as_json=as_json)
 
 
 def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
@@ -93,7 +93,6 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "matrix": matrix,
         **({"drafts": DRAFT.read_all(drafts)} if drafts else {}),
         **({"joined": JOINED.read_all(joined_with(row)), "proposals": propose_by_name(row)} if row else {}),
-        "next": None,
     }
     status = 400 if problems else 200
     if as_json:

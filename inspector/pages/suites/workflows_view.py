@@ -168,7 +168,7 @@ def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> Http
         if not problems:
             return HttpResponseRedirect(request.path)
     families = list_families(view, user_of(request))
-    data = {"key": view.key, "name": view.name, "families": families, "problems": problems, "next": None}
+    data = {"key": view.key, "name": view.name, "families": families, "problems": problems}
     rows = [row for family in families for row in family.rows]
     drafts = [row for row in rows if row.may_draw and row.seen.own]
     context = {
@@ -343,7 +343,6 @@ def _page(
         "settled": to_plain(seen.settled.workflow) if seen.settled else None,
         "settled_by": seen.settled.by if seen.settled else None,
         "families_url": PageLink("suite-workflows-json", view.key),
-        "next": None,
     }
     context = {
         **{

@@ -39,7 +39,7 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         if closed := refuse_closed(request, trial=trial, as_json=as_json):
             return closed
     if problem := _find_problem(left, right, request.GET):
-        refused = {"problem": problem, "next": None}
+        refused = {"problem": problem}
         both = {"section": "trial", "left_trial": left, "right_trial": right}
         return render_page(request, "trials/pair_refused.html", data=refused, context=both, as_json=as_json, status=400)
     this = build_pair(left, right, request.GET)

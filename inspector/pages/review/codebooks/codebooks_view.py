@@ -26,7 +26,7 @@ from benchapp.review.seeing import note_seen
 from inspector.pages.review.codebooks.versions_view import count_labels, list_carriable, list_codes, load_version
 from inspector.pages.review.queues.queues import kept_filter, load_queue, may_manage
 from inspector.web.access import needs, user_of
-from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.responses import link_to, paginate, render_page
 from inspector.web.text.diff import FileDiff, diff_file
 
 FIELD_TITLES = {"definition": "Definition", "include": "Label it when", "exclude": "Not when"}
@@ -99,7 +99,6 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
         "from": old.number if old else None,
         "to": found.number,
         "changes": changes,
-        "next": None,
     }
     context = {
         "section": "codebook",
@@ -175,7 +174,6 @@ def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> Http
         "to": plan.version.number,
         "counts": counts,
         "codes": CODE_FATE.read_all(by_code),
-        "next": None,
     }
     context = {
         "section": "codebook",
@@ -261,7 +259,6 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
         "cloned_from": found.cloned_from or None,
         "versions": VERSION.read_all(versions),
         "history": ACT.read_all(act for act, _ in history),
-        "next": next_url(request, page),
     }
     context = {
         "section": "codebook",
@@ -276,9 +273,8 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
         "carriable": list_carriable(current),
         "draft": next((version for version in versions if not version.is_frozen), None),
         "history_rows": history,
-        "page": page,
     }
-    return render_page(request, "review/codebook.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "review/codebook.html", data=data, context=context, page=page, as_json=as_json)
 
 
 @needs(User.Level.REVIEWER)
@@ -302,19 +298,19 @@ def _page(
     data = {
         "codebooks": CODEBOOK.read_all(page),
         "starters": STARTER.read_all(starters().values()),
-        "next": next_url(request, page),
     }
     context = {
         "section": "codebooks",
         "kept_queue": kept_filter(request),
         "has_frozen": any(version.is_frozen for codebook in page for version in codebook.versions.all()),
-        "page": page,
         "starter_rows": list(starters().values()),
         "form": form or StartForm(),
         "faults": faults or [],
         "max_kib": MAX_BYTES // 1024,
     }
-    return render_page(request, "review/codebooks.html", data=data, context=context, as_json=as_json, status=status)
+    return render_page(
+        request, "review/codebooks.html", data=data, context=context, page=page, as_json=as_json, status=status
+    )
 
 
 # --- who did what ------------------------------------------------------------------------------------------------------

@@ -310,7 +310,7 @@ def version_page(
     """`form`, `refusal`, `note`: what somebody sent and why it was not done, so that nothing typed is lost."""
     queues = list(found.queues.all())
     rows, uncounted = list_codes(found, user_of(request), queues)
-    data = {**VERSION.read(found), "codes": rows, "url": PageLink("codebook-version", found.public_id), "next": None}
+    data = {**VERSION.read(found), "codes": rows, "url": PageLink("codebook-version", found.public_id)}
     siblings = list(found.codebook.versions.order_by("number"))
     form = form or _form(request, found, [row.code for row in rows])
     context = {

@@ -165,7 +165,6 @@ def _page(
         "reviews": sheet["reviews"],
         "resolutions": RESOLUTION.read_all(made),
         "queue_url": PageLink("disagreements-json", item.queue.public_id),
-        "next": None,
     }
     if as_json:
         return render_page(request, "", data=data, as_json=True, status=status)

@@ -90,7 +90,6 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "codes_that_wait": skill_codes.waiting,
         "codes": skill_codes.total,
         "closes_pages_because_it_hides": hidden,
-        "next": None,
     }
     context = {
         **_offer(asked, given),

@@ -43,7 +43,7 @@ from inspector.pages.review.queues.queues import (
     name_unit,
 )
 from inspector.web.access import needs, user_of
-from inspector.web.responses import PageLink, link_to, next_url, paginate, render_page
+from inspector.web.responses import PageLink, link_to, paginate, render_page
 
 MAX_REASON = 2_000
 # Parts of a selection that say nothing about condition or models; all others stay hidden from the blind.
@@ -112,11 +112,9 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "rows": rows,
         "created_at": found.created_at,
         "closed_at": found.closed_at,
-        "next": next_url(request, page),
     }
     context = {
         "queue": found,
-        "page": page,
         "progress": progress,
         "people": people,
         "shown": rows,
@@ -147,7 +145,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "others": may_review().exclude(queues=found) if manages and found.is_open else [],
         "most_reviews": min(found.reviewers.count(), MAX_REVIEWS) if manages and found.is_open else 0,
     }
-    return render_page(request, "review/queue.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "review/queue.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def _show_statuses(queue: Queue, user: User, unsaid: Collection[int]) -> dict[int, ItemStatus]:

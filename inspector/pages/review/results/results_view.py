@@ -182,7 +182,7 @@ def _check_open(queues: list[Queue], user: User) -> None:
 def _render_refusal(request: HttpRequest, refused: ResultsRefused, *, as_json: bool) -> HttpResponse:
     is_closed, user = refused.status == 403, user_of(request)
     total, own = _count_own(refused.queue, user) if is_closed else (0, [])
-    data = {"problems": refused.sentences, "own_items": total, "own": own, "next": None}
+    data = {"problems": refused.sentences, "own_items": total, "own": own}
     context = {"queue": refused.queue, "is_closed": is_closed, "total": total}
     context["may_close"] = is_closed and refused.queue.is_open and may_manage(refused.queue, user)
     return render_page(
@@ -407,5 +407,4 @@ def _read_twin(found: Results) -> dict[str, object]:
         "guesses": GUESSES.read(found.guesses),
         "seconds_per_item": {"median": seconds, "reviews": timed},
         "notes": list(found.notes()),
-        "next": None,
     }

@@ -39,7 +39,7 @@ from benchapp.review.suggestions.suggestion_runs import Names, UnknownCode, ask_
 from benchapp.stats.inference.shares import Rate
 from inspector.pages.review.queues.queues import load_queue
 from inspector.web.access import needs, user_of
-from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.responses import link_to, paginate, render_page
 
 PER_PAGE = 50
 AT_ONCE = 200  # items; a larger queue waits for a worker
@@ -127,7 +127,6 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         "rules": RULE.read_all(records),
         "judges": BILL.read_all(bills),
         "listed": rows,
-        "next": next_url(request, page),
     }
     context = {
         "queue_row": queue,
@@ -157,12 +156,11 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         "kinds": _read_kinds(asked, truth, source) if source else [],
         "asked": asked,
         "without_code": asked.query(code=None),
-        "page": page,
         "rows": rows,
         "may_run": user.may(User.Level.REVIEWER),
         "ran": request.GET.get("ran", ""),
     }
-    return render_page(request, "review/suggestions.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "review/suggestions.html", data=data, context=context, page=page, as_json=as_json)
 
 
 @needs(User.Level.REVIEWER)
