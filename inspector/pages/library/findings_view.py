@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import urlencode
@@ -48,6 +48,7 @@ PROFILE_WORDS = {
 }
 
 LACK_WORDS = {"concise": "too long", "no risky command": "a risky command", "no leak found": "a possible leak"}
+SEVERITIES = ("alarm", "warning", "note")
 CHART_HEIGHT = 96
 BAR, STEP, MIN_BAR = 26, 44, 3
 Line = tuple[int, list[tuple[str, bool]]]  # number, and pieces with whether they belong to the span
@@ -61,19 +62,6 @@ class ShownFinding:
     rule: LibraryRule | None  # None: of a rule that this version no longer has
     lines: Sequence[Line]
     file_url: str
-
-
-@dataclass(frozen=True, slots=True)
-class FindingsColumn:
-    """One state in the trend. Heights and places are in the drawing's own units."""
-
-    state: LibraryState
-    diagnosis: LibraryDiagnosis | None
-    url: str
-    x: int
-    bars: Sequence[tuple[str, int, int, int]]  # (severity, count, y, height)
-    top: int
-    label_x: int
 
 
 @of_run
@@ -114,7 +102,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
     for (name, severity), count in counts.items():
         totals[severity] += count
         of_groups[name] += count
-    withheld = sum(count for _, count in _count_severities(diagnosis)) - counts.total()
+    withheld = sum(_count_severities(diagnosis).values()) - counts.total()
     places = [When(group=name, then=Value(place)) for place, name in enumerate(GROUPS)]
     rows = open_rows.select_related("trial").order_by(
         Case(When(severity="alarm", then=Value(0)), default=Value(1), output_field=IntegerField()),
@@ -124,7 +112,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
     page = paginate(request, rows.filter(group=group) if group else rows, per_page=PER_PAGE)
     shown = _read_lines(episode, state, list(page))
     filled = [each for each in rail.states if each.snapshot and each.snapshot.files_total]
-    trend = _draw_trend(episode, filled, diagnoses)
+    trend = [(each, diagnoses.get(each.snapshot.pk) if each.snapshot else None) for each in filled]
     skills = diagnosis.skills if diagnosis else []
     if as_json:
         data |= {
@@ -142,7 +130,10 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
             }
             if diagnosis
             else None,
-            "trend": COLUMN.read_all(trend),
+            "trend": [
+                {"round": each.key, **{f"{name}s": getattr(read, f"{name}s", None) for name in SEVERITIES}}
+                for each, read in trend
+            ],
             "skills": skills,
             "findings": FINDING.read_all(shown),
         }
@@ -165,7 +156,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
         ],
         "skills": [_build_skill_row(facts) for facts in skills],
         "patterns": [(pattern, patterns[pattern]) for pattern in "ABC"],
-        "trend": trend,
+        "trend": _draw_trend(episode, trend),
         "chart_width": max(1, len(filled)) * STEP,
     }
     return render_page(request, TEMPLATE, data={}, context=context, page=page, as_json=False)
@@ -191,28 +182,27 @@ def read_diagnoses(episode: Episode) -> dict[int, LibraryDiagnosis]:
     return once_for(episode.run, ("diagnoses", episode.pk), lambda: {each.snapshot_id: each for each in found})
 
 
-def _count_severities(diagnosis: LibraryDiagnosis | None) -> Sequence[tuple[str, int]]:
-    if diagnosis is None:
-        return ()
-    return (("alarm", diagnosis.alarms), ("warning", diagnosis.warnings), ("note", diagnosis.notes))
+def _count_severities(diagnosis: LibraryDiagnosis | None) -> dict[str, int]:
+    return {name: getattr(diagnosis, f"{name}s") for name in SEVERITIES} if diagnosis else {}
 
 
 def _draw_trend(
-    episode: Episode, states: Sequence[LibraryState], diagnoses: Mapping[int, LibraryDiagnosis]
-) -> list[FindingsColumn]:
-    read = [diagnoses.get(state.snapshot.pk) if state.snapshot else None for state in states]
-    most = max((sum(count for _, count in _count_severities(each)) for each in read), default=0) or 1
-    columns = []
-    for place, (state, diagnosis) in enumerate(zip(states, read, strict=True)):
+    episode: Episode, states: Sequence[tuple[LibraryState, LibraryDiagnosis | None]]
+) -> list[dict[str, object]]:
+    """Return a column for each state: `bars` of (severity, count, y, height), `top` of all, in the drawing's own units."""
+    most = max((sum(_count_severities(each).values()) for _, each in states), default=0) or 1
+    columns: list[dict[str, object]] = []
+    for place, (state, diagnosis) in enumerate(states):
         bars, y = [], CHART_HEIGHT
-        for severity, count in _count_severities(diagnosis):
+        for severity, count in _count_severities(diagnosis).items():
             if count:
                 height = max(MIN_BAR, round(count / most * (CHART_HEIGHT - 14)))
                 y -= height
                 bars.append((severity, count, y, height))
         url = f"?{urlencode({'episode': episode.public_id, 'round': state.key})}"
         x = place * STEP + (STEP - BAR) // 2
-        columns.append(FindingsColumn(state, diagnosis, url, x, bars, y - 4, x + BAR // 2))
+        drawn = {"url": url, "x": x, "bars": bars, "top": y - 4, "label_x": x + BAR // 2}
+        columns.append({"state": state, "diagnosis": diagnosis, **drawn})
     return columns
 
 
@@ -293,9 +283,6 @@ def _cut_pieces(line: str, start: int, end: int) -> list[tuple[str, bool]]:
 
 DIAGNOSIS = JsonShape(
     *("left_out", "files_cut=cut", "tasks_seen", "trials_read", "trials_left_out", "references"),
-)
-COLUMN = JsonShape(
-    *("round=state.key", "alarms=diagnosis.alarms", "warnings=diagnosis.warnings", "notes=diagnosis.notes"),
 )
 FINDING = JsonShape(
     *("rule=finding.rule", "group=finding.group", "severity=finding.severity", "heuristic=rule.is_heuristic"),

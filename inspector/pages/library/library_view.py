@@ -24,7 +24,6 @@ from inspector.pages.library.changes import (
     PAGE_FILES,
     FileChange,
     ShownFile,
-    TreeRow,
     build_tree,
     draw_changes,
     read_changes,
@@ -229,7 +228,7 @@ class TimeMachine:
         return [change for change in self.changes if change.status]
 
     @property
-    def tree(self) -> list[TreeRow]:
+    def tree(self) -> list[dict[str, object]]:
         return build_tree(self.changes)
 
     @property

@@ -398,31 +398,8 @@ def _read_libraries(run: Run) -> tuple[dict[int, str], dict[int, int], Lines]:
 # --- the aside --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RetestCounts:
-    """The same task at acquisition and at replay, where both were scored."""
-
-    recovered: int = 0  # failed, then passed
-    still_failed: int = 0
-    still_passed: int = 0
-    broke: int = 0  # passed, then failed
-    unpaired: int = 0  # replayed or planned, but not scored on both sides
-
-    @property
-    def paired(self) -> int:
-        return self.recovered + self.still_failed + self.still_passed + self.broke
-
-    @property
-    def failed_before(self) -> int:
-        return self.recovered + self.still_failed
-
-    @property
-    def passed_before(self) -> int:
-        return self.still_passed + self.broke
-
-
-def count_retests(squares: Iterable[Square]) -> RetestCounts | None:
-    """Return None where nothing is replayed."""
+def count_retests(squares: Iterable[Square]) -> dict[str, int] | None:
+    """Count how the same tasks ended at acquisition and at replay. None where nothing is replayed."""
     outcomes: dict[str, dict[tuple[int, int, int], bool | None]] = defaultdict(dict)
     for square in squares:
         outcomes[square.phase][square.episode_id, square.task_id, square.sample] = square.success
@@ -430,13 +407,13 @@ def count_retests(squares: Iterable[Square]) -> RetestCounts | None:
     if not again:
         return None
     pairs = Counter((first.get(key), after) for key, after in again.items())
-    return RetestCounts(
-        recovered=pairs[False, True],
-        still_failed=pairs[False, False],
-        still_passed=pairs[True, True],
-        broke=pairs[True, False],
-        unpaired=sum(count for pair, count in pairs.items() if None in pair),
-    )
+    return {
+        "recovered": pairs[False, True],
+        "still_failed": pairs[False, False],
+        "still_passed": pairs[True, True],
+        "broke": pairs[True, False],
+        "unpaired": sum(count for pair, count in pairs.items() if None in pair),  # not scored on both sides
+    }
 
 
 def _find_bypasses(run: Run, squares: Sequence[Square]) -> list[Square]:

@@ -184,22 +184,13 @@ class RankedCauses:
 # --- numbers as text ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ShareText:
-    """A share as the pages write it: `value` is empty below ten coded, where the counts say it all."""
-
-    value: str
-    ends: str
-    counts: str
-    note: str
-
-
-def cell_text(share: Share, around: Interval | None) -> ShareText:
+def cell_text(share: Share, around: Interval | None) -> dict[str, str]:
+    """Return a share as the pages write it: without a value below ten coded, where the counts say it all."""
     counts = f"{number(share.k)}/{share.n}" if share.n else "none coded"
     if share.shown is None:
-        return ShareText("", "", counts, share.note)
+        return {"value": "", "counts": counts, "note": share.note}
     note = share.note if around is None else ""
-    return ShareText(str(half_up(100 * share.shown, 1)), share_ends(around), counts, note)
+    return {"value": str(half_up(100 * share.shown, 1)), "ends": share_ends(around), "counts": counts, "note": note}
 
 
 def share_ends(around: Interval | None) -> str:
