@@ -88,6 +88,11 @@ def json_url(request: HttpRequest) -> str:
     return f"{route}.json" + (f"?{query}" if query else "")
 
 
+def attach(name: str) -> dict[str, str]:
+    """Return the headers of an answer that a browser saves as a file of this name."""
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
+
+
 def read_htmx(request: HttpRequest) -> HtmxDetails:
     """Return the headers of htmx; false if a browser asks. Its middleware puts it on every request."""
     return cast(HtmxDetails, request.htmx)  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from inspector.charts.drawn_chart import DrawnChart, draw_chart, write_caption
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.results import build_permalink, read_parent
 from inspector.pages.people.comments import count_chart_comments
-from inspector.web.responses import PathLink, is_published, render_page, wants_fragment
+from inspector.web.responses import PathLink, attach, is_published, render_page, wants_fragment
 
 
 def chart(request: HttpRequest, key: str, *, as_json: bool = False) -> HttpResponse:
@@ -63,9 +63,8 @@ def chart(request: HttpRequest, key: str, *, as_json: bool = False) -> HttpRespo
 def chart_csv(request: HttpRequest, key: str) -> HttpResponse:
     found = _find_chart(key)
     table = draw_chart(found, sheet_of(request, found), with_figure=False).drawing.table
-    response = HttpResponse(csv_text(table, request.build_absolute_uri), "text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{found.key}.csv"'
-    return response
+    text = csv_text(table, request.build_absolute_uri)
+    return HttpResponse(text, "text/csv; charset=utf-8", headers=attach(f"{found.key}.csv"))
 
 
 def _find_chart(key: str) -> Chart:

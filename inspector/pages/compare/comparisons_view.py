@@ -38,7 +38,7 @@ from inspector.charts.chart_request import build_sheet
 from inspector.pages.compare.report import least_bytes, report_of, title_of
 from inspector.pages.compare.results import name_baseline
 from inspector.web.access import needs
-from inspector.web.responses import link_to, paginate, render_page
+from inspector.web.responses import attach, link_to, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
 from runner.suites.tasks.task_groups import KNOWN
 
@@ -158,7 +158,7 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
 def comparison_report(request: HttpRequest, public_id: UUID) -> HttpResponse:
     reopened = _reopen(public_id)
     text = report_of(reopened.choices, request.build_absolute_uri(reverse("compare")), saved=reopened)
-    return HttpResponse(text, headers=_name_file(f"skillglass-{str(public_id)[:8]}.html"))
+    return HttpResponse(text, headers=attach(f"skillglass-{str(public_id)[:8]}.html"))
 
 
 def compare_report(request: HttpRequest) -> HttpResponse:
@@ -166,7 +166,7 @@ def compare_report(request: HttpRequest) -> HttpResponse:
     choices, problems = parse_choices(request.GET)
     slug = slugify(title_of(comparison_of(choices))) or "comparison"
     text = report_of(choices, request.build_absolute_uri(reverse("compare")), problems=problems)
-    return HttpResponse(text, headers=_name_file(f"skillglass-{slug}.html"))
+    return HttpResponse(text, headers=attach(f"skillglass-{slug}.html"))
 
 
 def comparison_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
@@ -242,7 +242,7 @@ def export(request: HttpRequest, what: str, form: str) -> HttpResponseBase:
         return _stream_export(asked, form)
     found = comparison_of(asked.choices)
     text = condition_table(found, metrics_of(found))
-    return HttpResponse(text, content_type=TEX, headers=_name_file("skillglass-conditions.tex"))
+    return HttpResponse(text, content_type=TEX, headers=attach("skillglass-conditions.tex"))
 
 
 def _stream_export(asked: Export, form: str) -> HttpResponseBase:
@@ -253,11 +253,7 @@ def _stream_export(asked: Export, form: str) -> HttpResponseBase:
         asked.write(file, form)
         file.seek(0)
         return FileResponse(file, as_attachment=True, filename=name, content_type=FORMATS[form])
-    return StreamingHttpResponse(asked.pieces(form), content_type=FORMATS[form], headers=_name_file(name))
-
-
-def _name_file(name: str) -> dict[str, str]:
-    return {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingHttpResponse(asked.pieces(form), content_type=FORMATS[form], headers=attach(name))
 
 
 METRIC = JsonShape("key", "unit", "meaning", "phases", "role", "source?")

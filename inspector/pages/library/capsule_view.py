@@ -32,6 +32,7 @@ from inspector.reader.outline import read_chunk_summaries
 from inspector.reader.reading import choose_attempt, choose_trajectory, read_instruction, read_trial
 from inspector.reader.steps import PAGE_STEPS, StepView, draw_steps, list_uses_by_step
 from inspector.reader.verdict import VerdictView, decide_checks, read_verdicts, write_ending
+from inspector.web.responses import attach
 from inspector.web.subject import of_run, refuse_closed
 
 MAX_CLAIM = 500  # characters
@@ -145,8 +146,7 @@ def _download(
     sha256 = hashlib.sha256(text.encode())
     name = f"skillglass-capsule-{sha256.hexdigest()[:16]}.html"
     digest = base64.b64encode(sha256.digest()).decode()
-    named = {"Content-Disposition": f'attachment; filename="{name}"', "Repr-Digest": f"sha-256=:{digest}:"}
-    return HttpResponse(text, headers=named)
+    return HttpResponse(text, headers={**attach(name), "Repr-Digest": f"sha-256=:{digest}:"})
 
 
 # --- a trial ----------------------------------------------------------------------------------------------------

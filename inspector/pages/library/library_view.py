@@ -48,7 +48,7 @@ from inspector.pages.library.rail import (
 )
 from inspector.pages.people.comments import count_line_comments
 from inspector.reader.verdict import VerdictView
-from inspector.web.responses import PageLink, is_published, link_to, paginate, render_page
+from inspector.web.responses import PageLink, attach, is_published, link_to, paginate, render_page
 from inspector.web.subject import find_neighbours, of_run, once_for, words_of
 from inspector.web.text.diff import draw_source_rows, explain_no_rows
 from inspector.web.text.markdown import MAX_CHARS, cut_lines, render_markdown, split_frontmatter
@@ -123,10 +123,7 @@ def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     version = chosen.latest
     content = read_contents([version])[version.digest]
     if is_binary(content):
-        name = version.digest[:16]
-        return HttpResponse(
-            content, "application/octet-stream", headers={"Content-Disposition": f'attachment; filename="{name}"'}
-        )
+        return HttpResponse(content, "application/octet-stream", headers=attach(version.digest[:16]))
     return HttpResponse(content, "text/plain; charset=utf-8")
 
 

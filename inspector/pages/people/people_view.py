@@ -31,7 +31,7 @@ from benchapp.people.accounts import (
 from benchapp.people.single_sign_on import is_linked, provider_name
 from benchapp.record.json_shape import JsonShape
 from inspector.web.access import needs, user_of
-from inspector.web.responses import paginate, render_page
+from inspector.web.responses import attach, paginate, render_page
 
 PER_PAGE = 50
 MEANINGS = {
@@ -99,8 +99,7 @@ def account_invite(request: HttpRequest) -> HttpResponse:
             "page": request.build_absolute_uri(reverse("join")),
         }
         text = render_to_string("people/invitation.txt", context)
-        headers = {"Content-Disposition": 'attachment; filename="skillglass-invitation.txt"'}
-        return HttpResponse(text, "text/plain; charset=utf-8", headers=headers)
+        return HttpResponse(text, "text/plain; charset=utf-8", headers=attach("skillglass-invitation.txt"))
     return _page(request, as_json=False, extra={"invited": invitation, "link": link})
 
 

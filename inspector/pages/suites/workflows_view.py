@@ -45,7 +45,7 @@ from inspector.pages.suites.workflow_form import (
 )
 from inspector.web.access import needs, user_of
 from inspector.web.forms import parse_id
-from inspector.web.responses import PageLink, PathLink, read_htmx, render_page
+from inspector.web.responses import PageLink, PathLink, attach, read_htmx, render_page
 from inspector.web.subject import words_of
 from runner.base.errors import SuiteProblems
 from runner.suites.documents import MAX_BYTES
@@ -59,9 +59,6 @@ from runner.suites.workflows.workflow_comparison import (
 )
 
 RULE = JsonShape("name", ("problem", lambda rule: rule.problem or None))
-HEAD = {"Content-Disposition": 'attachment; filename="workflows.yaml"'}
-
-
 AGREEMENT = JsonShape("steps", "edges", "graph")
 
 
@@ -216,7 +213,7 @@ def list_families(view: SuiteView, user: User) -> list[WorkflowFamily]:
 @never_cache
 def workflows_file(request: HttpRequest, name: str) -> HttpResponse:
     content = export_workflows(read_suite_view(name, words_of(request)).row, user_of(request))
-    return HttpResponse(content, "application/yaml; charset=utf-8", headers=HEAD)
+    return HttpResponse(content, "application/yaml; charset=utf-8", headers=attach("workflows.yaml"))
 
 
 def _take_file(request: HttpRequest, view: SuiteView) -> list[str]:
@@ -345,13 +342,11 @@ def _page(
         "families_url": PageLink("suite-workflows-json", view.key),
     }
     context = {
-        **{
-            "section": "suites",
-            "view": view,
-            "instruction": read_instruction(view, task.key),
-            "seen": seen,
-            "editor": editor,
-        },
+        "section": "suites",
+        "view": view,
+        "instruction": read_instruction(view, task.key),
+        "seen": seen,
+        "editor": editor,
         **{"settles": settles, "faults": problems or []},
         "settled_svg": draw_workflow(seen.settled.workflow, "Settled workflow") if seen.settled else "",
         "may_settle": not settles and not seen.explain_barred(user),

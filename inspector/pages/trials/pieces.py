@@ -18,7 +18,7 @@ from benchapp.record.visible import one_line, visible
 from inspector.pages.trials.trial import read_kept_query, write_query
 from inspector.reader.outline import read_headings, read_lines
 from inspector.reader.reading import choose_attempt, list_skill_steps, read_uses
-from inspector.web.responses import read_htmx
+from inspector.web.responses import attach, read_htmx
 from inspector.web.subject import of_trial, of_trial_alone, refuse_closed
 from runner.base.types import TrajectoryKind, UseKind
 from runner.trajectories.images import read_image
@@ -250,9 +250,8 @@ def trajectory_file(request: HttpRequest, trial: Trial) -> HttpResponse | Stream
     trajectories = select_trajectories(attempt) if attempt else []
     if attempt is None or not trajectories:
         raise Http404("this attempt recorded no step")
-    response = StreamingHttpResponse(atif_pieces(attempt, trajectories), content_type="application/json")
-    response["Content-Disposition"] = f'attachment; filename="trajectory-{attempt.public_id}.json"'
-    return response
+    pieces, headers = atif_pieces(attempt, trajectories), attach(f"trajectory-{attempt.public_id}.json")
+    return StreamingHttpResponse(pieces, content_type="application/json", headers=headers)
 
 
 def _find_trajectory(found: Trial, public_id: UUID | None) -> Trajectory:

@@ -45,7 +45,7 @@ from benchapp.review.codebooks.hierarchy import in_order, keys_of
 from benchapp.review.queues.passes import judging_skills
 from inspector.pages.review.queues.queues import kept_filter
 from inspector.web.access import needs, user_of
-from inspector.web.responses import PageLink, render_page
+from inspector.web.responses import PageLink, attach, render_page
 
 KIND_WORDS = {
     CodeOrigin.Kind.RENAMED: "renamed from",
@@ -485,8 +485,7 @@ def version_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
     note_examples_seen(user_of(request), [each for each in examples if each.pk not in hidden])
     text = text_of(found, without=hidden)
     name = f"codebook-{str(found.codebook.public_id)[:8]}-v{found.number}.{form}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return HttpResponse(write_codebook(text, form), CONTENT_TYPES[form], headers=headers)
+    return HttpResponse(write_codebook(text, form), CONTENT_TYPES[form], headers=attach(name))
 
 
 # --- acts on single codes of a draft and their examples, sent by the forms of the page ----------------------------------

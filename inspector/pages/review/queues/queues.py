@@ -104,7 +104,7 @@ def drop_filter(response: HttpResponse) -> None:
 
 
 def kept_filter(request: HttpRequest) -> dict[str, str] | None:
-    """Return the filter in words and the form with it; None where nothing is kept, or what is kept means nothing any more."""
+    """Return the filter in words and the form with it; None where nothing is kept, or what is kept no longer means anything."""
     query = request.COOKIES.get(COOKIE, "")
     if not query or len(query) > LONGEST:
         return None

@@ -52,7 +52,7 @@ from inspector.pages.review.results.results import (
 )
 from inspector.pages.review.results.results_charts import FIGURES, PER_SAID, choose_rows, most_used
 from inspector.web.access import user_of
-from inspector.web.responses import PageLink, render_page
+from inspector.web.responses import PageLink, attach, render_page
 
 TEX = "application/x-tex; charset=utf-8"
 CSV = "text/csv; charset=utf-8"
@@ -89,7 +89,8 @@ def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) ->
     figure = FIGURES[key]
     drawing = figure.draw(found)
     if form == "csv":
-        return _file(csv_text(drawing.table, request.build_absolute_uri), CSV, f"taxonomy-{key}.csv")
+        text = csv_text(drawing.table, request.build_absolute_uri)
+        return HttpResponse(text, CSV, headers=attach(f"taxonomy-{key}.csv"))
     records = drawing.table.records()
     data = {
         "key": key,
@@ -117,9 +118,9 @@ def results_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
     except ResultsRefused as refused:
         return _render_refusal(request, refused, as_json=True)
     if form == "tex":
-        return _file(taxonomy_table(found.taxonomy, found.heading), TEX, "taxonomy.tex")
-    rows = taxonomy_rows(found.taxonomy, found.heading)
-    return _file(b"".join(csv_pieces(TAXONOMY, rows)), CSV, "taxonomy.csv")
+        return HttpResponse(taxonomy_table(found.taxonomy, found.heading), TEX, headers=attach("taxonomy.tex"))
+    rows = csv_pieces(TAXONOMY, taxonomy_rows(found.taxonomy, found.heading))
+    return HttpResponse(b"".join(rows), CSV, headers=attach("taxonomy.csv"))
 
 
 def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
@@ -133,12 +134,7 @@ def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpRespo
         return _render_refusal(request, refused, as_json=True)
     asked = {name: request.GET.get(name) == "1" for name in ("quotes", "memos")}
     export = LabelExport(queue, user_of(request), **asked)
-    disposition = {"Content-Disposition": f'attachment; filename="labels.{form}"'}
-    return StreamingHttpResponse(export.pieces(form), content_type=LABELS_AS[form], headers=disposition)
-
-
-def _file(content: str | bytes, kind: str, name: str) -> HttpResponse:
-    return HttpResponse(content, kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    return StreamingHttpResponse(export.pieces(form), content_type=LABELS_AS[form], headers=attach(f"labels.{form}"))
 
 
 # --- who may see results -----------------------------------------------------------------------------------------------
