@@ -196,16 +196,8 @@ def answer_twin(sheet: ChartSheet) -> dict[str, object] | None:
     """Return the facts of the page's head."""
     if sheet.metric is None:
         return None
-    answer = Answer(sheet.comparison, sheet.metric)
-    return {
-        "metric": sheet.metric.key,
-        "question": answer.question,
-        "heading": answer.heading,
-        "judged": answer.judged,
-        "ranks": answer.ranks,
-        "settling": answer.settling or None,
-        "across_models": list_across_models(sheet, sheet.metric),
-    }
+    found = ANSWER.read(Answer(sheet.comparison, sheet.metric))
+    return {**found, "across_models": list_across_models(sheet, sheet.metric)}
 
 
 def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
@@ -225,6 +217,7 @@ def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object
     }
 
 
+ANSWER = JsonShape("metric=metric.key", "question", "heading", "judged", "ranks", "settling?")
 METRIC = JsonShape("key", "meaning", "unit", "source")
 GROUP = JsonShape(
     *("label", ("experiment", lambda group: None if group.side else group.first.experiment)),

@@ -327,16 +327,12 @@ def cost(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare_cost.html", data=data, context=context, as_json=as_json)
 
 
+BILL = JsonShape("usd=spent_usd", "estimated_usd", "tokens=spent_tokens", "unknown_cost", "unknown_tokens")
+
+
 def sum_up(spending: Iterable[RunSpending]) -> dict[str, object]:
     """Return what agents, authors and judges used; None where it is unknown."""
-    bill = WorkProgress(spent=tuple(spending))
-    return {
-        "usd": bill.spent_usd,
-        "estimated_usd": bill.estimated_usd,
-        "tokens": bill.spent_tokens,
-        "unknown_cost": bill.unknown_cost,
-        "unknown_tokens": bill.unknown_tokens,
-    }
+    return BILL.read(WorkProgress(spent=tuple(spending)))
 
 
 def _list_costs(sheet: ChartSheet, spending: Mapping[int, RunSpending]) -> Iterator[CostRow]:

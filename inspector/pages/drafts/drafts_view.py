@@ -43,6 +43,14 @@ DIFF = JsonShape(
     *("path=diff.path", "status=diff.status", "added=diff.added", "removed=diff.removed", "note=diff.note"),
     "lines_left_out=rows_left_out",
 )
+DRAFT = JsonShape(
+    *("id=row.public_id", "name=row.name", "loop=row.loop", "brief", "model=row.model", "status=row.status"),
+    *("reason=row.reason?", "state", "head=row.head.digest", "spent", "max_calls=row.max_calls", "max_usd=row.max_usd"),
+    "asked_by=row.asked_by.username",
+    ("suite", lambda draft: draft.row.suite and PageLink("suite-json", draft.row.suite.key)),
+    ("admitted_as", lambda draft: draft.row.admitted_as and PageLink("suite-json", draft.row.admitted_as.key)),
+    *("tasks", "steps", "files"),
+)
 MAX_FILES = 30  # typed into the form; more come from a folder by the command
 SLUG = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
 SPLIT = "\x1f"  # between the keys of a suite and of a part of it, which may hold any printable character
@@ -136,31 +144,10 @@ def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool 
     if wants_fragment(request) and not problem:
         return _show_now(request, row)
     shown = read_draft(row)
-    state = shown.state
-    data = {
-        "id": row.public_id,
-        "name": row.name,
-        "loop": row.loop,
-        "brief": shown.brief,
-        "model": row.model,
-        "status": row.status,
-        "reason": row.reason or None,
-        "state": state,
-        "head": row.head.digest,
-        "spent": shown.spent,
-        "max_calls": row.max_calls,
-        "max_usd": row.max_usd,
-        "asked_by": row.asked_by and row.asked_by.get_username(),
-        "suite": PageLink("suite-json", row.suite.key) if row.suite else None,
-        "admitted_as": PageLink("suite-json", row.admitted_as.key) if row.admitted_as else None,
-        "tasks": shown.tasks,
-        "steps": shown.steps,
-        "files": shown.files,
-    }
+    data = DRAFT.read(shown)
     context = {
         "draft": shown,
         "row": row,
-        "state": state,
         "is_live": _is_live(row),
         "total": len(shown.steps),
         "problem": problem,

@@ -183,7 +183,8 @@ def draw_changes(changes: Sequence[FileChange], *, whole: bool = False) -> list[
             diff = replace(diff, is_collapsed=False)
         fitted, rows, chars = _fit(diff, rows_left, chars_left)
         rows_left, chars_left = rows_left - rows, chars_left - chars
-        shown.append(ShownFile(index, fitted, change, diff.lines_shown - rows))
+        lines_left = sum(len(block.rows) for block in diff.blocks) - rows
+        shown.append(ShownFile(index, fitted, change, lines_left))
     return shown
 
 

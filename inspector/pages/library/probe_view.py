@@ -14,7 +14,6 @@ from django.urls import reverse
 
 from benchapp.analysis.lineage.hunks import Hunk
 from benchapp.analysis.lineage.suspects import ASKED_LENGTH, MAX_LENGTH
-from benchapp.experiments.probe_results import CONTROL, NO_SKILL, ORIGINAL
 from benchapp.experiments.probe_runs import (
     TIMES,
     AskedProbe,
@@ -40,7 +39,6 @@ MAX_HUNKS = 60
 MAX_LINES = 80  # of one side of a hunk
 MAX_LINE = 400  # characters
 ABOUT_LINES = ("file", "line", "lines", "libraries")  # of an address
-SIDE_WORDS = {CONTROL: "nothing taken back", ORIGINAL: "the run itself", NO_SKILL: "no-skill"}
 PREVIEW = JsonShape("trials", "estimate=estimate.whole")
 
 
@@ -109,7 +107,6 @@ def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
         "this_episode": episode,
         "all_episodes": episodes,
         "page": page,
-        "side_words": SIDE_WORDS,
         "reason": query.get("reason", ""),
         "wants_control": request.method == "GET" or "control" in query,
     }

@@ -14,7 +14,7 @@ from benchapp.review.queues.populations import Population
 from benchapp.review.queues.review_progress import QueueProgress, awaiting, own_drafts, progress_of
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.metrics.tally import tally_by_phase
-from inspector.pages.review.queues.queues import AT_ONCE, QUEUE, UNITS, count_settleable, list_failing
+from inspector.pages.review.queues.queues import AT_ONCE, QUEUE, count_settleable, list_failing
 from inspector.web.access import user_of
 from inspector.web.responses import link_to, paginate, render_page
 
@@ -55,7 +55,6 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "own_drafts": drafts[:DRAFTS],
         "more_drafts": len(drafts) > DRAFTS,
         "codebooks": codebooks[:CODEBOOKS],
-        "units": UNITS,
         "offers": [] if rows else _offer_starts(),
     }
     return render_page(request, "review/index.html", data=data, context=context, page=page, as_json=as_json)

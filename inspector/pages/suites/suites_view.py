@@ -17,7 +17,7 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.record.sets.joined_suites import join_by_name, joined_with, propose_by_name, separate
 from benchapp.record.sets.suite_files import MAX_NAMED, StoredAccount, account_as_json, choose_families, problem_as_json
 from benchapp.stats.metrics.splits import name_attribute
-from inspector.pages.suites.suite import SuiteView, read_suite_view, read_task_view, summarise
+from inspector.pages.suites.suite import read_suite_view, read_task_view, summarise
 from inspector.pages.suites.suite_fitness import (
     judge_tasks,
     list_answers,
@@ -33,6 +33,12 @@ from inspector.web.subject import without_closed, words_of
 from runner.base.errors import SetupError
 
 EXPERIMENT = JsonShape("id=public_id", "name", "status", "created_at", link_to("experiment"))
+SUITE = JsonShape(
+    *("key", "id=row.public_id", "name", "version?", "format", "digest?", "absent?", "folder_only?"),
+    *("splits", "attributes", "families", "tasks"),
+    ("notes", lambda view: view.read.notes if view.read else ()),
+    ("experiments", lambda view: EXPERIMENT.read_all(view.experiments)),
+)
 DRAFT = JsonShape("id=public_id", "name", "status", link_to("draft"))
 USUAL_GROUPS = ("family", "role", "fit")  # the other ways to group tasks are behind "more"
 EXPERIMENTS_OFFERED = 6  # above the tasks; all are listed below them
@@ -77,7 +83,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     skill = "a skill" if matrix.source == "trials" else "the reference skill"
     answer, evidence = summarise_fit([each.fit for each in view.tasks], skill)
     data = {
-        **_describe(view),
+        **SUITE.read(view),
         "says": f"{describe_account(account)}{summarise(view, by, counts)}",
         "problems": problems,
         "by": by,
@@ -165,26 +171,6 @@ def _find_another(key: str) -> Experiment | None:
     """Return a qualification of the suite that runs."""
     found = Experiment.objects.standing().qualifications().filter(suite__key=key)
     return found.filter(status__in=(Experiment.Status.WAITING, Experiment.Status.RUNNING)).first()
-
-
-def _describe(view: SuiteView) -> dict[str, object]:
-    """Return the twin's facts about the suite that do not depend on what is asked."""
-    return {
-        "key": view.key,
-        "id": view.row.public_id if view.row else None,
-        "name": view.name,
-        "version": view.version or None,
-        "format": view.format,
-        "digest": view.digest or None,
-        "absent": view.absent or None,
-        "folder_only": view.folder_only or None,
-        "splits": view.splits,
-        "attributes": view.attributes,
-        "families": view.families,
-        "tasks": view.tasks,
-        "notes": list(view.read.notes) if view.read else [],
-        "experiments": EXPERIMENT.read_all(view.experiments),
-    }
 
 
 @needs(User.Level.OPERATOR)

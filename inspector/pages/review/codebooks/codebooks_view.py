@@ -187,6 +187,7 @@ def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> Http
 
 
 Detail = dict[str, Any]  # of an act in the log, as JSON
+CODEBOOK_HEAD = JsonShape("id=public_id", "name", "about", "cloned_from?")
 CODEBOOK = JsonShape(
     *("id=public_id", "name"),
     ("versions", lambda codebook: JsonShape("number", "frozen_at", "id=public_id").read_all(codebook.versions.all())),
@@ -252,14 +253,8 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
     acts = Activity.objects.filter(target_kind="codebook", target_id=found.public_id).order_by("-at", "-id")
     page = paginate(request, acts, per_page=ACTS_PER_PAGE)
     history = [(act, _describe_act(act.verb, act.detail)) for act in page]
-    data = {
-        "id": found.public_id,
-        "name": found.name,
-        "about": found.about,
-        "cloned_from": found.cloned_from or None,
-        "versions": VERSION.read_all(versions),
-        "history": ACT.read_all(act for act, _ in history),
-    }
+    head = CODEBOOK_HEAD.read(found)
+    data = {**head, "versions": VERSION.read_all(versions), "history": ACT.read_all(act for act, _ in history)}
     context = {
         "section": "codebook",
         "kept_queue": kept_filter(request),

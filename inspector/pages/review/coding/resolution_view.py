@@ -174,7 +174,6 @@ def _page(
     if disputed is not None and not shown.keys() & {"step", "first", "trajectory"}:
         shown["step"] = str(disputed)
     context = {
-        "item_row": item,
         "queue_row": item.queue,
         "exhibit": exhibit_of(item, user_of(request), shown),
         "sheet": sheet,

@@ -38,7 +38,7 @@ from inspector.charts.drawing.palette import twins
 from inspector.charts.drawn_chart import figure_json
 from inspector.pages.review.queues.queues import load_queue, may_manage
 from inspector.pages.review.results.agreement_view import SURE
-from inspector.pages.review.results.causes import RankedCauses, answer_of, cell_text, count_text, share_ends
+from inspector.pages.review.results.causes import RankedCauses, answer_of, cell_text, count_text, ends_text
 from inspector.pages.review.results.results import (
     ATTRIBUTIONS,
     COUNTS,
@@ -329,7 +329,7 @@ def _read_row(found: Results, row: TaxonomyRow, examples: Mapping[int, list[Exam
     return {
         "row": row,
         "cells": [cell_text(row.shares[per], found.interval(row.shares[per])) for per in found.taxonomy.pers],
-        "whole": share_ends(share.sampling if found.asked.covers == "clusters" else share.interval),
+        "whole": ends_text(share.sampling if found.asked.covers == "clusters" else share.interval, "–", digits=1),
         "estimated": "" if row.shown_total is None else f"{row.shown_total:,.0f}",
         "controls": f"{number(row.controls[0])}/{row.controls[1]}" if row.controls else "",
         "examples": examples.get(row.code.pk, []),
