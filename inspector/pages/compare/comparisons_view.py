@@ -135,16 +135,11 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     rows = [write_declared(each) for each in corrected.hypotheses]
     context = {
         "saved": reopened.saved,
-        "choices": reopened.choices,
-        "comparability": reopened.comparison.setups,
-        "groups": len(reopened.comparison.groups.all),
-        "runs": len(reopened.comparison.runs),
-        "baseline": reopened.comparison.groups.baseline,
-        "metrics": reopened.metrics,
+        "reopened": reopened,
+        "comparison": reopened.comparison,
         "rows": rows,
         "held": [row for row, each in zip(rows, corrected.hypotheses, strict=True) if each.is_found],
         "held_in_words": say_held(corrected.hypotheses),
-        "stand_ins": reopened.comparison.stand_ins,
         "all_alike": len({run.stand_ins for run in reopened.comparison.runs}) == 1,
         "futile": corrected.futile,
         "untested": corrected.untested_in_words,

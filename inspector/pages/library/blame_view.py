@@ -26,7 +26,7 @@ from inspector.pages.library.probe import RESULT, read_probes_about, read_probes
 from inspector.pages.library.rail import LibraryCourse, RailStop, ShownTrial, choose_episode, open_course, read_evidence
 from inspector.reader.compactions import Segment
 from inspector.web.responses import PageLink, link_to, render_page
-from inspector.web.subject import find_neighbours, of_run, once_for
+from inspector.web.subject import find_neighbours, head_of, of_run, once_for
 from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
 from inspector.web.text.row_shapes import RUN_HEAD
 
@@ -123,7 +123,7 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
     query = request.GET
     episodes, episode = choose_episode(run, query.get("episode", ""))
     data: dict[str, object] = {"run": RUN_HEAD.read(run), "episode": episode}
-    context: dict[str, object] = {"section": "run", "this_run": run, "this_episode": episode, "all_episodes": episodes}
+    context = head_of(run, episodes, episode)
     if episode is None:
         return render_page(request, TEMPLATE, data=data, context=context, as_json=as_json)
     course = open_course(run, episode)

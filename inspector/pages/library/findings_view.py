@@ -27,7 +27,7 @@ from benchapp.record.visible import visible
 from inspector.pages.library.rail import open_rail
 from inspector.web.access import needs
 from inspector.web.responses import PageLink, PathLink, paginate, render_page
-from inspector.web.subject import choose_row, find_neighbours, of_run, once_for, words_of
+from inspector.web.subject import choose_row, find_neighbours, head_of, of_run, once_for, words_of
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.var_folder import MANAGE
 
@@ -79,10 +79,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
         "rules_version": RULES_VERSION,
     }
     context = {
-        "section": "run",
-        "this_run": run,
-        "this_episode": episode,
-        "all_episodes": episodes,
+        **head_of(run, episodes, episode),
         "profile_words": PROFILE_WORDS,
         "rules_total": len(RULES),
         "may_ask": cast(User, request.user).may(User.Level.OPERATOR),

@@ -49,7 +49,7 @@ from inspector.pages.library.rail import (
 from inspector.pages.people.comments import count_line_comments
 from inspector.reader.verdict import VerdictView
 from inspector.web.responses import PageLink, attach, is_published, link_to, paginate, render_page
-from inspector.web.subject import find_neighbours, of_run, once_for, words_of
+from inspector.web.subject import find_neighbours, head_of, of_run, once_for, words_of
 from inspector.web.text.diff import draw_source_rows, explain_no_rows
 from inspector.web.text.markdown import MAX_CHARS, cut_lines, render_markdown, split_frontmatter
 from inspector.web.text.row_shapes import RUN_HEAD
@@ -86,10 +86,7 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
 
     episode_before, episode_after = find_neighbours(episodes, episode)
     context = {
-        "section": "run",
-        "this_run": run,
-        "this_episode": episode,
-        "all_episodes": episodes,
+        **head_of(run, episodes, episode),
         "episode_before": episode_before,
         "episode_after": episode_after,
         "machine": machine,
@@ -154,10 +151,7 @@ def library_sessions(request: HttpRequest, run: Run, *, as_json: bool = False) -
         ],
     }
     context = {
-        "section": "run",
-        "this_run": run,
-        "this_episode": episode,
-        "all_episodes": episodes,
+        **head_of(run, episodes, episode),
         "found": found,
         "chosen": rows[0] if rows else None,
         "word": word,

@@ -197,13 +197,9 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
         "attempts": opened.attempts,
         "attempt": attempt,
         "trajectories": opened.trajectories,
-        "trajectory": reading.trajectory,
         "shared_tokens": known if len(known) > 1 else [],  # whose tokens the attempt's are, where there are sub-agents
         "view": view,
         "reading": reading,
-        "window": reading.window,
-        "steps": reading.cards,
-        "decided": reading.decided,
         "map": reading.build_map(),
         "compactions": compactions,
         "cut_switch": _count_cuts(opened),
