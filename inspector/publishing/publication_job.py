@@ -182,7 +182,7 @@ def _make_taxonomy(package: Package) -> None:
     agreed = {row["code"]: row for row in report.values["by_code"]} if report else {}
     pers = results.taxonomy.pers
     shares = [[cell_text(row.shares[per], results.interval(row.shares[per])) for per in pers] for row in results.rows]
-    has_shares = any(each.value for own in shares for each in own)
+    has_shares = any(each["value"] for own in shares for each in own)
     rows = [
         {
             "code": row.code,

@@ -11,7 +11,6 @@ import sys
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from benchapp.deploy.readiness import checks
@@ -22,7 +21,6 @@ from inspector.web.access import open_to_all
 
 @open_to_all
 @never_cache
-@require_safe
 def healthz(request: HttpRequest) -> JsonResponse:
     """200 as long as this process answers at all; nothing else is asked. When it stays away: start it again."""
     return JsonResponse({"status": "ok"})
@@ -30,7 +28,6 @@ def healthz(request: HttpRequest) -> JsonResponse:
 
 @open_to_all
 @never_cache
-@require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
     """Return 200 if database, migrations and broker work, else 503 with the name of what does not."""
     found = checks()
@@ -43,7 +40,6 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 
 @never_cache
-@require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     """What waits, runs and was spent, for Prometheus and for schedulers that start workers."""
     return HttpResponse(render_metrics(), content_type=CONTENT_TYPE_LATEST)

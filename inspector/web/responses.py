@@ -31,17 +31,20 @@ def render_page(
     *,
     data: Mapping[str, object] | Callable[[], Mapping[str, object]],
     context: Mapping[str, object] | None = None,
+    page: Page[Row] | None = None,
     as_json: bool,
     status: int = 200,
 ) -> HttpResponse:
     """`data` is the JSON twin, key for key, with rows and links that its encoder writes; the template gets it together
     with `context`. Where the template reads none of it and it takes time to make, `data` is a function that only the
-    twin calls."""
+    twin calls. Every twin ends with `next`: the address of the twin after this `page` of a list, else null."""
     if as_json:
-        return HttpResponse(render_twin(request, data() if callable(data) else data), "application/json", status)
+        twin = data() if callable(data) else data
+        ending = {} if "next" in twin else {"next": next_url(request, page) if page is not None else None}
+        return HttpResponse(render_twin(request, {**twin, **ending}), "application/json", status)
     shared = {} if callable(data) else data
     frame = {"json_url": json_url(request)}
-    response = render(request, template, {**shared, **(context or {}), **frame}, status=status)
+    response = render(request, template, {"page": page, **shared, **(context or {}), **frame}, status=status)
     patch_vary_headers(response, ["Cookie", "HX-Request"])
     return response
 
@@ -83,6 +86,11 @@ def json_url(request: HttpRequest) -> str:
     query = request.META.get("QUERY_STRING", "")
     route = request.path.rstrip("/") or "/index"
     return f"{route}.json" + (f"?{query}" if query else "")
+
+
+def attach(name: str) -> dict[str, str]:
+    """Return the headers of an answer that a browser saves as a file of this name."""
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
 def read_htmx(request: HttpRequest) -> HtmxDetails:

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404
 
 from benchapp.experiments.work.progress import AtWork
-from benchapp.models import Queue, QueueItem, Run, Trial
+from benchapp.models import Episode, Queue, QueueItem, Run, Trial
 from benchapp.models.base import PublicModel
 from benchapp.models.trials import TrialQuerySet
 from benchapp.review.blinding import Words, hidden_until
@@ -48,7 +48,7 @@ def _refuse(request: HttpRequest, queue: Queue | None, *, as_json: bool) -> Http
     if queue is None:
         return None
     error = f"This page could reveal an item of the queue “{queue.name}” that you have not finished yet."
-    data = {"error": error, "queue": request.build_absolute_uri(queue.get_absolute_url()), "next": None}
+    data = {"error": error, "queue": request.build_absolute_uri(queue.get_absolute_url())}
     return render_page(request, "review/closed.html", data=data, context={"queue": queue}, as_json=as_json, status=403)
 
 
@@ -117,6 +117,11 @@ def choose_row(rows: Sequence[Row], public_id: str, *preferred: Callable[[Row], 
     named = (row for row in rows if str(row.public_id) == public_id)
     liked = (row for holds in preferred for row in rows if holds(row))
     return next(chain(named, liked, rows), None)
+
+
+def head_of(run: Run, episodes: Sequence[Episode], episode: Episode | None) -> dict[str, object]:
+    """Return what the head of a page reads that shows one episode of a run."""
+    return {"section": "run", "this_run": run, "this_episode": episode, "all_episodes": episodes}
 
 
 def find_neighbours(rows: Sequence[T], row: T | None) -> tuple[T | None, T | None]:

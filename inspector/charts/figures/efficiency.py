@@ -7,6 +7,7 @@ released code: over both ends of all pairs, less used and more solved first.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from benchapp.papers.published_rows import PrintedNumber
 from benchapp.stats.comparing.condition_names import SEPARATOR
@@ -133,19 +134,14 @@ def _end(sheet: ChartSheet, metric: TrialMetric, axis: Axis, group: Group, panel
 def _measure_use(sheet: ChartSheet, metric: TrialMetric, axis: Axis, group: Group) -> RunValue:
     if not axis.column:
         return sheet.comparison.run_value(group, RUN_METRICS["cost-per-attempted"])
-    of_the_same_trials = TrialMetric(
-        f"{metric.key}/{axis.column}",
-        axis.title,
-        f"{axis.title}, over the trials of {metric.key}",
-        metric.phases,
-        metric.role,
+    of_the_same_trials = replace(
+        metric,
+        key=f"{metric.key}/{axis.column}",
+        name=axis.title,
+        meaning=f"{axis.title}, over the trials of {metric.key}",
         column=axis.column,
         unit=UNITS[axis.column],
         better=Better.LOWER,
-        past_first=metric.past_first,
-        instances=metric.instances,
-        macro=metric.macro,
-        corpora=metric.corpora,
     )
     used = sheet.comparison.cell(group, of_the_same_trials)
     known, planned = used.rate.scored, used.rate.planned

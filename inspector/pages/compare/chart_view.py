@@ -6,7 +6,6 @@ import orjson
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
-from django.views.decorators.http import require_safe
 
 from benchapp.stats.metrics.splits import name_attribute
 from inspector.charts import CHARTS
@@ -18,10 +17,9 @@ from inspector.charts.drawn_chart import DrawnChart, draw_chart, write_caption
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.results import build_permalink, read_parent
 from inspector.pages.people.comments import count_chart_comments
-from inspector.web.responses import PathLink, is_published, render_page, wants_fragment
+from inspector.web.responses import PathLink, attach, is_published, render_page, wants_fragment
 
 
-@require_safe
 def chart(request: HttpRequest, key: str, *, as_json: bool = False) -> HttpResponse:
     found = _find_chart(key)
     sheet = sheet_of(request, found)
@@ -57,19 +55,16 @@ def chart(request: HttpRequest, key: str, *, as_json: bool = False) -> HttpRespo
         "pin": pin,
         "as_of": pin.as_of,
         "permalink": pin.permalink,
-        "next": None,
     }
     context = {} if as_json else {**_build_context(request, found, sheet, drawn_chart), "judge": judge}
     return render_page(request, "compare/chart.html", data=data, context=context, as_json=as_json)
 
 
-@require_safe
 def chart_csv(request: HttpRequest, key: str) -> HttpResponse:
     found = _find_chart(key)
     table = draw_chart(found, sheet_of(request, found), with_figure=False).drawing.table
-    response = HttpResponse(csv_text(table, request.build_absolute_uri), "text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{found.key}.csv"'
-    return response
+    text = csv_text(table, request.build_absolute_uri)
+    return HttpResponse(text, "text/csv; charset=utf-8", headers=attach(f"{found.key}.csv"))
 
 
 def _find_chart(key: str) -> Chart:

@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, LibraryProfile, average_profile, read_skills
 from benchapp.analysis.failures.run_endings import Endings, describe_endings, read_endings
@@ -66,7 +65,6 @@ class AnswerHead:
     across: tuple[AcrossModels, ...]
 
 
-@require_safe
 def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     choices, problems = parse_choices(request.GET)
     parent = read_parent(choices)
@@ -198,16 +196,8 @@ def answer_twin(sheet: ChartSheet) -> dict[str, object] | None:
     """Return the facts of the page's head."""
     if sheet.metric is None:
         return None
-    answer = Answer(sheet.comparison, sheet.metric)
-    return {
-        "metric": sheet.metric.key,
-        "question": answer.question,
-        "heading": answer.heading,
-        "judged": answer.judged,
-        "ranks": answer.ranks,
-        "settling": answer.settling or None,
-        "across_models": list_across_models(sheet, sheet.metric),
-    }
+    found = ANSWER.read(Answer(sheet.comparison, sheet.metric))
+    return {**found, "across_models": list_across_models(sheet, sheet.metric)}
 
 
 def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
@@ -227,6 +217,7 @@ def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object
     }
 
 
+ANSWER = JsonShape("metric=metric.key", "question", "heading", "judged", "ranks", "settling?")
 METRIC = JsonShape("key", "meaning", "unit", "source")
 GROUP = JsonShape(
     *("label", ("experiment", lambda group: None if group.side else group.first.experiment)),

@@ -12,7 +12,6 @@ from urllib.parse import quote_plus, urlencode
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.lineage.hunks import list_hunks
 from benchapp.analysis.lineage.suspects import ASKED_LENGTH, MAX_LENGTH, SuspectLines, rank_suspects
@@ -31,7 +30,7 @@ from inspector.charts.chart_request import build_gallery, sheet_of
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.lanes import draw_share
 from inspector.pages.compare.results import begin_page, begin_twin
-from inspector.web.responses import next_url, paginate, render_page, wants_fragment
+from inspector.web.responses import paginate, render_page, wants_fragment
 from inspector.web.subject import words_of
 from runner.base.types import DecisionStatus, Phase
 from runner.protocols.conditions import conditions_without_library
@@ -80,7 +79,6 @@ class GroupSuspects:
         return rows
 
 
-@require_safe
 def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
@@ -97,7 +95,6 @@ def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "scripted": comparison.scripted,
         "groups": SUSPECTS.read_all(groups),
         "groups_left_out": max(0, len(asked) - MAX_GROUPS),
-        "next": None,
     }
     context = {
         **begin_page(comparison, "compare-lines"),
@@ -255,23 +252,23 @@ def _add_up(*runs: Reuse) -> PhaseReuse:
     return PhaseReuse(**{name: sum(getattr(each, name) for each in found) for name in names})
 
 
-@require_safe
 def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
     page = paginate(request, _sort_readers_first(sheet.groups), per_page=GROUPS_PER_PAGE)
     shown = _of_groups(list(page), comparison.choices.as_of, words_of(request))
-    data = {**begin_twin(request, sheet), "groups": shown, "next": next_url(request, page)}
+    data = {**begin_twin(request, sheet), "groups": shown}
     libraries = [each for each in shown if each.is_library]
     context = {
         **begin_page(comparison, "compare-libraries"),
-        "page": page,
         "shown": libraries,
         "answer": _answer(libraries),
         "gallery": build_gallery(OF_PAGES["compare-libraries"], sheet),
         "without": sum(not each.is_library for each in shown),
     }
-    return render_page(request, "compare/compare_libraries.html", data=data, context=context, as_json=as_json)
+    return render_page(
+        request, "compare/compare_libraries.html", data=data, context=context, page=page, as_json=as_json
+    )
 
 
 def _sort_readers_first(groups: Sequence[Group]) -> list[Group]:

@@ -12,7 +12,6 @@ from django.core.paginator import Page
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.views.decorators.http import require_safe
 
 from benchapp.exports.export_run import parse_trials_request
 from benchapp.models import Attempt, Check, Experiment, Trial, User
@@ -37,7 +36,7 @@ from benchapp.stats.metrics.tally import TrialTally
 from inspector.pages.compare.results import list_tabs, read_parent
 from inspector.reader.reading import Origin, read_origins
 from inspector.web.forms import TRIAL_COLUMNS, list_heads, sort_unknown_last
-from inspector.web.responses import PageLink, next_url, paginate, render_page
+from inspector.web.responses import PageLink, paginate, render_page
 from inspector.web.text.row_shapes import TRIAL
 from runner.base.types import CheckStatus, Phase
 
@@ -86,7 +85,6 @@ class _TrialTotals:
         return [by_number[number] for number in numbers]
 
 
-@require_safe
 def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     choices, narrowing, problems = parse_trials_request(request.GET, besides=("page", "sort"))
     sort = request.GET.get("sort", "")
@@ -94,7 +92,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         problems.append(f"sort: {sort[:80]!r} is unknown, expected one of {', '.join(SORTS)}, or -{SORTS[0]}")
     if problems:
         data = {"problems": problems, "trials": list[object]()}
-        unknown = {"page": None, "title": "This address contains something unknown"}
+        unknown = {"title": "This address contains something unknown"}
         return render_page(request, PAGE, data=data, context=unknown, as_json=as_json, status=400)
     trials = trials_behind(choices, narrowing)
     tally = _tally(trials, choices)
@@ -117,7 +115,6 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "scored": tally.scored,
         "planned": tally.total,
         "trials": [_trial_twin(each) for each in shown],
-        "next": next_url(request, page),
     }
     context = {
         "parent": (parent := read_parent(choices)),
@@ -125,7 +122,6 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "title": "Trials",
         "summary": f"{tally.total:,} trial{'' if tally.total == 1 else 's'}",
         "query": choices.but(metric=narrowing.covered or "").query(),
-        "page": page,
         "shown": shown,
         "chips": list(_list_chips(choices, narrowing)),
         "narrowing": narrowing,
@@ -155,7 +151,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "export_query": here,
         "pin": {"permalink": request.build_absolute_uri(f"?{_address(choices.but(as_of=as_of), narrowing)}")},
     }
-    return render_page(request, PAGE, data=data, context=context, as_json=as_json)
+    return render_page(request, PAGE, data=data, context=context, page=page, as_json=as_json)
 
 
 def _tally(trials: QuerySet[Trial], choices: Choices) -> TrialTally:

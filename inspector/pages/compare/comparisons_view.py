@@ -22,7 +22,6 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.utils.text import slugify
-from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, group_column
 from benchapp.exports.export_run import FORMATS, Export, metrics_of, parse_export_request
@@ -39,7 +38,7 @@ from inspector.charts.chart_request import build_sheet
 from inspector.pages.compare.report import least_bytes, report_of, title_of
 from inspector.pages.compare.results import name_baseline
 from inspector.web.access import needs
-from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.responses import attach, link_to, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
 from runner.suites.tasks.task_groups import KNOWN
 
@@ -71,15 +70,13 @@ def join_keys(metrics: Sequence[TrialMetric]) -> str:
     return " ".join(metric.key for metric in metrics)
 
 
-@require_safe
 def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, Comparison.objects.select_related("created_by"), per_page=PER_PAGE)
-    data = {"comparisons": LISTED.read_all(page), "next": next_url(request, page)}
-    context = {"page": page, "names": {key: name_metric(metric).title for key, metric in METRICS.items()}}
-    return render_page(request, "compare/comparisons.html", data=data, context=context, as_json=as_json)
+    data = {"comparisons": LISTED.read_all(page)}
+    context = {"names": {key: name_metric(metric).title for key, metric in METRICS.items()}}
+    return render_page(request, "compare/comparisons.html", data=data, context=context, page=page, as_json=as_json)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER)
 def comparison_save(request: HttpRequest) -> HttpResponse:
     """The choices come from the address, the name and the metrics from the form. A set of metrics that can show nothing is
@@ -117,7 +114,6 @@ def comparison_save(request: HttpRequest) -> HttpResponse:
     return render(request, "compare/comparison_save.html", context, status=status)
 
 
-@require_safe
 def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     reopened = _reopen(public_id)
     corrected = reopened.corrected
@@ -135,21 +131,15 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         "below_level": corrected.found,
         "differences": DIFFERENCE.read_all(corrected.hypotheses),
         "compare": request.build_absolute_uri(f"{reverse('compare-json')}?{reopened.choices.query()}"),
-        "next": None,
     }
     rows = [write_declared(each) for each in corrected.hypotheses]
     context = {
         "saved": reopened.saved,
-        "choices": reopened.choices,
-        "comparability": reopened.comparison.setups,
-        "groups": len(reopened.comparison.groups.all),
-        "runs": len(reopened.comparison.runs),
-        "baseline": reopened.comparison.groups.baseline,
-        "metrics": reopened.metrics,
+        "reopened": reopened,
+        "comparison": reopened.comparison,
         "rows": rows,
         "held": [row for row, each in zip(rows, corrected.hypotheses, strict=True) if each.is_found],
         "held_in_words": say_held(corrected.hypotheses),
-        "stand_ins": reopened.comparison.stand_ins,
         "all_alike": len({run.stand_ins for run in reopened.comparison.runs}) == 1,
         "futile": corrected.futile,
         "untested": corrected.untested_in_words,
@@ -160,23 +150,20 @@ def comparison(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
     return render_page(request, "compare/comparison.html", data=data, context=context, as_json=as_json)
 
 
-@require_safe
 def comparison_report(request: HttpRequest, public_id: UUID) -> HttpResponse:
     reopened = _reopen(public_id)
     text = report_of(reopened.choices, request.build_absolute_uri(reverse("compare")), saved=reopened)
-    return HttpResponse(text, headers=_name_file(f"skillglass-{str(public_id)[:8]}.html"))
+    return HttpResponse(text, headers=attach(f"skillglass-{str(public_id)[:8]}.html"))
 
 
-@require_safe
 def compare_report(request: HttpRequest) -> HttpResponse:
     """The report of unsaved choices: no correction is made."""
     choices, problems = parse_choices(request.GET)
     slug = slugify(title_of(comparison_of(choices))) or "comparison"
     text = report_of(choices, request.build_absolute_uri(reverse("compare")), problems=problems)
-    return HttpResponse(text, headers=_name_file(f"skillglass-{slug}.html"))
+    return HttpResponse(text, headers=attach(f"skillglass-{slug}.html"))
 
 
-@require_safe
 def comparison_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
     """Differences with their corrected p values."""
     if form not in FORMATS:
@@ -236,7 +223,6 @@ def say_held(hypotheses: Sequence[Hypothesis]) -> str:
 # --- numbers as files, and what every column of them means ------------------------------------------------------------
 
 
-@require_safe
 def export(request: HttpRequest, what: str, form: str) -> HttpResponseBase:
     """`table.tex` is the condition table for a paper. What is not understood is not left out of the filter: that would
     give out more than was asked for."""
@@ -251,7 +237,7 @@ def export(request: HttpRequest, what: str, form: str) -> HttpResponseBase:
         return _stream_export(asked, form)
     found = comparison_of(asked.choices)
     text = condition_table(found, metrics_of(found))
-    return HttpResponse(text, content_type=TEX, headers=_name_file("skillglass-conditions.tex"))
+    return HttpResponse(text, content_type=TEX, headers=attach("skillglass-conditions.tex"))
 
 
 def _stream_export(asked: Export, form: str) -> HttpResponseBase:
@@ -262,11 +248,7 @@ def _stream_export(asked: Export, form: str) -> HttpResponseBase:
         asked.write(file, form)
         file.seek(0)
         return FileResponse(file, as_attachment=True, filename=name, content_type=FORMATS[form])
-    return StreamingHttpResponse(asked.pieces(form), content_type=FORMATS[form], headers=_name_file(name))
-
-
-def _name_file(name: str) -> dict[str, str]:
-    return {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingHttpResponse(asked.pieces(form), content_type=FORMATS[form], headers=attach(name))
 
 
 METRIC = JsonShape("key", "unit", "meaning", "phases", "role", "source?")
@@ -274,7 +256,6 @@ NONE = ("phases", lambda _: None), ("role", lambda _: None)  # a metric of whole
 RUN_METRIC = JsonShape("key", "unit", "meaning", *NONE, "source?")
 
 
-@require_safe
 def dictionary(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     data = {
         "exports": {
@@ -284,6 +265,5 @@ def dictionary(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "group_columns": [group_column(name).as_json() for name in KNOWN],
         "formats": list(FORMATS),
         "metrics": [*METRIC.read_all(METRICS.values()), *RUN_METRIC.read_all(RUN_METRICS.values())],
-        "next": None,
     }
     return render_page(request, "compare/compare_dictionary.html", data=data, as_json=as_json)

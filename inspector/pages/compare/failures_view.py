@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.classification import CLASSES_VERSION
 from benchapp.analysis.failures.failure_reading import (
@@ -37,7 +36,7 @@ from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.lanes import draw_share
 from inspector.pages.compare.results import begin_page, build_permalink
-from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.responses import link_to, paginate, render_page
 from inspector.web.subject import words_of
 
 PER_PAGE = 50
@@ -62,7 +61,6 @@ class FailureCell:
     url: str
 
 
-@require_safe
 def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison, choices = sheet.comparison, sheet.comparison.choices
@@ -98,7 +96,6 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "sources": rows,
         "groups": groups,
         "trials": REFUSAL.read_all(page),
-        "next": next_url(request, page),
     }
     # Failed trials of every phase, as far as this reader may see them: the table counts a part of them.
     outcomes = [comparison.outcomes[run.pk] for run in comparison.runs]
@@ -106,7 +103,6 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     context = {
         **begin_page(comparison, "compare-failures"),
         "only": choices.condition,
-        "page": page,
         "asked": asked,
         "asked_source": CORPUS_NAMES.get(asked.get("source", ""), ""),
         "words": {name: title for name, (title, _) in WORDS.items()},
@@ -123,7 +119,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "failed": len(failed - closed),
         "here": f"{reverse('compare-failures')}?{urlencode(choices.pairs())}",
     }
-    return render_page(request, "compare/compare_failures.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "compare/compare_failures.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def _list_refused_trials(comparison: GroupComparison, found: dict[int, Failures]) -> Iterator[RefusedTrial]:

@@ -11,7 +11,6 @@ from functools import cache
 from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from benchapp.papers.loading import PAPERS, read_errata, read_published_rows
 from benchapp.papers.printing import Layout, Number, flatten_rows, lay_out
@@ -62,7 +61,6 @@ class PrintedLane:
         return max(dot.y for dot in self.dots) + FIRST
 
 
-@require_safe
 def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     paper = request.GET.get("paper", "")
     paper = paper if paper in PAPERS else next(iter(PAPERS))
@@ -89,7 +87,6 @@ def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "rows": shown,
         "findings": found,
         "not_published_as_numbers": NOT_PRINTED[paper],
-        "next": None,  # a table is never longer than a page
     }
     wrong = [finding for finding in found if not finding.is_rounding]
     context = {
@@ -105,9 +102,7 @@ def published(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "title": title,
         "unit": layout.columns[metrics[metric]][1],
         "metrics": [(code, _name_metric(code)) for code in metrics],
-        "columns": layout.columns,
-        "labels": layout.labels,
-        "lines": layout.lines,
+        "layout": layout,
         "found": wrong,
         "found_here": sum(finding.table == table for finding in wrong),
         "rounded": [finding for finding in found if finding.is_rounding],

@@ -77,17 +77,6 @@ def build_permalink(request: HttpRequest, comparison: GroupComparison) -> Permal
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Tab:
-    """One page of results. `count`: how much there is, with its unit where the title does not say it; empty: unknown."""
-
-    name: str  # of the address
-    title: str
-    count: str
-    url: str
-    is_here: bool
-
-
 def read_parent(choices: Choices) -> Experiment | None:
     """The one experiment that the choices name; None for a comparison. One query where one experiment is asked for."""
     if len(choices.experiment) != 1 or choices.sides:
@@ -192,11 +181,12 @@ def _count(comparison: GroupComparison) -> dict[str, str]:
 
 def list_tabs(
     choices: Choices, here: str, parent: Experiment | None, counts: Mapping[str, str] | None = None
-) -> Iterator[Tab]:
-    """List the pages that have data, by `count_all`; all of them, without numbers, where no counts are given."""
+) -> Iterator[dict[str, object]]:
+    """List the pages that have data, by `count_all`; all of them, without numbers, where no counts are given. `count`: how much
+    there is, with its unit where the title does not say it; empty: unknown."""
     choices = choices.but(q="", option=())
     query = f"?{choices.query()}" if choices.query() else ""
     for name, title in TITLES.items():
         if counts is None or name in counts or name == here:
             url = find_answer(choices, parent) if name == "compare" else reverse(name) + query
-            yield Tab(name, title, (counts or {}).get(name, ""), url, name == here)
+            yield {"title": title, "count": (counts or {}).get(name, ""), "url": url, "is_here": name == here}

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from benchapp.models import Comparison, Run, Task
 from benchapp.record.json_shape import JsonShape
@@ -40,7 +39,6 @@ CHIPS = 6  # agents and models of a side
 Members = Mapping[str, Sequence[Run]]  # letter of a side -> its runs
 
 
-@require_safe
 def choose_sides(request: HttpRequest, *, as_json: bool = False, missing: Sequence[Side] = ()) -> HttpResponse:
     """What can be compared: suggested pairs of sides, and every condition of every experiment to put on one. `missing`:
     sides of the address that name no run here."""
@@ -67,7 +65,6 @@ def choose_sides(request: HttpRequest, *, as_json: bool = False, missing: Sequen
         "experiments": EXPERIMENT.read_all(experiments),
         "answer": None,
         "groups": list[object](),
-        "next": None,
     }
     rows = [row for each in experiments for row in each.rows]
     ticked = {side.letter: [row for row in rows if row.is_on(side)] for side in choices.sides}

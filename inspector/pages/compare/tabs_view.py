@@ -10,7 +10,6 @@ import numpy as np
 from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.experiments.estimate import Amount
@@ -98,7 +97,6 @@ ROW = JsonShape(
 )
 
 
-@require_safe
 def where(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison, metric = sheet.comparison, sheet.metric
@@ -201,7 +199,6 @@ class ReplayedGroup(Shaped):
     )
 
 
-@require_safe
 def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
@@ -212,11 +209,10 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     axis = (ROOM * max([LEAST, *(broke for broke, _ in sides)]), ROOM * max([LEAST, *(fixed for _, fixed in sides)]))
     shown = [_build_replayed(sheet, group, replays[group], axis) for group in page]
     noise = comparison.noise
-    data = {**begin_twin(request, sheet), "noise": noise, "groups": shown, "next": next_url(request, page)}
+    data = {**begin_twin(request, sheet), "noise": noise, "groups": shown}
     context = {
         **begin_page(comparison, "compare-replay"),
         "pin": data["pin"],
-        "page": page,
         "shown": shown,
         "placebo": any(each.replay.placebo for each in shown),
         "answer": _answer(sheet, replays),
@@ -226,7 +222,7 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "baseline": comparison.groups.baseline,
         "not_replayed": len(comparison.groups.all) - len(replays),
     }
-    return render_page(request, "compare/compare_replay.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "compare/compare_replay.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def _build_replayed(sheet: ChartSheet, group: Group, found: ReplayResult, axis: tuple[float, float]) -> ReplayedGroup:
@@ -312,13 +308,12 @@ class CostRow(Shaped):
     json_shape = JsonShape("*of_group", "passed=cell.rate.passed", "scored=cell.rate.scored", "writing", "times")
 
 
-@require_safe
 def cost(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
     spending = spending_of(comparison.runs, comparison.choices.as_of)
     rows = list(_list_costs(sheet, spending))
-    data = {**begin_twin(request, sheet), "groups": rows, "spent": sum_up(spending.values()), "next": None}
+    data = {**begin_twin(request, sheet), "groups": rows, "spent": sum_up(spending.values())}
     begun = begin_page(comparison, "compare-cost")
     # The estimate of the launch; there is none for what was not launched here.
     whole = parent.estimate.get("whole") if isinstance(parent := begun["parent"], Experiment) else None
@@ -332,16 +327,12 @@ def cost(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare_cost.html", data=data, context=context, as_json=as_json)
 
 
+BILL = JsonShape("usd=spent_usd", "estimated_usd", "tokens=spent_tokens", "unknown_cost", "unknown_tokens")
+
+
 def sum_up(spending: Iterable[RunSpending]) -> dict[str, object]:
     """Return what agents, authors and judges used; None where it is unknown."""
-    bill = WorkProgress(spent=tuple(spending))
-    return {
-        "usd": bill.spent_usd,
-        "estimated_usd": bill.estimated_usd,
-        "tokens": bill.spent_tokens,
-        "unknown_cost": bill.unknown_cost,
-        "unknown_tokens": bill.unknown_tokens,
-    }
+    return BILL.read(WorkProgress(spent=tuple(spending)))
 
 
 def _list_costs(sheet: ChartSheet, spending: Mapping[int, RunSpending]) -> Iterator[CostRow]:
@@ -390,7 +381,6 @@ def _compare_passes(of_baseline: CostRow, others: list[CostRow]) -> str:
 # --- how sure the differences are, and of what ------------------------------------------------------------------------
 
 
-@require_safe
 def certainty(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison, metric = sheet.comparison, sheet.metric
@@ -408,16 +398,16 @@ def certainty(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "ranks": ranks,
         "left_out": left_out,
         "items": list(page),
-        "next": next_url(request, page),
     }
     context = {
         **begin_page(comparison, "compare-certainty"),
         "chosen": metric,
         "found": found,
-        "page": page,
         "baseline": comparison.groups.baseline,
     }
-    return render_page(request, "compare/compare_certainty.html", data=data, context=context, as_json=as_json)
+    return render_page(
+        request, "compare/compare_certainty.html", data=data, context=context, page=page, as_json=as_json
+    )
 
 
 # --- the runs behind the numbers, with what each took and how it ended ------------------------------------------------
@@ -435,20 +425,18 @@ class MemberRun:
     endings: Endings
 
 
-@require_safe
 def compared_runs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
     page = paginate(request, list(comparison.runs), per_page=RUNS_PER_PAGE)
     members = build_members(list(page), comparison.outcomes, comparison.choices.as_of)
-    data = {**begin_twin(request, sheet), "runs": MEMBER.read_all(members), "next": next_url(request, page)}
+    data = {**begin_twin(request, sheet), "runs": MEMBER.read_all(members)}
     context = {
         **begin_page(comparison, "compare-runs"),
-        "page": page,
         "members": members,
         "several": len({run.experiment_id for run in comparison.runs}) > 1,
     }
-    return render_page(request, "compare/compare_runs.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "compare/compare_runs.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def build_members(

@@ -8,7 +8,6 @@ from functools import cache
 from typing import NamedTuple
 
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from benchapp.record.json_shape import JsonShape
 from inspector.pages.documents.documents import (
@@ -113,7 +112,6 @@ FOUND = JsonShape(
 )
 
 
-@require_safe
 def document(request: HttpRequest, name: str = INDEX, *, as_json: bool = False) -> HttpResponse:
     try:
         found = read_document(name)
@@ -130,7 +128,6 @@ def document(request: HttpRequest, name: str = INDEX, *, as_json: bool = False) 
         "title": found.title,
         "text": found.text,
         **({"query": asked, "found": FOUND.read_all(hits)} if asked else {}),
-        "next": None,
     }
     context = {
         "html": found.html,
@@ -145,7 +142,6 @@ def document(request: HttpRequest, name: str = INDEX, *, as_json: bool = False) 
     return render_page(request, "documents/document.html", data=data, context=context, as_json=as_json)
 
 
-@require_safe
 def picture(request: HttpRequest, name: str) -> FileResponse:
     try:
         path = find_picture(name)

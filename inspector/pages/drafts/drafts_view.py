@@ -15,7 +15,6 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.drafting.draft_orders import DraftConflict, edit_file, go_on, start_draft, stop
 from benchapp.drafting.draft_starts import list_corpora, list_families, read_corpus, read_start_family, read_start_task
@@ -29,7 +28,7 @@ from inspector.pages.launch.launch_steps import Option, list_models, list_suite_
 from inspector.pages.library.author_call import MAX_SECTION, parse_prompt, parse_reply
 from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes
 from inspector.web.access import needs, user_of
-from inspector.web.responses import PageLink, link_to, next_url, paginate, render_page, wants_fragment
+from inspector.web.responses import PageLink, link_to, paginate, render_page, wants_fragment
 from inspector.web.subject import find_neighbours
 from runner.base.digests import digest_bytes
 from runner.base.errors import RunnerError, SetupError
@@ -43,6 +42,14 @@ MAX_KEY = 200
 DIFF = JsonShape(
     *("path=diff.path", "status=diff.status", "added=diff.added", "removed=diff.removed", "note=diff.note"),
     "lines_left_out=rows_left_out",
+)
+DRAFT = JsonShape(
+    *("id=row.public_id", "name=row.name", "loop=row.loop", "brief", "model=row.model", "status=row.status"),
+    *("reason=row.reason?", "state", "head=row.head.digest", "spent", "max_calls=row.max_calls", "max_usd=row.max_usd"),
+    "asked_by=row.asked_by.username",
+    ("suite", lambda draft: draft.row.suite and PageLink("suite-json", draft.row.suite.key)),
+    ("admitted_as", lambda draft: draft.row.admitted_as and PageLink("suite-json", draft.row.admitted_as.key)),
+    *("tasks", "steps", "files"),
 )
 MAX_FILES = 30  # typed into the form; more come from a folder by the command
 SLUG = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
@@ -89,7 +96,6 @@ def _find_draft(public_id: UUID) -> Draft:
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 def draft(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """POST: `act` stop, go-on, try, admit, or open with the path of a file."""
@@ -138,34 +144,10 @@ def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool 
     if wants_fragment(request) and not problem:
         return _show_now(request, row)
     shown = read_draft(row)
-    state = shown.state
-    data = {
-        "id": row.public_id,
-        "name": row.name,
-        "loop": row.loop,
-        "brief": shown.brief,
-        "model": row.model,
-        "status": row.status,
-        "reason": row.reason or None,
-        "state": state,
-        "head": row.head.digest,
-        "spent": shown.spent,
-        **{
-            "max_calls": row.max_calls,
-            "max_usd": row.max_usd,
-            "asked_by": row.asked_by and row.asked_by.get_username(),
-        },
-        "suite": PageLink("suite-json", row.suite.key) if row.suite else None,
-        "admitted_as": PageLink("suite-json", row.admitted_as.key) if row.admitted_as else None,
-        "tasks": shown.tasks,
-        "steps": shown.steps,
-        "files": shown.files,
-        "next": None,
-    }
+    data = DRAFT.read(shown)
     context = {
         "draft": shown,
         "row": row,
-        "state": state,
         "is_live": _is_live(row),
         "total": len(shown.steps),
         "problem": problem,
@@ -198,7 +180,6 @@ def _is_live(row: Draft) -> bool:
     return row.status == Draft.Status.WAITING
 
 
-@require_safe
 def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: bool = False) -> HttpResponse:
     """The differences of its files, and the prompt and reply behind it. `file`: the one that is shown whole."""
     row = _find_draft(public_id)
@@ -227,7 +208,6 @@ def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: b
             "diff": DIFF.read_all(files),
             "prompt": sent if prompt else None,
             "reply": reply.text[:JSON_CHARS] if reply else None,
-            "next": None,
         }
 
     call = {
@@ -244,7 +224,6 @@ def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: b
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 def draft_file(request: HttpRequest, public_id: UUID, path: str, *, as_json: bool = False) -> HttpResponse:
     """POST: saves the text that was sent, or (`act` remove) removes the file."""
@@ -273,7 +252,7 @@ def draft_file(request: HttpRequest, public_id: UUID, path: str, *, as_json: boo
 def _show_file(
     request: HttpRequest, row: Draft, file: OpenedFile, *, problem: str = "", as_json: bool = False, status: int = 200
 ) -> HttpResponse:
-    data = {"draft": PageLink("draft-json", row.public_id), **encode(file), "next": None} if as_json else {}
+    data = {"draft": PageLink("draft-json", row.public_id), **encode(file)} if as_json else {}
     context = {"row": row, "file": file, "problem": problem, "max_chars": MAX_CHARS}
     return render_page(request, "drafts/draft_file.html", data=data, context=context, as_json=as_json, status=status)
 
@@ -448,7 +427,6 @@ class ListedDraft(Shaped):
         return {"admitted": "ok", "stopped": "warn", "running": "acc"}.get(self.status, "")
 
 
-@require_safe
 def drafts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     totals = {"steps_total": Q(), "edits_total": Q(steps__kind=DraftStep.Kind.EDIT), "scripts": Q(steps__scripted=True)}
     counts = {name: Count("steps", filter=which) for name, which in totals.items()}
@@ -458,11 +436,10 @@ def drafts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     for row in page:
         steps, edits, scripts, cost = read_totals(row)
         listed.append(ListedDraft(row, steps, edits, cost, scripted=scripts > 0))
-    data = {"drafts": listed, "next": next_url(request, page)}
-    return render_page(request, "drafts/drafts.html", data=data, context={"page": page}, as_json=as_json)
+    data = {"drafts": listed}
+    return render_page(request, "drafts/drafts.html", data=data, context={"page": page}, page=page, as_json=as_json)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 def draft_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """POST: starts a draft, or (`act` add, write) shows the form again as it follows from what was chosen."""
@@ -498,7 +475,6 @@ def _show_form(
         "values": wish.values,
         "loops": [{"loop": loop, "title": title, "says": says} for loop, title, says in wish.loops],
         "problems": {**faults, **({"start": [problem]} if problem else {})},
-        "next": None,
     }
     typed = [*wish.typed, *([("", "")] if adds and len(wish.typed) < MAX_FILES else [])]
     context = {"wish": wish, "typed": typed, "faults": faults, "problem": problem, "may_add": len(typed) < MAX_FILES}

@@ -15,7 +15,6 @@ from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.analysis.lineage.attribution import read_round_rates
 from benchapp.experiments.launch_spec import describe_launched
@@ -92,7 +91,6 @@ TIMES = JsonShape("created_at", "started_at", "finished_at")
 DECLARED = JsonShape(*HYPOTHESIS, "waiting", "is_found")
 
 
-@require_safe
 def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(Experiment.objects.for_list(), public_id=public_id)
     if wants_fragment(request) and read_htmx(request).target == "live":
@@ -137,8 +135,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         data["groups_next"] = next_url(request, groups, name="groups")
         page = paginate(request, runs, per_page=RUNS_PER_PAGE)
         data["runs"] = MEMBER.read_all(build_members(list(page), outcomes, as_of))
-        data["next"] = next_url(request, page)
-        return render_page(request, "experiments/experiment.html", data=data, as_json=True)
+        return render_page(request, "experiments/experiment.html", data=data, page=page, as_json=True)
     verdicts = read_verdicts(found) if any(run.is_qualification for run in runs) else []
     context = {
         **build_answer_context(request, sheet, list(groups)),
@@ -266,7 +263,6 @@ def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outc
 # --- a model judges the runs --------------------------------------------------------------------------------------------
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 def experiment_judging(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(Experiment.objects.standing(), public_id=public_id)
@@ -275,7 +271,7 @@ def experiment_judging(request: HttpRequest, public_id: UUID, *, as_json: bool =
         return redirect("experiment-judging", public_id)
     progress = progress_of_judging(JudgingOrder.objects.filter(run__experiment=found))
     passes = Judging.objects.filter(run__experiment=found).select_related("run").order_by("-started_at", "-pk")[:100]
-    data = {"experiment": found, "judging": progress, "passes": PASS.read_all(passes), "next": None}
+    data = {"experiment": found, "judging": progress, "passes": PASS.read_all(passes)}
     context = {
         "passes": passes,
         "is_live": any(each.is_open for each in progress),
@@ -344,7 +340,6 @@ class AskedMeasuring:
         return not self.runs or str(found.run.public_id) in self.runs
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """`?times=` asks for the estimate as well, which reads the suite."""
@@ -376,7 +371,6 @@ def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = 
         "judges": list(list_judges(each.run for each in runs if asked.takes(each))) if preview else [],
         "runs": [_read_run(each, is_chosen=is_chosen) for each, is_chosen in shown],
         "preview": preview and PREVIEW.read(preview),
-        "next": None,
     }
     context = {
         "runs": shown,

@@ -12,7 +12,6 @@ from django.db.models import Case, Count, Exists, Min, Q, QuerySet, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.imports.audited_edits import (
     EDITABLE,
@@ -58,12 +57,10 @@ SET = "Set on the page of imports."
 JOB_TIME = re.compile(r"\d{4}-\d\d-\d\d__\d\d-\d\d-\d\d")  # what Harbor calls a job that nobody named
 
 
-@require_safe
 def imports(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return _render(request, AssignForm(user=_find_account(request)), as_json=as_json)
 
 
-@require_POST
 @needs(User.Level.OPERATOR)
 def assign(request: HttpRequest) -> HttpResponse:
     """Sets what the files did not say. Each change is recorded with its author and reason."""
@@ -80,7 +77,6 @@ def assign(request: HttpRequest) -> HttpResponse:
     return _render(request, form, as_json=False, status=422)
 
 
-@require_POST
 @needs(User.Level.OPERATOR)
 def accept(request: HttpRequest) -> HttpResponse:
     """Give runs of a batch that are listed under the form's `condition` the condition `as`; without one that which names of their
@@ -101,7 +97,6 @@ def accept(request: HttpRequest) -> HttpResponse:
     return redirect(f"{reverse('imports')}?batch={batch.public_id}")
 
 
-@require_POST
 @needs(User.Level.OPERATOR)
 def arrange(request: HttpRequest) -> HttpResponse:
     """Join the experiments of a batch into one, rename it, or split it again: the form's `act`."""
@@ -123,7 +118,6 @@ def arrange(request: HttpRequest) -> HttpResponse:
     return redirect(f"{reverse('imports')}?batch={batch.public_id}")
 
 
-@require_POST
 @needs(User.Level.OPERATOR)
 def undo(request: HttpRequest) -> HttpResponse:
     """Delete the experiments that an import made."""

@@ -17,7 +17,6 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.archive import ENDINGS
 from benchapp.experiments.work.progress import workforce
@@ -57,7 +56,6 @@ def _for_programs(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespon
     return takes_runs(needs(User.Level.OPERATOR)(answered))
 
 
-@require_POST
 @_for_programs
 def begin(request: HttpRequest) -> HttpResponse:
     """Begin an upload from its list of files, or continue the unfinished one with the same list. `files`: of each, in the order
@@ -74,14 +72,12 @@ def begin(request: HttpRequest) -> HttpResponse:
     return JsonResponse({**describe_upload(request, upload), **more}, status=201 if is_new else 200)
 
 
-@require_safe
 @_for_programs
 def upload(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """How far it is, in facts and in a sentence."""
     return JsonResponse(describe_upload(request, _find(request, public_id)))
 
 
-@require_POST
 @_for_programs
 def pieces(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Take a line that names stretches of files, and their bytes behind it. The body is streamed, never held as a whole."""
@@ -92,7 +88,6 @@ def pieces(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return JsonResponse({"files": list(have.items())})
 
 
-@require_POST
 @_for_programs
 def finish(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Have it imported, or tried again where the import stopped."""
@@ -101,7 +96,6 @@ def finish(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return _accept(request, found)
 
 
-@require_POST
 @_for_programs
 def discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Remove an upload before it is imported, also while it is read."""
@@ -113,7 +107,6 @@ def discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return JsonResponse({"id": str(public_id), "state": "discarded"})
 
 
-@require_http_methods(["GET", "POST"])
 @_for_programs
 def run_log(request: HttpRequest, log: UUID) -> HttpResponse:
     """GET: how many bytes of each file of a run log are here. POST: take a line that names stretches of them, and their bytes."""
@@ -128,7 +121,6 @@ def run_log(request: HttpRequest, log: UUID) -> HttpResponse:
     return JsonResponse({"files": have})
 
 
-@require_POST
 @_for_programs
 def read_path(request: HttpRequest) -> HttpResponse:
     """Have a path on the server imported."""

@@ -12,7 +12,6 @@ from typing import TypeVar
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.views.decorators.http import require_safe
 
 from benchapp.experiments.qualification import Admission, TaskVerdict, count_admissions, read_verdicts_of, say_verdicts
 from benchapp.experiments.work.call_queue import list_outages
@@ -154,7 +153,7 @@ class EndedExperiment(Shaped):
         return count_admissions(self.verdicts)[Admission.ADMIT]
 
 
-def _find_troubled(words: Words, stuck: Iterable[AtWork] = (), limit: int = MAX_TROUBLED) -> tuple[list[Troubled], int]:
+def _find_troubled(words: Words, stuck: Iterable[AtWork]) -> tuple[list[Troubled], int]:
     """Return the worst first, and the number in total."""
     wanted = (
         Q(status=Episode.Status.BLOCKED)
@@ -163,9 +162,9 @@ def _find_troubled(words: Words, stuck: Iterable[AtWork] = (), limit: int = MAX_
     )
     found = Episode.objects.own().filter(wanted).select_related("run__experiment")
     found = found.defer("run__setup", "run__experiment__spec", "run__experiment__estimate")
-    episodes = list(found.order_by("status", "-failures", "id")[: limit + 1])
-    total = len(episodes) if len(episodes) <= limit else found.count()
-    shown = episodes[:limit]
+    episodes = list(found.order_by("status", "-failures", "id")[: MAX_TROUBLED + 1])
+    total = len(episodes) if len(episodes) <= MAX_TROUBLED else found.count()
+    shown = episodes[:MAX_TROUBLED]
     latest = _find_latest_attempts(shown, Attempt.objects.all())
     aside = _find_latest_attempts(shown, Attempt.objects.filter(trial__status=Trial.Status.BLOCKED))
     rows = [_name_trouble(episode, latest.get(episode.pk), aside.get(episode.pk), words) for episode in shown]
@@ -224,11 +223,11 @@ def _open_experiments(workers: int | None = None) -> list[OpenExperiment]:
     return rows
 
 
-def _ended_experiments(limit: int = MAX_ENDED) -> list[EndedExperiment]:
+def _ended_experiments() -> list[EndedExperiment]:
     """Those of ours that ended last, with what they took; numbers of ended runs are kept from one look to the next."""
     own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN, finished_at__isnull=False)
     ended = own.filter(status__in=(Experiment.Status.DONE, Experiment.Status.CANCELLED)).defer("spec", "estimate")
-    found = list(ended.order_by("-finished_at", "-id")[:limit])
+    found = list(ended.order_by("-finished_at", "-id")[:MAX_ENDED])
     runs = list(Run.objects.filter(experiment__in=found).only(*_OF_RUN)) if found else []
     tallies, spending = tally_by_phase(runs), spending_of(runs)
     progress: dict[int, WorkProgress] = {}
@@ -259,7 +258,6 @@ def _hide_results(rows: Iterable[Row], words: Words) -> list[Row]:
     ]
 
 
-@require_safe
 def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     own = Attempt.objects.under_way().filter(trial__episode__run__experiment__origin=Experiment.Origin.RUN)
     working = without_closed(words_of(request), at_work(own, MAX_AT_WORK))
@@ -292,7 +290,6 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "workers": None if crew.workers is None else [worker.name for worker in crew.workers],
         "queued": crew.queued,
         "unserved": [{"experiment": each, "worker_labels": labels} for each, labels in unserved],
-        "next": None,
     }
     drawn, last = waiting[:MOST_DRAWN], None
     if as_json:

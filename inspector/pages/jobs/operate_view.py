@@ -11,7 +11,6 @@ from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.experiments.forks import fork
 from benchapp.experiments.qualification import (
@@ -71,7 +70,6 @@ NO_RESULT = (None, None)  # verdict and seconds
 MAX_OPEN = 500  # trials to choose from; the command takes any
 
 
-@require_safe
 def operate(request: HttpRequest, kind: str, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     return _show(request, kind, _find_target(kind, public_id), as_json=as_json)
 
@@ -210,7 +208,6 @@ def _read_episode_parts(
     }
 
 
-@require_POST
 @needs(User.Level.OPERATOR)
 def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> HttpResponse:
     """Carry the act out and record who did it and why. A refusal is shown at the form that was sent."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.views.decorators.http import require_http_methods
 
 from benchapp.experiments.estimate import ExperimentEstimate, estimate
 from benchapp.experiments.example_experiment import DEMO
@@ -310,7 +309,6 @@ class CheckedLaunch(Shaped):
         return self.design.episodes > 1 or self.design.replicates > 1
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     if request.method != "POST":
@@ -474,7 +472,6 @@ def _render(
         "checked": checked,
         "followed": draft.said,
         "examples": [{"name": name, "url": PageLink("launch-json", example=name)} for name in _read_examples()],
-        "next": None,
     }
     if as_json:
         return render_page(request, "launch/launch.html", data=data, as_json=True, status=status)

@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from benchapp.experiments.work.progress import workforce
 from benchapp.experiments.work.tryouts import ShownTryout, TryoutRequest, ask_for_tryout, find_tryout
@@ -27,7 +26,6 @@ MAX_FIELD = 500  # characters
 FIELDS = ("preset", "address", "model", "key_variable")
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 def server(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     shown = find_tryout(request.GET.get("tried", ""))
@@ -90,7 +88,7 @@ def _render(
     status: int = 200,
 ) -> HttpResponse:
     crew = workforce()
-    data = {"tried": shown, "workers": None if crew.workers is None else len(crew.workers), "next": None}
+    data = {"tried": shown, "workers": None if crew.workers is None else len(crew.workers)}
     if as_json:
         return render_page(request, "launch/server.html", data=data, as_json=True, status=status)
     asked = asked or (shown.asked if shown else TryoutRequest(preset=request.GET.get("preset", "")[:MAX_FIELD]))

@@ -15,7 +15,6 @@ import orjson
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.views.decorators.http import require_safe
 
 from benchapp.models import Blob, Decision, DecisionEvidence, ModelCall, Run, Trajectory
 from benchapp.record.json_shape import JsonShape
@@ -54,7 +53,6 @@ LONG_LINE = 200  # a print can run a prompt's lines together; such a line is com
 _SENTENCE = re.compile(r"(?<=[.:;?!]) +(?=\S)")
 
 
-@require_safe
 @of_run
 def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     """Show the decision that the address names, else the last one."""
@@ -69,7 +67,7 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
     }
     numbers = list(episode.decisions.order_by("number").values_list("number", flat=True)) if episode else []
     if episode is None or not numbers:
-        data |= {"decision": None, "next": None}
+        data["decision"] = None
         return render_page(request, TEMPLATE, data=data, context=context, as_json=as_json)
 
     number = next((found for found in numbers if str(found) == query.get("decision")), numbers[-1])
@@ -124,7 +122,6 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
             "steps": STEP.read_all(chosen.steps) if chosen else [],
             "session_steps": session_steps,
             "session": session_twin,
-            "next": None,
         }
         return render_page(request, TEMPLATE, data=data, as_json=True)
     written = sorted(patch.upsert_files.items()) if patch else []
@@ -155,7 +152,6 @@ def _choose_evidence(evidence: Sequence[DecisionEvidence], asked: str) -> Decisi
     return next(found, None) or next(answered, None) or (evidence[-1] if evidence else None)
 
 
-@require_safe
 @of_run
 def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> HttpResponse:
     """Send one text of a call, whole and exactly as recorded: `reply`, or the number of a message from 1 on."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.lineage.attribution import count_rate
 from benchapp.analysis.lineage.word_overlap import find_words
@@ -28,7 +27,7 @@ from inspector.pages.library.changes import Versions, read_contents, read_versio
 from inspector.pages.library.library_view import EPISODE
 from inspector.pages.library.rail import LibraryCourse, choose_episode, open_course
 from inspector.web.responses import link_to, render_page
-from inspector.web.subject import of_run
+from inspector.web.subject import head_of, of_run
 from inspector.web.text.diff import DiffRow, draw_source_rows
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.types import Phase
@@ -103,7 +102,6 @@ class LibrarySide:
         return frozenset[str]().union(*(skill.words for skill in self.skills))
 
 
-@require_safe
 @of_run
 def library_beside(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     """`other` in the address names the other episode; `skill` one of the left library, or of the right one; `show=differs`
@@ -115,7 +113,7 @@ def library_beside(request: HttpRequest, run: Run, *, as_json: bool = False) -> 
         "episodes": EPISODE.read_all(episodes) if as_json else [],
         "next": None,
     }
-    context = {"section": "run", "this_run": run, "this_episode": episode, "all_episodes": episodes}
+    context = head_of(run, episodes, episode)
     if episode is None:
         return render_page(request, TEMPLATE, data=data, context=context, as_json=as_json)
     others = list_others(run, episode)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.lineage.attribution import (
     LaterTrials,
@@ -27,7 +26,7 @@ from inspector.pages.library.probe import RESULT, read_probes_about, read_probes
 from inspector.pages.library.rail import LibraryCourse, RailStop, ShownTrial, choose_episode, open_course, read_evidence
 from inspector.reader.compactions import Segment
 from inspector.web.responses import PageLink, link_to, render_page
-from inspector.web.subject import find_neighbours, of_run, once_for
+from inspector.web.subject import find_neighbours, head_of, of_run, once_for
 from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
 from inspector.web.text.row_shapes import RUN_HEAD
 
@@ -118,16 +117,15 @@ class LedgerEntry:
     probes: tuple[ProbeResult, ...]
 
 
-@require_safe
 @of_run
 def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     """Show the file, state and line that the address names. Nonsense falls back to a page that exists."""
     query = request.GET
     episodes, episode = choose_episode(run, query.get("episode", ""))
     data: dict[str, object] = {"run": RUN_HEAD.read(run), "episode": episode}
-    context: dict[str, object] = {"section": "run", "this_run": run, "this_episode": episode, "all_episodes": episodes}
+    context = head_of(run, episodes, episode)
     if episode is None:
-        return render_page(request, TEMPLATE, data={**data, "next": None}, context=context, as_json=as_json)
+        return render_page(request, TEMPLATE, data=data, context=context, as_json=as_json)
     course = open_course(run, episode)
     rail, lineage = course.rail, course.lineage
     state = rail.round(query.get("at", ""))
@@ -161,7 +159,6 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
             "lines_left_out": rows_left_out,
             "ledger": LEDGER.read_all(ledger),
             "line": LINE.read(chosen) if chosen else None,
-            "next": None,
         }
         return render_page(request, TEMPLATE, data=data, as_json=True)
     previous, following = find_neighbours(rail.states, state)

@@ -18,7 +18,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.deciding.deciding_steps import read_step_index
 from benchapp.models import Attempt, Decision, Episode, ModelCall, Run, Seal, SkillUse, Snapshot, Trajectory, Trial
@@ -33,6 +32,7 @@ from inspector.reader.outline import read_chunk_summaries
 from inspector.reader.reading import choose_attempt, choose_trajectory, read_instruction, read_trial
 from inspector.reader.steps import PAGE_STEPS, StepView, draw_steps, list_uses_by_step
 from inspector.reader.verdict import VerdictView, decide_checks, read_verdicts, write_ending
+from inspector.web.responses import attach
 from inspector.web.subject import of_run, refuse_closed
 
 MAX_CLAIM = 500  # characters
@@ -74,7 +74,6 @@ class CapsuleChange:
     evidence: tuple[ShownTrial, ...]
 
 
-@require_safe
 @of_run
 def library_capsule(request: HttpRequest, run: Run) -> HttpResponse:
     """`?episode=&decision=` name the decision, `claim=` is printed at the top. 404 where there is no such decision."""
@@ -93,7 +92,6 @@ def library_capsule(request: HttpRequest, run: Run) -> HttpResponse:
     return _download(request, run, episode, redactor, [change], account, context)
 
 
-@require_safe
 def trial_capsule(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Send the trial with its steps and checks, then the decisions that followed from it."""
     trial = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
@@ -148,8 +146,7 @@ def _download(
     sha256 = hashlib.sha256(text.encode())
     name = f"skillglass-capsule-{sha256.hexdigest()[:16]}.html"
     digest = base64.b64encode(sha256.digest()).decode()
-    named = {"Content-Disposition": f'attachment; filename="{name}"', "Repr-Digest": f"sha-256=:{digest}:"}
-    return HttpResponse(text, headers=named)
+    return HttpResponse(text, headers={**attach(name), "Repr-Digest": f"sha-256=:{digest}:"})
 
 
 # --- a trial ----------------------------------------------------------------------------------------------------

@@ -77,15 +77,6 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeRow:
-    """A folder (change None) or a file of the tree; depth from 0."""
-
-    name: str
-    depth: int
-    change: FileChange | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ShownFile:
     """A file's difference, cut to the room of the page; `rows_left_out`: rows that were not drawn. `has_readers`,
     `has_authors`: whether its lines say who read them, and which of several decisions wrote them."""
@@ -157,18 +148,18 @@ def _propose(before: Versions, patch: Patch) -> Versions:
     return after
 
 
-def build_tree(changes: Iterable[FileChange]) -> list[TreeRow]:
-    """Return the files below their folders, as rows with a depth."""
-    rows: list[TreeRow] = []
+def build_tree(changes: Iterable[FileChange]) -> list[dict[str, object]]:
+    """Return the files below their folders, as rows with a name and a depth from 0; a folder has no change."""
+    rows: list[dict[str, object]] = []
     open_folders: list[str] = []
     for change in changes:
         *folders, name = change.path.split("/")
         shared = 0
         while shared < min(len(folders), len(open_folders)) and folders[shared] == open_folders[shared]:
             shared += 1
-        rows += (TreeRow(folder, depth) for depth, folder in enumerate(folders) if depth >= shared)
+        rows += ({"name": folder, "depth": depth} for depth, folder in enumerate(folders) if depth >= shared)
         open_folders = folders
-        rows.append(TreeRow(name, len(folders), change))
+        rows.append({"name": name, "depth": len(folders), "change": change})
     return rows
 
 
@@ -192,7 +183,8 @@ def draw_changes(changes: Sequence[FileChange], *, whole: bool = False) -> list[
             diff = replace(diff, is_collapsed=False)
         fitted, rows, chars = _fit(diff, rows_left, chars_left)
         rows_left, chars_left = rows_left - rows, chars_left - chars
-        shown.append(ShownFile(index, fitted, change, diff.lines_shown - rows))
+        lines_left = sum(len(block.rows) for block in diff.blocks) - rows
+        shown.append(ShownFile(index, fitted, change, lines_left))
     return shown
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import urlencode
@@ -14,7 +14,6 @@ from django.db.models import Case, IntegerField, OuterRef, Subquery, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.analysis.diagnoses.diagnosis import RULES, RULES_VERSION
 from benchapp.analysis.diagnoses.diagnosis_queue import enqueue_reading, select_with_library
@@ -27,8 +26,8 @@ from benchapp.record.textual_change import has_nul
 from benchapp.record.visible import visible
 from inspector.pages.library.rail import open_rail
 from inspector.web.access import needs
-from inspector.web.responses import PageLink, PathLink, next_url, paginate, render_page
-from inspector.web.subject import choose_row, find_neighbours, of_run, once_for, words_of
+from inspector.web.responses import PageLink, PathLink, paginate, render_page
+from inspector.web.subject import choose_row, find_neighbours, head_of, of_run, once_for, words_of
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.var_folder import MANAGE
 
@@ -49,6 +48,7 @@ PROFILE_WORDS = {
 }
 
 LACK_WORDS = {"concise": "too long", "no risky command": "a risky command", "no leak found": "a possible leak"}
+SEVERITIES = ("alarm", "warning", "note")
 CHART_HEIGHT = 96
 BAR, STEP, MIN_BAR = 26, 44, 3
 Line = tuple[int, list[tuple[str, bool]]]  # number, and pieces with whether they belong to the span
@@ -64,20 +64,6 @@ class ShownFinding:
     file_url: str
 
 
-@dataclass(frozen=True, slots=True)
-class FindingsColumn:
-    """One state in the trend. Heights and places are in the drawing's own units."""
-
-    state: LibraryState
-    diagnosis: LibraryDiagnosis | None
-    url: str
-    x: int
-    bars: Sequence[tuple[str, int, int, int]]  # (severity, count, y, height)
-    top: int
-    label_x: int
-
-
-@require_safe
 @of_run
 def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     """Show the state and group of rules that the address names. Nonsense falls back to the last state and all groups."""
@@ -93,16 +79,13 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
         "rules_version": RULES_VERSION,
     }
     context = {
-        "section": "run",
-        "this_run": run,
-        "this_episode": episode,
-        "all_episodes": episodes,
+        **head_of(run, episodes, episode),
         "profile_words": PROFILE_WORDS,
         "rules_total": len(RULES),
         "may_ask": cast(User, request.user).may(User.Level.OPERATOR),
     }
     if episode is None:
-        return render_page(request, TEMPLATE, data={**data, "next": None}, context=context, as_json=as_json)
+        return render_page(request, TEMPLATE, data=data, context=context, as_json=as_json)
     rail, diagnoses = open_rail(run, episode), read_diagnoses(episode)
     state = rail.round(request.GET.get("round", ""))
     diagnosis = diagnoses.get(state.snapshot.pk) if state.snapshot else None
@@ -116,7 +99,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
     for (name, severity), count in counts.items():
         totals[severity] += count
         of_groups[name] += count
-    withheld = sum(count for _, count in _count_severities(diagnosis)) - counts.total()
+    withheld = sum(_count_severities(diagnosis).values()) - counts.total()
     places = [When(group=name, then=Value(place)) for place, name in enumerate(GROUPS)]
     rows = open_rows.select_related("trial").order_by(
         Case(When(severity="alarm", then=Value(0)), default=Value(1), output_field=IntegerField()),
@@ -126,7 +109,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
     page = paginate(request, rows.filter(group=group) if group else rows, per_page=PER_PAGE)
     shown = _read_lines(episode, state, list(page))
     filled = [each for each in rail.states if each.snapshot and each.snapshot.files_total]
-    trend = _draw_trend(episode, filled, diagnoses)
+    trend = [(each, diagnoses.get(each.snapshot.pk) if each.snapshot else None) for each in filled]
     skills = diagnosis.skills if diagnosis else []
     if as_json:
         data |= {
@@ -144,15 +127,17 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
             }
             if diagnosis
             else None,
-            "trend": COLUMN.read_all(trend),
+            "trend": [
+                {"round": each.key, **{f"{name}s": getattr(read, f"{name}s", None) for name in SEVERITIES}}
+                for each, read in trend
+            ],
             "skills": skills,
             "findings": FINDING.read_all(shown),
-            "next": next_url(request, page),
         }
-        return render_page(request, TEMPLATE, data=data, as_json=True)
+        return render_page(request, TEMPLATE, data=data, page=page, as_json=True)
     previous, following = find_neighbours(filled, state)
     patterns = Counter(facts["pattern"] for facts in skills)
-    context |= {"page": page, "shown": shown, "totals": totals}
+    context |= {"shown": shown, "totals": totals}
     context["opened"] = {
         "state": state,
         "filled": filled,  # the states that hold something to read
@@ -168,13 +153,12 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
         ],
         "skills": [_build_skill_row(facts) for facts in skills],
         "patterns": [(pattern, patterns[pattern]) for pattern in "ABC"],
-        "trend": trend,
+        "trend": _draw_trend(episode, trend),
         "chart_width": max(1, len(filled)) * STEP,
     }
-    return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
+    return render_page(request, TEMPLATE, data={}, context=context, page=page, as_json=False)
 
 
-@require_POST
 @needs(User.Level.OPERATOR)
 def findings_ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Queue the reading of this run's libraries. Reading twice changes nothing, so nobody is asked why."""
@@ -195,28 +179,27 @@ def read_diagnoses(episode: Episode) -> dict[int, LibraryDiagnosis]:
     return once_for(episode.run, ("diagnoses", episode.pk), lambda: {each.snapshot_id: each for each in found})
 
 
-def _count_severities(diagnosis: LibraryDiagnosis | None) -> Sequence[tuple[str, int]]:
-    if diagnosis is None:
-        return ()
-    return (("alarm", diagnosis.alarms), ("warning", diagnosis.warnings), ("note", diagnosis.notes))
+def _count_severities(diagnosis: LibraryDiagnosis | None) -> dict[str, int]:
+    return {name: getattr(diagnosis, f"{name}s") for name in SEVERITIES} if diagnosis else {}
 
 
 def _draw_trend(
-    episode: Episode, states: Sequence[LibraryState], diagnoses: Mapping[int, LibraryDiagnosis]
-) -> list[FindingsColumn]:
-    read = [diagnoses.get(state.snapshot.pk) if state.snapshot else None for state in states]
-    most = max((sum(count for _, count in _count_severities(each)) for each in read), default=0) or 1
-    columns = []
-    for place, (state, diagnosis) in enumerate(zip(states, read, strict=True)):
+    episode: Episode, states: Sequence[tuple[LibraryState, LibraryDiagnosis | None]]
+) -> list[dict[str, object]]:
+    """Return a column for each state: `bars` of (severity, count, y, height), `top` of all, in the drawing's own units."""
+    most = max((sum(_count_severities(each).values()) for _, each in states), default=0) or 1
+    columns: list[dict[str, object]] = []
+    for place, (state, diagnosis) in enumerate(states):
         bars, y = [], CHART_HEIGHT
-        for severity, count in _count_severities(diagnosis):
+        for severity, count in _count_severities(diagnosis).items():
             if count:
                 height = max(MIN_BAR, round(count / most * (CHART_HEIGHT - 14)))
                 y -= height
                 bars.append((severity, count, y, height))
         url = f"?{urlencode({'episode': episode.public_id, 'round': state.key})}"
         x = place * STEP + (STEP - BAR) // 2
-        columns.append(FindingsColumn(state, diagnosis, url, x, bars, y - 4, x + BAR // 2))
+        drawn = {"url": url, "x": x, "bars": bars, "top": y - 4, "label_x": x + BAR // 2}
+        columns.append({"state": state, "diagnosis": diagnosis, **drawn})
     return columns
 
 
@@ -297,9 +280,6 @@ def _cut_pieces(line: str, start: int, end: int) -> list[tuple[str, bool]]:
 
 DIAGNOSIS = JsonShape(
     *("left_out", "files_cut=cut", "tasks_seen", "trials_read", "trials_left_out", "references"),
-)
-COLUMN = JsonShape(
-    *("round=state.key", "alarms=diagnosis.alarms", "warnings=diagnosis.warnings", "notes=diagnosis.notes"),
 )
 FINDING = JsonShape(
     *("rule=finding.rule", "group=finding.group", "severity=finding.severity", "heuristic=rule.is_heuristic"),

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.lineage.attribution import LedgerRow
 from benchapp.analysis.lineage.session_versions import SeeingSession, SkillSessions, read_sessions
@@ -25,7 +24,6 @@ from inspector.pages.library.changes import (
     PAGE_FILES,
     FileChange,
     ShownFile,
-    TreeRow,
     build_tree,
     draw_changes,
     read_changes,
@@ -50,8 +48,8 @@ from inspector.pages.library.rail import (
 )
 from inspector.pages.people.comments import count_line_comments
 from inspector.reader.verdict import VerdictView
-from inspector.web.responses import PageLink, is_published, link_to, next_url, paginate, render_page
-from inspector.web.subject import find_neighbours, of_run, once_for, words_of
+from inspector.web.responses import PageLink, attach, is_published, link_to, paginate, render_page
+from inspector.web.subject import find_neighbours, head_of, of_run, once_for, words_of
 from inspector.web.text.diff import draw_source_rows, explain_no_rows
 from inspector.web.text.markdown import MAX_CHARS, cut_lines, render_markdown, split_frontmatter
 from inspector.web.text.row_shapes import RUN_HEAD
@@ -70,7 +68,6 @@ SESSIONS: dict[str, tuple[str, Callable[[SeeingSession], object]]] = {
 }
 
 
-@require_safe
 @of_run
 def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     episodes, episode = choose_episode(run, request.GET.get("episode", ""))
@@ -85,15 +82,11 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
             "episode": episode,
             **(MACHINE.read(machine) if machine else {}),
             "probes": RESULT.read_all(probed),
-            "next": None,
         }
 
     episode_before, episode_after = find_neighbours(episodes, episode)
     context = {
-        "section": "run",
-        "this_run": run,
-        "this_episode": episode,
-        "all_episodes": episodes,
+        **head_of(run, episodes, episode),
         "episode_before": episode_before,
         "episode_after": episode_after,
         "machine": machine,
@@ -112,7 +105,6 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
     return render_page(request, "library/library.html", data=twin, context=context, as_json=as_json)
 
 
-@require_safe
 @of_run
 def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     """Send the file that the page's own query names, whole: as the later state has it, else as the earlier one had it."""
@@ -128,14 +120,10 @@ def library_file(request: HttpRequest, run: Run) -> HttpResponse:
     version = chosen.latest
     content = read_contents([version])[version.digest]
     if is_binary(content):
-        name = version.digest[:16]
-        return HttpResponse(
-            content, "application/octet-stream", headers={"Content-Disposition": f'attachment; filename="{name}"'}
-        )
+        return HttpResponse(content, "application/octet-stream", headers=attach(version.digest[:16]))
     return HttpResponse(content, "text/plain; charset=utf-8")
 
 
-@require_safe
 @of_run
 def library_sessions(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     """Which version of a skill in git each session could see, who read it, and how they went. `version` in the address lists
@@ -161,20 +149,15 @@ def library_sessions(request: HttpRequest, run: Run, *, as_json: bool = False) -
         "sessions": [
             {**SeeingSession.json_shape.read(each), "url": PageLink("trial-json", each.trial)} for each in page
         ],
-        "next": next_url(request, page),
     }
     context = {
-        "section": "run",
-        "this_run": run,
-        "this_episode": episode,
-        "all_episodes": episodes,
+        **head_of(run, episodes, episode),
         "found": found,
         "chosen": rows[0] if rows else None,
         "word": word,
         "show": show,
-        "page": page,
     }
-    return render_page(request, "library/sessions.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "library/sessions.html", data=data, context=context, page=page, as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +219,7 @@ class TimeMachine:
         return [change for change in self.changes if change.status]
 
     @property
-    def tree(self) -> list[TreeRow]:
+    def tree(self) -> list[dict[str, object]]:
         return build_tree(self.changes)
 
     @property

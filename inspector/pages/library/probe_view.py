@@ -11,11 +11,9 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from benchapp.analysis.lineage.hunks import Hunk
 from benchapp.analysis.lineage.suspects import ASKED_LENGTH, MAX_LENGTH
-from benchapp.experiments.probe_results import CONTROL, NO_SKILL, ORIGINAL
 from benchapp.experiments.probe_runs import (
     TIMES,
     AskedProbe,
@@ -41,11 +39,9 @@ MAX_HUNKS = 60
 MAX_LINES = 80  # of one side of a hunk
 MAX_LINE = 400  # characters
 ABOUT_LINES = ("file", "line", "lines", "libraries")  # of an address
-SIDE_WORDS = {CONTROL: "nothing taken back", ORIGINAL: "the run itself", NO_SKILL: "no-skill"}
 PREVIEW = JsonShape("trials", "estimate=estimate.whole")
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.OPERATOR, to_change=True)
 @of_run
 def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
@@ -88,7 +84,6 @@ def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
         "preview": PREVIEW.read(found) if found else None,
         "probes": RESULT.read_all(results),
         "has_older_probes": has_older,
-        "next": None,
     }
     page = {
         "asked": asked,
@@ -112,7 +107,6 @@ def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
         "this_episode": episode,
         "all_episodes": episodes,
         "page": page,
-        "side_words": SIDE_WORDS,
         "reason": query.get("reason", ""),
         "wants_control": request.method == "GET" or "control" in query,
     }

@@ -13,7 +13,6 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils.text import slugify
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.lineage.attribution import describe_readers
 from benchapp.exports.taken_skills import (
@@ -40,6 +39,7 @@ from inspector.charts.chart_request import build_sheet
 from inspector.evolution.decision_words import describe_decision, write_summary
 from inspector.pages.compare.lanes import ForestBuilder
 from inspector.pages.library.changes import read_changes as read_file_changes
+from inspector.web.responses import attach
 from inspector.web.subject import of_run
 from inspector.web.text.markdown import render_markdown_file
 
@@ -48,7 +48,6 @@ MAX_FILES = 60
 MAX_CELL = 120  # characters
 
 
-@require_safe
 @of_run
 def library_take(request: HttpRequest, run: Run, form: str) -> HttpResponse:
     """`?episode=` names the library, `round=` its state, `from=` where patches and text begin, `prefix=` their folder."""
@@ -62,7 +61,7 @@ def library_take(request: HttpRequest, run: Run, form: str) -> HttpResponse:
         return HttpResponse(str(error), "text/plain; charset=utf-8", status=400)
     kind, ending = FORMS[form]
     name = f"{slugify(episode.title)[:60] or 'skills'}-{taken.end.key.lower()}{ending}"
-    return HttpResponse(content, kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    return HttpResponse(content, kind, headers=attach(name))
 
 
 FORMS = {  # by the part of the address: type and ending of the file

@@ -12,7 +12,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_safe
 
 from benchapp.experiments.work.progress import WorkProgress, at_work, progress_of
 from benchapp.models import Episode, Experiment, Run
@@ -30,7 +29,7 @@ from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
 from inspector.pages.overview.tour import find_story
 from inspector.web.access import user_of
-from inspector.web.responses import PageLink, link_to, next_url, paginate, render_page, wants_fragment
+from inspector.web.responses import PageLink, link_to, paginate, render_page, wants_fragment
 from inspector.web.subject import without_closed, words_of
 from inspector.web.text.row_shapes import AT_WORK
 from runner.base.types import Phase
@@ -58,7 +57,6 @@ SORTS = {"": "newest first", "gain": "largest gain", "trials": "most trials", "n
 MAX_RANKED = 1_000  # experiments that are judged to be sorted by their gain; older ones follow as they are
 
 
-@require_safe
 def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """List the experiments. Probes are found from the line they took back, qualifications from their suite's page: here they
     would push the experiments off the page, so they are counted and listed on demand."""
@@ -92,14 +90,12 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "total": page.paginator.count,
         "probes": probes,
         "qualifications": qualifications,
-        "next": next_url(request, page),
     }
     extras = [(word, n) for word, n in (("probe", probes), ("qualification", qualifications)) if n]
     of_runs = {pk: tally for row in rows for pk, tally in row.of_runs.items()}
     ways = {way.condition for row in rows if row.verdict for way in row.verdict.ways}
     context = {
         "rows": rows,
-        "page": page,
         "live": live,
         "asked": asked,
         "tabs": [(key, words, counts[f"tab_{key}"]) for key, (words, _) in TABS.items()],
@@ -117,7 +113,7 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "left_to_code": still_to_code([pausing], user_of(request)) if pausing else 0,
     }
     template = "overview/_overview_live.html" if fragment else "overview/overview.html"
-    return render_page(request, template, data=data, context=context, as_json=as_json)
+    return render_page(request, template, data=data, context=context, page=page, as_json=as_json)
 
 
 # --- which ones ---------------------------------------------------------------------------------------------------

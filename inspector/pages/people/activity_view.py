@@ -12,7 +12,6 @@ from uuid import UUID
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
-from django.views.decorators.http import require_safe
 
 from benchapp.models import Activity, QueueItem, User
 from benchapp.record.json_shape import Shaped
@@ -21,7 +20,7 @@ from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.seeing import note_items_seen
 from inspector.pages.people.act_words import THINGS, name_kind, read_names, say_act, say_thing, say_verb
 from inspector.web.access import user_of
-from inspector.web.responses import next_url, paginate, render_page
+from inspector.web.responses import paginate, render_page
 
 PER_PAGE = 50
 SEEN = "labels.seen"  # recorded by a look at a page
@@ -49,7 +48,6 @@ Names = Mapping[tuple[str, UUID], tuple[str, UUID | None]]
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-|[0-9a-f]{40}")
 
 
-@require_safe
 def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     chosen = {name: request.GET.get(name, "")[:200] for name in ("person", "verb", "target")}
     lookups = {"person": "actor_name", "verb": "verb", "target": "target_kind"}
@@ -62,16 +60,15 @@ def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     acts = [_row(act, reader, unseen) for act in page]
     told = {act.target_id for act in acts if act.detail or act.reason}
     note_items_seen(reader, QueueItem.objects.filter(public_id__in=told, resolutions__isnull=False).distinct())
-    data = {"acts": acts, "filter": chosen, "next": next_url(request, page)}
+    data = {"acts": acts, "filter": chosen}
     context = {
-        "page": page,
         "lines": _tell_acts(acts),
         "people": _values("actor_name"),
         "reads": SEEN if Activity.objects.filter(verb=SEEN).exists() else "",
         "verbs": [(verb, say_verb(verb)) for verb in _values("verb")],
         "targets": [(kind, name_kind(kind)) for kind in _values("target_kind")],
     }
-    return render_page(request, "people/activity.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "people/activity.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def _values(field: str) -> list[str]:

@@ -10,7 +10,6 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Comment, Mention, User
 from benchapp.record.json_shape import JsonShape
@@ -28,7 +27,7 @@ from benchapp.review.comments import (
     write_comment,
 )
 from inspector.web.access import needs, user_of
-from inspector.web.responses import next_url, paginate, render_page, wants_fragment
+from inspector.web.responses import paginate, render_page, wants_fragment
 from inspector.web.text.markdown import render_markdown
 
 PER_PAGE = 50
@@ -36,7 +35,6 @@ MENTIONS = 20
 SHOWN_CHARS = 600  # of a comment in a list; the thread has all of it
 
 
-@require_safe
 def comments(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     reader = user_of(request)
     page = paginate(request, comments_for(reader).order_by("-written_at", "-pk"), per_page=PER_PAGE)
@@ -45,19 +43,16 @@ def comments(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "mentions": [{**_comment_twin(found.comment, reader), "read_at": found.read_at} for found in mentions],
         "unread": sum(found.read_at is None for found in mentions),
         "comments": [_comment_twin(comment, reader) for comment in page],
-        "next": next_url(request, page),
     }
-    context = {"page": page, "mention_rows": mentions, "shown_chars": SHOWN_CHARS}
-    return render_page(request, "people/comments.html", data=data, context=context, as_json=as_json)
+    context = {"mention_rows": mentions, "shown_chars": SHOWN_CHARS}
+    return render_page(request, "people/comments.html", data=data, context=context, page=page, as_json=as_json)
 
 
-@require_safe
 def about(request: HttpRequest) -> HttpResponse:
     """The thread at one place: a fragment for htmx, a page of its own without."""
     return _thread(request, _place(request))
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def write(request: HttpRequest) -> HttpResponse:
     """The place is in the address, the text in the form; `parent` is the comment it answers."""
@@ -73,7 +68,6 @@ def write(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(f"{reverse('comments-about')}?{request.GET.urlencode()}")
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def retract(request: HttpRequest, public_id: UUID) -> HttpResponse:
     comment = get_object_or_404(comments_for(user_of(request)), public_id=public_id)
@@ -86,7 +80,6 @@ def retract(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(comment.address)
 
 
-@require_POST
 def read(request: HttpRequest) -> HttpResponse:
     """Mark the reader's mentions as read: all, or those at the place in the address. Open to every level."""
     place = _place(request).name if request.GET else ""

@@ -14,7 +14,6 @@ from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.models import ApiToken, Invitation, Review, User
 from benchapp.people.accounts import (
@@ -32,7 +31,7 @@ from benchapp.people.accounts import (
 from benchapp.people.single_sign_on import is_linked, provider_name
 from benchapp.record.json_shape import JsonShape
 from inspector.web.access import needs, user_of
-from inspector.web.responses import next_url, paginate, render_page
+from inspector.web.responses import attach, paginate, render_page
 
 PER_PAGE = 50
 MEANINGS = {
@@ -68,14 +67,12 @@ class ChangeAccountForm(forms.Form):
     reason = forms.CharField(max_length=1000, required=False)
 
 
-@require_safe
 @needs(User.Level.ADMIN)
 def accounts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return _page(request, as_json=as_json)
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.ADMIN)
 def account_invite(request: HttpRequest) -> HttpResponse:
     """Show the link of a new invitation, this once; as a file with `form=file`, for who is not on this network. The address stays in the
@@ -102,19 +99,16 @@ def account_invite(request: HttpRequest) -> HttpResponse:
             "page": request.build_absolute_uri(reverse("join")),
         }
         text = render_to_string("people/invitation.txt", context)
-        headers = {"Content-Disposition": 'attachment; filename="skillglass-invitation.txt"'}
-        return HttpResponse(text, "text/plain; charset=utf-8", headers=headers)
+        return HttpResponse(text, "text/plain; charset=utf-8", headers=attach("skillglass-invitation.txt"))
     return _page(request, as_json=False, extra={"invited": invitation, "link": link})
 
 
-@require_POST
 @needs(User.Level.ADMIN)
 def invitation_withdraw(request: HttpRequest, public_id: UUID) -> HttpResponse:
     withdraw(get_object_or_404(Invitation, public_id=public_id), by=user_of(request))
     return redirect("people")
 
 
-@require_POST
 @needs(User.Level.ADMIN)
 def account_change(request: HttpRequest, name: str) -> HttpResponse:
     """Change a level, or switch an account on or off; the page shows a refusal."""
@@ -134,14 +128,12 @@ def account_change(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("people")
 
 
-@require_safe
 def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """One's own account: level, pseudonym, reviews, tokens. Open to everybody who is logged in."""
     return _own_page(request, as_json=as_json)
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 def token_make(request: HttpRequest) -> HttpResponse:
     """Make a token for the reader and show it, this once."""
     if request.method != "POST":
@@ -153,7 +145,6 @@ def token_make(request: HttpRequest) -> HttpResponse:
     return _own_page(request, as_json=False, extra={"made": made, "code": code})
 
 
-@require_POST
 def token_revoke(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """One's own; an admin may revoke anybody's."""
     user = user_of(request)
@@ -185,7 +176,6 @@ def _own_page(
         "reviews_submitted": done["submitted"],
         "drafts": done["drafts"],
         "tokens": TOKEN.read_all(tokens),
-        "next": None,
     }
     context = {
         "rights": [(meaning, user.may(level)) for level, meaning in MEANINGS.items()],
@@ -201,11 +191,10 @@ def _page(request: HttpRequest, *, as_json: bool, extra: Mapping[str, object] | 
     is_local = Case(When(username=LOCAL_USER, then=0), default=1)
     rows = listed_people().annotate(last_act=Max("activities__at")).order_by(is_local, "-is_active", "username")
     page = paginate(request, rows, per_page=PER_PAGE)
-    data = {"people": PERSON.read_all(page), "next": next_url(request, page)}
+    data = {"people": PERSON.read_all(page)}
     active = people().filter(is_active=True).values_list("level").annotate(count=Count("pk")).order_by()
     counts = dict(active)
     context = {
-        "page": page,
         "active": sum(counts.values()),
         "local": LOCAL_USER,
         "active_levels": [(level.value, counts[level]) for level in reversed(User.Level) if level in counts],
@@ -218,7 +207,7 @@ def _page(request: HttpRequest, *, as_json: bool, extra: Mapping[str, object] | 
         "meanings": list(MEANINGS.items()),
         **(extra or {}),
     }
-    return render_page(request, "people/people.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "people/people.html", data=data, context=context, page=page, as_json=as_json)
 
 
 TOKEN = JsonShape("id=public_id", "name", "scope", "hint", "made_at", "last_used_at")

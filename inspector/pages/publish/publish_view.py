@@ -13,7 +13,6 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import slugify
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.exports.publications import delete_publication, order_publication
 from benchapp.models import Comparison, Decision, Experiment, Publication, Queue, Review, Trial, User
@@ -29,7 +28,7 @@ from inspector.pages.compare.report import title_of
 from inspector.pages.compare.results import read_parent
 from inspector.publishing.site import MOST_TRIALS
 from inspector.web.access import needs, user_of
-from inspector.web.responses import PathLink, next_url, paginate, render_page, wants_fragment
+from inspector.web.responses import PathLink, paginate, render_page, wants_fragment
 
 PER_PAGE = 30
 OFFERED = 8  # experiments and queues to choose from
@@ -84,7 +83,6 @@ class PublishForm(forms.Form):
     trials = forms.ChoiceField(choices=TRIALS.items(), required=False)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """The address names the subject: `queue=`, `saved=`, or the choices of a comparison. Only a single experiment also has a
@@ -108,15 +106,14 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     context = {
         "section": "review" if subject and "queue" in subject.columns else "publish",
         **({} if subject or is_fragment else _offer_subjects(request.GET.get("find", "").strip()[:MAX_FIND])),
-        "page": page,
         "live": any(row.status == Publication.Status.WAITING for row in page),
         "subject": subject,
         **(_describe_offers(subject, Words(user_of(request))) if subject and not is_fragment else {}),
         "unresolved": _count_unresolved(subject, user_of(request)),
     }
     template = "publish/_publications.html" if is_fragment else "publish/publish.html"
-    data = {"publications": PUBLICATION.read_all(page), "next": next_url(request, page)}
-    return render_page(request, template, data=data, context=context, as_json=as_json)
+    data = {"publications": PUBLICATION.read_all(page)}
+    return render_page(request, template, data=data, context=context, page=page, as_json=as_json)
 
 
 def _list_publications(subject: Subject | None) -> QuerySet[Publication]:
@@ -205,7 +202,6 @@ def _offer_subjects(find: str) -> dict[str, object]:
     }
 
 
-@require_safe
 def publication_file(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
     """Send the zip, unless this person still has to review, blind, something that it shows."""
     found = get_object_or_404(Publication, public_id=public_id, status=Publication.Status.DONE)
@@ -218,7 +214,6 @@ def publication_file(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
     return FileResponse(file, as_attachment=True, filename=name, content_type="application/zip")
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def publication_delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """By the person who made it, or an admin."""

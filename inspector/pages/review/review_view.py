@@ -6,7 +6,6 @@ from collections import Counter
 
 from django.db.models import Count, Max, Q
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from benchapp.models import Codebook, Queue, Run, User
 from benchapp.record.json_shape import JsonShape
@@ -15,9 +14,9 @@ from benchapp.review.queues.populations import Population
 from benchapp.review.queues.review_progress import QueueProgress, awaiting, own_drafts, progress_of
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.metrics.tally import tally_by_phase
-from inspector.pages.review.queues.queues import AT_ONCE, QUEUE, UNITS, count_settleable, list_failing
+from inspector.pages.review.queues.queues import AT_ONCE, QUEUE, count_settleable, list_failing
 from inspector.web.access import user_of
-from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.responses import link_to, paginate, render_page
 
 PER_PAGE = 50
 DRAFTS = 10
@@ -29,7 +28,6 @@ DRAFT = JsonShape(
 )
 
 
-@require_safe
 def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     user = user_of(request)
     assigned = Queue.objects.filter(closed_at=None, reviewers=user).select_related("version__codebook")
@@ -44,14 +42,12 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "waiting": QUEUE.read_all(waiting),
         "drafts": DRAFT.read_all(drafts[:DRAFTS]),
         "queues": [{**QUEUE.read(each), "awaiting_resolution": unresolved.get(each.queue.pk, 0)} for each in rows],
-        "next": next_url(request, page),
     }
     codebooks = Codebook.objects.annotate(
         frozen=Max("versions__number", filter=Q(versions__frozen_at__isnull=False)),
         drafts=Count("versions", filter=Q(versions__frozen_at=None)),
     ).order_by("name")
     context = {
-        "page": page,
         "mine": waiting,
         "to_settle": _to_settle(user, rows, unresolved),
         "rows": [(each, unresolved.get(each.queue.pk, 0), early.get(each.queue.pk)) for each in rows],
@@ -59,10 +55,9 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "own_drafts": drafts[:DRAFTS],
         "more_drafts": len(drafts) > DRAFTS,
         "codebooks": codebooks[:CODEBOOKS],
-        "units": UNITS,
         "offers": [] if rows else _offer_starts(),
     }
-    return render_page(request, "review/index.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "review/index.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def _to_settle(user: User, rows: list[QueueProgress], unresolved: dict[int, int]) -> list[tuple[Queue, int]]:

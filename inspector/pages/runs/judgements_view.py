@@ -11,7 +11,6 @@ import orjson
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.views.decorators.http import require_safe
 
 from benchapp.judges.judge_scores import (
     COLUMNS,
@@ -31,7 +30,7 @@ from benchapp.models import Blob, Family, JudgedUnit, Judging, JudgingTry, Run
 from benchapp.models.judgements import UNUSABLE
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.judged.judged_rows import JudgedRow, Mean, by_measure, mean_over_tasks, read_judged_rows
-from inspector.web.responses import PageLink, next_url, paginate, render_page
+from inspector.web.responses import PageLink, paginate, render_page
 from inspector.web.subject import choose_row, of_run, refuse_closed, words_of
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.judging.metrics import REFERENCES, SCORED, Metric
@@ -97,7 +96,6 @@ class SpreadLine:
         return self.samples, self.replicates
 
 
-@require_safe
 @of_run
 def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     """Show one pass: a table by task, the parts, how questions ended, how far it spreads, and its questions."""
@@ -114,7 +112,7 @@ def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> Http
         "max_reason": MAX_REASON,
     }
     if judging is None:
-        data |= {"questions": [], "next": None}
+        data["questions"] = []
         return render_page(request, "runs/judgements.html", data=data, context=context, as_json=as_json)
     rows = read_judged_rows([judging])[judging.pk]
     by_family, of_all = outcomes_by_family(run)
@@ -149,9 +147,7 @@ def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> Http
         "asked_again": retried,
         "spread": SPREAD_LINE.read_all(spreads),
         "questions": QUESTION.read_all(page),
-        "next": next_url(request, page),
     }
-    context["page"] = page
     context["this"] = {
         "lines": lines,
         "whole": whole,
@@ -164,7 +160,7 @@ def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> Http
         "status": status,
         "family": asked_family,
     }
-    return render_page(request, "runs/judgements.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "runs/judgements.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def _list_lines(rows: Sequence[JudgedRow], by_family: Mapping[int, Sequence[MeasuredOutcome]]) -> list[TaskLine]:
@@ -220,7 +216,6 @@ def _line_twin(line: TaskLine) -> dict[str, object]:
     return {"task": line.name, **judged, **outcomes}
 
 
-@require_safe
 def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """Show one question with every prompt and reply, exactly as they were sent and came."""
     run = get_object_or_404(Run.objects.for_detail(), public_id=public_id)
@@ -238,7 +233,6 @@ def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json
         "question": QUESTION.read(unit),
         "points": unit.points,
         "tries": tries,
-        "next": None,
     }
     context = {
         "section": "run",

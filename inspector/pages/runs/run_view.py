@@ -12,7 +12,6 @@ from django.db.models import Max, Sum
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.run_endings import read_endings
 from benchapp.experiments.work.progress import AtWork, WorkProgress, at_work, progress_of
@@ -49,7 +48,7 @@ from inspector.pages.library.probe import read_probes_of_run
 from inspector.pages.library.rail import choose_episode
 from inspector.pages.runs.cursor import draw_evolution
 from inspector.web.forms import OF_RUN, TRIAL_COLUMNS, TrialListForm, list_heads
-from inspector.web.responses import PageLink, address_of_any, next_url, paginate, read_htmx, render_page, wants_fragment
+from inspector.web.responses import PageLink, address_of_any, paginate, read_htmx, render_page, wants_fragment
 from inspector.web.subject import without_closed, words_of
 from inspector.web.text.formats import in_a_line
 from inspector.web.text.row_shapes import ATTEMPT, AUTHOR_CALL, TRIAL
@@ -82,7 +81,6 @@ LIBRARY = JsonShape(
 STANDING_STILL = JsonShape("episode=public_id", "status", "reason=told?")
 
 
-@require_safe
 def run_page(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     run = get_object_or_404(Run.objects.for_detail().select_related("probe"), public_id=public_id)
     trials = Trial.objects.filter(episode__run=run)
@@ -139,9 +137,8 @@ def _grid_page(
             "spent": spent,
             "endings": endings,
             "trials": TRIAL.read_all(trials[square.pk] for square in page),
-            "next": next_url(request, page),
         }
-        return render_page(request, template, data=data, as_json=True)
+        return render_page(request, template, data=data, page=page, as_json=True)
 
     all_episodes = choose_episode(run)[0]
     in_grid = {square.episode_id for square in squares}
@@ -208,13 +205,11 @@ def _list_page(request: HttpRequest, run: Run, tally: TrialTally, *, as_json: bo
         "endings": endings,
         "libraries": LIBRARY.read_all(libraries[:PER_PAGE]),
         "trials": TRIAL.read_all(page),
-        "next": next_url(request, page),
     }
     context = {
         "run": run,
         "tally": tally,
         "standing_still": troubled,
-        "page": page,
         "chosen": form.chosen(),
         "heads": [*list_heads(OF_RUN[:-1]), ("", *TRIAL_COLUMNS["read"][:2]), *list_heads(OF_RUN[-1:])],
         "statuses": Trial.Status.choices,
@@ -225,7 +220,7 @@ def _list_page(request: HttpRequest, run: Run, tally: TrialTally, *, as_json: bo
         "more_episodes": len(libraries) > PER_PAGE,
         **read_probes_of_run(run, words_of(request)),
     }
-    return render_page(request, "runs/run_list.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "runs/run_list.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def _begin_twin(request: HttpRequest, run: Run, tally: TrialTally) -> dict[str, object]:
@@ -403,31 +398,8 @@ def _read_libraries(run: Run) -> tuple[dict[int, str], dict[int, int], Lines]:
 # --- the aside --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RetestCounts:
-    """The same task at acquisition and at replay, where both were scored."""
-
-    recovered: int = 0  # failed, then passed
-    still_failed: int = 0
-    still_passed: int = 0
-    broke: int = 0  # passed, then failed
-    unpaired: int = 0  # replayed or planned, but not scored on both sides
-
-    @property
-    def paired(self) -> int:
-        return self.recovered + self.still_failed + self.still_passed + self.broke
-
-    @property
-    def failed_before(self) -> int:
-        return self.recovered + self.still_failed
-
-    @property
-    def passed_before(self) -> int:
-        return self.still_passed + self.broke
-
-
-def count_retests(squares: Iterable[Square]) -> RetestCounts | None:
-    """Return None where nothing is replayed."""
+def count_retests(squares: Iterable[Square]) -> dict[str, int] | None:
+    """Count how the same tasks ended at acquisition and at replay. None where nothing is replayed."""
     outcomes: dict[str, dict[tuple[int, int, int], bool | None]] = defaultdict(dict)
     for square in squares:
         outcomes[square.phase][square.episode_id, square.task_id, square.sample] = square.success
@@ -435,13 +407,13 @@ def count_retests(squares: Iterable[Square]) -> RetestCounts | None:
     if not again:
         return None
     pairs = Counter((first.get(key), after) for key, after in again.items())
-    return RetestCounts(
-        recovered=pairs[False, True],
-        still_failed=pairs[False, False],
-        still_passed=pairs[True, True],
-        broke=pairs[True, False],
-        unpaired=sum(count for pair, count in pairs.items() if None in pair),
-    )
+    return {
+        "recovered": pairs[False, True],
+        "still_failed": pairs[False, False],
+        "still_passed": pairs[True, True],
+        "broke": pairs[True, False],
+        "unpaired": sum(count for pair, count in pairs.items() if None in pair),  # not scored on both sides
+    }
 
 
 def _find_bypasses(run: Run, squares: Sequence[Square]) -> list[Square]:

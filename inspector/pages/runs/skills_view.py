@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
 
 from benchapp.models import Episode, Run, Trial
 from benchapp.record.json_shape import JsonShape
@@ -116,7 +115,6 @@ SKILL = JsonShape(
 )
 
 
-@require_safe
 @of_run
 def skills(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
     closed_rows = words_of(request).closed_trials()
@@ -160,7 +158,6 @@ def skills(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResp
         "not_searched": looked.left,
         "searched_in_part": looked.cut,
         "cues": [{"cue": cue, "named_later": named, "of": of} for cue, named, of in cues],
-        "next": None,
     }
     this = {
         "asked": asked,

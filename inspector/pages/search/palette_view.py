@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_safe
 
 from benchapp.models import Episode, Experiment, Run, Task, User
 from benchapp.record.visible import one_line
@@ -22,7 +21,6 @@ MOST_WORDS, LONGEST, MAX_TITLE = 6, 100, 120
 Row = Mapping[str, str]
 
 
-@require_safe
 def palette(request: HttpRequest) -> JsonResponse:
     """At most six queries: one a kind, two for skills, and one for what the reader may not see yet."""
     text = request.GET.get("q", "").strip()[:LONGEST]

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from benchapp.models import Run, SearchDocument, Trial, User
 from benchapp.record.json_shape import JsonShape
@@ -54,7 +53,6 @@ NAMES: Mapping[str, Callable[[str], str]] = {
 HEADS = {"kind": "Found in", "is": "Trial ended", "phase": "Phase", "role": "Role", "condition": "Condition"}
 
 
-@require_safe
 def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     reader = user_of(request)
     query = parse(request.GET.get("q", ""))

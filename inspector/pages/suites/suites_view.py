@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.experiments.qualification import LEAST_TRIALS, RATES, name_check, summarise_fit
 from benchapp.experiments.work.progress import AtWork, at_work
@@ -18,7 +17,7 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.record.sets.joined_suites import join_by_name, joined_with, propose_by_name, separate
 from benchapp.record.sets.suite_files import MAX_NAMED, StoredAccount, account_as_json, choose_families, problem_as_json
 from benchapp.stats.metrics.splits import name_attribute
-from inspector.pages.suites.suite import SuiteView, read_suite_view, read_task_view, summarise
+from inspector.pages.suites.suite import read_suite_view, read_task_view, summarise
 from inspector.pages.suites.suite_fitness import (
     judge_tasks,
     list_answers,
@@ -34,21 +33,25 @@ from inspector.web.subject import without_closed, words_of
 from runner.base.errors import SetupError
 
 EXPERIMENT = JsonShape("id=public_id", "name", "status", "created_at", link_to("experiment"))
+SUITE = JsonShape(
+    *("key", "id=row.public_id", "name", "version?", "format", "digest?", "absent?", "folder_only?"),
+    *("splits", "attributes", "families", "tasks"),
+    ("notes", lambda view: view.read.notes if view.read else ()),
+    ("experiments", lambda view: EXPERIMENT.read_all(view.experiments)),
+)
 DRAFT = JsonShape("id=public_id", "name", "status", link_to("draft"))
 USUAL_GROUPS = ("family", "role", "fit")  # the other ways to group tasks are behind "more"
 EXPERIMENTS_OFFERED = 6  # above the tasks; all are listed below them
 JOINED = JsonShape("key", "name", link_to("suite", "key"))
 
 
-@require_safe
 def suites(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     listed = list_suites(words_of(request))
     answers = list_answers({each.key: each.tasks for each in listed}, words_of(request))
     listed = [replace(each, answer=each.qualified or answers[each.key]) for each in listed]
-    return render_page(request, "suites/suites.html", data={"suites": listed, "next": None}, as_json=as_json)
+    return render_page(request, "suites/suites.html", data={"suites": listed}, as_json=as_json)
 
 
-@require_safe
 def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
     view = read_suite_view(name, words_of(request))
     matrix, problems = read_matrix(view, request.GET.get("experiment", ""), words_of(request))
@@ -80,7 +83,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
     skill = "a skill" if matrix.source == "trials" else "the reference skill"
     answer, evidence = summarise_fit([each.fit for each in view.tasks], skill)
     data = {
-        **_describe(view),
+        **SUITE.read(view),
         "says": f"{describe_account(account)}{summarise(view, by, counts)}",
         "problems": problems,
         "by": by,
@@ -96,7 +99,6 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "matrix": matrix,
         **({"drafts": DRAFT.read_all(drafts)} if drafts else {}),
         **({"joined": JOINED.read_all(joined_with(row)), "proposals": propose_by_name(row)} if row else {}),
-        "next": None,
     }
     status = 400 if problems else 200
     if as_json:
@@ -171,27 +173,6 @@ def _find_another(key: str) -> Experiment | None:
     return found.filter(status__in=(Experiment.Status.WAITING, Experiment.Status.RUNNING)).first()
 
 
-def _describe(view: SuiteView) -> dict[str, object]:
-    """Return the twin's facts about the suite that do not depend on what is asked."""
-    return {
-        "key": view.key,
-        "id": view.row.public_id if view.row else None,
-        "name": view.name,
-        "version": view.version or None,
-        "format": view.format,
-        "digest": view.digest or None,
-        "absent": view.absent or None,
-        "folder_only": view.folder_only or None,
-        "splits": view.splits,
-        "attributes": view.attributes,
-        "families": view.families,
-        "tasks": view.tasks,
-        "notes": list(view.read.notes) if view.read else [],
-        "experiments": EXPERIMENT.read_all(view.experiments),
-    }
-
-
-@require_POST
 @needs(User.Level.OPERATOR)
 def families(request: HttpRequest, name: str) -> HttpResponse:
     """Families by an attribute of the suite's tasks; `by` empty: those of its folder."""
@@ -205,7 +186,6 @@ def families(request: HttpRequest, name: str) -> HttpResponse:
     return redirect("suite", view.key)
 
 
-@require_POST
 @needs(User.Level.OPERATOR)
 def join(request: HttpRequest, name: str) -> HttpResponse:
     """Joins an imported suite with the loaded one named in `loaded`, by the names of their tasks; without one, separates it."""

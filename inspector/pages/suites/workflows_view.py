@@ -12,7 +12,6 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
 
 from benchapp.models import Suite, Task, User
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -46,7 +45,7 @@ from inspector.pages.suites.workflow_form import (
 )
 from inspector.web.access import needs, user_of
 from inspector.web.forms import parse_id
-from inspector.web.responses import PageLink, PathLink, read_htmx, render_page
+from inspector.web.responses import PageLink, PathLink, attach, read_htmx, render_page
 from inspector.web.subject import words_of
 from runner.base.errors import SuiteProblems
 from runner.suites.documents import MAX_BYTES
@@ -60,9 +59,6 @@ from runner.suites.workflows.workflow_comparison import (
 )
 
 RULE = JsonShape("name", ("problem", lambda rule: rule.problem or None))
-HEAD = {"Content-Disposition": 'attachment; filename="workflows.yaml"'}
-
-
 AGREEMENT = JsonShape("steps", "edges", "graph")
 
 
@@ -160,7 +156,6 @@ class WorkflowFamily(Shaped):
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
     """POST: takes in a file."""
@@ -170,7 +165,7 @@ def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> Http
         if not problems:
             return HttpResponseRedirect(request.path)
     families = list_families(view, user_of(request))
-    data = {"key": view.key, "name": view.name, "families": families, "problems": problems, "next": None}
+    data = {"key": view.key, "name": view.name, "families": families, "problems": problems}
     rows = [row for family in families for row in family.rows]
     drafts = [row for row in rows if row.may_draw and row.seen.own]
     context = {
@@ -216,10 +211,9 @@ def list_families(view: SuiteView, user: User) -> list[WorkflowFamily]:
 
 
 @never_cache
-@require_safe
 def workflows_file(request: HttpRequest, name: str) -> HttpResponse:
     content = export_workflows(read_suite_view(name, words_of(request)).row, user_of(request))
-    return HttpResponse(content, "application/yaml; charset=utf-8", headers=HEAD)
+    return HttpResponse(content, "application/yaml; charset=utf-8", headers=attach("workflows.yaml"))
 
 
 def _take_file(request: HttpRequest, view: SuiteView) -> list[str]:
@@ -240,7 +234,6 @@ def _take_file(request: HttpRequest, view: SuiteView) -> list[str]:
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def workflow(request: HttpRequest, name: str, task: str, *, as_json: bool = False) -> HttpResponse:
     """POST: what the form sends as annotator, or what an annotator says about the other's workflow."""
@@ -248,7 +241,6 @@ def workflow(request: HttpRequest, name: str, task: str, *, as_json: bool = Fals
 
 
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def workflow_settle(request: HttpRequest, name: str, task: str, *, as_json: bool = False) -> HttpResponse:
     """POST: what the form sends as adjudicator."""
@@ -348,16 +340,13 @@ def _page(
         "settled": to_plain(seen.settled.workflow) if seen.settled else None,
         "settled_by": seen.settled.by if seen.settled else None,
         "families_url": PageLink("suite-workflows-json", view.key),
-        "next": None,
     }
     context = {
-        **{
-            "section": "suites",
-            "view": view,
-            "instruction": read_instruction(view, task.key),
-            "seen": seen,
-            "editor": editor,
-        },
+        "section": "suites",
+        "view": view,
+        "instruction": read_instruction(view, task.key),
+        "seen": seen,
+        "editor": editor,
         **{"settles": settles, "faults": problems or []},
         "settled_svg": draw_workflow(seen.settled.workflow, "Settled workflow") if seen.settled else "",
         "may_settle": not settles and not seen.explain_barred(user),

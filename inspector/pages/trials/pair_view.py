@@ -11,7 +11,6 @@ from uuid import UUID
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.alignment.alignment import AlignedRow, Alignment, RowKind
 from benchapp.models import Trial
@@ -33,7 +32,6 @@ CURVE_POINTS = 240  # of one line; a longer one keeps every nth point and its la
 Tokens = Sequence[tuple[int | None, int | None]]  # input (cached ones among it) and output of each step
 
 
-@require_safe
 def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool = False) -> HttpResponse:
     left = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
     right = get_object_or_404(Trial.objects.for_detail(), public_id=other_id)
@@ -41,7 +39,7 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         if closed := refuse_closed(request, trial=trial, as_json=as_json):
             return closed
     if problem := _find_problem(left, right, request.GET):
-        refused = {"problem": problem, "next": None}
+        refused = {"problem": problem}
         both = {"section": "trial", "left_trial": left, "right_trial": right}
         return render_page(request, "trials/pair_refused.html", data=refused, context=both, as_json=as_json, status=400)
     this = build_pair(left, right, request.GET)

@@ -7,7 +7,6 @@ from uuid import UUID
 from django import forms
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.alignment.aligned_reading import AlignedSide, read_side
 from benchapp.analysis.alignment.alignment import AlignedRow, Alignment, DifferingPart, RowKind
@@ -19,7 +18,7 @@ from benchapp.record.visible import one_line, visible
 from inspector.pages.trials.trial import read_kept_query, write_query
 from inspector.reader.outline import read_headings, read_lines
 from inspector.reader.reading import choose_attempt, list_skill_steps, read_uses
-from inspector.web.responses import read_htmx
+from inspector.web.responses import attach, read_htmx
 from inspector.web.subject import of_trial, of_trial_alone, refuse_closed
 from runner.base.types import TrajectoryKind, UseKind
 from runner.trajectories.images import read_image
@@ -29,7 +28,6 @@ PIECE_CHARS = 64_000  # of one field in one answer
 PIECE_PARTS = ("first", "middle", "last")
 
 
-@require_safe
 def parting(request: HttpRequest, public_id: UUID, other_id: UUID) -> HttpResponse:
     """Where two trials of one task first part, for htmx; anybody else is sent to the two side by side."""
     if not read_htmx(request):
@@ -149,7 +147,6 @@ class FieldPieceForm(forms.Form):
     part = forms.ChoiceField(required=False, choices=[(part, part) for part in PIECE_PARTS])
 
 
-@require_safe
 @of_trial
 def outline_rows(request: HttpRequest, found: Trial) -> HttpResponse:
     """What is below one heading of a long outline, for htmx: the headings it joins, or the rows of one chunk."""
@@ -172,7 +169,6 @@ def outline_rows(request: HttpRequest, found: Trial) -> HttpResponse:
     return render(request, "trials/_outline_rows.html", context)
 
 
-@require_safe
 @of_trial_alone
 def field(request: HttpRequest, found: Trial) -> HttpResponse:
     """Return one field: a bounded piece as HTML for htmx, otherwise all of it as plain text. 404 if the field does
@@ -201,7 +197,6 @@ def field(request: HttpRequest, found: Trial) -> HttpResponse:
     return render(request, "trials/_field_piece.html", context)
 
 
-@require_safe
 @of_trial_alone
 def image(request: HttpRequest, found: Trial, digest: str) -> HttpResponse:
     """An image of one of the trial's steps. Its content decides its type, never the log."""
@@ -232,7 +227,6 @@ def _gap(request: HttpRequest, start: int, end: int) -> dict[str, object] | None
     }
 
 
-@require_safe
 @of_trial
 def text(request: HttpRequest, found: Trial, name: str) -> HttpResponse:
     """A text about a trial as a whole: `instruction`, or of an attempt `output` (its verifier's) or `exception`."""
@@ -248,7 +242,6 @@ def text(request: HttpRequest, found: Trial, name: str) -> HttpResponse:
     return HttpResponse(visible(Blob.objects.read_text(digest)), "text/plain; charset=utf-8")
 
 
-@require_safe
 @of_trial_alone
 def trajectory_file(request: HttpRequest, trial: Trial) -> HttpResponse | StreamingHttpResponse:
     """An ATIF document of the attempt that counts, or of `?attempt=`. 404 where it recorded no step."""
@@ -257,9 +250,8 @@ def trajectory_file(request: HttpRequest, trial: Trial) -> HttpResponse | Stream
     trajectories = select_trajectories(attempt) if attempt else []
     if attempt is None or not trajectories:
         raise Http404("this attempt recorded no step")
-    response = StreamingHttpResponse(atif_pieces(attempt, trajectories), content_type="application/json")
-    response["Content-Disposition"] = f'attachment; filename="trajectory-{attempt.public_id}.json"'
-    return response
+    pieces, headers = atif_pieces(attempt, trajectories), attach(f"trajectory-{attempt.public_id}.json")
+    return StreamingHttpResponse(pieces, content_type="application/json", headers=headers)
 
 
 def _find_trajectory(found: Trial, public_id: UUID | None) -> Trajectory:

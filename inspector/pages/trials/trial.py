@@ -12,7 +12,6 @@ from django.db.models import Prefetch, prefetch_related_objects
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from benchapp.analysis.alignment.counterparts import Counterpart, find_counterparts
 from benchapp.analysis.failures.failure_reading import WORDS, read_class
@@ -73,7 +72,6 @@ class LiveSteps:
         return max(0, self.steps[0].number - 1) if self.steps else 0
 
 
-@require_safe
 @of_trial
 def live_trial(request: HttpRequest, found: Trial) -> HttpResponse:
     """A fragment for htmx; anybody else is sent to the page it belongs to."""
@@ -143,7 +141,6 @@ AROUND = (  # rows of the page that `read_trial` does not read
 )
 
 
-@require_safe
 @of_trial
 def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpResponse:
     view = request.GET.get("view", "")
@@ -200,13 +197,9 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
         "attempts": opened.attempts,
         "attempt": attempt,
         "trajectories": opened.trajectories,
-        "trajectory": reading.trajectory,
         "shared_tokens": known if len(known) > 1 else [],  # whose tokens the attempt's are, where there are sub-agents
         "view": view,
         "reading": reading,
-        "window": reading.window,
-        "steps": reading.cards,
-        "decided": reading.decided,
         "map": reading.build_map(),
         "compactions": compactions,
         "cut_switch": _count_cuts(opened),
@@ -237,7 +230,6 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
     return render_page(request, "trials/trial.html", data=twin, context=context, as_json=as_json)
 
 
-@require_safe
 @of_trial
 def steps(request: HttpRequest, found: Trial) -> HttpResponse:
     """Further steps for htmx: from `?first=` on, up to `?to=`, or around `?at=`. Anybody else is sent to the page."""

@@ -120,10 +120,6 @@ class FileDiff:
     note: str = ""
     is_collapsed: bool = False
 
-    @property
-    def lines_shown(self) -> int:
-        return sum(len(block.rows) for block in self.blocks)
-
 
 class _Line(NamedTuple):
     text: str

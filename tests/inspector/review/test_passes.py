@@ -94,7 +94,7 @@ def test_making_a_queue_says_which_codes_would_wait(client: Client, queue: Queue
     sent = {"what": "trial:failed", "version": str(queue.version.public_id), "show": "1"}
     blind = client.post(reverse("queue-new"), {**sent, "hides_conditions": "on"})
     assert "1 of 2 codes judge skills, which this queue hides." in blind.text
-    assert blind.context["skill_codes"].waiting == ["silent bypass of a skill"]
+    assert blind.context["codes_that_wait"] == ["silent bypass of a skill"]
     assert "which this queue hides" not in client.post(reverse("queue-new"), sent).text
 
 

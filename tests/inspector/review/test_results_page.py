@@ -218,7 +218,7 @@ def test_too_few_items_have_counts_alone_on_page_and_chart(client: Client) -> No
     assert chart["absent"] == "9 reviewed are too few for shares. From 10 on they are drawn."
     assert {row["population"] for row in chart["table"]["rows"]} == {None}
     rows = client.get(page(world)).context["taxonomy_rows"]
-    assert {(row["estimated"], *(cell.value for cell in row["cells"])) for row in rows} == {("", "", "", "")}
+    assert {(row["estimated"], *(cell["value"] for cell in row["cells"])) for row in rows} == {("", "", "", "")}
 
 
 def test_the_files_are_what_the_links_say(client: Client) -> None:

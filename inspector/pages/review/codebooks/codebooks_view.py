@@ -14,7 +14,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from benchapp.models import Activity, Code, Codebook, CodebookVersion, Queue, User
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -27,7 +26,7 @@ from benchapp.review.seeing import note_seen
 from inspector.pages.review.codebooks.versions_view import count_labels, list_carriable, list_codes, load_version
 from inspector.pages.review.queues.queues import kept_filter, load_queue, may_manage
 from inspector.web.access import needs, user_of
-from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.responses import link_to, paginate, render_page
 from inspector.web.text.diff import FileDiff, diff_file
 
 FIELD_TITLES = {"definition": "Definition", "include": "Label it when", "exclude": "Not when"}
@@ -78,7 +77,6 @@ class CodeFate(NamedTuple):
     labels: int | None
 
 
-@require_safe
 def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """Against the version that `?from=NUMBER` names, else against the one before."""
     found = load_version(public_id)
@@ -101,7 +99,6 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
         "from": old.number if old else None,
         "to": found.number,
         "changes": changes,
-        "next": None,
     }
     context = {
         "section": "codebook",
@@ -134,7 +131,6 @@ def _as_lines(text: str) -> bytes:
     return f"{text}\n".encode() if text else b""
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """What carrying this queue over would do; sent, it does it. The queue's maker and admins may."""
@@ -178,7 +174,6 @@ def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> Http
         "to": plan.version.number,
         "counts": counts,
         "codes": CODE_FATE.read_all(by_code),
-        "next": None,
     }
     context = {
         "section": "codebook",
@@ -192,6 +187,7 @@ def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> Http
 
 
 Detail = dict[str, Any]  # of an act in the log, as JSON
+CODEBOOK_HEAD = JsonShape("id=public_id", "name", "about", "cloned_from?")
 CODEBOOK = JsonShape(
     *("id=public_id", "name"),
     ("versions", lambda codebook: JsonShape("number", "frozen_at", "id=public_id").read_all(codebook.versions.all())),
@@ -223,12 +219,10 @@ class StartForm(forms.Form):
         return start(given["name"], user, about=given["about"])
 
 
-@require_safe
 def codebooks(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return _page(request, as_json=as_json)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def codebook_new(request: HttpRequest) -> HttpResponse:
     form = StartForm(request.POST, request.FILES)
@@ -246,7 +240,6 @@ def codebook_new(request: HttpRequest) -> HttpResponse:
     return _page(request, form=form, faults=faults, status=422)
 
 
-@require_safe
 def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found = get_object_or_404(Codebook.objects.select_related("created_by"), public_id=public_id)
     versions = list(
@@ -260,15 +253,8 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
     acts = Activity.objects.filter(target_kind="codebook", target_id=found.public_id).order_by("-at", "-id")
     page = paginate(request, acts, per_page=ACTS_PER_PAGE)
     history = [(act, _describe_act(act.verb, act.detail)) for act in page]
-    data = {
-        "id": found.public_id,
-        "name": found.name,
-        "about": found.about,
-        "cloned_from": found.cloned_from or None,
-        "versions": VERSION.read_all(versions),
-        "history": ACT.read_all(act for act, _ in history),
-        "next": next_url(request, page),
-    }
+    head = CODEBOOK_HEAD.read(found)
+    data = {**head, "versions": VERSION.read_all(versions), "history": ACT.read_all(act for act, _ in history)}
     context = {
         "section": "codebook",
         "kept_queue": kept_filter(request),
@@ -282,12 +268,10 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
         "carriable": list_carriable(current),
         "draft": next((version for version in versions if not version.is_frozen), None),
         "history_rows": history,
-        "page": page,
     }
-    return render_page(request, "review/codebook.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "review/codebook.html", data=data, context=context, page=page, as_json=as_json)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def codebook_draft(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The draft of the next version, begun if there is none."""
@@ -309,19 +293,19 @@ def _page(
     data = {
         "codebooks": CODEBOOK.read_all(page),
         "starters": STARTER.read_all(starters().values()),
-        "next": next_url(request, page),
     }
     context = {
         "section": "codebooks",
         "kept_queue": kept_filter(request),
         "has_frozen": any(version.is_frozen for codebook in page for version in codebook.versions.all()),
-        "page": page,
         "starter_rows": list(starters().values()),
         "form": form or StartForm(),
         "faults": faults or [],
         "max_kib": MAX_BYTES // 1024,
     }
-    return render_page(request, "review/codebooks.html", data=data, context=context, as_json=as_json, status=status)
+    return render_page(
+        request, "review/codebooks.html", data=data, context=context, page=page, as_json=as_json, status=status
+    )
 
 
 # --- who did what ------------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import (
     Code,
@@ -46,7 +45,7 @@ from benchapp.review.codebooks.hierarchy import in_order, keys_of
 from benchapp.review.queues.passes import judging_skills
 from inspector.pages.review.queues.queues import kept_filter
 from inspector.web.access import needs, user_of
-from inspector.web.responses import PageLink, render_page
+from inspector.web.responses import PageLink, attach, render_page
 
 KIND_WORDS = {
     CodeOrigin.Kind.RENAMED: "renamed from",
@@ -288,7 +287,6 @@ class CodeRow(Shaped):
     )
 
 
-@require_safe
 def version(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """`?code=ID&do=ACT` opens the form of an act on one code of a draft."""
     return version_page(request, load_version(public_id), as_json=as_json)
@@ -312,7 +310,7 @@ def version_page(
     """`form`, `refusal`, `note`: what somebody sent and why it was not done, so that nothing typed is lost."""
     queues = list(found.queues.all())
     rows, uncounted = list_codes(found, user_of(request), queues)
-    data = {**VERSION.read(found), "codes": rows, "url": PageLink("codebook-version", found.public_id), "next": None}
+    data = {**VERSION.read(found), "codes": rows, "url": PageLink("codebook-version", found.public_id)}
     siblings = list(found.codebook.versions.order_by("number"))
     form = form or _form(request, found, [row.code for row in rows])
     context = {
@@ -443,7 +441,6 @@ def _locate_example(example: CodeExample) -> ExampleView:
 # --- acts on the whole version ------------------------------------------------------------------------------------------
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def version_freeze(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found, note = load_version(public_id), request.POST.get("note", "")
@@ -455,7 +452,6 @@ def version_freeze(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return redirect(found)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def version_discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found = load_version(public_id)
@@ -468,7 +464,6 @@ def version_discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return redirect(codebook or "codebooks")
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def version_clone(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found = load_version(public_id)
@@ -480,7 +475,6 @@ def version_clone(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return redirect(made.versions.get())
 
 
-@require_safe
 def version_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponse:
     """The file that a new codebook can be begun with. Examples that this person must not see yet are left out."""
     if form not in CONTENT_TYPES:
@@ -491,21 +485,18 @@ def version_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
     note_examples_seen(user_of(request), [each for each in examples if each.pk not in hidden])
     text = text_of(found, without=hidden)
     name = f"codebook-{str(found.codebook.public_id)[:8]}-v{found.number}.{form}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return HttpResponse(write_codebook(text, form), CONTENT_TYPES[form], headers=headers)
+    return HttpResponse(write_codebook(text, form), CONTENT_TYPES[form], headers=attach(name))
 
 
 # --- acts on single codes of a draft and their examples, sent by the forms of the page ----------------------------------
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def code_add(request: HttpRequest, public_id: UUID) -> HttpResponse:
     version = load_version(public_id)
     return _done(request, AddForm(version, request.POST), version.public_id)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def code_act(request: HttpRequest, public_id: UUID, act: str) -> HttpResponse:
     """edit, example, move, split, merge or retire."""
@@ -515,7 +506,6 @@ def code_act(request: HttpRequest, public_id: UUID, act: str) -> HttpResponse:
     return _done(request, ACTS[act](code, request.POST), code.version.public_id)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def example_remove(request: HttpRequest, public_id: UUID) -> HttpResponse:
     example = get_object_or_404(CodeExample.objects.select_related("code__version__codebook"), public_id=public_id)
@@ -527,7 +517,6 @@ def example_remove(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return redirect(version)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def mark_example(request: HttpRequest, review_id: UUID, mark_id: UUID, code_id: UUID) -> HttpResponse:
     """The place of a mark as example of a code; in the draft of the next version where the code's is frozen."""

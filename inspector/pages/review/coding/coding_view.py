@@ -14,7 +14,6 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import ensure_csrf_cookie
-from django.views.decorators.http import require_POST, require_safe
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from benchapp.models import Attribution, Code, CodebookVersion, Mark, Queue, QueueItem, Review, User
@@ -258,7 +257,6 @@ class Proposed(BaseModel):
 
 @never_cache
 @ensure_csrf_cookie
-@require_safe
 def item(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found, user = load_item(public_id), user_of(request)
     if closed := item_closed_to(request, found, as_json=as_json):
@@ -322,7 +320,6 @@ def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
     return view
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 @_takes_draft
 def save(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) -> JsonResponse:
@@ -331,7 +328,6 @@ def save(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) -> Js
     return JsonResponse({**_standing(review, evidence), "held": hold(item, user)})
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 @_takes_draft
 def finish(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) -> JsonResponse:
@@ -339,7 +335,6 @@ def finish(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) -> 
     return _after(item, user, review)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 @_takes_draft
 def pass_over(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) -> JsonResponse:
@@ -347,7 +342,6 @@ def pass_over(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) 
     return _after(item, user, review)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def release(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Gives the item back; a draft stays. A page that is being left asks for this as well, for the item kept ready."""
@@ -356,7 +350,6 @@ def release(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return JsonResponse({"released": given, "next": found.queue.get_absolute_url()})
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Reserves the item after this one, so that the page can fetch it before it is wanted. null where none is left."""
@@ -384,7 +377,6 @@ def _takes_json(act: Callable[[QueueItem, User, bytes], JsonResponse]) -> Callab
     return view
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 @_takes_json
 def guess_condition(item: QueueItem, user: User, sent: bytes) -> JsonResponse:
@@ -392,7 +384,6 @@ def guess_condition(item: QueueItem, user: User, sent: bytes) -> JsonResponse:
     return JsonResponse({"guess": guess(item, user, Guessed.model_validate_json(sent).guess).guess})
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 @_takes_json
 def propose(item: QueueItem, user: User, sent: bytes) -> JsonResponse:

@@ -12,7 +12,6 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
 from benchapp.models import Attribution, Code, Mark, QueueItem, Resolution, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -93,7 +92,6 @@ class ResolveForm(forms.Form):
         return Filled(codes, category, attribution, memo, nothing_wrong="nothing_wrong" in self.sent)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER, to_change=True)
 def resolution(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     item = load_item(public_id)
@@ -167,7 +165,6 @@ def _page(
         "reviews": sheet["reviews"],
         "resolutions": RESOLUTION.read_all(made),
         "queue_url": PageLink("disagreements-json", item.queue.public_id),
-        "next": None,
     }
     if as_json:
         return render_page(request, "", data=data, as_json=True, status=status)
@@ -177,7 +174,6 @@ def _page(
     if disputed is not None and not shown.keys() & {"step", "first", "trajectory"}:
         shown["step"] = str(disputed)
     context = {
-        "item_row": item,
         "queue_row": item.queue,
         "exhibit": exhibit_of(item, user_of(request), shown),
         "sheet": sheet,

@@ -15,7 +15,6 @@ from django import forms
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from benchapp.models import Decision, Episode, QueueItem, Run, Snapshot, Task, User
 from benchapp.record.json_shape import JsonShape
@@ -63,7 +62,6 @@ class PieceForm(forms.Form):
     end = forms.IntegerField(required=False, min_value=0, max_value=2**40)
 
 
-@require_safe
 def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """A bounded piece as HTML for htmx, all that was asked for as plain text without it. 404 where the item shows no such field."""
     item = load_item(public_id)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -17,7 +16,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateformat import format as date_format
 from django.utils.text import Truncator
-from django.views.decorators.http import require_http_methods, require_POST
 
 from benchapp.models import CodebookVersion, Experiment, Queue, QueueItem, User
 from benchapp.people.accounts import LOCAL_USER
@@ -64,7 +62,6 @@ TEAM = 8  # a team up to this size is assigned whole, unless somebody unticks a 
 CLOSING = {"conditions": "the condition", "models": "the models"}
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
 @needs(User.Level.REVIEWER)
 def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     user, asked = user_of(request), read_selection(request)
@@ -79,7 +76,10 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         sketch = _draw_sketch(drawn, asked.population) if not asked.problems else None
     except (QueueRefused, CodebookRefused) as error:
         refused = str(error)
-    skill_codes = _read_skill_codes(given)
+    # Of the form as it is, complete or not. Decisions and libraries are about nothing but skills.
+    of_trials = given.get("what", "").startswith(Queue.Unit.TRIAL)
+    judging, codes_total = _judging_skills(given.get("version", "")) if of_trials else ([], 0)
+    waiting = judging if given.get("hides_conditions") else []  # that nobody can judge in this queue
     hidden = [name for name in CLOSING if given.get(f"hides_{name}")]
     seconds = seconds_per_item(sketch.population.unit) if sketch else None
     person_seconds = sketch.per_person * seconds if sketch and sketch.per_person and seconds else None
@@ -89,10 +89,9 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         **SKETCH.read(sketch),
         "median_seconds": seconds,
         "hours_per_person": None if person_seconds is None else person_seconds / HOUR,
-        "codes_that_wait": skill_codes.waiting,
-        "codes": skill_codes.total,
+        "codes_that_wait": waiting,
+        "codes": codes_total,
         "closes_pages_because_it_hides": hidden,
-        "next": None,
     }
     context = {
         **_offer(asked, given),
@@ -100,7 +99,7 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "makes": makes,
         "errors": form.errors if makes else drawn.errors if posted else {},
         "sketch": sketch,
-        "skill_codes": skill_codes,
+        "judging": judging,
         "closing": [(f"id_hides_{name}", CLOSING[name]) for name in hidden],
         "delayed": _count_delayed(sketch, given, user) if sketch and not refused else 0,
         "person_time": _say_minutes(person_seconds),
@@ -113,7 +112,6 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return response
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def queue_forget(request: HttpRequest) -> HttpResponse:
     """They make a codebook and no queue: the filter they came with is kept no longer."""
@@ -396,29 +394,9 @@ def propose_name(what: str, selection: Population) -> str:
     return f"{about}, {date_format(timezone.localdate(), 'j M Y')}"
 
 
-@dataclass(frozen=True, slots=True)
-class SkillCodes:
-    """Codes of the chosen version that judge skills, of how many, and whether the form hides the skills from them."""
-
-    names: list[str]
-    total: int
-    are_hidden: bool
-
-    @property
-    def waiting(self) -> list[str]:
-        """Those that nobody can judge in this queue."""
-        return self.names if self.are_hidden else []
-
-
-def _read_skill_codes(given: QueryDict) -> SkillCodes:
-    """Of the form as it is, complete or not. Two queries, none where trials are not reviewed or a starter is chosen."""
-    if not given.get("what", "").startswith(Queue.Unit.TRIAL):  # decisions and libraries are about nothing else
-        return SkillCodes([], 0, are_hidden=False)
-    return SkillCodes(*_judging_skills(given.get("version", "")), are_hidden=bool(given.get("hides_conditions")))
-
-
 def _judging_skills(value: str) -> tuple[list[str], int]:
-    """(names of the codes that judge skills, number of codes) of a frozen version or of a starter."""
+    """(names of the codes that judge skills, number of codes) of a frozen version or of a starter. Two queries, none of a
+    starter."""
     if starter := find_starter(value):
         return list(judging_texts(starter.text)), starter.codes_total
     try:

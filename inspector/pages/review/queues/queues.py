@@ -103,29 +103,18 @@ def drop_filter(response: HttpResponse) -> None:
     response.delete_cookie(COOKIE, path=reverse("review"))
 
 
-@dataclass(frozen=True, slots=True)
-class KeptFilter:
-    query: str
-    population: Population
-
-    @property
-    def url(self) -> str:
-        return f"{reverse('queue-new')}?{self.query}"
-
-    @property
-    def says(self) -> str:
-        parts = ", ".join(text for _, _, text in self.population.narrowed_by())
-        return self.population.says() + (f": {parts}" if parts else "")
-
-
-def kept_filter(request: HttpRequest) -> KeptFilter | None:
-    """None where nothing is kept, or what is kept no longer means anything."""
+def kept_filter(request: HttpRequest) -> dict[str, str] | None:
+    """Return the filter in words and the form with it; None where nothing is kept, or what is kept no longer means anything."""
     query = request.COOKIES.get(COOKIE, "")
     if not query or len(query) > LONGEST:
         return None
     given = QueryDict(query)
     population, problems = parse_population(given, preset=PRESET)
-    return None if problems else KeptFilter(given.urlencode(), population)
+    if problems:
+        return None
+    parts = ", ".join(text for _, _, text in population.narrowed_by())
+    says = population.says() + (f": {parts}" if parts else "")
+    return {"says": says, "url": f"{reverse('queue-new')}?{given.urlencode()}"}
 
 
 QUEUE = JsonShape(

@@ -12,7 +12,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import Code, Label, Queue, QueueItem, Resolution, Review, Slot, User
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -44,7 +43,7 @@ from inspector.pages.review.queues.queues import (
     name_unit,
 )
 from inspector.web.access import needs, user_of
-from inspector.web.responses import PageLink, link_to, next_url, paginate, render_page
+from inspector.web.responses import PageLink, link_to, paginate, render_page
 
 MAX_REASON = 2_000
 # Parts of a selection that say nothing about condition or models; all others stay hidden from the blind.
@@ -67,7 +66,6 @@ PERSON = JsonShape(
 )
 
 
-@require_safe
 def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     found, user = load_queue(public_id), user_of(request)
     unsaid = frozenset(found.items.filter(same_unit(unsaid_by(user))).order_by().values_list("pk", flat=True))
@@ -114,11 +112,9 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "rows": rows,
         "created_at": found.created_at,
         "closed_at": found.closed_at,
-        "next": next_url(request, page),
     }
     context = {
         "queue": found,
-        "page": page,
         "progress": progress,
         "people": people,
         "shown": rows,
@@ -149,7 +145,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "others": may_review().exclude(queues=found) if manages and found.is_open else [],
         "most_reviews": min(found.reviewers.count(), MAX_REVIEWS) if manages and found.is_open else 0,
     }
-    return render_page(request, "review/queue.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "review/queue.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def _show_statuses(queue: Queue, user: User, unsaid: Collection[int]) -> dict[int, ItemStatus]:
@@ -325,7 +321,6 @@ def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
 # --- what can be done about it -----------------------------------------------------------------------------------------
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Takes the next item for the reader and opens it; back to the queue in words where there is none."""
@@ -340,7 +335,6 @@ def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(found.get_absolute_url())
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def queue_close(request: HttpRequest, public_id: UUID) -> HttpResponse:
     found, user = _load_managed(request, public_id)
@@ -349,7 +343,6 @@ def queue_close(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(found.get_absolute_url())
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def queue_second_pass(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The same items again with skills shown, as a queue of its own."""
@@ -363,7 +356,6 @@ def queue_second_pass(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(second.get_absolute_url())
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def queue_reviews(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """`reviews`: how many each shared item is to get from now on."""
@@ -378,7 +370,6 @@ def queue_reviews(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(found.get_absolute_url())
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def queue_people(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """`add` or `remove` names a person; 404 where there is no such account."""

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.models import AgreementReport, Attribution, Code, Queue, QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
@@ -39,7 +38,7 @@ from benchapp.review.seeing import note_seen
 from benchapp.stats.agreement.kappa import COHEN, NONE, CodeAgreement
 from inspector.pages.review.queues.queues import RELATED, load_open_queue, may_manage, may_review, name_unit, open_queue
 from inspector.web.access import needs, user_of
-from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.responses import link_to, paginate, render_page
 
 PER_PAGE = 50
 ANY = "any"  # ?about=any lists items also where nothing differs, ?state=any settled ones too
@@ -86,7 +85,6 @@ class DisagreementRow(Shaped):
     )
 
 
-@require_safe
 def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     queue, user = open_queue(request, public_id), user_of(request)
     codes = code_names(queue)
@@ -108,7 +106,6 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
         "state": wanted.standing,
         "cell": cell or None,
         "items": listed,
-        "next": next_url(request, page),
     }
     found = None if opened else agreement_of(queue)
     resolved_total = sum(each.standing == Standing.RESOLVED for each in rows)
@@ -120,7 +117,6 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
     settled = f", {resolved_total} settled" if resolved_total else ""
     context = {
         "queue_row": queue,
-        "page": page,
         "first": next(to_settle, None),
         "rows": listed,
         "wanted": wanted,
@@ -151,7 +147,7 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
         "own_open": own_open,
         "may_open": user.may(User.Level.REVIEWER),
     }
-    return render_page(request, "review/disagreements.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "review/disagreements.html", data=data, context=context, page=page, as_json=as_json)
 
 
 def _find_own_open(rows: list[Compared], user: User) -> frozenset[int]:
@@ -191,7 +187,6 @@ def _read_rows(rows: Sequence[Compared], codes: Mapping[int, Code]) -> list[Disa
     return listed
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def disagreements_open(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Agreement is taken and kept first; from then on answers count as discussed."""
@@ -236,7 +231,6 @@ REPORT = JsonShape(
 )
 
 
-@require_safe
 def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     queue, user = load_open_queue(request, public_id), user_of(request)
     found = agreement_of(queue)
@@ -253,7 +247,6 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
         "now": found,
         "standing_report": standing.public_id if standing else None,
         "reports": REPORT.read_all(reports),
-        "next": None,
     }
     rows, alphas = _read_codes(found, keys_of(queue.version)), _read_alphas(found)
     context = {
@@ -283,7 +276,6 @@ def _find_way(queue: Queue, user: User) -> str:
     return "assign" if may_review().exclude(queues=queue).exists() else "people"
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def agreement_keep(request: HttpRequest, public_id: UUID) -> HttpResponse:
     queue = open_queue(request, public_id)

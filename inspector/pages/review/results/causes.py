@@ -184,31 +184,14 @@ class RankedCauses:
 # --- numbers as text ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ShareText:
-    """A share as the pages write it: `value` is empty below ten coded, where the counts say it all."""
-
-    value: str
-    ends: str
-    counts: str
-    note: str
-
-
-def cell_text(share: Share, around: Interval | None) -> ShareText:
+def cell_text(share: Share, around: Interval | None) -> dict[str, str]:
+    """Return a share as the pages write it: without a value below ten coded, where the counts say it all."""
     counts = f"{number(share.k)}/{share.n}" if share.n else "none coded"
     if share.shown is None:
-        return ShareText("", "", counts, share.note)
+        return {"value": "", "counts": counts, "note": share.note}
     note = share.note if around is None else ""
-    return ShareText(str(half_up(100 * share.shown, 1)), share_ends(around), counts, note)
-
-
-def share_ends(around: Interval | None) -> str:
-    """ "36.1–45.6", as the table writes it."""
-    if around is None:
-        return ""
-    if around.low == around.high:
-        return "exact"
-    return f"{half_up(100 * around.low, 1)}–{half_up(100 * around.high, 1)}"
+    ends = ends_text(around, "–", digits=1)
+    return {"value": str(half_up(100 * share.shown, 1)), "ends": ends, "counts": counts, "note": note}
 
 
 def range_text(sure: int, open_: int) -> str:
@@ -228,13 +211,13 @@ def per_hundred(share: float) -> str:
     return str(half_up(100 * share, 0 if share >= 0.01 or not share else 1))
 
 
-def ends_text(around: Interval | None) -> str:
-    """ "36 to 46"; what was counted whole has no interval."""
+def ends_text(around: Interval | None, to: str = " to ", digits: int = 0) -> str:
+    """ "36 to 46", or "36.1–45.6" as a table writes it; what was counted whole has no interval."""
     if around is None:
         return ""
     if around.low == around.high:
         return "exact"
-    return f"{half_up(100 * around.low)} to {half_up(100 * around.high)}"
+    return f"{half_up(100 * around.low, digits)}{to}{half_up(100 * around.high, digits)}"
 
 
 # --- the answer --------------------------------------------------------------------------------------------------------

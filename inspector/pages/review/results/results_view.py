@@ -12,7 +12,6 @@ import orjson
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_safe
 
 from benchapp.exports.formats import csv_pieces
 from benchapp.models import Label, Queue, QueueItem, Review, User
@@ -39,7 +38,7 @@ from inspector.charts.drawing.palette import twins
 from inspector.charts.drawn_chart import figure_json
 from inspector.pages.review.queues.queues import load_queue, may_manage
 from inspector.pages.review.results.agreement_view import SURE
-from inspector.pages.review.results.causes import RankedCauses, answer_of, cell_text, count_text, share_ends
+from inspector.pages.review.results.causes import RankedCauses, answer_of, cell_text, count_text, ends_text
 from inspector.pages.review.results.results import (
     ATTRIBUTIONS,
     COUNTS,
@@ -53,7 +52,7 @@ from inspector.pages.review.results.results import (
 )
 from inspector.pages.review.results.results_charts import FIGURES, PER_SAID, choose_rows, most_used
 from inspector.web.access import user_of
-from inspector.web.responses import PageLink, render_page
+from inspector.web.responses import PageLink, attach, render_page
 
 TEX = "application/x-tex; charset=utf-8"
 CSV = "text/csv; charset=utf-8"
@@ -69,7 +68,6 @@ class ResultsRefused(Exception):
         self.status, self.sentences, self.queue = status, sentences, queue
 
 
-@require_safe
 def results(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     try:
         found = _load_results(request, public_id)
@@ -80,7 +78,6 @@ def results(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> 
     return render_page(request, "review/results.html", data=data, context=context, as_json=as_json)
 
 
-@require_safe
 def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) -> HttpResponse:
     """One figure with its numbers, as JSON that the page draws, or its table as CSV."""
     if key not in FIGURES or form not in {"json", "csv"}:
@@ -92,7 +89,8 @@ def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) ->
     figure = FIGURES[key]
     drawing = figure.draw(found)
     if form == "csv":
-        return _file(csv_text(drawing.table, request.build_absolute_uri), CSV, f"taxonomy-{key}.csv")
+        text = csv_text(drawing.table, request.build_absolute_uri)
+        return HttpResponse(text, CSV, headers=attach(f"taxonomy-{key}.csv"))
     records = drawing.table.records()
     data = {
         "key": key,
@@ -111,7 +109,6 @@ def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) ->
     return HttpResponse(orjson.dumps(data, default=str), "application/json")
 
 
-@require_safe
 def results_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
     """The taxonomy as CSV or as a LaTeX table; its JSON is the twin of the page."""
     if form not in {"csv", "tex"}:
@@ -121,12 +118,11 @@ def results_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
     except ResultsRefused as refused:
         return _render_refusal(request, refused, as_json=True)
     if form == "tex":
-        return _file(taxonomy_table(found.taxonomy, found.heading), TEX, "taxonomy.tex")
-    rows = taxonomy_rows(found.taxonomy, found.heading)
-    return _file(b"".join(csv_pieces(TAXONOMY, rows)), CSV, "taxonomy.csv")
+        return HttpResponse(taxonomy_table(found.taxonomy, found.heading), TEX, headers=attach("taxonomy.tex"))
+    rows = csv_pieces(TAXONOMY, taxonomy_rows(found.taxonomy, found.heading))
+    return HttpResponse(b"".join(rows), CSV, headers=attach("taxonomy.csv"))
 
 
-@require_safe
 def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
     """Every label. Quotes and memos leave only when asked for: `?quotes=1`, `?memos=1`."""
     if form not in LABELS_AS:
@@ -138,12 +134,7 @@ def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpRespo
         return _render_refusal(request, refused, as_json=True)
     asked = {name: request.GET.get(name) == "1" for name in ("quotes", "memos")}
     export = LabelExport(queue, user_of(request), **asked)
-    disposition = {"Content-Disposition": f'attachment; filename="labels.{form}"'}
-    return StreamingHttpResponse(export.pieces(form), content_type=LABELS_AS[form], headers=disposition)
-
-
-def _file(content: str | bytes, kind: str, name: str) -> HttpResponse:
-    return HttpResponse(content, kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    return StreamingHttpResponse(export.pieces(form), content_type=LABELS_AS[form], headers=attach(f"labels.{form}"))
 
 
 # --- who may see results -----------------------------------------------------------------------------------------------
@@ -187,7 +178,7 @@ def _check_open(queues: list[Queue], user: User) -> None:
 def _render_refusal(request: HttpRequest, refused: ResultsRefused, *, as_json: bool) -> HttpResponse:
     is_closed, user = refused.status == 403, user_of(request)
     total, own = _count_own(refused.queue, user) if is_closed else (0, [])
-    data = {"problems": refused.sentences, "own_items": total, "own": own, "next": None}
+    data = {"problems": refused.sentences, "own_items": total, "own": own}
     context = {"queue": refused.queue, "is_closed": is_closed, "total": total}
     context["may_close"] = is_closed and refused.queue.is_open and may_manage(refused.queue, user)
     return render_page(
@@ -338,7 +329,7 @@ def _read_row(found: Results, row: TaxonomyRow, examples: Mapping[int, list[Exam
     return {
         "row": row,
         "cells": [cell_text(row.shares[per], found.interval(row.shares[per])) for per in found.taxonomy.pers],
-        "whole": share_ends(share.sampling if found.asked.covers == "clusters" else share.interval),
+        "whole": ends_text(share.sampling if found.asked.covers == "clusters" else share.interval, "–", digits=1),
         "estimated": "" if row.shown_total is None else f"{row.shown_total:,.0f}",
         "controls": f"{number(row.controls[0])}/{row.controls[1]}" if row.controls else "",
         "examples": examples.get(row.code.pk, []),
@@ -412,5 +403,4 @@ def _read_twin(found: Results) -> dict[str, object]:
         "guesses": GUESSES.read(found.guesses),
         "seconds_per_item": {"median": seconds, "reviews": timed},
         "notes": list(found.notes()),
-        "next": None,
     }

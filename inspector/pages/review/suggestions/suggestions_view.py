@@ -11,7 +11,6 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.analysis.trial_rules import RULES, RULES_VERSION
 from benchapp.models import Code, Queue, QueueItem, Suggestion, User
@@ -40,7 +39,7 @@ from benchapp.review.suggestions.suggestion_runs import Names, UnknownCode, ask_
 from benchapp.stats.inference.shares import Rate
 from inspector.pages.review.queues.queues import load_queue
 from inspector.web.access import needs, user_of
-from inspector.web.responses import link_to, next_url, paginate, render_page
+from inspector.web.responses import link_to, paginate, render_page
 
 PER_PAGE = 50
 AT_ONCE = 200  # items; a larger queue waits for a worker
@@ -97,7 +96,6 @@ BILL = JsonShape(
 )
 
 
-@require_safe
 def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     queue, user = _open_queue(request, public_id), user_of(request)
     codes = list(queue.version.codes.all())
@@ -129,7 +127,6 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         "rules": RULE.read_all(records),
         "judges": BILL.read_all(bills),
         "listed": rows,
-        "next": next_url(request, page),
     }
     context = {
         "queue_row": queue,
@@ -159,15 +156,13 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         "kinds": _read_kinds(asked, truth, source) if source else [],
         "asked": asked,
         "without_code": asked.query(code=None),
-        "page": page,
         "rows": rows,
         "may_run": user.may(User.Level.REVIEWER),
         "ran": request.GET.get("ran", ""),
     }
-    return render_page(request, "review/suggestions.html", data=data, context=context, as_json=as_json)
+    return render_page(request, "review/suggestions.html", data=data, context=context, page=page, as_json=as_json)
 
 
-@require_POST
 @needs(User.Level.REVIEWER)
 def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Run the rules: at once over a small queue, else by a worker. `code-RULE`: the name of the code that a rule proposes,
