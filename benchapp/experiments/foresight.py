@@ -17,8 +17,18 @@ from benchapp.stats.inference.model import FEWEST_EPISODES
 from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import TrialMetric
-from benchapp.stats.planning.power import SOUGHT, Design, count_found, find_least, predict_power
-from benchapp.stats.planning.spread import GUESS, Measured, Spread, measure_groups, state_spread
+from benchapp.stats.planning import (
+    GUESS,
+    SOUGHT,
+    Design,
+    Measured,
+    Spread,
+    count_found,
+    find_least,
+    measure_groups,
+    predict_power,
+    state_spread,
+)
 from runner.base.errors import SandboxError, SetupError, SuiteError
 from runner.base.text import replace_unprintable
 from runner.base.types import Phase, Task
@@ -193,10 +203,6 @@ class LaunchDesign(Shaped):
     spread: Spread
     stated: tuple[str, ...]
     difference: float
-
-    json_shape = JsonShape(
-        *("episodes", "tasks", "replicates", "spread_from", "rows", "samples", "spread", "stated", "difference")
-    )
 
     @property
     def sought(self) -> float:

@@ -23,7 +23,7 @@ from django.db.models import Q
 from benchapp.analysis.lineage.library_states import LibraryState, read_histories
 from benchapp.experiments.estimate import Estimate, Past
 from benchapp.experiments.plans import Arm
-from benchapp.experiments.probe_results import CONTROL, ProbeResult, read_results
+from benchapp.experiments.probe_results import CONTROL, read_results
 from benchapp.experiments.probe_runs import (
     AskedProbe,
     ProbePreview,
@@ -156,19 +156,16 @@ def preview_probes(
 
 
 def _list_wanted(runs: Iterable[RunRounds]) -> Iterator[tuple[Episode, LibraryState]]:
-    wanted = [(episode, number) for each in runs for episode, number in each.open]
+    wanted = [place for each in runs for place in each.open]
     libraries = {each.episode: each.libraries for run in runs for each in run.episodes}
     keys = dict.fromkeys(episode for episode, _ in wanted)
     related = ("run__experiment__suite", "environment", "library")
     episodes = Episode.objects.select_related(*related).in_bulk(keys)
     histories = read_histories(list(episodes.values()))
     for episode, number in wanted:
-        library = libraries[episode][number - 1]
-        states = histories[episode].states
-        yield (
-            episodes[episode],
-            next(state for state in states if state.decision and state.decision.after_id == library),
-        )
+        library, states = libraries[episode][number - 1], histories[episode].states
+        made = next(state for state in states if state.decision and state.decision.after_id == library)
+        yield episodes[episode], made
 
 
 def launch_rounds(found: RoundsPreview, *, reason: str, by: User | None = None, judged: bool = False) -> list[Probe]:
@@ -182,7 +179,13 @@ def launch_rounds(found: RoundsPreview, *, reason: str, by: User | None = None, 
         _refuse_ordered(found.probes)
         probes = [launch_probe(each, reason=reason, by=by) for each in found.probes]
         if judged:
-            _order_judges(probes, by)
+            orders: dict[int, list[JudgingOrder]] = {}
+            for order in JudgingOrder.objects.filter(run__episodes__probes__in=probes).distinct():
+                orders.setdefault(order.run_id, []).append(order)
+            for probe in probes:
+                for order in orders.get(probe.origin.run_id, ()) if probe.origin else ():
+                    wish = JudgingWish(order.model, order.prompts, tuple(order.metrics), order.max_calls, order.max_usd)
+                    order_judging([probe.run], wish, by)
     return probes
 
 
@@ -214,16 +217,6 @@ def list_judges(runs: Iterable[Run]) -> list[str]:
     """Return the models that were ordered to judge these runs."""
     orders = JudgingOrder.objects.filter(run__in=[run.pk for run in runs])
     return list(orders.order_by("model").values_list("model", flat=True).distinct())
-
-
-def _order_judges(probes: Sequence[Probe], by: User | None) -> None:
-    orders: dict[int, list[JudgingOrder]] = {}
-    for order in JudgingOrder.objects.filter(run__episodes__probes__in=probes).distinct():
-        orders.setdefault(order.run_id, []).append(order)
-    for probe in probes:
-        for order in orders.get(probe.origin.run_id, ()) if probe.origin else ():
-            wish = JudgingWish(order.model, order.prompts, tuple(order.metrics), order.max_calls, order.max_usd)
-            order_judging([probe.run], wish, by)
 
 
 SKILLS_REASON = "Leave one skill out"
@@ -277,8 +270,11 @@ def read_left_out(runs: Sequence[Run]) -> list[LeftOut]:
     found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     skills: dict[str, set[str]] = defaultdict(set)
     for result in read_results(about):
-        delta, probe, origin = _measure(result), result.probe, result.probe.origin
-        if delta is not None and origin is not None:
+        probe, origin = result.probe, result.probe.origin
+        both = [line for line in result.lines if line.has_pair(CONTROL)]
+        if both and result.is_over and origin is not None:
+            rates = [(line.sides[CONTROL].rate.value or 0.0, line.own.rate.value or 0.0) for line in both]
+            delta = fmean(whole - without for whole, without in rates)  # each task counts once
             skills[origin.run.condition].add(probe.skill)
             for skill in ("", probe.skill):  # of all skills together, and of this one
                 found[origin.run.condition, skill][origin.pk].append(delta)
@@ -287,15 +283,6 @@ def read_left_out(runs: Sequence[Run]) -> list[LeftOut]:
         for condition, names in skills.items()
         for skill in ("", *sorted(names))
     ]
-
-
-def _measure(result: ProbeResult) -> float | None:
-    """Return the mean over tasks, each counted once."""
-    both = [line for line in result.lines if line.has_pair(CONTROL)]
-    if not both or not result.is_over:
-        return None
-    sides = [(line.sides[CONTROL].rate.value or 0.0, line.own.rate.value or 0.0) for line in both]
-    return fmean(whole - without for whole, without in sides)
 
 
 def _estimate(condition: str, skill: str, libraries: dict[int, list[float]], skills: int) -> LeftOut:

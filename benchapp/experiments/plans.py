@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil, floor
+from typing import Any
 
 from benchapp.experiments.launch_spec import LaunchSpec, QualificationSpec, read_spec
 from benchapp.models import Episode, Run
@@ -82,24 +83,18 @@ def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
     outside program where a model must write, a model where a program must, and an agent that works for a program. A
     choice of prompts does not affect conditions that ask nobody: those run once for all choices.
     """
-    arms = [
-        _arm(spec, Arm(agent, model, author, condition, works))
-        for (agent, model), (works, author), condition in product(
-            pairs_of(spec), authors_of(spec), list_conditions(spec)
-        )
-        if find_condition(condition, spec.protocol).suits(author)
-    ]
+    arms = []
+    for (agent, model), (works, author), name in product(pairs_of(spec), authors_of(spec), list_conditions(spec)):
+        condition = find_condition(name, spec.protocol)
+        if condition.agent:  # such an agent asks no model
+            agent, model = condition.agent, None
+        if condition.suits(author):
+            arms.append(Arm(agent, model, author, name, works))
     return tuple(
         Cell(arm, replicate, spec.seed + replicate - 1)
         for arm in dict.fromkeys(arms)
         for replicate in range(1, spec.replicates + 1)
     )
-
-
-def _arm(spec: LaunchSpec, arm: Arm) -> Arm:
-    """Return the arm with the agent that its condition names, if any; such an agent asks no model."""
-    agent = find_condition(arm.condition, spec.protocol).agent
-    return replace(arm, agent=agent, agent_model=None) if agent else arm
 
 
 def list_conditions(spec: LaunchSpec) -> tuple[str, ...]:
@@ -153,26 +148,33 @@ def make_plan(spec: LaunchSpec, unit: Environment, cell: Cell, *, episode: str, 
         condition=find_condition(cell.arm.condition, spec.protocol),
         run_seed=cell.seed,
         setup_digest=digest,
-        agent=cell.arm.agent,
-        agent_model=cell.arm.agent_model,
-        author_model=cell.arm.author_model,
-        author_agent=cell.arm.author_agent,
-        author_limits=author_limits_of(spec),
-        judge_model=spec.judge_model,
-        sandbox=spec.sandbox,
-        protocol=spec.protocol,
-        feedback=spec.feedback,
-        profile=spec.profile,
-        notice=spec.notice or "ours",
-        author_sampling=sampling_of(spec),
-        answers=spec.answers,
-        samples=spec.samples,
         placebo_replay=spec.placebo_replay,
-        limits=limits_of(spec),
         record_calls=spec.record,
         probe=None if spec.probe is None else Probe(spec.probe.library, spec.probe.tasks),
         rules=None if spec.qualification is None else rules_of(spec.qualification),
+        **_describe_work(spec, cell.arm),
     )
+
+
+def _describe_work(spec: LaunchSpec, arm: Arm) -> dict[str, Any]:
+    """Return what the plan of an episode and the setup of its run have in common."""
+    return {
+        "agent": arm.agent,
+        "agent_model": arm.agent_model,
+        "author_model": arm.author_model,
+        "author_agent": arm.author_agent,
+        "author_limits": author_limits_of(spec),
+        "author_sampling": AuthorSampling(**spec.author_sampling.model_dump()),
+        "judge_model": spec.judge_model,
+        "sandbox": spec.sandbox,
+        "protocol": spec.protocol,
+        "feedback": spec.feedback,
+        "profile": spec.profile,
+        "notice": spec.notice or "ours",
+        "answers": spec.answers,
+        "samples": spec.samples,
+        "limits": Limits(**spec.limits.model_dump()),
+    }
 
 
 def rules_of(asked: QualificationSpec) -> dict[str, Rule]:
@@ -218,23 +220,9 @@ def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, JsonValue]:
     them."""
     return describe_setup(
         suite,
-        protocol=spec.protocol,
-        agent=arm.agent,
-        agent_model=arm.agent_model,
-        author_model=arm.author_model,
-        sandbox=spec.sandbox,
-        feedback=spec.feedback,
-        profile=spec.profile,
-        answers=spec.answers,
-        samples=spec.samples,
-        limits=limits_of(spec),
-        judge_model=spec.judge_model,
         prompts=describe_prompts(find_condition(arm.condition, spec.protocol), spec.protocol),
-        author_agent=arm.author_agent,
-        author_limits=author_limits_of(spec),
-        author_sampling=sampling_of(spec),
         tasks=spec.tasks,
-        notice=spec.notice or "ours",
+        **_describe_work(spec, arm),
     )
 
 
@@ -242,14 +230,6 @@ def author_limits_of(spec: LaunchSpec) -> Limits:
     """Return the file's limits, with those of the protocol's paper as defaults."""
     given = {name: value for name, value in spec.author_limits.model_dump().items() if value is not None}
     return replace(protocols.author_limits(spec.protocol), **given)
-
-
-def sampling_of(spec: LaunchSpec) -> AuthorSampling:
-    return AuthorSampling(**spec.author_sampling.model_dump())
-
-
-def limits_of(spec: LaunchSpec) -> Limits:
-    return Limits(**spec.limits.model_dump())
 
 
 def differences(before: object, after: object, place: str = "") -> list[str]:

@@ -201,7 +201,14 @@ class HistoryRecorder:
     def _target(self, place: PlannedEntry) -> Target:
         match place.moment:
             case TrialMoment() as moment:
-                return self._given_trial(moment, place)
+                trial = self._trial(moment.ident)
+                assert trial is not None
+                given = place.told[-1]
+                snapshot = None if given is None else Snapshot.objects.standing_for(given)
+                Trial.objects.filter(pk=trial.pk).update(snapshot=snapshot)
+                if given in self.sizes:
+                    Trial.objects.filter(pk=trial.pk, skills_mounted=None).update(skills_mounted=self.sizes[given])
+                return Attempt.objects.get(pk=self.counting[trial.public_id])
             case DecisionMoment() as moment:
                 return self._decision(moment, place)
             case SeedMoment() as moment:
@@ -214,16 +221,6 @@ class HistoryRecorder:
                 return write_seal(frozen, place.at, derived_id("seal", str(self.episode.public_id), place.after))
             case RefusalMoment() as moment:
                 return write_refusal(self._trial(moment.trial), _cut_paths(moment), moment.reason)
-
-    def _given_trial(self, moment: TrialMoment, place: PlannedEntry) -> Attempt:
-        trial = self._trial(moment.ident)
-        assert trial is not None
-        given = place.told[-1]
-        snapshot = None if given is None else Snapshot.objects.standing_for(given)
-        Trial.objects.filter(pk=trial.pk).update(snapshot=snapshot)
-        if given in self.sizes:
-            Trial.objects.filter(pk=trial.pk, skills_mounted=None).update(skills_mounted=self.sizes[given])
-        return Attempt.objects.get(pk=self.counting[trial.public_id])
 
     def _decision(self, moment: DecisionMoment, place: PlannedEntry) -> Decision:
         before, after = (Snapshot.objects.standing_for(digest) for digest in (place.before, place.after))

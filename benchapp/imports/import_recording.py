@@ -26,7 +26,6 @@ from benchapp.imports.import_map import NO_SETTINGS, SET_BY_MAP, ImportMap, Rema
 from benchapp.imports.import_places import Places
 from benchapp.imports.logs.lineage import can_scan
 from benchapp.imports.logs.session_logs import Session
-from benchapp.imports.packed_trials import IDS_JOINED, PackedTrial, TrialBatch, read_ahead
 from benchapp.imports.packing import READER_VERSION, AttemptPacker, read_digest, redacted_files
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import (
@@ -41,7 +40,15 @@ from benchapp.imports.reading.found_sources import (
     place_of,
 )
 from benchapp.imports.related_sessions import KeptSession, find_kept, is_of_lineage, relate
-from benchapp.imports.trial_rows import AttemptParts, save_attempts, status_of
+from benchapp.imports.trial_rows import (
+    IDS_JOINED,
+    AttemptParts,
+    PackedTrial,
+    TrialBatch,
+    read_ahead,
+    save_attempts,
+    status_of,
+)
 from benchapp.models import Attempt, Episode, Run, Snapshot, Task, Trajectory, Trial
 from benchapp.models.base import derived_id
 from benchapp.models.blobs import GatheredBlobs

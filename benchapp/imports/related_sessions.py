@@ -13,7 +13,6 @@ from io import BytesIO
 
 from benchapp.imports.logs.lineage import BY_MAP, Lineage, ScannedLog, find_lineages, scan_log
 from benchapp.imports.logs.session_logs import NAME, Session, list_own_steps, read_title
-from benchapp.imports.packed_trials import IDS_JOINED
 from benchapp.imports.reading.found_sources import (
     FoundTrial,
     RunSource,
@@ -23,6 +22,7 @@ from benchapp.imports.reading.found_sources import (
     TrajectorySource,
     TrialSource,
 )
+from benchapp.imports.trial_rows import IDS_JOINED
 from benchapp.models import Attempt, Blob, Trajectory
 from benchapp.models.base import derived_id
 from runner.base.types import TrajectoryKind

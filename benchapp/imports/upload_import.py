@@ -102,19 +102,15 @@ def _import(upload: Upload) -> SliceEnd:
         WORK.hold(upload)
     except SliceOver:  # a person discarded it, or another worker took it
         if not Upload.objects.filter(pk=upload.pk).exists():
-            _take_back(upload, batch)
+            # what people already work with stays, with its batch
+            remove_files(upload)
+            if batch is not None and upload.by is not None:
+                with suppress(EditRefused):
+                    undo_import(batch, user=upload.by, reason="Discarded while it was read.")
         return SliceEnd(Upload.Status.WAITING)
     remove_files(upload)
     upload.files.all().delete()
     return SliceEnd(Upload.Status.DONE, told={"progress": {"bytes": size}})
-
-
-def _take_back(upload: Upload, batch: ImportBatch | None) -> None:
-    """Delete what an upload brought in before it was discarded. What people already work with stays, with its batch."""
-    remove_files(upload)
-    if batch is not None and upload.by is not None:
-        with suppress(EditRefused):
-            undo_import(batch, user=upload.by, reason="Discarded while it was read.")
 
 
 def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:

@@ -6,13 +6,17 @@ reply under way: when continued, it reads what is recorded and asks only for the
 Runs are compared on key points and main steps of a task. A suite may provide key points. Otherwise the judge draws them
 once from a trial that solved the task with human-written skills, and every later pass of the same model and prompts
 reuses them: two runs can only be compared on the same key points.
+
+A run raises questions about the libraries that its tasks were given, and about attempts at them. Trials with a sealed library are
+judged: evaluation and deployment, of episodes that are not tainted. The benchmark does not measure what was tried while the
+library was written. An import may hold libraries alone; they are judged for every task of their family.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -21,10 +25,10 @@ from django.db import transaction
 from django.db.models import Case, IntegerField, Q, Value, When
 from django.utils import timezone
 
-from benchapp.judges.judged_units import JudgeAsk, Work, about_points, work_of
 from benchapp.models import (
     Attempt,
     Blob,
+    Episode,
     JudgedUnit,
     Judgement,
     Judging,
@@ -35,6 +39,7 @@ from benchapp.models import (
     SnapshotFile,
     Task,
     TaskRevision,
+    Trial,
 )
 from benchapp.models.judgements import SETTLED
 from benchapp.record.error_text import render_error
@@ -45,7 +50,7 @@ from runner.base.digests import canonical_json, digest_bytes
 from runner.base.encoding import decode, encode
 from runner.base.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.base.text import cut, storable
-from runner.base.types import ModelReply, ModelRequest, UseKind
+from runner.base.types import ModelReply, ModelRequest, Phase, UseKind
 from runner.engine.toolbox import Cleaner
 from runner.judging.judge_prompts import MAX_INSTRUCTION_CHARS, request_for, steps_text, version_of
 from runner.judging.judge_reply import Point, Settled, settle
@@ -63,6 +68,89 @@ from runner.judging.metrics import (
 )
 from runner.models import Model, price_table_of
 from runner.prompts.prompt_pack import PromptPack
+
+PHASES = (Phase.EVALUATION, Phase.DEPLOYMENT)
+POINT_CHARS = 12  # of a key point's digest, enough among those of one task
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAsk:
+    """One question, not yet a unit. `number` distinguishes key points with equal words."""
+
+    metric: Metric
+    task: Task
+    snapshot: Snapshot | None = None
+    skill: str = ""
+    attempt: Attempt | None = None
+    point: str = ""
+    number: int = 0
+
+    @property
+    def key(self) -> str:
+        """Return a key that is equal in every copy of the record, so that repeats and archives can be compared."""
+        parts = [self.metric.value, self.task.suite.key, self.task.key]
+        if self.snapshot is not None:
+            parts += [self.snapshot.digest[:16], self.skill]
+        if self.attempt is not None:
+            parts.append(str(self.attempt.public_id))
+        if self.point:
+            parts.append(f"{digest_bytes(self.point.encode())[:POINT_CHARS]}-{self.number}")
+        whole = "/".join(parts)
+        return whole if len(whole) <= 600 else f"{whole[:500]}/{digest_bytes(whole.encode())}"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What can be judged of one task in a run."""
+
+    task: Task
+    snapshots: tuple[Snapshot, ...]  # libraries with a skill in them, that trials of the task were given
+    attempts: tuple[Attempt, ...]  # the counting ones, in order of samples; each with its trial
+
+
+def work_of(run: Run) -> list[Work]:
+    """Return work task by task, in the order of the suite."""
+    libraries: dict[Task, dict[int, Snapshot]] = {}
+    attempts: dict[Task, list[Attempt]] = {}
+    for attempt in _attempts(run):
+        task, snapshot = attempt.trial.task, attempt.trial.snapshot
+        attempts.setdefault(task, []).append(attempt)
+        if snapshot is not None and snapshot.skills_total:
+            libraries.setdefault(task, {})[snapshot.pk] = snapshot
+    for task, snapshot in _iterate_untried(run):
+        libraries.setdefault(task, {})[snapshot.pk] = snapshot
+    tasks = sorted({*libraries, *attempts}, key=_place)
+    return [Work(task, tuple(libraries.get(task, {}).values()), tuple(attempts.get(task, ()))) for task in tasks]
+
+
+def _attempts(run: Run) -> Iterable[Attempt]:
+    trials = Trial.objects.filter(Q(episode__run=run, episode__is_tainted=False, is_done=True, phase__in=PHASES))
+    found = Attempt.objects.filter(trial__in=trials, counts=True)
+    related = ("trial__task__family", "trial__task__suite", "trial__snapshot", "trial__task_revision")
+    return found.select_related(*related).order_by("trial__sample", "trial_id")
+
+
+def _iterate_untried(run: Run) -> Iterator[tuple[Task, Snapshot]]:
+    """Yield (task, library) of the episodes without trials."""
+    episodes = Episode.objects.filter(run=run, is_tainted=False, trials=None, library__skills_total__gt=0)
+    for episode in episodes.select_related("library").exclude(family=None):
+        for task in Task.objects.filter(family=episode.family_id).select_related("family", "suite"):
+            assert episode.library is not None, "filtered above"
+            yield task, episode.library
+
+
+def _place(task: Task) -> tuple[int, str, int, str]:
+    family = task.family
+    return (family.ordinal if family else 0, family.key if family else "", task.ordinal, task.key)
+
+
+def about_points(metric: Metric, points: Iterable[Point], task: Task, **unit: object) -> Iterator[JudgeAsk]:
+    """Yield one question for each key point, also for repeated words."""
+    seen: dict[str, int] = {}
+    for point in points:
+        seen[point.text] = seen.get(point.text, 0) + 1
+        yield JudgeAsk(metric, task, point=point.text, number=seen[point.text], **unit)  # type: ignore[arg-type]
+
 
 MAX_ERROR_CHARS = 4_000
 ANSWERED = (JudgedUnit.Status.OK, JudgedUnit.Status.PARTIAL)  # their answers are in judgements, or in points
@@ -98,7 +186,21 @@ def judge_run(
     """
     if run.is_open:
         raise SetupError(f"run {run.public_id} is {run.status}: wait until it has ended")
-    judging = _begin(run, model, metrics, repeat, version_of(pack))
+    judging, _ = Judging.objects.get_or_create(
+        run=run,
+        model=model.name[:200],
+        prompt_version=version_of(pack),
+        repeat=repeat,
+        defaults={"model_version": model.version, "scripted": model.scripted, "started_at": timezone.now()},
+    )
+    if judging.model_version != model.version:
+        raise SetupError(
+            f"repeat {repeat} was begun with {model.name} of version {judging.model_version}, this one is "
+            f"{model.version}: choose another --repeat"
+        )
+    asked = {*judging.metrics, *(metric.value for metric in metrics)}
+    judging.metrics, judging.finished_at, judging.stopped = [each for each in SCORED if each in asked], None, ""
+    judging.save(update_fields=["metrics", "finished_at", "stopped"])
     outcome = PassOutcome(judging, budget)
     going = _Pass(judging, model, budget, set(metrics), pack)
     works = work_of(run)
@@ -116,25 +218,6 @@ def judge_run(
     Run.objects.filter(pk=run.pk).touch()  # its judged metrics changed
     outcome.units.update(judging.units.values_list("status", flat=True))
     return outcome
-
-
-def _begin(run: Run, model: Model, metrics: Sequence[Metric], repeat: int, prompt_version: str) -> Judging:
-    judging, _ = Judging.objects.get_or_create(
-        run=run,
-        model=model.name[:200],
-        prompt_version=prompt_version,
-        repeat=repeat,
-        defaults={"model_version": model.version, "scripted": model.scripted, "started_at": timezone.now()},
-    )
-    if judging.model_version != model.version:
-        raise SetupError(
-            f"repeat {repeat} was begun with {model.name} of version {judging.model_version}, this one is "
-            f"{model.version}: choose another --repeat"
-        )
-    asked = {*judging.metrics, *(metric.value for metric in metrics)}
-    judging.metrics, judging.finished_at, judging.stopped = [each for each in SCORED if each in asked], None, ""
-    judging.save(update_fields=["metrics", "finished_at", "stopped"])
-    return judging
 
 
 class _Pass:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from django.db.models import Count
 
-from benchapp.judges.judged_units import PHASES
+from benchapp.judges.judge_passes import PHASES
 from benchapp.models import JudgedUnit, Judgement, Judging, Run
 from benchapp.stats.comparing.columns import outcomes_of
 from benchapp.stats.inference.shares import Rate
-from benchapp.stats.judged.judged_rows import ALIGNMENT, JudgedRow
+from benchapp.stats.judged import ALIGNMENT, JudgedRow
 from benchapp.stats.metrics.catalogue import SKILLLEARNBENCH
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Outcomes

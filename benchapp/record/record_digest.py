@@ -17,7 +17,6 @@ from benchapp.models import (
     Attempt,
     Decision,
     Entry,
-    Episode,
     Experiment,
     ModelCall,
     Probe,
@@ -80,27 +79,23 @@ def record_lines(experiment: Experiment) -> Iterator[list[object]]:
         for probe in Probe.objects.filter(run=run).select_related("frozen", "library"):
             yield ["probe", _values(probe, _PROBE), probe.frozen.digest, probe.library.digest]
         for episode in run.episodes.order_by("key"):
-            yield from _episode_lines(episode)
-
-
-def _episode_lines(episode: Episode) -> Iterator[list[object]]:
-    yield ["episode", episode.key, episode.protocol, episode.is_ordered, episode.is_tainted]
-    trials = episode.trials.select_related("task", "task_revision", "snapshot").prefetch_related(
-        "attempts__verdicts__checks",
-        "attempts__verdicts__dimensions",
-        "attempts__trajectories__compactions",
-        "attempts__skill_uses",
-        "retrieved__task",
-    )
-    for trial in trials.order_by("phase", "task__key", "sample"):
-        yield ["trial", *_trial(trial)]
-    decisions = episode.decisions.select_related("family", "after_trial__task", "before", "after")
-    for decision in decisions.prefetch_related("evidence__trial__task", "evidence__compaction"):
-        yield ["decision", *_decision(decision)]
-    for call in episode.calls.prefetch_related("trajectories").order_by("key", "id"):
-        yield ["call", *_call(call)]
-    yield ["library", episode.library.digest if episode.library else None]
-    yield from (["entry", entry.sequence, entry.kind, _target(entry)] for entry in episode.entries.in_order())
+            yield ["episode", episode.key, episode.protocol, episode.is_ordered, episode.is_tainted]
+            trials = episode.trials.select_related("task", "task_revision", "snapshot").prefetch_related(
+                "attempts__verdicts__checks",
+                "attempts__verdicts__dimensions",
+                "attempts__trajectories__compactions",
+                "attempts__skill_uses",
+                "retrieved__task",
+            )
+            for trial in trials.order_by("phase", "task__key", "sample"):
+                yield ["trial", *_trial(trial)]
+            decisions = episode.decisions.select_related("family", "after_trial__task", "before", "after")
+            for decision in decisions.prefetch_related("evidence__trial__task", "evidence__compaction"):
+                yield ["decision", *_decision(decision)]
+            for call in episode.calls.prefetch_related("trajectories").order_by("key", "id"):
+                yield ["call", *_call(call)]
+            yield ["library", episode.library.digest if episode.library else None]
+            yield from (["entry", entry.sequence, entry.kind, _target(entry)] for entry in episode.entries.in_order())
 
 
 def _values(row: Model, names: tuple[str, ...] | list[str]) -> dict[str, object]:

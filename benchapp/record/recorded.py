@@ -92,9 +92,26 @@ def _read_retrieved(episode: Episode, entries: list[Entry]) -> dict[int, tuple[T
 def _event(entry: Entry, retrieved: dict[int, tuple[TrialSlot, ...]]) -> events.Event:
     match entry.target:
         case Attempt() as attempt:
-            return _trial_done(attempt.trial, retrieved)
+            task = attempt.trial.task
+            return events.TrialDone(
+                slot=slot_of(attempt.trial),
+                family=task.family.key if task.family else "",
+                role=Role(task.role) if task.role else None,
+                success=attempt.trial.success,
+                snapshot=attempt.trial.snapshot.digest if attempt.trial.snapshot else EMPTY_LIBRARY,
+                retrieved=retrieved.get(attempt.trial.pk, ()),
+            )
         case Decision() as decision:
-            return _read_decided(decision)
+            return events.Decided(
+                number=decision.number,
+                round=decision.round,
+                family=decision.family.key,
+                mode=AuthorMode(decision.mode),
+                after_trial=None if decision.after_trial is None else slot_of(decision.after_trial),
+                answer=decision.answer,
+                status=DecisionStatus(decision.status),
+                snapshot=decision.after.digest,
+            )
         case Seeding() as seeding:
             return events.Seeded(seeding.family.key, seeding.snapshot.digest)
         case Seal() as seal:
@@ -105,31 +122,6 @@ def _event(entry: Entry, retrieved: dict[int, tuple[TrialSlot, ...]]) -> events.
         case Skip() as skip:
             return events.Skipped(slot_of(skip.trial), skip.reason)
     raise RunnerError(f"entry {entry.sequence} of {entry.episode_id} points at nothing")
-
-
-def _trial_done(trial: Trial, retrieved: dict[int, tuple[TrialSlot, ...]]) -> events.TrialDone:
-    task = trial.task
-    return events.TrialDone(
-        slot=slot_of(trial),
-        family=task.family.key if task.family else "",
-        role=Role(task.role) if task.role else None,
-        success=trial.success,
-        snapshot=trial.snapshot.digest if trial.snapshot else EMPTY_LIBRARY,
-        retrieved=retrieved.get(trial.pk, ()),
-    )
-
-
-def _read_decided(row: Decision) -> events.Decided:
-    return events.Decided(
-        number=row.number,
-        round=row.round,
-        family=row.family.key,
-        mode=AuthorMode(row.mode),
-        after_trial=None if row.after_trial is None else slot_of(row.after_trial),
-        answer=row.answer,
-        status=DecisionStatus(row.status),
-        snapshot=row.after.digest,
-    )
 
 
 def read_library(digest: str) -> Files:

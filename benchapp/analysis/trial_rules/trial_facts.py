@@ -74,21 +74,18 @@ class Course:
         if step.source is Source.AGENT:
             if step.message.strip():
                 self.closing = (step.number, step.message)
-            self._take_acts(step)
+            for call in step.tool_calls:
+                self.calls_total += 1
+                rank, acts = self.calls_total, read_acts(call)
+                self.declared_done = acts.declares_done
+                if acts.changes:
+                    self.changed, self.change_place = rank, (step.number, acts.changes)
+                if acts.looks_after_change or (acts.looks and not acts.changes):
+                    self.looked = rank
+                if acts.tests:
+                    self.tested = rank
         for observation in step.observations:
             self._take_result(step, observation)
-
-    def _take_acts(self, step: Step) -> None:
-        for call in step.tool_calls:
-            self.calls_total += 1
-            rank, acts = self.calls_total, read_acts(call)
-            self.declared_done = acts.declares_done
-            if acts.changes:
-                self.changed, self.change_place = rank, (step.number, acts.changes)
-            if acts.looks_after_change or (acts.looks and not acts.changes):
-                self.looked = rank
-            if acts.tests:
-                self.tested = rank
 
     def _take_result(self, step: Step, observation: Observation) -> None:
         text = cut_edges(observation.content)

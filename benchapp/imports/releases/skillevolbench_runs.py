@@ -76,7 +76,20 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     documents = _documents(root, folder)
     run = build_run(config, run_id, benchmark, name_run(run_id, documents))
     libraries = _libraries(root, folder)
-    records = _records(root, folder, documents, run, libraries)
+    jobs = folder / "harbor-job"  # harbor-job/<run id>/<trial>, even if the job's folder has another name
+    folders = root.listing(jobs)[0] if root.is_dir(jobs) else []
+    trials = {name_of(trial): trial for job in folders for trial in root.listing(job)[0]}
+    found = []
+    for document in documents:
+        episode = _episode(document, libraries)
+        library = libraries.get(episode.key)
+        given = document.text("library_hash_pre", 64) or ""
+        skills = partial(library.slugs, given) if library is not None else lambda: None
+        found.append(Record(document, run, episode, find_harbor_trial(root, trials, document), skills))
+    named = {record.harbor.folder for record in found if record.harbor is not None}
+    left = sorted(trial for trial in trials.values() if trial not in named)
+    report_folders(root, jobs, left, "trials that a replay record names")
+    records = sorted(found, key=lambda record: record.order)
     events = Events.read(root, folder / "stores" / "events")
     if not records:
         root.report(folder, "", "replay records in stores/replay/records", "none: only what the folder's config says")
@@ -136,25 +149,6 @@ def _documents(root: Root, folder: Path) -> list[Document]:
         return []
     paths = [entry.path for entry in root.listing(stored)[1] if entry.name.endswith(".json")]
     return [document for path in paths if (document := read_object(root, path)) is not None]
-
-
-def _records(
-    root: Root, folder: Path, documents: list[Document], run: RunSource, libraries: dict[str, Library]
-) -> list[Record]:
-    jobs = folder / "harbor-job"  # harbor-job/<run id>/<trial>, even if the job's folder has another name
-    folders = root.listing(jobs)[0] if root.is_dir(jobs) else []
-    trials = {name_of(trial): trial for job in folders for trial in root.listing(job)[0]}
-    found = []
-    for document in documents:
-        episode = _episode(document, libraries)
-        library = libraries.get(episode.key)
-        given = document.text("library_hash_pre", 64) or ""
-        skills = partial(library.slugs, given) if library is not None else lambda: None
-        found.append(Record(document, run, episode, find_harbor_trial(root, trials, document), skills))
-    named = {record.harbor.folder for record in found if record.harbor is not None}
-    left = sorted(trial for trial in trials.values() if trial not in named)
-    report_folders(root, jobs, left, "trials that a replay record names")
-    return sorted(found, key=lambda record: record.order)
 
 
 def _episode(document: Document, libraries: dict[str, Library]) -> EpisodeSource:

@@ -173,10 +173,29 @@ class RowRecorder:
             self._attempts(attempt).update(**billed, price_table=price_table)
 
     def finish_attempt(self, attempt: str, result: AttemptResult) -> None:
-        packed = _pack(result)
+        traceback = result.failure.traceback if result.failure else ""
+        compactions = tuple(map(pack_compaction, result.compactions))  # of the first trajectory
+        packed = PackedAttempt(
+            trajectories=tuple(
+                _pack_trajectory(trajectory, () if ordinal else compactions)
+                for ordinal, trajectory in enumerate(result.trajectories)
+            ),
+            verdict=None if result.verdict is None else result.verdict.with_texts(storable),
+            stage_verdicts=tuple(verdict.with_texts(storable) for verdict in result.stage_verdicts),
+            traceback=Blob.objects.put(storable(traceback).encode()) if traceback else None,
+        )
         with self._transaction() as now:
             row = self._attempts(attempt).select_related("trial").get()
-            _finish(row, result, packed.traceback)
+            row.status = Attempt.Status.FINISHED
+            row.started_at, row.finished_at = result.started_at, result.finished_at
+            row.agent_seconds, row.verifier_seconds = result.agent_seconds, result.verifier_seconds
+            row.queued_seconds = round(result.queued_seconds, 3)
+            row.files_digest = result.files_digest
+            row.turns, row.price_table = result.turns, result.price_table
+            set_usage(row, result.usage)
+            if result.failure is not None:
+                set_exception(row, result.failure.type, result.failure.message, packed.traceback)
+            row.save()
             save_trajectories(row, packed.trajectories, result.skill_uses)
             if packed.verdict is not None:
                 Verdict.objects.record(row, packed.verdict)
@@ -357,21 +376,6 @@ class RowRecorder:
 # --- one finished attempt ---------------------------------------------------------------------------------------
 
 
-def _pack(result: AttemptResult) -> PackedAttempt:
-    """Store everything that is read rather than filtered. Nothing points at it yet."""
-    traceback = result.failure.traceback if result.failure else ""
-    compactions = tuple(map(pack_compaction, result.compactions))  # of the first trajectory
-    return PackedAttempt(
-        trajectories=tuple(
-            _pack_trajectory(trajectory, () if ordinal else compactions)
-            for ordinal, trajectory in enumerate(result.trajectories)
-        ),
-        verdict=None if result.verdict is None else result.verdict.with_texts(storable),
-        stage_verdicts=tuple(verdict.with_texts(storable) for verdict in result.stage_verdicts),
-        traceback=Blob.objects.put(storable(traceback).encode()) if traceback else None,
-    )
-
-
 def _pack_trajectory(value: TrajectoryValue, compactions: tuple[Compaction, ...]) -> PackedTrajectory:
     return PackedTrajectory(
         head=value.head,
@@ -382,19 +386,6 @@ def _pack_trajectory(value: TrajectoryValue, compactions: tuple[Compaction, ...]
         extra={"skills_listed": list(value.head.skills_listed)} if value.head.skills_listed else {},
         compactions=compactions,
     )
-
-
-def _finish(row: Attempt, result: AttemptResult, traceback: str | None) -> None:
-    row.status = Attempt.Status.FINISHED
-    row.started_at, row.finished_at = result.started_at, result.finished_at
-    row.agent_seconds, row.verifier_seconds = result.agent_seconds, result.verifier_seconds
-    row.queued_seconds = round(result.queued_seconds, 3)
-    row.files_digest = result.files_digest
-    row.turns, row.price_table = result.turns, result.price_table
-    set_usage(row, result.usage)
-    if result.failure is not None:
-        set_exception(row, result.failure.type, result.failure.message, traceback)
-    row.save()
 
 
 def _put_json(value: object) -> str:

@@ -32,8 +32,7 @@ from benchapp.stats.inference.pooling import PooledEffect, pool_models
 from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.metrics.metric import Better, TrialMetric
 from benchapp.stats.metrics.spending import RunSpending, spending_of
-from benchapp.stats.planning.power import Design, DesignCost, Route, RunCost, Settling
-from benchapp.stats.planning.spread import measure_pairs
+from benchapp.stats.planning import Design, DesignCost, Route, RunCost, Settling, measure_pairs
 
 FEWEST = 3  # two conditions have a verdict with the same meaning
 MOST_PAIRS = 300  # of all models shown: about a second

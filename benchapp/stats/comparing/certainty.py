@@ -30,7 +30,7 @@ from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.learning.funnel import read_skills_held
 from benchapp.stats.learning.reuse import READ
 from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
-from benchapp.stats.planning.spread import Measured, measure_pairs
+from benchapp.stats.planning import Measured, measure_pairs
 
 SPENT = ((MetricUnit.USD, "cost_usd"), (MetricUnit.TOKENS, "total_tokens"))
 ANY_FIRST_TRY = TrialMetric("first-try", "first try", "passed at the first try", FIRST_TRIES)

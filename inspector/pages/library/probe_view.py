@@ -13,8 +13,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from benchapp.analysis.lineage.attribution import ASKED_LENGTH, MAX_LENGTH
 from benchapp.analysis.lineage.hunks import Hunk
-from benchapp.analysis.lineage.suspects import ASKED_LENGTH, MAX_LENGTH
 from benchapp.experiments.probe_results import CONTROL, NO_SKILL, ORIGINAL
 from benchapp.experiments.probe_runs import (
     TIMES,
