@@ -9,7 +9,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from benchapp import models
-from benchapp.experiments.estimate import estimate
+from benchapp.experiments.foresight import estimate
 from benchapp.experiments.launch_spec import ADMITTED, LaunchSpec, SpecProblem, Unlaunchable, read_spec, try_spec
 from benchapp.experiments.plans import Cell, differences
 from benchapp.experiments.preparation import EPISODE_ORDER, Prepared, prepare

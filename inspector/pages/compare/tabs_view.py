@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
-from benchapp.experiments.estimate import Amount
+from benchapp.experiments.foresight import Amount
 from benchapp.experiments.library_probes import read_left_out
 from benchapp.experiments.work.progress import WorkProgress
 from benchapp.models import Experiment, Run, Square, Task
