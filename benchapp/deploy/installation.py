@@ -108,9 +108,7 @@ class Installation:
             hint = f"see {self.log_folder / 'valkey.log'}" if settings.EMBEDDED_BROKER else "check REDIS_URL"
             raise Unable(f"the broker does not answer: {hint}")
         if self.with_small_model:
-            model, port = find_model(), find_free_port()
-            os.environ[ADDRESS_VARIABLE] = f"http://127.0.0.1:{port}/v1"
-            self.supervisor.add(self._child("small-model", *build_server_command(model, port)))
+            self._add_small_model()
         options = ["--bind", f"127.0.0.1:{self.port}", "--workers", "2", "--threads", "4", "--timeout", "60"]
         options += ["--worker-class", "benchapp.deploy.web_worker.WebWorker", "--worker-connections", "500"]
         options += ["--chdir", str(settings.BASE_DIR), "--no-control-socket"]
@@ -149,6 +147,12 @@ class Installation:
             orphans = []
         self.supervisor.end(lambda: self.supervisor.end_orphans(orphans))
         advance.end_left_sandboxes()
+
+    def _add_small_model(self) -> None:
+        """Start it after the broker, which is the first child, and before the children that read its address."""
+        model, port = find_model(), find_free_port()
+        os.environ[ADDRESS_VARIABLE] = f"http://127.0.0.1:{port}/v1"
+        self.supervisor.add(self._child("small-model", *build_server_command(model, port)))
 
     def _child(self, name: str, *command: str) -> Child:
         environment = {

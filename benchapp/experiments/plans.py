@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from math import ceil, floor
-from typing import Any
 
 from benchapp.experiments.launch_spec import LaunchSpec, QualificationSpec, read_spec
 from benchapp.models import Episode, Run
@@ -148,33 +147,26 @@ def make_plan(spec: LaunchSpec, unit: Environment, cell: Cell, *, episode: str, 
         condition=find_condition(cell.arm.condition, spec.protocol),
         run_seed=cell.seed,
         setup_digest=digest,
+        agent=cell.arm.agent,
+        agent_model=cell.arm.agent_model,
+        author_model=cell.arm.author_model,
+        author_agent=cell.arm.author_agent,
+        author_limits=author_limits_of(spec),
+        judge_model=spec.judge_model,
+        sandbox=spec.sandbox,
+        protocol=spec.protocol,
+        feedback=spec.feedback,
+        profile=spec.profile,
+        notice=spec.notice or "ours",
+        author_sampling=sampling_of(spec),
+        answers=spec.answers,
+        samples=spec.samples,
         placebo_replay=spec.placebo_replay,
+        limits=limits_of(spec),
         record_calls=spec.record,
         probe=None if spec.probe is None else Probe(spec.probe.library, spec.probe.tasks),
         rules=None if spec.qualification is None else rules_of(spec.qualification),
-        **_describe_work(spec, cell.arm),
     )
-
-
-def _describe_work(spec: LaunchSpec, arm: Arm) -> dict[str, Any]:
-    """Return what the plan of an episode and the setup of its run have in common."""
-    return {
-        "agent": arm.agent,
-        "agent_model": arm.agent_model,
-        "author_model": arm.author_model,
-        "author_agent": arm.author_agent,
-        "author_limits": author_limits_of(spec),
-        "author_sampling": AuthorSampling(**spec.author_sampling.model_dump()),
-        "judge_model": spec.judge_model,
-        "sandbox": spec.sandbox,
-        "protocol": spec.protocol,
-        "feedback": spec.feedback,
-        "profile": spec.profile,
-        "notice": spec.notice or "ours",
-        "answers": spec.answers,
-        "samples": spec.samples,
-        "limits": Limits(**spec.limits.model_dump()),
-    }
 
 
 def rules_of(asked: QualificationSpec) -> dict[str, Rule]:
@@ -220,9 +212,23 @@ def setup_of(spec: LaunchSpec, arm: Arm, suite: Suite) -> dict[str, JsonValue]:
     them."""
     return describe_setup(
         suite,
+        protocol=spec.protocol,
+        agent=arm.agent,
+        agent_model=arm.agent_model,
+        author_model=arm.author_model,
+        sandbox=spec.sandbox,
+        feedback=spec.feedback,
+        profile=spec.profile,
+        answers=spec.answers,
+        samples=spec.samples,
+        limits=limits_of(spec),
+        judge_model=spec.judge_model,
         prompts=describe_prompts(find_condition(arm.condition, spec.protocol), spec.protocol),
+        author_agent=arm.author_agent,
+        author_limits=author_limits_of(spec),
+        author_sampling=sampling_of(spec),
         tasks=spec.tasks,
-        **_describe_work(spec, arm),
+        notice=spec.notice or "ours",
     )
 
 
@@ -230,6 +236,14 @@ def author_limits_of(spec: LaunchSpec) -> Limits:
     """Return the file's limits, with those of the protocol's paper as defaults."""
     given = {name: value for name, value in spec.author_limits.model_dump().items() if value is not None}
     return replace(protocols.author_limits(spec.protocol), **given)
+
+
+def sampling_of(spec: LaunchSpec) -> AuthorSampling:
+    return AuthorSampling(**spec.author_sampling.model_dump())
+
+
+def limits_of(spec: LaunchSpec) -> Limits:
+    return Limits(**spec.limits.model_dump())
 
 
 def differences(before: object, after: object, place: str = "") -> list[str]:

@@ -437,12 +437,8 @@ class Planned(Shaped):
 
     json_shape = JsonShape(
         *("place", "condition=cell.arm.condition", "replicate=cell.replicate", "agent=cell.arm.agent"),
-        *(
-            "agent_model=cell.arm.agent_model",
-            "author_agent=cell.arm.author_agent?",
-            "author_model=cell.arm.author_model",
-            "seed=cell.seed",
-        ),
+        *("agent_model=cell.arm.agent_model", "author_agent=cell.arm.author_agent?"),
+        *("author_model=cell.arm.author_model", "seed=cell.seed"),
         *("episode=unit", "phase=slot.phase", "task=slot.task", "sample=slot.sample"),
     )
 

@@ -52,13 +52,8 @@ MEASURES = (*LEVEL_1, *LEVEL_2)
 EVERY = tuple(str(measure.key) for measure in (*MEASURES, *PARTS))
 
 
-KEYS = (
-    "skill-usage-rate",
-    "accuracy",
-    "accuracy-seed",
-    "accuracy-held-out",
-    "solving-tokens",
-)  # of level 2, then of level 3
+# Of level 2, then of level 3.
+KEYS = ("skill-usage-rate", "accuracy", "accuracy-seed", "accuracy-held-out", "solving-tokens")
 _KNOWN = {metric.key: replace(metric, phases=PHASES) for metric in SKILLLEARNBENCH}
 COLUMNS: tuple[TrialMetric, ...] = tuple(_KNOWN[key] for key in KEYS)
 

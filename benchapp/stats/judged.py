@@ -24,9 +24,8 @@ from runner.judging.metrics import SCALES, Metric, percent
 
 ALIGNMENT = "trajectory-alignment"
 ALIGNED = (Metric.ORDER, Metric.RECALL, Metric.COMPLETENESS)
-PARTS = tuple(
-    f"{metric}.{item}" for metric in (Metric.EXECUTABILITY, Metric.SAFETY) for item in SCALES[metric]
-)  # each one of the scores that the metric is the mean of
+# Each one of the scores that the metric is the mean of.
+PARTS = tuple(f"{metric}.{item}" for metric in (Metric.EXECUTABILITY, Metric.SAFETY) for item in SCALES[metric])
 LEVEL_1 = (Metric.COVERAGE.value, Metric.EXECUTABILITY.value, Metric.SAFETY.value, *PARTS)  # of a library, for a task
 LEVEL_2 = (ALIGNMENT, *(metric.value for metric in ALIGNED))  # of an attempt
 Unit = tuple[int, int | None, str, int | None]  # task, snapshot, skill, attempt

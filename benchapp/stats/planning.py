@@ -275,9 +275,7 @@ class Route(Shaped):
     more: int
     cost: RunCost
 
-    json_shape = JsonShape(
-        *("unit", "more", ("trials", lambda route: route.trials), "usd=cost.usd", "seconds=cost.seconds")
-    )
+    json_shape = JsonShape("unit", "more", "trials", "usd=cost.usd", "seconds=cost.seconds")
 
     @property
     def trials(self) -> int:

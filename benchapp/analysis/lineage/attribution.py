@@ -77,19 +77,15 @@ class LaterTrials(Shaped):
 
     json_shape = JsonShape(
         *(NOTE, "*total"),
-        (
-            "by_phase_and_role",
-            lambda found: [
-                {"phase": phase, "role": role or None, **encode(ended)} for (phase, role), ended in found.groups.items()
-            ],
-        ),
-        (
-            "trials",
-            lambda found: [
-                {"trial": each.public_id, "read": read, "success": each.success} for each, read in found.trials
-            ],
-        ),
+        ("by_phase_and_role", lambda found: found.list_groups()),
+        ("trials", lambda found: found.list_trials()),
     )
+
+    def list_groups(self) -> list[dict[str, object]]:
+        return [{"phase": phase, "role": role or None, **encode(ended)} for (phase, role), ended in self.groups.items()]
+
+    def list_trials(self) -> list[dict[str, object]]:
+        return [{"trial": each.public_id, "read": read, "success": each.success} for each, read in self.trials]
 
 
 def read_no_skill(run: Run, tasks: Iterable[int]) -> dict[Slot, Rate]:
@@ -371,8 +367,7 @@ class SuspectLines(Shaped):
     json_shape = JsonShape(
         ("lines", lambda found: LINE.read_all(found.lines)),
         *("skills", "libraries", "readers=ended.own", "no_skill=ended.beside", "tasks=ended.slots"),
-        *("readers_without=without.own", "no_skill_without=without.beside"),
-        ("note", lambda _: "association, not effect"),
+        *("readers_without=without.own", "no_skill_without=without.beside", NOTE),
     )
 
     @property

@@ -555,7 +555,7 @@ def record_groups(key: str, mapping: GroupMapping | None) -> MappedGroups:
 
 
 @transaction.atomic
-def choose_families(key: str, choice: FamilyChoice, by: models.User | None = None, reason: str = "") -> models.Suite:
+def choose_families(key: str, choice: FamilyChoice, by: models.User | None = None) -> models.Suite:
     """Set the families of a suite in a folder, by an attribute of its tasks or task by task. An empty choice restores
     the folder's own. Family protocols can then run over them. SetupError where the format does not allow it, or while
     an experiment over the suite is unfinished: its trials would belong to another suite."""
@@ -570,7 +570,7 @@ def choose_families(key: str, choice: FamilyChoice, by: models.User | None = Non
     was, row.families_by = row.families_by, dict(choice)
     row.save(update_fields=["families_by"])
     record_suite(find_suite(key))
-    note_activity(by, "suite.regrouped", row, detail={"was": was, "is": row.families_by}, reason=reason)
+    note_activity(by, "suite.regrouped", row, detail={"was": was, "is": row.families_by})
     return row
 
 

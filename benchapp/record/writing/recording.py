@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
@@ -67,16 +66,6 @@ log = logging.getLogger(__name__)
 
 READER_VERSION = "runner/1"  # own runs need no reader: the runner hands over ATIF steps
 MAX_LOGGED = 8_000
-
-
-@dataclass(frozen=True, slots=True)
-class PackedAttempt:
-    """The stored contents of an attempt, with the values of its rows."""
-
-    trajectories: tuple[rows.PackedTrajectory, ...]
-    verdict: VerdictValue | None
-    stage_verdicts: tuple[VerdictValue, ...]
-    traceback: str | None  # digest
 
 
 class RowRecorder:
@@ -163,15 +152,11 @@ class RowRecorder:
     def finish_attempt(self, attempt: str, result: AttemptResult) -> None:
         traceback = result.failure.traceback if result.failure else ""
         compactions = tuple(map(rows.pack_compaction, result.compactions))  # of the first trajectory
-        packed = PackedAttempt(
-            trajectories=tuple(
-                _pack_trajectory(trajectory, () if ordinal else compactions)
-                for ordinal, trajectory in enumerate(result.trajectories)
-            ),
-            verdict=None if result.verdict is None else result.verdict.with_texts(storable),
-            stage_verdicts=tuple(verdict.with_texts(storable) for verdict in result.stage_verdicts),
-            traceback=Blob.objects.put(storable(traceback).encode()) if traceback else None,
-        )
+        packed = [
+            _pack_trajectory(trajectory, () if ordinal else compactions)
+            for ordinal, trajectory in enumerate(result.trajectories)
+        ]
+        whole = Blob.objects.put(storable(traceback).encode()) if traceback else None
         with self._transaction() as now:
             row = self._attempts(attempt).select_related("trial").get()
             row.status = Attempt.Status.FINISHED
@@ -182,13 +167,14 @@ class RowRecorder:
             row.turns, row.price_table = result.turns, result.price_table
             rows.set_usage(row, result.usage)
             if result.failure is not None:
-                rows.set_exception(row, result.failure.type, result.failure.message, packed.traceback)
+                rows.set_exception(row, result.failure.type, result.failure.message, whole)
             row.save()
-            rows.save_trajectories(row, packed.trajectories, result.skill_uses)
-            if packed.verdict is not None:
-                Verdict.objects.record(row, packed.verdict)
-            if packed.stage_verdicts:
-                Verdict.objects.record_all([(row, each) for each in packed.stage_verdicts], is_primary=False)
+            rows.save_trajectories(row, packed, result.skill_uses)
+            if result.verdict is not None:
+                Verdict.objects.record(row, result.verdict.with_texts(storable))
+            if result.stage_verdicts:
+                stages = [(row, verdict.with_texts(storable)) for verdict in result.stage_verdicts]
+                Verdict.objects.record_all(stages, is_primary=False)
             row.trial.settle(row)
             self._enter(row, now)
             if result.library_writes:

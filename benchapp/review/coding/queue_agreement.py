@@ -228,14 +228,8 @@ class Agreement(Shaped):
 
     json_shape = JsonShape(
         *("overlap_items=items", "complete_items=complete", "items=double", "reviewers", "skipped_reviews=skipped"),
-        *(
-            "informed_reviews=informed",
-            "drawn_together=cluster",
-            "codes",
-            "top_codes=top",
-            "attribution",
-            "first_failure",
-        ),
+        *("informed_reviews=informed", "drawn_together=cluster", "codes", "top_codes=top"),
+        *("attribution", "first_failure"),
         *(("by_code", lambda found: found.list_codes()), ("confusion", lambda found: found.list_cells()), "carried"),
     )
 

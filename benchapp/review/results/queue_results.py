@@ -519,10 +519,9 @@ def _is_in(item: Coded, chosen: Chosen) -> bool:
     return all(getattr(item.facts, name) in values for name, values in chosen.items())
 
 
-def taxonomy_of(queues: Sequence[Queue], chosen: Chosen | None = None) -> Taxonomy:
+def taxonomy_of(queues: Sequence[Queue]) -> Taxonomy:
     """Count queues of one version (else NotTogether) in the current record."""
-    coding = coding_of(queues)
-    return Taxonomy(coding, extent_if_known(queues), chosen or {})
+    return Taxonomy(coding_of(queues), extent_if_known(queues), {})
 
 
 def extent_if_known(queues: Sequence[Queue]) -> Extent | None:

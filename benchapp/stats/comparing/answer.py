@@ -159,14 +159,7 @@ class JudgedGroup(Shaped):
 
     json_shape = JsonShape(
         *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=difference.p"),
-        ("claim", lambda judged: judged.difference.claim.value),
-        *(
-            ("effect", lambda judged: judged.effect.value),
-            "more=route.more?",
-            "more_of=route.units?",
-            "*interim",
-            "*declaration",
-        ),
+        *("claim=difference.claim", "effect", "more=route.more?", "more_of=route.units?", "*interim", "*declaration"),
     )
 
     def __post_init__(self) -> None:
@@ -408,10 +401,8 @@ class OpenQuestions:
                 return None
             measured = measure_pairs(alike)
             design = self._design(group, baseline, max(alike, key=lambda paired: len(paired.task)))
-            found, (expected, _) = (
-                judge_difference(self.comparison, group, self.metric),
-                design.expect_error(measured.spread),
-            )
+            found = judge_difference(self.comparison, group, self.metric)
+            expected, _ = design.expect_error(measured.spread)
             if found is not None and found.test is not None and expected:  # its own error, and what it is judged with
                 design = replace(design, comparisons=found.comparisons, scale=found.test.error / expected)
             trials = [each for side in (group, baseline) for each in self.comparison.of_group(side)]

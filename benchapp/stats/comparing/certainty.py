@@ -60,7 +60,7 @@ class GroupCost(Shaped):
     unit: MetricUnit
     cost: SolvedCost
 
-    json_shape = JsonShape("label=group.label", ("unit", lambda found: found.unit.value), "cost")
+    json_shape = JsonShape("label=group.label", "unit", "cost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,6 @@ class Certainty(Shaped):
     groups: tuple[GroupCertainty, ...]
     transfer: TransferTable | None
     items: tuple[Item, ...]
-
-    json_shape = JsonShape("measured", "factor", "groups", "transfer", "items")
 
     @property
     def answer(self) -> str:
@@ -290,9 +288,7 @@ class TransferCell(Shaped):
     direction: Direction
     found: Transfer
 
-    json_shape = JsonShape(
-        "writer=writer.key", "reader=reader.key", ("direction", lambda cell: cell.direction.value), "*found"
-    )
+    json_shape = JsonShape("writer=writer.key", "reader=reader.key", "direction", "*found")
 
 
 @dataclass(frozen=True, slots=True)
