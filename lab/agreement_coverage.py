@@ -26,7 +26,7 @@ from scipy.special import expit, ndtr, ndtri
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchapp.stats.agreement.alpha import (  # noqa: E402  # noqa: E402
+from benchapp.stats.agreement import (  # noqa: E402  # noqa: E402
     AlphaTally,
     alpha_many,
     bootstrap_t,

@@ -76,7 +76,7 @@ FOR_MODELS = (
     *("runner/agents/shell", "runner/engine/generator_step.py", "runner/trajectories/compaction.py"),
     *(
         "benchapp/review/codebooks/starters",
-        "benchapp/review/suggestions/judge_",
+        "benchapp/review/suggestions/judg",
         "benchapp/analysis/diagnoses/library_rules.py",
     ),
 )

@@ -15,29 +15,9 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Model, Q, QuerySet
 
+from benchapp import models
 from benchapp.archive import FORMAT, MANIFEST, SHARED, ArchiveError
 from benchapp.archive.archive_tables import RUN_TABLES, SHARED_TABLES, ArchiveTable, encode_value
-from benchapp.models import (
-    Attempt,
-    Blob,
-    Decision,
-    Environment,
-    Episode,
-    Experiment,
-    Family,
-    JudgedUnit,
-    KeyPoint,
-    Probe,
-    Seal,
-    Seeding,
-    Snapshot,
-    SnapshotFile,
-    Suite,
-    Task,
-    TaskGroup,
-    TaskRevision,
-    Trial,
-)
 from benchapp.record.record_digest import record_digest
 from runner.base.var_folder import MANAGE
 from skillglass.envelope import Writer, open_writer
@@ -63,12 +43,14 @@ class WrittenArchive:
     sha256: str
 
 
-def write_archive(experiment: Experiment, target: Path) -> WrittenArchive:
+def write_archive(experiment: models.Experiment, target: Path) -> WrittenArchive:
     """Write the whole experiment as one file, which appears when complete. `.tar.zst`, or by its name `.tar.gz`.
 
     Raise ArchiveError while something of it is running, or if its record changed during the export.
     """
-    running = Attempt.objects.filter(trial__episode__run__experiment=experiment, status=Attempt.Status.RUNNING)
+    running = models.Attempt.objects.filter(
+        trial__episode__run__experiment=experiment, status=models.Attempt.Status.RUNNING
+    )
     if experiment.is_open or running.exists():
         found = f"{experiment.name} is running: cancel or pause it first"
         raise ArchiveError("", "an experiment that is not running", found)
@@ -98,8 +80,10 @@ def write_archive(experiment: Experiment, target: Path) -> WrittenArchive:
     return WrittenArchive(digest, len(files) - 1, len(contents), size, sha256)
 
 
-def _manifest(experiment: Experiment, digest: str, files: list[_File], contents: list[bytes]) -> dict[str, object]:
-    probes = Probe.objects.filter(run__experiment=experiment).exclude(origin=None).order_by("public_id")
+def _manifest(
+    experiment: models.Experiment, digest: str, files: list[_File], contents: list[bytes]
+) -> dict[str, object]:
+    probes = models.Probe.objects.filter(run__experiment=experiment).exclude(origin=None).order_by("public_id")
     forks = experiment.runs.exclude(forked_from=None).values_list("public_id", "forked_from__public_id")
     return {
         "format": FORMAT,
@@ -121,7 +105,7 @@ def _write_contents(writer: Writer, digests: list[bytes]) -> None:
     for start in range(0, len(digests), READ_AT_ONCE):
         wanted = [digest.hex() for digest in digests[start : start + READ_AT_ONCE]]
         found = 0
-        for blob in Blob.objects.filter(digest__in=wanted).order_by("digest").iterator(chunk_size=4):
+        for blob in models.Blob.objects.filter(digest__in=wanted).order_by("digest").iterator(chunk_size=4):
             writer.add_bytes(f"blobs/{blob.digest}", blob.content())
             found += 1
         if found != len(wanted):
@@ -142,7 +126,7 @@ class _File:
 
 
 class _WrittenRows:
-    def __init__(self, experiment: Experiment, folder: Path) -> None:
+    def __init__(self, experiment: models.Experiment, folder: Path) -> None:
         self.experiment = experiment
         self.folder = folder
         self.contents: set[bytes] = set()  # digests, as bytes: there may be very many
@@ -184,37 +168,37 @@ class _WrittenRows:
             yield line.encode() + b"\n"
 
 
-def _shared_rows(experiment: Experiment) -> dict[ArchiveTable, QuerySet[Model]]:
+def _shared_rows(experiment: models.Experiment) -> dict[ArchiveTable, QuerySet[Model]]:
     """Return what its runs share with others: only the tasks it has trials of, with everything they belong to."""
-    episodes = Episode.objects.filter(run__experiment=experiment)
-    trials = Trial.objects.filter(episode__run__experiment=experiment)
-    decisions = Decision.objects.filter(episode__run__experiment=experiment)
-    seedings = Seeding.objects.filter(entry__episode__run__experiment=experiment)
-    seals = Seal.objects.filter(entry__episode__run__experiment=experiment)
-    probes = Probe.objects.filter(run__experiment=experiment)
-    judged = JudgedUnit.objects.filter(judging__run__experiment=experiment)
-    revisions = TaskRevision.objects.filter(pk__in=trials.values("task_revision"))
-    tasks = Task.objects.filter(
+    episodes = models.Episode.objects.filter(run__experiment=experiment)
+    trials = models.Trial.objects.filter(episode__run__experiment=experiment)
+    decisions = models.Decision.objects.filter(episode__run__experiment=experiment)
+    seedings = models.Seeding.objects.filter(entry__episode__run__experiment=experiment)
+    seals = models.Seal.objects.filter(entry__episode__run__experiment=experiment)
+    probes = models.Probe.objects.filter(run__experiment=experiment)
+    judged = models.JudgedUnit.objects.filter(judging__run__experiment=experiment)
+    revisions = models.TaskRevision.objects.filter(pk__in=trials.values("task_revision"))
+    tasks = models.Task.objects.filter(
         Q(pk__in=trials.values("task"))
         | Q(pk__in=revisions.values("task"))  # another task if suites were joined
         | Q(pk__in=judged.values("task"))
     )
-    families = Family.objects.filter(
+    families = models.Family.objects.filter(
         Q(pk__in=tasks.values("family"))
         | Q(pk__in=episodes.values("family"))
         | Q(pk__in=decisions.values("family"))
         | Q(pk__in=seedings.values("family"))
     )
-    environments = Environment.objects.filter(
+    environments = models.Environment.objects.filter(
         Q(pk__in=families.values("environment")) | Q(pk__in=episodes.values("environment"))
     )
-    suites = Suite.objects.filter(
+    suites = models.Suite.objects.filter(
         Q(pk=experiment.suite_id)
         | Q(pk__in=tasks.values("suite"))
         | Q(pk__in=families.values("suite"))
         | Q(pk__in=environments.values("suite"))
     )
-    snapshots = Snapshot.objects.filter(
+    snapshots = models.Snapshot.objects.filter(
         Q(pk__in=trials.values("snapshot"))
         | Q(pk__in=episodes.values("library"))
         | Q(pk__in=decisions.values("before"))
@@ -231,10 +215,10 @@ def _shared_rows(experiment: Experiment) -> dict[ArchiveTable, QuerySet[Model]]:
         families,
         tasks,
         revisions,
-        KeyPoint.objects.filter(task__in=tasks),
-        TaskGroup.objects.filter(task__in=tasks),
+        models.KeyPoint.objects.filter(task__in=tasks),
+        models.TaskGroup.objects.filter(task__in=tasks),
         snapshots,
-        SnapshotFile.objects.filter(snapshot__in=snapshots),
-        Experiment.objects.filter(pk=experiment.pk),
+        models.SnapshotFile.objects.filter(snapshot__in=snapshots),
+        models.Experiment.objects.filter(pk=experiment.pk),
     )
     return dict(zip(SHARED_TABLES, rows, strict=True))

@@ -171,9 +171,7 @@ def encode_value(value: Stored) -> JsonValue:
 def decode_value(field: Column, value: JsonValue) -> Stored:
     """Return the value for this column. Raise ValueError, with what was expected, if it cannot be stored."""
     if value is None:
-        if not field.null:
-            raise ValueError("a value")
-        return None
+        raise ValueError("a value")
     match field:
         case fields.BooleanField():
             return _check_type(bool, value, "true or false")
@@ -311,10 +309,12 @@ def _values(table: ArchiveTable, told: dict[str, JsonValue], counts: Counts, pla
                 raise ArchiveError(place, f"a {table.name} with its {name}", "there is none")
             continue
         try:
-            if name in table.references:
-                values[name] = _reference(told[name], counts[table.references[name]], nullable=field.null)
+            if told[name] is None and field.null:
+                values[name] = None
+            elif name in table.references:
+                values[name] = _reference(told[name], counts[table.references[name]])
             elif name in table.contents:
-                values[name] = _content(told[name], nullable=field.null)
+                values[name] = _content(told[name])
             else:
                 values[name] = decode_value(field, told[name])
         except ValueError as error:
@@ -323,17 +323,13 @@ def _values(table: ArchiveTable, told: dict[str, JsonValue], counts: Counts, pla
     return values
 
 
-def _reference(value: JsonValue, known: int, *, nullable: bool) -> int | None:
-    if value is None and nullable:
-        return None
+def _reference(value: JsonValue, known: int) -> int:
     if type(value) is not int or not 0 <= value < known:
         raise ValueError("the place of an earlier line")
     return value
 
 
-def _content(value: JsonValue, *, nullable: bool) -> str | None:
-    if value is None and nullable:
-        return None
+def _content(value: JsonValue) -> str:
     if not isinstance(value, str) or not DIGEST.fullmatch(value):
         raise ValueError("a SHA-256 of 64 hex characters")
     return value

@@ -23,28 +23,9 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Count, Exists, F, ForeignKey, Model, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
+from benchapp import models
 from benchapp.experiments.plans import plan_of, suite_of
 from benchapp.experiments.probe_runs import AskedProbe, read_choice, remove_hunks
-from benchapp.models import (
-    Attempt,
-    Blob,
-    Chunk,
-    Compaction,
-    Decision,
-    Draft,
-    DraftStep,
-    Entry,
-    Episode,
-    Experiment,
-    ModelCall,
-    Probe,
-    Run,
-    Seal,
-    Snapshot,
-    Trajectory,
-    Trial,
-    Verdict,
-)
 from benchapp.models.trials import AT_LEAST, COPIED, NUMBERS, SCORES
 from benchapp.record import recorded
 from benchapp.record.trajectory_store import FORMAT, iterate_steps, references
@@ -92,9 +73,9 @@ def flaw_each(rows: QuerySet[M], kind: str, message: str, ident: str = "public_i
 def check_contents() -> Iterator[Flaw]:
     yield from _check_references()
     yield from _check_blobs()
-    yield from chunks(Chunk.objects.all())
-    yield from check_trajectories(Trajectory.objects.all())
-    for snapshot in Snapshot.objects.order_by("id").iterator(chunk_size=500):
+    yield from chunks(models.Chunk.objects.all())
+    yield from check_trajectories(models.Trajectory.objects.all())
+    for snapshot in models.Snapshot.objects.order_by("id").iterator(chunk_size=500):
         rows = snapshot.files.values_list("path", "blob_id", "mode")
         manifest = {path: [digest, mode] for path, digest, mode in rows}
         if digest_json([LIBRARY_FORMAT, manifest]) != snapshot.digest:
@@ -116,7 +97,7 @@ def _check_references() -> Iterator[Flaw]:
 
 
 def _check_blobs() -> Iterator[Flaw]:
-    for blob in Blob.objects.order_by("digest").iterator(chunk_size=16):
+    for blob in models.Blob.objects.order_by("digest").iterator(chunk_size=16):
         try:
             content = blob.content()
         except zstandard.ZstdError as error:
@@ -128,7 +109,7 @@ def _check_blobs() -> Iterator[Flaw]:
             yield Flaw("blob", blob.digest, f"its content has {len(content)} bytes (expected {blob.size})")
 
 
-def chunks(rows: QuerySet[Chunk]) -> Iterator[Flaw]:
+def chunks(rows: QuerySet[models.Chunk]) -> Iterator[Flaw]:
     rows = rows.select_related("blob", "outline", "trajectory").order_by("id")
     for chunk in rows.iterator(chunk_size=4):
         ident = f"{chunk.trajectory.public_id} #{chunk.ordinal}"
@@ -148,7 +129,7 @@ def chunks(rows: QuerySet[Chunk]) -> Iterator[Flaw]:
             yield Flaw("chunk", ident, f"its long text {digest} is not among its pieces")
 
 
-def check_trajectories(rows: QuerySet[Trajectory]) -> Iterator[Flaw]:
+def check_trajectories(rows: QuerySet[models.Trajectory]) -> Iterator[Flaw]:
     for trajectory in rows.order_by("id").iterator(chunk_size=500):
         chunks = list(trajectory.chunks.order_by("ordinal").values_list("first_step", "steps_total", "blob_id"))
         ident = str(trajectory.public_id)
@@ -167,7 +148,7 @@ COMPACTION_HEADER = "# Trajectory of "
 
 def check_compactions() -> Iterator[Flaw]:
     """Check compactions of the current version; how older versions cut their texts is no longer known."""
-    rows = Compaction.objects.filter(version=COMPACTION_VERSION).select_related("trajectory", "text", "spans")
+    rows = models.Compaction.objects.filter(version=COMPACTION_VERSION).select_related("trajectory", "text", "spans")
     for row in rows.order_by("id").iterator(chunk_size=100):
         ident = f"{row.trajectory.public_id} {row.kind}"
         try:
@@ -180,7 +161,7 @@ def check_compactions() -> Iterator[Flaw]:
             yield Flaw("compaction", ident, message)
 
 
-def _find_misfits(row: Compaction, text: str, spans: list[Span]) -> Iterator[str]:
+def _find_misfits(row: models.Compaction, text: str, spans: list[Span]) -> Iterator[str]:
     kept, total = len({span.step for span in spans}), row.trajectory.steps_total
     if row.tokens != (found := tokens(text)):
         yield f"says {row.tokens:,} tokens, its text has {found:,}"
@@ -192,7 +173,7 @@ def _find_misfits(row: Compaction, text: str, spans: list[Span]) -> Iterator[str
         yield "its spans and its trajectory do not rebuild its text"
 
 
-def _is_rebuilt(row: Compaction, text: str, spans: list[Span]) -> bool:
+def _is_rebuilt(row: models.Compaction, text: str, spans: list[Span]) -> bool:
     """Is the text below the header what the spans keep? The header (title, verdict as far as it was shown) is not
     checked. An unreadable trajectory counts as rebuilt: the check of its chunks has reported it."""
     try:
@@ -203,12 +184,12 @@ def _is_rebuilt(row: Compaction, text: str, spans: list[Span]) -> bool:
     return text.startswith(COMPACTION_HEADER) and text.endswith(f"\n\n{body}")
 
 
-def check_episode(episode: Episode) -> Iterator[Flaw]:
+def check_episode(episode: models.Episode) -> Iterator[Flaw]:
     if not episode.is_ordered:
         return
     entries = list(episode.entries.in_order())
     yield from _check_spine(episode, entries)
-    attempts = Attempt.objects.filter(trial__episode=episode, counts=True, entry=None)
+    attempts = models.Attempt.objects.filter(trial__episode=episode, counts=True, entry=None)
     yield from flaw_each(attempts, "attempt", "counts, but is missing from the spine")
     yield from flaw_each(episode.decisions.filter(entry=None), "decision", "is missing from the spine")
     yield from _check_library_line(episode, entries)
@@ -216,14 +197,14 @@ def check_episode(episode: Episode) -> Iterator[Flaw]:
     yield from _check_fork(episode, entries)
 
 
-def _check_spine(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
+def _check_spine(episode: models.Episode, entries: list[models.Entry]) -> Iterator[Flaw]:
     ident = str(episode.public_id)
     sequences = [entry.sequence for entry in entries]
     if sequences != list(range(1, len(entries) + 1)):
         yield Flaw("episode", ident, f"its spine has a hole or does not start at 1: {_describe_gap(sequences)}")
     for entry in entries:
-        named = [name for name in Entry.TARGETS.values() if getattr(entry, f"{name}_id") is not None]
-        if named != [Entry.TARGETS[Entry.Kind(entry.kind)]]:
+        named = [name for name in models.Entry.TARGETS.values() if getattr(entry, f"{name}_id") is not None]
+        if named != [models.Entry.TARGETS[models.Entry.Kind(entry.kind)]]:
             yield Flaw("episode", ident, f"entry {entry.sequence} ({entry.kind}) points at {named or 'nothing'}")
     numbers = list(episode.decisions.order_by("number").values_list("number", flat=True))
     if numbers != list(range(1, len(numbers) + 1)):
@@ -237,11 +218,11 @@ def _describe_gap(numbers: list[int]) -> str:
     return "in order"
 
 
-def _check_library_line(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
+def _check_library_line(episode: models.Episode, entries: list[models.Entry]) -> Iterator[Flaw]:
     """Check that along the spine every step starts from the library that the one before left. In an import, candidates may
     be a tree: a decision may start from an earlier state, and a trial may have had a candidate that was never taken."""
     current, rounds, states = EMPTY_LIBRARY, 0, {EMPTY_LIBRARY}
-    is_own = episode.run.experiment.origin != Experiment.Origin.IMPORTED
+    is_own = episode.run.experiment.origin != models.Experiment.Origin.IMPORTED
     for entry in entries:
         if entry.seeding is not None:
             current = entry.seeding.snapshot.digest
@@ -262,7 +243,7 @@ def _check_library_line(episode: Episode, entries: list[Entry]) -> Iterator[Flaw
         yield Flaw("episode", str(episode.public_id), f"its library is {episode.library}, its spine ends at {current}")
 
 
-def _check_decision(decision: Decision, current: str, rounds: int, earlier: set[str]) -> Iterator[Flaw]:
+def _check_decision(decision: models.Decision, current: str, rounds: int, earlier: set[str]) -> Iterator[Flaw]:
     """`earlier`: states that it may start from instead of the current one."""
     ident = str(decision.public_id)
     changed = decision.changed_library
@@ -275,10 +256,10 @@ def _check_decision(decision: Decision, current: str, rounds: int, earlier: set[
         yield Flaw("decision", ident, f"ends round {decision.round} (expected {rounds + applied})")
 
 
-def _check_sealing(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
+def _check_sealing(episode: models.Episode, entries: list[models.Entry]) -> Iterator[Flaw]:
     """Check the seal. An import may not say when its library was frozen; if it does, it must be consistent."""
-    sealed: Seal | None = None
-    is_own = episode.run.experiment.origin != Experiment.Origin.IMPORTED
+    sealed: models.Seal | None = None
+    is_own = episode.run.experiment.origin != models.Experiment.Origin.IMPORTED
     for entry in entries:
         if entry.seal is not None:
             sealed = entry.seal
@@ -286,7 +267,7 @@ def _check_sealing(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
         elif sealed is None:
             if is_own and entry.attempt is not None and entry.attempt.trial.phase in (Phase.DEPLOYMENT, Phase.REPLAY):
                 yield Flaw("trial", str(entry.attempt.trial.public_id), "ran before the library was sealed")
-        elif entry.kind in {Entry.Kind.DECISION, Entry.Kind.SEED}:
+        elif entry.kind in {models.Entry.Kind.DECISION, models.Entry.Kind.SEED}:
             yield Flaw("episode", str(episode.public_id), f"entry {entry.sequence} writes to a sealed library")
         elif entry.attempt is not None and entry.attempt.trial.phase != Phase.ACQUISITION:
             trial = entry.attempt.trial
@@ -294,7 +275,7 @@ def _check_sealing(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
                 yield Flaw("trial", str(trial.public_id), "was not given the sealed library")
 
 
-def _check_seal(episode: Episode, seal: Seal) -> Iterator[Flaw]:
+def _check_seal(episode: models.Episode, seal: models.Seal) -> Iterator[Flaw]:
     ident = str(seal.public_id)
     if seal.library_digest != seal.snapshot.digest:
         yield Flaw("seal", ident, f"names library {seal.library_digest}, but its snapshot is {seal.snapshot.digest}")
@@ -304,7 +285,7 @@ def _check_seal(episode: Episode, seal: Seal) -> Iterator[Flaw]:
         yield Flaw("seal", ident, "is not the digest of its setup and library")
 
 
-def _check_fork(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
+def _check_fork(episode: models.Episode, entries: list[models.Entry]) -> Iterator[Flaw]:
     """Check that a fork copied what its origin recorded, while that still exists."""
     ident, copied = str(episode.public_id), episode.copied_entries
     strays = [entry for entry in entries[copied:] if entry.attempt is not None and entry.attempt.is_copy]
@@ -319,7 +300,7 @@ def _check_fork(episode: Episode, entries: list[Entry]) -> Iterator[Flaw]:
         yield Flaw("episode", ident, f"what it took over ({copied} entries) is not what its origin recorded")
 
 
-def _describe_entry(entry: Entry) -> list[object]:
+def _describe_entry(entry: models.Entry) -> list[object]:
     """Describe an entry by its content, without the keys of its rows."""
     told: list[object] = [entry.sequence, entry.kind]
     if entry.attempt is not None:
@@ -338,7 +319,7 @@ def _describe_entry(entry: Entry) -> list[object]:
 
 def check_probes() -> Iterator[Flaw | Unchecked]:
     related = ("run__experiment", "origin__run", "decision", "frozen", "library")
-    for probe in Probe.objects.select_related(*related).order_by("id").iterator(chunk_size=100):
+    for probe in models.Probe.objects.select_related(*related).order_by("id").iterator(chunk_size=100):
         ident, spec = str(probe.public_id), probe.run.experiment.spec.get("probe") or {}
         ids = [hunk["id"] for hunk in probe.reverted]
         if spec.get("library") != probe.library.digest:
@@ -353,7 +334,7 @@ def check_probes() -> Iterator[Flaw | Unchecked]:
             yield from check_remaking(probe)
 
 
-def check_remaking(probe: Probe) -> Iterator[Flaw]:
+def check_remaking(probe: models.Probe) -> Iterator[Flaw]:
     """Yield probes whose library the origin's record no longer produces as it did at the launch."""
     assert probe.origin is not None
     ids = [hunk["id"] for hunk in probe.reverted]
@@ -373,14 +354,14 @@ def check_remaking(probe: Probe) -> Iterator[Flaw]:
 MAX_MESSAGE = 1_000  # characters; an entry and the step due, written out
 
 
-def check_protocol(episode: Episode, suites: dict[int, Suite | Exception]) -> Iterator[Flaw | Unchecked]:
+def check_protocol(episode: models.Episode, suites: dict[int, Suite | Exception]) -> Iterator[Flaw | Unchecked]:
     """Check an episode. Imports and synthetic records pass: no plan of ours made them.
 
     `suites`: the suite of the experiment checked last, or why it cannot be read; episodes come in the order they were
     launched.
     """
     experiment = episode.run.experiment
-    if not episode.protocol or experiment.origin != Experiment.Origin.RUN or not experiment.spec:
+    if not episode.protocol or experiment.origin != models.Experiment.Origin.RUN or not experiment.spec:
         return
     ident = str(episode.public_id)
     try:
@@ -401,7 +382,7 @@ def check_protocol(episode: Episode, suites: dict[int, Suite | Exception]) -> It
         yield Flaw("episode", ident, message[:MAX_MESSAGE])
 
 
-def _find_problems(plan: EpisodePlan, episode: Episode) -> Iterator[str]:
+def _find_problems(plan: EpisodePlan, episode: models.Episode) -> Iterator[str]:
     try:
         history = recorded.read_history(episode)
         problems, due = audit(plan, history), protocols.next_step(plan, history)
@@ -409,7 +390,7 @@ def _find_problems(plan: EpisodePlan, episode: Episode) -> Iterator[str]:
         yield f"its history cannot be read back: {type(error).__name__}: {error}"
         return
     yield from problems
-    if episode.status == Episode.Status.DONE and due is not None:
+    if episode.status == models.Episode.Status.DONE and due is not None:
         yield f"is done, but {due!r} is due"
 
 
@@ -418,36 +399,36 @@ COMPARED = ("exception_type", *(name for name in COPIED if name not in AT_LEAST)
 
 
 def check_trials() -> Iterator[Flaw]:
-    for run in Run.objects.exclude(setup_digest="").order_by("id").iterator(chunk_size=200):
+    for run in models.Run.objects.exclude(setup_digest="").order_by("id").iterator(chunk_size=200):
         if digest_json(run.setup) != run.setup_digest:
             yield Flaw("run", str(run.public_id), "its setup does not add up to its setup digest")
-    counted = Trial.objects.annotate(total=Count("attempts", filter=Q(attempts__counts=True)))
+    counted = models.Trial.objects.annotate(total=Count("attempts", filter=Q(attempts__counts=True)))
     for ident, total in counted.filter(total__gt=1).values_list("public_id", "total").iterator():
         yield Flaw("trial", str(ident), f"{total} attempts count (expected at most one)")
-    voiced = Attempt.objects.annotate(total=Count("verdicts", filter=Q(verdicts__is_primary=True)))
+    voiced = models.Attempt.objects.annotate(total=Count("verdicts", filter=Q(verdicts__is_primary=True)))
     for ident, total in voiced.filter(total__gt=1).values_list("public_id", "total").iterator():
         yield Flaw("attempt", str(ident), f"{total} primary verdicts (expected at most one)")
     yield from _check_trials()
     yield from _check_copied_numbers()
     yield from _check_counted_numbers()
-    unkept = ModelCall.objects.filter(status=ModelCall.Status.ANSWERED, reply=None)
+    unkept = models.ModelCall.objects.filter(status=models.ModelCall.Status.ANSWERED, reply=None)
     yield from flaw_each(unkept, "model call", "answered, but no reply is kept")
 
 
 def _check_trials() -> Iterator[Flaw]:
     """Check that a trial's numbers for lists are those of its counting attempt."""
     counting = Q(attempts__counts=True)
-    missing = Trial.objects.filter(is_done=True).exclude(status=Trial.Status.SKIPPED).exclude(counting)
+    missing = models.Trial.objects.filter(is_done=True).exclude(status=models.Trial.Status.SKIPPED).exclude(counting)
     yield from flaw_each(missing, "trial", "done, but no attempt counts")
-    verdicts = Verdict.objects.filter(is_primary=True, attempt__counts=True)  # stages have verdicts of their own
+    verdicts = models.Verdict.objects.filter(is_primary=True, attempt__counts=True)  # stages have verdicts of their own
     for name in SCORES:
         differing = verdicts.exclude(**{f"attempt__trial__{name}": F(name)}).filter(
             Q(**{f"attempt__trial__{name}__isnull": False}) | Q(**{f"{name}__isnull": False})
         )
         message = f"its {name} is not that of its counting attempt's verdict"
         yield from flaw_each(differing, "trial", message, "attempt__trial__public_id")
-    voiced = Attempt.objects.filter(trial=OuterRef("pk"), counts=True, verdicts__is_primary=True)
-    scored = Trial.objects.filter(_any_known(("success", "checks_total", "checks_passed")))
+    voiced = models.Attempt.objects.filter(trial=OuterRef("pk"), counts=True, verdicts__is_primary=True)
+    scored = models.Trial.objects.filter(_any_known(("success", "checks_total", "checks_passed")))
     silent = scored.exclude(Exists(voiced))
     yield from flaw_each(silent, "trial", "is scored, but no verdict of its counting attempt says so")
 
@@ -458,19 +439,19 @@ def _any_known(names: Iterable[str]) -> Q:
 
 def _check_copied_numbers() -> Iterator[Flaw]:
     """Check what Trial.settle copies from columns."""
-    counting = Attempt.objects.filter(counts=True)
+    counting = models.Attempt.objects.filter(counts=True)
     for name in COMPARED:
         known = Q(**{f"{name}__isnull": False}) | Q(**{f"trial__{name}__isnull": False})
         differing = counting.exclude(**{name: F(f"trial__{name}")}).filter(known)
         for ident, there, here in differing.values_list("trial__public_id", name, f"trial__{name}").iterator():
             yield _flaw_difference(ident, name, here, there)
-    uncounted = Trial.objects.exclude(Exists(Attempt.objects.filter(trial=OuterRef("pk"), counts=True)))
+    uncounted = models.Trial.objects.exclude(Exists(models.Attempt.objects.filter(trial=OuterRef("pk"), counts=True)))
     yield from flaw_each(uncounted.filter(_any_known(NUMBERS)), "trial", "has numbers, but no attempt counts")
 
 
 def _check_counted_numbers() -> Iterator[Flaw]:
     """Check what Trial.settle counts in the rows below the attempt."""
-    attempts = Attempt.objects.filter(counts=True).order_by("pk")
+    attempts = models.Attempt.objects.filter(counts=True).order_by("pk")
     ended = ~Q(verdicts__checks__status="skipped")
     checked = attempts.filter(verdicts__is_primary=True).annotate(
         total=Count("verdicts__checks", filter=ended),
@@ -482,7 +463,7 @@ def _check_counted_numbers() -> Iterator[Flaw]:
             yield _flaw_difference(ident, "checks_total", said_total, total or None)
         if said_passed != (passed if total else None):
             yield _flaw_difference(ident, "checks_passed", said_passed, passed if total else None)
-    standing = Trajectory.objects.filter(attempt=OuterRef("pk"), is_superseded=False)
+    standing = models.Trajectory.objects.filter(attempt=OuterRef("pk"), is_superseded=False)
     own = F("steps_total") - F("copied_steps")
     main = standing.filter(kind="main").order_by("ordinal", "id").annotate(own=own).values("own")[:1]
     stages = standing.filter(kind="stage").order_by().values("attempt").annotate(own=Sum(own)).values("own")
@@ -510,14 +491,18 @@ def _flaw_difference(ident: object, name: str, here: object, there: object) -> F
 
 
 def check_drafts() -> Iterator[Flaw]:
-    answers = DraftStep.objects.filter(kind=DraftStep.Kind.ANSWER)
-    taken = answers.filter(status=DraftStep.Status.TAKEN)
+    answers = models.DraftStep.objects.filter(kind=models.DraftStep.Kind.ANSWER)
+    taken = answers.filter(status=models.DraftStep.Status.TAKEN)
     without = Q(request=None) | Q(reply=None)
     yield from flaw_each(taken.filter(without), "draft step", "was taken, but its request or its reply is missing")
-    gone = answers.filter(status=DraftStep.Status.UNUSABLE, reply=None)
+    gone = answers.filter(status=models.DraftStep.Status.UNUSABLE, reply=None)
     yield from flaw_each(gone, "draft step", "cannot be used, and the reply that says so is missing")
-    made = DraftStep.objects.filter(draft=OuterRef("pk"), after=OuterRef("head"), status=DraftStep.Status.TAKEN)
-    yield from flaw_each(Draft.objects.filter(~Exists(made)), "draft", "none of its steps left its present files")
-    came = DraftStep.objects.filter(draft=OuterRef("draft"), after=OuterRef("before")).exclude(pk=OuterRef("pk"))
-    later = DraftStep.objects.exclude(kind=DraftStep.Kind.GIVEN).filter(~Exists(came))
+    made = models.DraftStep.objects.filter(
+        draft=OuterRef("pk"), after=OuterRef("head"), status=models.DraftStep.Status.TAKEN
+    )
+    yield from flaw_each(
+        models.Draft.objects.filter(~Exists(made)), "draft", "none of its steps left its present files"
+    )
+    came = models.DraftStep.objects.filter(draft=OuterRef("draft"), after=OuterRef("before")).exclude(pk=OuterRef("pk"))
+    later = models.DraftStep.objects.exclude(kind=models.DraftStep.Kind.GIVEN).filter(~Exists(came))
     yield from flaw_each(later, "draft step", "begins with files that no other step left")

@@ -91,7 +91,13 @@ class Installation:
     def start(self) -> None:
         """Start every child; the record must be migrated. Raise Unable when port or broker are not available."""
         self.supervisor.end_orphans(advance.holders())
-        self._check_port()
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", self.port))
+            except OSError as error:
+                message = f"port {self.port} is not free ({error.strerror}): choose another, as in `PORT=8001 {DEMO}`"
+                raise Unable(message) from error
         if settings.EMBEDDED_BROKER:
             try:
                 command = embedded_broker.broker_command(settings.VAR_DIR / "valkey")
@@ -147,15 +153,6 @@ class Installation:
         model, port = find_model(), find_free_port()
         os.environ[ADDRESS_VARIABLE] = f"http://127.0.0.1:{port}/v1"
         self.supervisor.add(self._child("small-model", *build_server_command(model, port)))
-
-    def _check_port(self) -> None:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", self.port))
-            except OSError as error:
-                message = f"port {self.port} is not free ({error.strerror}): choose another, as in `PORT=8001 {DEMO}`"
-                raise Unable(message) from error
 
     def _child(self, name: str, *command: str) -> Child:
         environment = {

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.urls import reverse
 
 from benchapp.analysis.suite_screening import screen_once, take_screening
-from benchapp.drafting.draft_steps import record_step
+from benchapp.drafting.draft_orders import record_step
 from benchapp.experiments.qualification import Admission, find_qualification, has_tried_traps, read_verdicts
 from benchapp.models import Draft, DraftStep, Experiment, Suite, TaskWorkflow, User
 from benchapp.record.sets import suite_files

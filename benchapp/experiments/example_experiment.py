@@ -18,11 +18,10 @@ from typing import cast
 from django.db import connection
 from django.db.models import QuerySet
 
-from benchapp.analysis.lineage.attribution import rank_telling_changes, read_no_skill
+from benchapp.analysis.lineage.attribution import MAX_LENGTH, rank_suspects, rank_telling_changes, read_no_skill
 from benchapp.analysis.lineage.hunks import HunkGone
 from benchapp.analysis.lineage.library_states import LibraryState, read_history
 from benchapp.analysis.lineage.line_history import read_lineage
-from benchapp.analysis.lineage.suspects import MAX_LENGTH, rank_suspects
 from benchapp.experiments.launch import launch
 from benchapp.experiments.preparation import EPISODE_ORDER
 from benchapp.experiments.probe_runs import AskedProbe, ProbePreview, launch_probe, make_control, preview, read_choice

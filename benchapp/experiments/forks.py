@@ -21,23 +21,6 @@ from benchapp import models
 from benchapp.experiments.launch import record_episode
 from benchapp.experiments.plans import cell_of, plan_of, spec_of, suite_of
 from benchapp.experiments.work import advance
-from benchapp.models import (
-    Attempt,
-    Compaction,
-    Decision,
-    Entry,
-    Episode,
-    Experiment,
-    ModelCall,
-    Refusal,
-    Run,
-    Seal,
-    Seeding,
-    Skip,
-    Trajectory,
-    Trial,
-    User,
-)
 from benchapp.models.episodes import Target
 from benchapp.record import recorded
 from benchapp.record.sets.suite_files import record_suite
@@ -59,35 +42,35 @@ M = TypeVar("M", bound=Model)
 class _Prefix:
     """Copies the first entries of the origin's spine onto the fork's empty one, inside a transaction."""
 
-    def __init__(self, origin: Episode, fork: Episode) -> None:
+    def __init__(self, origin: models.Episode, fork: models.Episode) -> None:
         self.origin, self.fork = origin, fork
         slots = {(trial.phase, trial.task_id, trial.sample): trial for trial in fork.trials.all()}
-        self.trials: dict[int, Trial] = {
+        self.trials: dict[int, models.Trial] = {
             trial.pk: slots[trial.phase, trial.task_id, trial.sample] for trial in origin.trials.all()
         }
         self.compactions: dict[int, int] = {}  # the origin's -> the fork's
 
-    def copy(self, entries: list[Entry]) -> None:
+    def copy(self, entries: list[models.Entry]) -> None:
         self._calls(entries)
         for entry in entries:
             enter(self.fork, self._target(entry), entry.recorded_at, entry.sequence)
 
-    def _target(self, entry: Entry) -> Target:
+    def _target(self, entry: models.Entry) -> Target:
         match entry.target:
-            case Attempt() as attempt:
+            case models.Attempt() as attempt:
                 return self._attempt(attempt)
-            case Decision() as decision:
+            case models.Decision() as decision:
                 return self._decision(decision)
-            case Seeding() as seeding:
+            case models.Seeding() as seeding:
                 return _copy_row(seeding)
-            case Seal() as seal:
+            case models.Seal() as seal:
                 self.fork.trials.unneeded().delete()  # as the freeze itself does
                 return _copy_row(seal)
-            case Skip() as skip:
+            case models.Skip() as skip:
                 skipped = self.trials[skip.trial_id]
-                Trial.objects.filter(pk=skipped.pk).update(status=Trial.Status.SKIPPED)
+                models.Trial.objects.filter(pk=skipped.pk).update(status=models.Trial.Status.SKIPPED)
                 return _copy_row(skip, trial_id=skipped.pk)
-            case Refusal() as refusal:
+            case models.Refusal() as refusal:
                 return _copy_row(refusal, trial_id=self._trial(refusal.trial_id))
         raise RunnerError(f"entry {entry.sequence} of {entry.episode_id} points at nothing")
 
@@ -96,11 +79,11 @@ class _Prefix:
 
     # --- attempts -------------------------------------------------------------------------------------------------
 
-    def _attempt(self, attempt: Attempt) -> Attempt:
+    def _attempt(self, attempt: models.Attempt) -> models.Attempt:
         """Copy the counting attempt with everything below it, settled on the fork's trial."""
         trial, origin = self.trials[attempt.trial_id], attempt.trial
         trial.snapshot = origin.snapshot
-        earlier = Trial.retrieved.through.objects.filter(from_trial=origin).order_by("id")
+        earlier = models.Trial.retrieved.through.objects.filter(from_trial=origin).order_by("id")
         trial.remember_retrieved([self.trials[pk] for pk in earlier.values_list("to_trial_id", flat=True)])
         copied = _copy_row(attempt, trial_id=trial.pk, is_copy=True, counts=False, sandbox={}, lease_epoch=0)
         for verdict in attempt.verdicts.all():
@@ -114,7 +97,7 @@ class _Prefix:
         trial.settle(copied)
         return copied
 
-    def _trajectories(self, owner: Attempt | ModelCall, copied: Mapping[str, int]) -> dict[int, int]:
+    def _trajectories(self, owner: models.Attempt | models.ModelCall, copied: Mapping[str, int]) -> dict[int, int]:
         """Return the origin's -> the fork's. `copied`: the column that names the copy of their owner, with its key."""
         known: dict[int, int] = {}
         for trajectory in owner.trajectories.order_by("ordinal", "id"):  # parents come before their children
@@ -122,17 +105,17 @@ class _Prefix:
             known[trajectory.pk] = self._trajectory(trajectory, {**copied, "parent_id": parent}).pk
         return known
 
-    def _trajectory(self, trajectory: Trajectory, changes: Mapping[str, object]) -> Trajectory:
+    def _trajectory(self, trajectory: models.Trajectory, changes: Mapping[str, object]) -> models.Trajectory:
         copied = _copy_row(trajectory, **changes)
         for chunk in trajectory.chunks.all():
             _copy_row(chunk, trajectory_id=copied.pk).pieces.set(chunk.pieces.all())
-        for compaction in Compaction.objects.filter(trajectory=trajectory):
+        for compaction in models.Compaction.objects.filter(trajectory=trajectory):
             self.compactions[compaction.pk] = _copy_row(compaction, trajectory_id=copied.pk).pk
         return copied
 
     # --- the author -----------------------------------------------------------------------------------------------
 
-    def _calls(self, entries: list[Entry]) -> None:
+    def _calls(self, entries: list[models.Entry]) -> None:
         """Copy the prefix's answered calls: of its decisions, of the teacher before them, recorded ones of agents."""
         decisions = [entry.decision for entry in entries if entry.decision is not None]
         behind = {decision.call_id for decision in decisions}
@@ -148,14 +131,14 @@ class _Prefix:
             for attempt in counting
         )
         self.calls: dict[int, int] = {}
-        for call in self.origin.calls.filter(status=ModelCall.Status.ANSWERED).order_by("id"):
+        for call in self.origin.calls.filter(status=models.ModelCall.Status.ANSWERED).order_by("id"):
             of_agent = call.purpose == AGENT_CALLS and call.key.startswith(of_agents)
             if call.pk in behind or call.key in talk or of_agent:
                 copied = _copy_row(call, episode_id=self.fork.pk, is_copy=True)
                 self._trajectories(call, {"call_id": copied.pk})
                 self.calls[call.pk] = copied.pk
 
-    def _decision(self, decision: Decision) -> Decision:
+    def _decision(self, decision: models.Decision) -> models.Decision:
         copied = _copy_row(
             decision,
             episode_id=self.fork.pk,
@@ -180,10 +163,12 @@ def _copy_row(row: M, **changes: object) -> M:
 
 Dice = Literal["new", "same"]
 # A refusal belongs to the trial or the write before it, and a skip is an operator's act, so neither is rerun.
-PLACES = (Entry.Kind.TRIAL, Entry.Kind.DECISION, Entry.Kind.SEED, Entry.Kind.FREEZE)
+PLACES = (models.Entry.Kind.TRIAL, models.Entry.Kind.DECISION, models.Entry.Kind.SEED, models.Entry.Kind.FREEZE)
 
 
-def fork(episode: Episode, *, before: TrialSlot | int, dice: Dice = "new", reason: str, by: User | None = None) -> Run:
+def fork(
+    episode: models.Episode, *, before: TrialSlot | int, dice: Dice = "new", reason: str, by: models.User | None = None
+) -> models.Run:
     """Create a run with this one episode, recorded up to `before` and ready to continue.
 
     before: a scored trial, or a place on the spine. dice: new ones, or those of the run it comes from (a deterministic
@@ -192,7 +177,7 @@ def fork(episode: Episode, *, before: TrialSlot | int, dice: Dice = "new", reaso
     """
     if not reason.strip():
         raise NotPossible("a fork needs a reason")
-    if not Episode.objects.own().filter(pk=episode.pk, is_ordered=True).exists():
+    if not models.Episode.objects.own().filter(pk=episode.pk, is_ordered=True).exists():
         raise NotPossible(f"episode {episode.public_id} was not launched here: nothing to continue")
     entries = list(episode.entries.in_order())
     place = _find_place(episode, entries, before)
@@ -208,7 +193,7 @@ def fork(episode: Episode, *, before: TrialSlot | int, dice: Dice = "new", reaso
     return run
 
 
-def _find_place(episode: Episode, entries: list[Entry], before: TrialSlot | int) -> int:
+def _find_place(episode: models.Episode, entries: list[models.Entry], before: TrialSlot | int) -> int:
     """Return the sequence of the first entry that is not copied."""
     if isinstance(before, int):
         found = [entry.sequence for entry in entries if entry.sequence == before and entry.kind in PLACES]
@@ -228,7 +213,7 @@ def _find_place(episode: Episode, entries: list[Entry], before: TrialSlot | int)
     return found[0]
 
 
-def _record_run(episode: Episode, seed: int, by: User | None) -> Run:
+def _record_run(episode: models.Episode, seed: int, by: models.User | None) -> models.Run:
     origin, arm, spec = episode.run, cell_of(episode.run).arm, spec_of(episode.run)
     name = f"{spec.name[:200]} (fork of {origin.label[:60]}, {episode.key[:20]})"
     file = spec.narrow(
@@ -246,8 +231,10 @@ def _record_run(episode: Episode, seed: int, by: User | None) -> Run:
         budget={"usd": origin.budget_usd, "tokens": origin.budget_tokens},
         hypotheses=[],  # about conditions that a fork does not have
     )
-    experiment = Experiment.objects.create(name=name, suite=origin.experiment.suite, spec=file.file, created_by=by)
-    return Run.objects.create(
+    experiment = models.Experiment.objects.create(
+        name=name, suite=origin.experiment.suite, spec=file.file, created_by=by
+    )
+    return models.Run.objects.create(
         experiment=experiment,
         forked_from=origin,
         replicate=origin.replicate or 1,
@@ -262,7 +249,9 @@ TAKEN_OVER = (
 )
 
 
-def _fork_episode(run: Run, origin: Episode, plan: EpisodePlan, suite: Suite, prefix: list[Entry]) -> Episode:
+def _fork_episode(
+    run: models.Run, origin: models.Episode, plan: EpisodePlan, suite: Suite, prefix: list[models.Entry]
+) -> models.Episode:
     forked = record_episode(run, plan, 1, record_suite(suite))
     _Prefix(origin, forked).copy(prefix)
     state = fold(recorded.read_history(forked))
@@ -272,25 +261,25 @@ def _fork_episode(run: Run, origin: Episode, plan: EpisodePlan, suite: Suite, pr
         plan.condition.is_tainted_by(state.skipped) or forked.decisions.filter(error__startswith=LEFT_OUT).exists()
     )
     forked.save(update_fields=["copied_entries", "library", "is_tainted"])
-    Run.objects.filter(pk=run.pk).touch()
+    models.Run.objects.filter(pk=run.pk).touch()
     return forked
 
 
-def scored_places(episode: Episode) -> list[tuple[int, str]]:
+def scored_places(episode: models.Episode) -> list[tuple[int, str]]:
     """Return (sequence, description) of every place where the episode can be forked, for a page to offer."""
     return [
         (entry.sequence, _describe_entry(entry))
         for entry in episode.entries.in_order()
-        if Entry.Kind(entry.kind) in PLACES
+        if models.Entry.Kind(entry.kind) in PLACES
     ]
 
 
-def _describe_entry(entry: Entry) -> str:
+def _describe_entry(entry: models.Entry) -> str:
     match entry.target:
-        case Attempt() as attempt:
+        case models.Attempt() as attempt:
             return f"{recorded.slot_of(attempt.trial)} ({attempt.trial.status})"
-        case Decision() as decision:
+        case models.Decision() as decision:
             return f"decision {decision.number} ({decision.status})"
-        case Seeding() as seeding:
+        case models.Seeding() as seeding:
             return f"seed of {seeding.family.key}"
     return "freeze"

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from benchapp import models
-from benchapp.experiments.estimate import estimate
+from benchapp.experiments.foresight import estimate
 from benchapp.experiments.launch_spec import ADMITTED, LaunchSpec, SpecProblem, Unlaunchable, read_spec, try_spec
 from benchapp.experiments.plans import Cell, differences
 from benchapp.experiments.preparation import EPISODE_ORDER, Prepared, prepare
@@ -71,8 +71,24 @@ def _find_launched(spec: LaunchSpec) -> models.Experiment | None:
 
 def launch_prepared(prepared: Prepared, *, by: models.User | None = None) -> models.Experiment:
     """Launch what `prepare` accepted."""
+    spec = prepared.spec
     with transaction.atomic():
-        experiment = _record(prepared, by)
+        rows = record_suite(prepared.suite)
+        experiment = models.Experiment.objects.create(
+            name=spec.name,
+            suite=rows.suite,
+            spec=spec.file,
+            estimate=estimate(prepared).as_json(),
+            created_by=by,
+            **({"public_id": experiment_id(spec.key)} if spec.key else {}),
+        )
+        for cell, plans in prepared.plans.items():
+            run = _record_run(experiment, spec, cell, plans[0], prepared.setups[cell.arm])
+            for ordinal, plan in enumerate(plans, start=1):
+                record_episode(run, plan, ordinal, rows)
+        if (wanted := spec.judging) is not None:
+            wish = JudgingWish(wanted.model, wanted.prompts, wanted.metrics, wanted.calls, wanted.usd)
+            order_judging(experiment.runs.all(), wish, by)
         episodes = models.Episode.objects.filter(run__experiment=experiment).order_by(*EPISODE_ORDER)
         transaction.on_commit(
             lambda: [advance.hint(str(each)) for each in episodes.values_list("public_id", flat=True)]
@@ -82,26 +98,6 @@ def launch_prepared(prepared: Prepared, *, by: models.User | None = None) -> mod
 
 def experiment_id(key: str) -> uuid.UUID:
     return derived_id("launch", key)
-
-
-def _record(prepared: Prepared, by: models.User | None) -> models.Experiment:
-    spec, rows = prepared.spec, record_suite(prepared.suite)
-    experiment = models.Experiment.objects.create(
-        name=spec.name,
-        suite=rows.suite,
-        spec=spec.file,
-        estimate=estimate(prepared).as_json(),
-        created_by=by,
-        **({"public_id": experiment_id(spec.key)} if spec.key else {}),
-    )
-    for cell, plans in prepared.plans.items():
-        run = _record_run(experiment, spec, cell, plans[0], prepared.setups[cell.arm])
-        for ordinal, plan in enumerate(plans, start=1):
-            record_episode(run, plan, ordinal, rows)
-    if (wanted := spec.judging) is not None:
-        wish = JudgingWish(wanted.model, wanted.prompts, wanted.metrics, wanted.calls, wanted.usd)
-        order_judging(experiment.runs.all(), wish, by)
-    return experiment
 
 
 def _record_run(
@@ -128,8 +124,7 @@ def _record_run(
 
 def record_episode(run: models.Run, plan: EpisodePlan, ordinal: int, rows: SuiteRows) -> models.Episode:
     """Record the episode with every trial of its plan, waiting."""
-    unit = plan.environment
-    first = unit.families[0]
+    unit, first = plan.environment, plan.environment.families[0]
     divides = unit.key == first.key  # the protocol's episodes are families, not environments
     episode = models.Episode.objects.create(
         run=run,

@@ -21,18 +21,10 @@ from django.db import transaction
 from django.db.models import Q
 
 from benchapp.analysis.lineage.library_states import LibraryState, read_histories
-from benchapp.experiments.estimate import Estimate, Past
+from benchapp.experiments import probe_runs
+from benchapp.experiments.foresight import Estimate, Past
 from benchapp.experiments.plans import Arm
-from benchapp.experiments.probe_results import CONTROL, ProbeResult, read_results
-from benchapp.experiments.probe_runs import (
-    AskedProbe,
-    ProbePreview,
-    launch_probe,
-    list_deployed_tasks,
-    list_skills,
-    preview,
-    require_times,
-)
+from benchapp.experiments.probe_results import CONTROL, read_results
 from benchapp.experiments.work.operations import cancel
 from benchapp.judges.judging_orders import JudgingWish, order_judging
 from benchapp.models import Episode, Experiment, JudgingOrder, Probe, Run, User
@@ -99,7 +91,7 @@ class RunRounds:
 class RoundsPreview:
     """Probes that are ready to launch."""
 
-    probes: tuple[ProbePreview, ...]
+    probes: tuple[probe_runs.ProbePreview, ...]
 
     @property
     def trials(self) -> int:
@@ -122,21 +114,21 @@ def preview_rounds(runs: Iterable[RunRounds], *, times: int, max_usd: float | No
     """Preview what would run, and what it would take, without writing. `times`: trials of each task with each library.
     `max_usd`: for all probes, divided by trials. Raise NotPossible if nothing is open, or too much; else as
     `probe_runs.preview`."""
-    require_times(times)
-    wanted = [(episode, AskedProbe(state.key)) for episode, state in _list_wanted(runs)]
+    probe_runs.require_times(times)
+    wanted = [(episode, probe_runs.AskedProbe(state.key)) for episode, state in _list_wanted(runs)]
     if not wanted:
         raise NotPossible("every round's library is measured or under way (expected one that is not)")
     return preview_probes(wanted, times=times, max_usd=max_usd)
 
 
 def preview_probes(
-    wanted: Sequence[tuple[Episode, AskedProbe]], *, times: int, max_usd: float | None = None
+    wanted: Sequence[tuple[Episode, probe_runs.AskedProbe]], *, times: int, max_usd: float | None = None
 ) -> RoundsPreview:
     """Preview probes of all deployed tasks. Raise NotPossible for too many, and as `probe_runs.preview`."""
     if len(wanted) > MAX_LIBRARIES:
         raise NotPossible(f"{len(wanted)} libraries (expected at most {MAX_LIBRARIES} at once: choose fewer runs)")
     episodes = {episode.pk: episode for episode, _ in wanted}
-    tasks = {pk: list_deployed_tasks(episode) for pk, episode in episodes.items()}
+    tasks = {pk: probe_runs.list_deployed_tasks(episode) for pk, episode in episodes.items()}
     trials = times * sum(len(tasks[episode.pk]) for episode, _ in wanted)
     if trials > settings.MAX_TRIALS:
         told = f"expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS: choose fewer runs"
@@ -144,31 +136,28 @@ def preview_probes(
     models = dict.fromkeys(filter(None, (episode.run.agent_model for episode, _ in wanted)))
     if max_usd and (unpriced := next((name for name in models if not make_model(name).priced), "")):
         raise NotPossible(f"{unpriced} reports no cost, so no amount in dollars can limit it (expected none)")
-    found: list[ProbePreview] = []
+    found: list[probe_runs.ProbePreview] = []
     past: dict[Arm, Past] = {}
     for episode, each in wanted:
         mine = tasks[episode.pk]
         share = max_usd * times * len(mine) / trials if max_usd else None
         asked = replace(each, tasks=mine, times=times, max_usd=share)
         suite = found[0].prepared.suite if found else None  # all are from one experiment, so from one suite
-        found.append(preview(episode, asked, suite=suite, past=past))
+        found.append(probe_runs.preview(episode, asked, suite=suite, past=past))
     return RoundsPreview(tuple(found))
 
 
 def _list_wanted(runs: Iterable[RunRounds]) -> Iterator[tuple[Episode, LibraryState]]:
-    wanted = [(episode, number) for each in runs for episode, number in each.open]
+    wanted = [place for each in runs for place in each.open]
     libraries = {each.episode: each.libraries for run in runs for each in run.episodes}
     keys = dict.fromkeys(episode for episode, _ in wanted)
     related = ("run__experiment__suite", "environment", "library")
     episodes = Episode.objects.select_related(*related).in_bulk(keys)
     histories = read_histories(list(episodes.values()))
     for episode, number in wanted:
-        library = libraries[episode][number - 1]
-        states = histories[episode].states
-        yield (
-            episodes[episode],
-            next(state for state in states if state.decision and state.decision.after_id == library),
-        )
+        library, states = libraries[episode][number - 1], histories[episode].states
+        made = next(state for state in states if state.decision and state.decision.after_id == library)
+        yield episodes[episode], made
 
 
 def launch_rounds(found: RoundsPreview, *, reason: str, by: User | None = None, judged: bool = False) -> list[Probe]:
@@ -180,13 +169,19 @@ def launch_rounds(found: RoundsPreview, *, reason: str, by: User | None = None, 
         runs = {each.episode.run_id for each in found.probes}
         list(Run.objects.select_for_update().filter(pk__in=runs).order_by("pk"))  # another order waits here
         _refuse_ordered(found.probes)
-        probes = [launch_probe(each, reason=reason, by=by) for each in found.probes]
+        probes = [probe_runs.launch_probe(each, reason=reason, by=by) for each in found.probes]
         if judged:
-            _order_judges(probes, by)
+            orders: dict[int, list[JudgingOrder]] = {}
+            for order in JudgingOrder.objects.filter(run__episodes__probes__in=probes).distinct():
+                orders.setdefault(order.run_id, []).append(order)
+            for probe in probes:
+                for order in orders.get(probe.origin.run_id, ()) if probe.origin else ():
+                    wish = JudgingWish(order.model, order.prompts, tuple(order.metrics), order.max_calls, order.max_usd)
+                    order_judging([probe.run], wish, by)
     return probes
 
 
-def _refuse_ordered(probes: Sequence[ProbePreview]) -> None:
+def _refuse_ordered(probes: Sequence[probe_runs.ProbePreview]) -> None:
     """Refuse an order for what was just ordered, as by a button pressed twice, which would try everything twice."""
     began = {(each.episode.pk, each.state.snapshot and each.state.snapshot.pk, each.skill) for each in probes}
     coming = Probe.objects.filter(origin__in={episode for episode, *_ in began}, run__experiment__deleted_at=None)
@@ -216,16 +211,6 @@ def list_judges(runs: Iterable[Run]) -> list[str]:
     return list(orders.order_by("model").values_list("model", flat=True).distinct())
 
 
-def _order_judges(probes: Sequence[Probe], by: User | None) -> None:
-    orders: dict[int, list[JudgingOrder]] = {}
-    for order in JudgingOrder.objects.filter(run__episodes__probes__in=probes).distinct():
-        orders.setdefault(order.run_id, []).append(order)
-    for probe in probes:
-        for order in orders.get(probe.origin.run_id, ()) if probe.origin else ():
-            wish = JudgingWish(order.model, order.prompts, tuple(order.metrics), order.max_calls, order.max_usd)
-            order_judging([probe.run], wish, by)
-
-
 SKILLS_REASON = "Leave one skill out"
 
 
@@ -249,7 +234,7 @@ def preview_skills(runs: Iterable[Run], *, times: int, max_usd: float | None = N
 
     Raise NotPossible if no library has a skill or all are measured; otherwise as `round_probes.preview_rounds`.
     """
-    require_times(times)
+    probe_runs.require_times(times)
     related = ("run__experiment__suite", "environment", "library")
     ended = [run.pk for run in runs if not run.is_open]
     episodes = list(Episode.objects.filter(run__in=ended).select_related(*related).order_by("run_id", "ordinal"))
@@ -257,14 +242,14 @@ def preview_skills(runs: Iterable[Run], *, times: int, max_usd: float | None = N
     known = Probe.objects.filter(origin__in=episodes, run__experiment__deleted_at=None)
     known = known.exclude(run__status=Run.Status.CANCELLED).filter(Q(reverted_digest="") | ~Q(skill=""))
     tried = set(known.values_list("origin_id", "frozen_id", "skill"))
-    wanted: list[tuple[Episode, AskedProbe]] = []
+    wanted: list[tuple[Episode, probe_runs.AskedProbe]] = []
     for episode in episodes:
         state = histories[episode.pk].states[-1]
-        if state.snapshot is None or not (skills := list_skills(state.snapshot.read())):
+        if state.snapshot is None or not (skills := probe_runs.list_skills(state.snapshot.read())):
             continue
         for skill in ("", *skills):
             if (episode.pk, state.snapshot.pk, skill) not in tried:
-                wanted.append((episode, AskedProbe(state.key, skill=skill)))
+                wanted.append((episode, probe_runs.AskedProbe(state.key, skill=skill)))
     if not wanted:
         raise NotPossible("no skill is left to leave out (expected a run that ended with one that is not measured)")
     return preview_probes(wanted, times=times, max_usd=max_usd)
@@ -277,8 +262,11 @@ def read_left_out(runs: Sequence[Run]) -> list[LeftOut]:
     found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     skills: dict[str, set[str]] = defaultdict(set)
     for result in read_results(about):
-        delta, probe, origin = _measure(result), result.probe, result.probe.origin
-        if delta is not None and origin is not None:
+        probe, origin = result.probe, result.probe.origin
+        both = [line for line in result.lines if line.has_pair(CONTROL)]
+        if both and result.is_over and origin is not None:
+            rates = [(line.sides[CONTROL].rate.value or 0.0, line.own.rate.value or 0.0) for line in both]
+            delta = fmean(whole - without for whole, without in rates)  # each task counts once
             skills[origin.run.condition].add(probe.skill)
             for skill in ("", probe.skill):  # of all skills together, and of this one
                 found[origin.run.condition, skill][origin.pk].append(delta)
@@ -287,15 +275,6 @@ def read_left_out(runs: Sequence[Run]) -> list[LeftOut]:
         for condition, names in skills.items()
         for skill in ("", *sorted(names))
     ]
-
-
-def _measure(result: ProbeResult) -> float | None:
-    """Return the mean over tasks, each counted once."""
-    both = [line for line in result.lines if line.has_pair(CONTROL)]
-    if not both or not result.is_over:
-        return None
-    sides = [(line.sides[CONTROL].rate.value or 0.0, line.own.rate.value or 0.0) for line in both]
-    return fmean(whole - without for whole, without in sides)
 
 
 def _estimate(condition: str, skill: str, libraries: dict[int, list[float]], skills: int) -> LeftOut:

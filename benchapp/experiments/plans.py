@@ -82,24 +82,18 @@ def cells_of(spec: LaunchSpec) -> tuple[Cell, ...]:
     outside program where a model must write, a model where a program must, and an agent that works for a program. A
     choice of prompts does not affect conditions that ask nobody: those run once for all choices.
     """
-    arms = [
-        _arm(spec, Arm(agent, model, author, condition, works))
-        for (agent, model), (works, author), condition in product(
-            pairs_of(spec), authors_of(spec), list_conditions(spec)
-        )
-        if find_condition(condition, spec.protocol).suits(author)
-    ]
+    arms = []
+    for (agent, model), (works, author), name in product(pairs_of(spec), authors_of(spec), list_conditions(spec)):
+        condition = find_condition(name, spec.protocol)
+        if condition.agent:  # such an agent asks no model
+            agent, model = condition.agent, None
+        if condition.suits(author):
+            arms.append(Arm(agent, model, author, name, works))
     return tuple(
         Cell(arm, replicate, spec.seed + replicate - 1)
         for arm in dict.fromkeys(arms)
         for replicate in range(1, spec.replicates + 1)
     )
-
-
-def _arm(spec: LaunchSpec, arm: Arm) -> Arm:
-    """Return the arm with the agent that its condition names, if any; such an agent asks no model."""
-    agent = find_condition(arm.condition, spec.protocol).agent
-    return replace(arm, agent=agent, agent_model=None) if agent else arm
 
 
 def list_conditions(spec: LaunchSpec) -> tuple[str, ...]:

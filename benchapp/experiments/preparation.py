@@ -92,13 +92,10 @@ def prepare(value: Mapping[str, object], *, keys_elsewhere: bool = False) -> Pre
         raise Unlaunchable(problems)
     faulty = {problem.field.partition(".")[0] for problem in problems}
     check = _Check(spec, keys_elsewhere=keys_elsewhere)
-    problems += [problem for problem in check.problems() if problem.field not in faulty]
+    problems += [problem for problem in check.problems if problem.field not in faulty]
     if problems or check.suite is None:
         raise Unlaunchable(problems)
-    return _build_plans(check.spec, check.suite)
-
-
-def _build_plans(spec: LaunchSpec, suite: Suite) -> Prepared:
+    spec, suite = check.spec, check.suite
     cells = cells_of(spec)
     setups = {arm: setup_of(spec, arm, suite) for arm in dict.fromkeys(cell.arm for cell in cells)}
     digests = {arm: setup_digest(setup) for arm, setup in setups.items()}
@@ -134,130 +131,127 @@ def _require_supported(units: Iterable[Environment], explain: Callable[[Task], s
 
 
 class _Check:
-    """Check every field by itself first, and then combinations."""
+    """Check every field by itself first, and then combinations. `problems` has what was found, in this order."""
 
     def __init__(self, spec: LaunchSpec, *, keys_elsewhere: bool) -> None:
         self.spec, self.keys_elsewhere = spec, keys_elsewhere
         self.suite: Suite | None = None
+        self.problems: list[SpecProblem] = []
         self._conditions: list[Condition] = []
         self._models: dict[str, Model] = {}
         self._pairs: dict[tuple[str, str | None], str] = {}  # harness and agent model -> the agent as the file names it
+        self._check_protocol_and_suite()
+        self._check_tasks()
+        self._check_worker_labels()
+        self._check_qualification()
+        self._check_sandbox()
+        self._check_models("agent_models", spec.agent_models)
+        self._check_models("author_models", spec.author_models)
+        self._check_models("judge_model", (spec.judge_model,))
+        if (wanted := spec.judging) is not None:
+            self._check_models("judging.model", (wanted.model,))
+            self._try("judging.prompts", partial(find_prompts, wanted.prompts))
+            self._try("judging.metrics", partial(read_metrics, wanted.metrics))
+        self._check_hypotheses()
+        self._check_agents()
+        self._check_author()
+        self._check_prompts()
+        self._check_author_agents()
+        self._check_budget()
+        self._check_whole()
 
-    def problems(self) -> Iterator[SpecProblem]:
-        yield from self._protocol_and_suite()
-        yield from self._tasks()
-        yield from self._worker_labels()
-        yield from self._qualification()
-        yield from self._sandbox()
-        yield from self._model_names("agent_models", self.spec.agent_models)
-        yield from self._model_names("author_models", self.spec.author_models)
-        yield from self._model_names("judge_model", (self.spec.judge_model,))
-        if (wanted := self.spec.judging) is not None:
-            yield from self._model_names("judging.model", (wanted.model,))
-            yield from self._try_read("judging.prompts", partial(find_prompts, wanted.prompts))
-            yield from self._try_read("judging.metrics", partial(read_metrics, wanted.metrics))
-        yield from self._hypotheses()
-        yield from self._agents()
-        yield from self._author()
-        yield from self._prompts()
-        yield from self._author_agents()
-        yield from self._budget()
-        yield from self._whole()
+    def _report(self, field: str, message: str) -> None:
+        self.problems.append(SpecProblem(field, message))
 
-    def _protocol_and_suite(self) -> Iterator[SpecProblem]:
+    def _try(self, field: str, read: Callable[[], T], *, once: bool = False) -> T | None:
+        """Return what is read, or report why it cannot be. `once`: not again with the same words."""
+        try:
+            return read()
+        except SetupError as error:
+            if not once or SpecProblem(field, str(error)) not in self.problems:
+                self._report(field, str(error))
+            return None
+
+    def _check_protocol_and_suite(self) -> None:
         spec = self.spec
         known = spec.protocol in LAUNCHED
         if not known:
-            names = ", ".join(LAUNCHED)
-            yield SpecProblem("protocol", f"unknown protocol {spec.protocol!r} (expected one of {names})")
+            self._report("protocol", f"unknown protocol {spec.protocol!r} (expected one of {', '.join(LAUNCHED)})")
         for name in spec.conditions if known else ():
-            yield from self._try_read(
-                "conditions", partial(find_condition, name, spec.protocol), self._conditions.append
-            )
-        yield from self._try_read("suite", partial(find_suite, spec.suite), partial(setattr, self, "suite"))
+            if condition := self._try("conditions", partial(find_condition, name, spec.protocol)):
+                self._conditions.append(condition)
+        self.suite = self._try("suite", partial(find_suite, spec.suite))
         if self.suite is not None and known:
             for key in spec.environments:
-                yield from self._try_read("environments", partial(protocols.find_unit, spec.protocol, self.suite, key))
+                self._try("environments", partial(protocols.find_unit, spec.protocol, self.suite, key))
         if known and spec.notice is None:  # written into the file, so that a later default changes no experiment
             self.spec = spec.narrow(notice=protocols.published_notice(spec.protocol))
 
-    def _tasks(self) -> Iterator[SpecProblem]:
+    def _check_tasks(self) -> None:
         """Replace the word by the keys of the tasks admitted now: a later qualification does not change what runs."""
         if self.suite is None or not self.spec.tasks:
             return
         if self.spec.tasks == ADMITTED:
             self.spec = self.spec.narrow(tasks=())  # if none can be named, only that is reported
-            yield from self._try_read("tasks", partial(list_admitted, self.suite), self._choose)
+            if tasks := self._try("tasks", partial(list_admitted, self.suite)):
+                self.spec = self.spec.narrow(tasks=tasks)
             return
         known = {task.key for task in iterate_counted_tasks(self.suite)}
         if strange := [key for key in self.spec.tasks if key not in known]:
             told = f"{self.suite.key} has no task {', '.join(strange[:5]):.300}"
-            yield SpecProblem("tasks", f"{told} (expected 'admitted', or keys of its tasks)")
+            self._report("tasks", f"{told} (expected 'admitted', or keys of its tasks)")
 
-    def _choose(self, tasks: tuple[str, ...]) -> None:
-        self.spec = self.spec.narrow(tasks=tasks)
-
-    def _worker_labels(self) -> Iterator[SpecProblem]:
+    def _check_worker_labels(self) -> None:
         """Add what the tasks need, so that the experiment waits for workers that can run all of them."""
         try:
             units = () if self.suite is None else units_of(self.spec, self.suite)
         except SetupError:
             return  # an unknown task or environment is reported at its own field
-        needed = {
-            label
-            for unit in units
-            for family in unit.families
-            for task in family.tasks
-            for label in task.machine.worker_labels
-        }
+        tasks = (task for unit in units for family in unit.families for task in family.tasks)
+        needed = {label for task in tasks for label in task.machine.worker_labels}
         try:
             labels = sort_labels({*self.spec.worker_labels, *needed})
         except ValueError as error:
-            yield SpecProblem("worker_labels", f"with those that the tasks need: {error}")
+            self._report("worker_labels", f"with those that the tasks need: {error}")
             return
         if needed:
             self.spec = self.spec.narrow(worker_labels=labels)
 
-    def _qualification(self) -> Iterator[SpecProblem]:
+    def _check_qualification(self) -> None:
         """Require one agent, and trials by the rules only: with more, a verdict could not be assigned to one agent."""
         spec = self.spec
         if spec.protocol != QUALIFICATION:
             if spec.qualification is not None:
-                yield SpecProblem("qualification", f"expected only under the protocol {QUALIFICATION}")
+                self._report("qualification", f"expected only under the protocol {QUALIFICATION}")
             return
         if spec.replicates != 1:
-            yield SpecProblem("replicates", "a qualification repeats trials by its rules (expected 1)")
+            self._report("replicates", "a qualification repeats trials by its rules (expected 1)")
         for field in ("agents", "agent_models", "author_models", "author_agents"):
             if len(getattr(spec, field)) > 1:
-                yield SpecProblem(field, "expected one: a task is admitted for one agent")
+                self._report(field, "expected one: a task is admitted for one agent")
         asking = [condition.name for condition in self._conditions if not condition.agent]
         if asking and set(spec.agents) & MODELLESS:
-            yield SpecProblem("agents", f"{', '.join(asking)}: expected an agent that asks a model")
+            self._report("agents", f"{', '.join(asking)}: expected an agent that asks a model")
 
-    def _sandbox(self) -> Iterator[SpecProblem]:
+    def _check_sandbox(self) -> None:
         name = self.spec.sandbox
-        yield from self._try_read("sandbox", partial(sandbox_kind, name))
+        self._try("sandbox", partial(sandbox_kind, name))
         if name == "local" and not local.is_permitted():
-            yield SpecProblem("sandbox", local.NOT_PERMITTED)
+            self._report("sandbox", local.NOT_PERMITTED)
         if name == "local" and self.suite is not None and not self.suite.trusted:
-            yield SpecProblem(
-                "sandbox",
-                f"suite {self.suite.key} is not trusted: its tasks need a sandbox that confines them"
-                " (expected 'docker', not 'local')",
-            )
+            told = f"suite {self.suite.key} is not trusted: its tasks need a sandbox that confines them"
+            self._report("sandbox", f"{told} (expected 'docker', not 'local')")
 
-    def _model_names(self, field: str, names: tuple[str | None, ...]) -> Iterator[SpecProblem]:
-        for name in names:
-            if name is None:
-                continue
-            keep = partial(self._models.__setitem__, name)
-            yield from self._try_read(field, partial(make_model, name), keep)
+    def _check_models(self, field: str, names: tuple[str | None, ...]) -> None:
+        for name in (each for each in names if each is not None):
+            if model := self._try(field, partial(make_model, name)):
+                self._models[name] = model
             preset = self._models[name].preset if name in self._models else None
             for variable in preset.variables if preset and not self.keys_elsewhere else ():
                 if not os.environ.get(variable):
-                    yield SpecProblem(field, f"{name}: the environment variable {variable} is not set")
+                    self._report(field, f"{name}: the environment variable {variable} is not set")
 
-    def _hypotheses(self) -> Iterator[SpecProblem]:
+    def _check_hypotheses(self) -> None:
         """Check for known metrics and conditions of this file, each difference once."""
         if not self.spec.hypotheses or len(self._conditions) < len(self.spec.conditions):
             return  # names of conditions depend on all of them; what is wrong there is reported
@@ -266,36 +260,34 @@ class _Check:
         for place, each in enumerate(self.spec.hypotheses):
             at = f"hypotheses.{place}"
             if each.metric not in metrics:
-                yield SpecProblem(
-                    f"{at}.metric", f"unknown metric {each.metric!r} (expected one of {', '.join(metrics)})"
-                )
+                expected = f"expected one of {', '.join(metrics)}"
+                self._report(f"{at}.metric", f"unknown metric {each.metric!r} ({expected})")
             for field, name in (("condition", each.condition), ("against", each.against)):
                 if name not in known:
-                    told_as = "no condition of this file"
-                    yield SpecProblem(f"{at}.{field}", f"{name!r} is {told_as} (expected one of {', '.join(known)})")
+                    wrong = f"no condition of this file (expected one of {', '.join(known)})"
+                    self._report(f"{at}.{field}", f"{name!r} is {wrong}")
             if each.condition == each.against:
-                yield SpecProblem(f"{at}.against", f"{each.against!r} is the condition itself (expected another one)")
+                self._report(f"{at}.against", f"{each.against!r} is the condition itself (expected another one)")
             if (pair := (each.metric, frozenset((each.condition, each.against)))) in told:
-                yield SpecProblem(at, "declared twice (expected each difference once)")
+                self._report(at, "declared twice (expected each difference once)")
             told.add(pair)
 
-    def _agents(self) -> Iterator[SpecProblem]:
+    def _check_agents(self) -> None:
         """Check every agent by itself, then with every model it is to work with."""
         for agent in self.spec.agents:
-            if agent != PUBLISHED_HARNESS and (found := list(self._try_read("agents", partial(make_agent, agent)))):
-                yield from found
+            if agent != PUBLISHED_HARNESS and self._try("agents", partial(make_agent, agent)) is None:
                 continue
             for model in self.spec.agent_models:
                 if model is None:
-                    yield from self._try_read("agent_models", partial(self._pair, agent, None))
+                    self._try("agent_models", partial(self._pair, agent, None))
                 elif model in self._models:
-                    yield from self._try_read("agents", partial(self._pair, agent, model))
+                    self._try("agents", partial(self._pair, agent, model))
         programs = dict.fromkeys(name for name, _ in self._pairs if isinstance(make_agent(name), ProgramAgent))
         if programs and self.spec.sandbox == "local":
-            yield SpecProblem("sandbox", f"{', '.join(programs)}: {_CONTAINED}")
+            self._report("sandbox", f"{', '.join(programs)}: {_CONTAINED}")
         if self.spec.sandbox == "harbor" and programs.keys() - IN_HARBOR and not self.keys_elsewhere:
-            yield from self._try_read("sandbox", partial(find_installed, "node"))
-        yield from self._harbor()
+            self._try("sandbox", partial(find_installed, "node"))
+        self._check_harbor()
 
     def _pair(self, agent: str, model: str | None) -> None:
         name = published_harness(model) if agent == PUBLISHED_HARNESS else agent
@@ -311,106 +303,93 @@ class _Check:
             if not self.keys_elsewhere:
                 raise
 
-    def _harbor(self) -> Iterator[SpecProblem]:
+    def _check_harbor(self) -> None:
         """Harbor's agents need its sandbox, and every task must be one that it can run."""
         spec, inside = self.spec, self.spec.sandbox == "harbor"
         theirs = [agent for agent in spec.agents if agent in IN_HARBOR]
         for agent in theirs if not inside else ():
-            yield SpecProblem("sandbox", f"{agent}: expected 'harbor', not {spec.sandbox!r}")
+            self._report("sandbox", f"{agent}: expected 'harbor', not {spec.sandbox!r}")
         if theirs and spec.limits.max_total_tokens is not None:
-            yield SpecProblem("limits.max_total_tokens", "Harbor's agents cannot be held to it (expected none)")
+            self._report("limits.max_total_tokens", "Harbor's agents cannot be held to it (expected none)")
         if inside and self.suite is not None:
             units = units_of(spec, self.suite)
-            for explain in {
-                explain_unsupported if agent in IN_HARBOR else explain_environment for agent in spec.agents
-            }:
-                yield from self._try_read("sandbox", partial(_require_supported, units, explain))
+            explains = {explain_unsupported if agent in IN_HARBOR else explain_environment for agent in spec.agents}
+            for explain in explains:
+                self._try("sandbox", partial(_require_supported, units, explain))
 
-    def _author(self) -> Iterator[SpecProblem]:
+    def _check_author(self) -> None:
         writing = [condition for condition in self._conditions if condition.has_author]
         if writing and None in self.spec.author_models:
             names = ", ".join(condition.name for condition in writing)
-            yield SpecProblem("author_models", f"{names}: expected an author model, found none")
+            self._report("author_models", f"{names}: expected an author model, found none")
             return
-        yield from self._generators()
+        self._check_generators()
         known = [name for name in self.spec.author_models if name in self._models]
         if len(known) < len(self.spec.author_models):
             return  # reported above
         for condition in writing:
             if not any(map(condition.suits, known)):
-                yield SpecProblem("author_models", f"{condition.name}: {_WANTED[condition.mode_at_start is OUTSIDE]}")
+                self._report("author_models", f"{condition.name}: {_WANTED[condition.mode_at_start is OUTSIDE]}")
         for name in known if writing else ():
             if not any(condition.suits(name) for condition in writing):
-                yield SpecProblem("author_models", f"{name}: {_UNUSED[is_generator(str(name))]}")
+                self._report("author_models", f"{name}: {_UNUSED[is_generator(str(name))]}")
 
-    def _prompts(self) -> Iterator[SpecProblem]:
+    def _check_prompts(self) -> None:
         """Check every prompt of a pack that some condition needs, before the first one is used."""
-        spec, told = self.spec, set[str]()
+        spec = self.spec
         writing = [condition.name for condition in self._conditions if list_asked(condition, spec.protocol)]
-        for choice in spec.prompts:
-            if choice == OWN:
-                continue
+        for choice in (each for each in spec.prompts if each != OWN):
             names = [name_with_prompts(name, choice, spec.protocol) for name in writing]
             if not any("~" in name for name in names):
-                yield SpecProblem("prompts", f"{choice}: no condition has an author whom it asks (expected {OWN})")
+                self._report("prompts", f"{choice}: no condition has an author whom it asks (expected {OWN})")
             for name in (name for name in names if "~" in name):
                 read = partial(choose_prompts, find_condition(name, spec.protocol), spec.protocol)
-                for problem in self._try_read("prompts", read):
-                    if problem.message not in told:
-                        told.add(problem.message)
-                        yield problem
+                self._try("prompts", read, once=True)
 
-    def _author_agents(self) -> Iterator[SpecProblem]:
+    def _check_author_agents(self) -> None:
         """Check every agent of an author by itself, then with every model it is to work with."""
         for agent in filter(None, self.spec.author_agents):
             if agent in IN_HARBOR:
-                yield SpecProblem("author_agents", f"{agent}: Harbor runs no author (expected an agent of ours)")
+                self._report("author_agents", f"{agent}: Harbor runs no author (expected an agent of ours)")
                 continue
             if agent in MODELLESS:
-                yield SpecProblem("author_agents", f"{agent} asks no model and writes nothing (expected another agent)")
+                self._report("author_agents", f"{agent} asks no model and writes nothing (expected another agent)")
                 continue
-            if found := list(self._try_read("author_agents", partial(make_agent, agent))):
-                yield from found
+            made = self._try("author_agents", partial(make_agent, agent))
+            if made is None:
                 continue
-            if isinstance(make_agent(agent), ProgramAgent) and self.spec.sandbox == "local":
-                yield SpecProblem("sandbox", f"{agent} as author: {_CONTAINED}")
+            if isinstance(made, ProgramAgent) and self.spec.sandbox == "local":
+                self._report("sandbox", f"{agent} as author: {_CONTAINED}")
             models = [model for works, model in authors_of(self.spec) if works == agent]
             if not models:
-                yield SpecProblem("author_agents", f"{agent} works for a model (expected one that is not a generator)")
+                self._report("author_agents", f"{agent} works for a model (expected one that is not a generator)")
             for model in filter(None, models):
                 if isinstance(self._models.get(model), Recorded):
-                    yield SpecProblem(
+                    self._report(
                         "author_agents",
                         f"{agent} cannot work with {model}: a recording holds an author's answers and not what its agent asked on"
                         " the way (expected author_agent: null, or another model)",
                     )
                 elif model in self._models:
-                    yield from self._try_read("author_agents", partial(self._require_fit, agent, model))
+                    self._try("author_agents", partial(self._require_fit, agent, model))
 
-    def _generators(self) -> Iterator[SpecProblem]:
+    def _check_generators(self) -> None:
         for name in self.spec.agent_models:
             if name is not None and is_generator(name):
-                yield SpecProblem(
-                    "agent_models", f"{name} writes skills and works on no task (expected an author model)"
-                )
+                self._report("agent_models", f"{name} writes skills and works on no task (expected an author model)")
         for name, model in self._models.items():
-            if not isinstance(model, GeneratorModel) or self.spec.sandbox == "docker":
-                continue
-            if model.container_reason:
+            if isinstance(model, GeneratorModel) and self.spec.sandbox != "docker" and model.container_reason:
                 told = f"{name}: {model.container_reason} (expected 'docker', not {self.spec.sandbox!r})"
-                yield SpecProblem("sandbox", told)
+                self._report("sandbox", told)
 
-    def _budget(self) -> Iterator[SpecProblem]:
+    def _check_budget(self) -> None:
         """Require prices for a budget in money."""
-        if self.spec.budget.usd is None:
-            return
-        for name, model in self._models.items():
+        for name, model in self._models.items() if self.spec.budget.usd is not None else ():
             if not model.priced:
-                yield SpecProblem(
-                    "budget.usd", f"{name} reports no cost, so a budget in USD cannot limit it (expected budget.tokens)"
-                )
+                told = f"{name} reports no cost, so a budget in USD cannot limit it (expected budget.tokens)"
+                self._report("budget.usd", told)
 
-    def _whole(self) -> Iterator[SpecProblem]:
+    def _check_whole(self) -> None:
         """Find what only a plan shows: a missing curated skill, samples where the protocol has none."""
         spec = self.spec
         if self.suite is None or len(self._conditions) < len(spec.conditions):
@@ -420,39 +399,27 @@ class _Check:
         except SetupError:
             return  # reported above
         if not units:
-            yield SpecProblem("suite", f"{self.suite.key} has nothing that {spec.protocol} could run")
-        told: set[str] = set()
+            self._report("suite", f"{self.suite.key} has nothing that {spec.protocol} could run")
         sizes: list[int] = []
         for condition in self._conditions:
             variants = {name_with_prompts(condition.name, choice, spec.protocol) for choice in spec.prompts}
             authors = sum(condition.suits(model) for _, model in authors_of(spec)) * len(variants)
             cell = Cell(Arm(spec.agents[0], None, None, condition.name), 1, spec.seed)
             for unit in units:
-                size = partial(self._count_trials, unit, cell, authors)
-                for problem in self._try_read("conditions", size, sizes.append):
-                    if problem.message not in told:
-                        told.add(problem.message)
-                        yield problem
-
+                sizes.append(
+                    authors * (self._try("conditions", partial(self._count_trials, unit, cell), once=True) or 0)
+                )
         # Every trial becomes a row at the launch, and is planned in memory before.
         trials = sum(sizes) * len(spec.agents) * len(spec.agent_models) * spec.replicates
         if trials > settings.MAX_TRIALS:
-            yield SpecProblem(
+            self._report(
                 "the whole file",
                 f"{trials:,} trials (expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS): ask for fewer"
                 " replicates, samples, models or conditions, or for parts of the suite",
             )
 
-    def _count_trials(self, unit: Environment, cell: Cell, authors: int) -> int:
-        return authors * len(protocols.slots(make_plan(self.spec, unit, cell, episode=unit.key, digest="")))
-
-    def _try_read(
-        self, field: str, read: Callable[[], T], keep: Callable[[T], object] = lambda value: None
-    ) -> Iterator[SpecProblem]:
-        try:
-            keep(read())
-        except SetupError as error:
-            yield SpecProblem(field, str(error))
+    def _count_trials(self, unit: Environment, cell: Cell) -> int:
+        return len(protocols.slots(make_plan(self.spec, unit, cell, episode=unit.key, digest="")))
 
 
 # The order of episodes in the queue, for a query. Runs are made in the order of their cells.
@@ -470,12 +437,8 @@ class Planned(Shaped):
 
     json_shape = JsonShape(
         *("place", "condition=cell.arm.condition", "replicate=cell.replicate", "agent=cell.arm.agent"),
-        *(
-            "agent_model=cell.arm.agent_model",
-            "author_agent=cell.arm.author_agent?",
-            "author_model=cell.arm.author_model",
-            "seed=cell.seed",
-        ),
+        *("agent_model=cell.arm.agent_model", "author_agent=cell.arm.author_agent?"),
+        *("author_model=cell.arm.author_model", "seed=cell.seed"),
         *("episode=unit", "phase=slot.phase", "task=slot.task", "sample=slot.sample"),
     )
 

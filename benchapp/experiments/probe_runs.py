@@ -17,7 +17,7 @@ from django.db import transaction
 
 from benchapp.analysis.lineage.hunks import Hunk, NamedFiles, find_echoes, list_hunks, take_back
 from benchapp.analysis.lineage.library_states import LibraryState, find_round, read_history
-from benchapp.experiments.estimate import ExperimentEstimate, Past, estimate, read_past
+from benchapp.experiments.foresight import ExperimentEstimate, Past, estimate, read_past
 from benchapp.experiments.launch import launch_prepared
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.plans import (

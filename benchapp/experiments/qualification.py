@@ -258,11 +258,9 @@ class TaskCheck(Shaped):
             return "the verifier wavers on untouched files"
         if self.same_files:
             return "the verifier wavers on the same files, left by its own solution"
-        return (
-            "the verdict on its own solution wavers"
-            if self.same_files is None
-            else "its own solution wavers: it leaves other files where it fails"
-        )
+        if self.same_files is None:
+            return "the verdict on its own solution wavers"
+        return "its own solution wavers: it leaves other files where it fails"
 
     @property
     def _missing(self) -> str:
@@ -303,11 +301,8 @@ class TaskVerdict(Shaped):
     def reasons(self) -> list[str]:
         """Return the reasons for the verdict: the broken rules, or else what is missing."""
         broken = [each.reason for each in self.checks if each.kept is False]
-        return (
-            broken
-            or [each.reason for each in self.checks if each.kept is None]
-            or ([] if self.checks else ["no rule is on record for it"])
-        )
+        missing = [each.reason for each in self.checks if each.kept is None]
+        return broken or missing or ([] if self.checks else ["no rule is on record for it"])
 
     @property
     def seconds(self) -> float | None:

@@ -19,7 +19,7 @@ import re
 import zipfile
 import zlib
 from base64 import b85encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import unified_diff
@@ -164,7 +164,12 @@ def read_changes(taken: TakenLibrary) -> list[TakenChange]:
     lineage = read_lineage(taken.episode.run, taken.episode, states)
     baseline = read_no_skill(taken.episode.run, {trial.task for trial in lineage.trials})
     recorded = {step.after.key: step.entry.recorded_at for step in reversed(taken.history.steps)}
-    seen = _read_seen(taken)
+    # the trials that each decision's author was shown, in their order
+    decisions = [state.decision for state in taken.chain[1:] if state.decision]
+    rows = DecisionEvidence.objects.filter(decision__in=decisions).select_related("trial__task")
+    seen: dict[int, list[Trial]] = {}
+    for row in rows.order_by("decision", "ordinal"):
+        seen.setdefault(row.decision_id, []).append(row.trial)
     found = []
     for before, after in zip(taken.chain, taken.chain[1:], strict=False):
         later = None
@@ -174,16 +179,6 @@ def read_changes(taken: TakenLibrary) -> list[TakenChange]:
         shown = seen.get(after.decision.pk, ()) if after.decision else ()
         found.append(TakenChange(before, after, at, tuple(shown), later))
     return found
-
-
-def _read_seen(taken: TakenLibrary) -> Mapping[int, list[Trial]]:
-    """Return decision -> the trials its author was shown, in their order. One query."""
-    decisions = [state.decision for state in taken.chain[1:] if state.decision]
-    rows = DecisionEvidence.objects.filter(decision__in=decisions).select_related("trial__task")
-    seen: dict[int, list[Trial]] = {}
-    for row in rows.order_by("decision", "ordinal"):
-        seen.setdefault(row.decision_id, []).append(row.trial)
-    return seen
 
 
 def write_patch(taken: TakenLibrary, prefix: str = "skills/") -> bytes:

@@ -18,24 +18,12 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from benchapp.models import (
-    Activity,
-    Episode,
-    Experiment,
-    Family,
-    ImportBatch,
-    Run,
-    SearchSource,
-    Task,
-    Trial,
-    User,
-    Verdict,
-)
+from benchapp import models
 from benchapp.models.base import PublicModel
 from benchapp.models.experiments import RunQuerySet, StillReviewed, StillRunning
 from runner.base.types import Phase
 
-EDITABLE = (Experiment.Origin.IMPORTED, Experiment.Origin.SYNTHETIC)
+EDITABLE = (models.Experiment.Origin.IMPORTED, models.Experiment.Origin.SYNTHETIC)
 MAX_NAME = 300
 
 
@@ -64,7 +52,7 @@ class TrialEdit(TypedDict, total=False):
 class Author:
     """The author of the edit: a user of the site, or the name of a command."""
 
-    user: User | None = None
+    user: models.User | None = None
     name: str = ""
 
     @property
@@ -80,7 +68,7 @@ class Author:
         verb: str = "edit",
     ) -> None:
         """Record an activity with the old and the new values, the new ones where the record has them."""
-        Activity.objects.create(
+        models.Activity.objects.create(
             actor=self.user,
             actor_name=self.label[:200],
             verb=verb,
@@ -91,7 +79,7 @@ class Author:
         )
 
 
-def edit_runs(runs: Iterable[Run], edit: RunEdit, *, author: Author, reason: str) -> int:
+def edit_runs(runs: Iterable[models.Run], edit: RunEdit, *, author: Author, reason: str) -> int:
     """Set condition, replicate and author model of imported runs. Return how many changed."""
     if not 0 < len(edit.get("condition", "unchanged")) <= 100:
         raise EditRefused("condition: expected a name of 1 to 100 characters")
@@ -110,13 +98,13 @@ def edit_runs(runs: Iterable[Run], edit: RunEdit, *, author: Author, reason: str
             for name, value in edit.items():
                 setattr(run, name, value)
             run.save(update_fields=list(edit))
-            note_change(Run.objects.filter(pk=run.pk))
+            note_change(models.Run.objects.filter(pk=run.pk))
             author.note(run, before, edit, reason)
             changed += 1
     return changed
 
 
-def edit_trials(trials: Iterable[Trial], edit: TrialEdit, *, author: Author, reason: str) -> int:
+def edit_trials(trials: Iterable[models.Trial], edit: TrialEdit, *, author: Author, reason: str) -> int:
     """Set the phase of imported trials, and family and role of their tasks. Return how many rows changed."""
     if "phase" in edit and edit["phase"] not in set(Phase):
         raise EditRefused(f"phase: expected one of {', '.join(Phase)}, found {edit['phase']!r}")
@@ -127,7 +115,7 @@ def edit_trials(trials: Iterable[Trial], edit: TrialEdit, *, author: Author, rea
     trials = list(trials)
     with transaction.atomic():
         if scorer := edit.get("scorer"):
-            rewards = Verdict.objects.filter(attempt__trial__in=trials, attempt__counts=True, is_primary=True)
+            rewards = models.Verdict.objects.filter(attempt__trial__in=trials, attempt__counts=True, is_primary=True)
             named = {name for found in rewards.values_list("rewards", flat=True) for name in found}
             if scorer not in named:
                 listed = ", ".join(sorted(named)[:20]) or "none"
@@ -135,7 +123,7 @@ def edit_trials(trials: Iterable[Trial], edit: TrialEdit, *, author: Author, rea
         return sum(_edit_trial(trial, edit, author, reason) for trial in trials)
 
 
-def _edit_trial(trial: Trial, edit: TrialEdit, author: Author, reason: str) -> bool:
+def _edit_trial(trial: models.Trial, edit: TrialEdit, author: Author, reason: str) -> bool:
     if trial.episode.run.experiment.origin not in EDITABLE:
         raise EditRefused(f"trial {trial.public_id}: launched here, so its slot is fixed")
     changed = edit_task(trial.task, edit, author=author, reason=reason)
@@ -147,12 +135,12 @@ def _edit_trial(trial: Trial, edit: TrialEdit, author: Author, reason: str) -> b
     before = {"phase": trial.phase, "sample": trial.sample}
     trial.phase, trial.sample = phase, next_sample(trial.episode_id, phase, trial.task_id)
     trial.save(update_fields=["phase", "sample"])
-    note_change(Run.objects.filter(pk=trial.episode.run_id))
+    note_change(models.Run.objects.filter(pk=trial.episode.run_id))
     author.note(trial, before, {"phase": trial.phase, "sample": trial.sample}, reason)
     return True
 
 
-def edit_scorer(trial: Trial, scorer: str, *, author: Author, reason: str) -> bool:
+def edit_scorer(trial: models.Trial, scorer: str, *, author: Author, reason: str) -> bool:
     """Let one of the rewards decide how the trial ended. Return False if it already does or does not exist."""
     attempt = trial.counting_attempt()
     verdict = attempt.verdicts.filter(is_primary=True).first() if attempt else None
@@ -166,12 +154,12 @@ def edit_scorer(trial: Trial, scorer: str, *, author: Author, reason: str) -> bo
     trial.settle(attempt)
     trial.duration_seconds = seconds
     trial.save(update_fields=["duration_seconds"])
-    note_change(Run.objects.filter(pk=trial.episode.run_id))
+    note_change(models.Run.objects.filter(pk=trial.episode.run_id))
     author.note(trial, before, {"scorer": scorer, "success": verdict.success, "reward": verdict.reward}, reason)
     return True
 
 
-def edit_task(task: Task, edit: TrialEdit, *, author: Author, reason: str) -> bool:
+def edit_task(task: models.Task, edit: TrialEdit, *, author: Author, reason: str) -> bool:
     """Set family and role. The task's suite must come from an import: a launched suite fixes its families."""
     before = {"family": task.family.key if task.family else None, "role": task.role}
     after = before | {name: value for name, value in edit.items() if name in before}
@@ -180,10 +168,10 @@ def edit_task(task: Task, edit: TrialEdit, *, author: Author, reason: str) -> bo
     if task.suite.digest:
         raise EditRefused(f"task {task.key}: its suite {task.suite.key} fixes family and role")
     if family := edit.get("family"):
-        task.family, _ = Family.objects.get_or_create(suite=task.suite, key=family, defaults={"name": family})
+        task.family, _ = models.Family.objects.get_or_create(suite=task.suite, key=family, defaults={"name": family})
     task.role = edit.get("role", task.role)
     task.save(update_fields=["family", "role"])
-    note_change(Run.objects.filter(pk__in=Episode.objects.filter(trials__task=task).values("run")))
+    note_change(models.Run.objects.filter(pk__in=models.Episode.objects.filter(trials__task=task).values("run")))
     author.note(task, before, after, reason)
     return True
 
@@ -191,19 +179,22 @@ def edit_task(task: Task, edit: TrialEdit, *, author: Author, reason: str) -> bo
 def note_change(runs: RunQuerySet) -> None:
     """Mark what was computed or indexed of these runs as out of date."""
     runs.touch()
-    SearchSource.objects.forget(runs)
+    models.SearchSource.objects.forget(runs)
 
 
 def next_sample(episode: int, phase: str, task: int) -> int:
     """Return the first free sample number of the slot."""
-    taken = Trial.objects.filter(episode_id=episode, phase=phase, task_id=task).aggregate(last=Max("sample"))["last"]
+    slot = models.Trial.objects.filter(episode_id=episode, phase=phase, task_id=task)
+    taken = slot.aggregate(last=Max("sample"))["last"]
     return 0 if taken is None else taken + 1
 
 
 # --- joining and splitting -----------------------------------------------------------------------------------------
 
 
-def join_experiments(experiments: Sequence[Experiment], *, name: str, author: Author, reason: str) -> Experiment:
+def join_experiments(
+    experiments: Sequence[models.Experiment], *, name: str, author: Author, reason: str
+) -> models.Experiment:
     """Create one new experiment with the runs of these, which are deleted. Raise EditRefused, with nothing changed, if
     one was launched here."""
     if len(experiments) < 2:
@@ -215,7 +206,7 @@ def join_experiments(experiments: Sequence[Experiment], *, name: str, author: Au
         folder = ""
     suites = {each.suite for each in experiments}
     with transaction.atomic():
-        whole = Experiment.objects.create(
+        whole = models.Experiment.objects.create(
             name=name.strip(),
             origin=experiments[0].origin,
             status=experiments[0].status,
@@ -225,33 +216,33 @@ def join_experiments(experiments: Sequence[Experiment], *, name: str, author: Au
             finished_at=max((each.finished_at for each in experiments if each.finished_at), default=None),
         )
         for each in experiments:
-            runs = Run.objects.filter(experiment=each)
+            runs = models.Run.objects.filter(experiment=each)
             runs.filter(joined_from=None).update(joined_from=each)
             note_change(runs)
             runs.update(experiment=whole)
             author.note(each, {"experiment": each.name}, {"experiment": whole.name}, reason, verb="join")
-        Experiment.objects.filter(pk__in=[each.pk for each in experiments]).update(deleted_at=timezone.now())
+        models.Experiment.objects.filter(pk__in=[each.pk for each in experiments]).update(deleted_at=timezone.now())
     return whole
 
 
-def split_experiment(joined: Experiment, *, author: Author, reason: str) -> list[Experiment]:
+def split_experiment(joined: models.Experiment, *, author: Author, reason: str) -> list[models.Experiment]:
     """Return each run to the experiment it came with. Raise EditRefused for an experiment that is not joined."""
-    runs = Run.objects.filter(experiment=joined)
-    origins = list(Experiment.objects.filter(joined_runs__in=runs).distinct().order_by("pk"))
+    runs = models.Run.objects.filter(experiment=joined)
+    origins = list(models.Experiment.objects.filter(joined_runs__in=runs).distinct().order_by("pk"))
     if not origins or runs.filter(joined_from=None).exists():
         raise EditRefused(f"{joined.name}: not every run of it was joined from another experiment")
     with transaction.atomic():
         for each in origins:
-            own = Run.objects.filter(experiment=joined, joined_from=each)
+            own = models.Run.objects.filter(experiment=joined, joined_from=each)
             note_change(own)
             own.update(experiment=each, joined_from=None)
-        Experiment.objects.filter(pk__in=[each.pk for each in origins]).update(deleted_at=None)
-        Experiment.objects.filter(pk=joined.pk).update(deleted_at=timezone.now())
+        models.Experiment.objects.filter(pk__in=[each.pk for each in origins]).update(deleted_at=None)
+        models.Experiment.objects.filter(pk=joined.pk).update(deleted_at=timezone.now())
         author.note(joined, {"experiment": joined.name}, {"experiments": len(origins)}, reason, verb="split")
     return origins
 
 
-def rename_experiment(experiment: Experiment, *, name: str, author: Author, reason: str) -> bool:
+def rename_experiment(experiment: models.Experiment, *, name: str, author: Author, reason: str) -> bool:
     """Rename it. Return False if it has that name already."""
     _check([experiment], name)
     if experiment.name == name.strip():
@@ -262,7 +253,7 @@ def rename_experiment(experiment: Experiment, *, name: str, author: Author, reas
     return True
 
 
-def _check(experiments: Sequence[Experiment], name: str) -> None:
+def _check(experiments: Sequence[models.Experiment], name: str) -> None:
     if not 0 < len(name.strip()) <= MAX_NAME:
         raise EditRefused(f"name: expected 1 to {MAX_NAME} characters")
     for each in experiments:
@@ -277,21 +268,21 @@ def _check(experiments: Sequence[Experiment], name: str) -> None:
 class Undoing:
     """What an undo of the import deletes, and what it keeps because it existed before."""
 
-    deleted: tuple[Experiment, ...]
-    kept: tuple[Experiment, ...]
+    deleted: tuple[models.Experiment, ...]
+    kept: tuple[models.Experiment, ...]
 
     @classmethod
-    def of(cls, batch: ImportBatch) -> Undoing:
-        standing = Experiment.objects.standing()
+    def of(cls, batch: models.ImportBatch) -> Undoing:
+        standing = models.Experiment.objects.standing()
         deleted = standing.made_by(batch).order_by("name", "pk")
         return cls(tuple(deleted), tuple(standing.brought_by(batch).exclude(pk__in=deleted).order_by("name", "pk")))
 
 
-def undo_import(batch: ImportBatch, *, user: User, reason: str) -> Undoing:
+def undo_import(batch: models.ImportBatch, *, user: models.User, reason: str) -> Undoing:
     """Delete all experiments that the import made, or none: EditRefused names what keeps one."""
     if not reason.strip():
         raise EditRefused("Say why: it is kept with the deletion.")
-    if batch.status == ImportBatch.Status.RUNNING:
+    if batch.status == models.ImportBatch.Status.RUNNING:
         raise EditRefused("This import still runs. Wait for its end.")
     undoing = Undoing.of(batch)
     made = {each.pk for each in undoing.deleted} | set(
@@ -300,7 +291,7 @@ def undo_import(batch: ImportBatch, *, user: User, reason: str) -> Undoing:
     try:
         with transaction.atomic():
             for experiment in undoing.deleted:
-                joined = Run.objects.filter(experiment=experiment).exclude(joined_from=None)
+                joined = models.Run.objects.filter(experiment=experiment).exclude(joined_from=None)
                 if joined.exclude(joined_from__in=made).exists():
                     raise EditRefused(f"{experiment.name} also has runs of other imports: split it first.")
                 experiment.entomb(actor=user, reason=reason)

@@ -18,15 +18,7 @@ from django.db import transaction
 from benchapp.imports.audited_edits import Author
 from benchapp.imports.packing import redacted_files
 from benchapp.imports.problems import ProblemList
-from benchapp.imports.reading.found_sources import (
-    DecisionMoment,
-    FreezeMoment,
-    HistorySource,
-    Moment,
-    RefusalMoment,
-    SeedMoment,
-    TrialMoment,
-)
+from benchapp.imports.reading import found_sources as sources
 from benchapp.models import Attempt, Decision, Entry, Episode, Family, Run, Seeding, Snapshot, Trial
 from benchapp.models.base import derived_id
 from benchapp.models.episodes import Target
@@ -47,7 +39,7 @@ MAX_SUMMARY = 10_000
 class PlannedEntry:
     """One planned entry: the moment, the libraries around it, and what must match for it to be the same one."""
 
-    moment: Moment
+    moment: sources.Moment
     before: str  # snapshot digests
     after: str
     number: int  # of the decision
@@ -59,7 +51,7 @@ class PlannedEntry:
 class HistoryRecorder:
     """Write one episode's history. `families` finds or makes the row of a family's key."""
 
-    def __init__(self, source: HistorySource, episode: Episode, author: Author, problems: ProblemList) -> None:
+    def __init__(self, source: sources.HistorySource, episode: Episode, author: Author, problems: ProblemList) -> None:
         self.source, self.episode, self.author, self.problems = source, episode, author, problems
         self.trials = {str(trial.public_id): trial for trial in episode.trials.select_related("task")}
         self.counting = dict(
@@ -78,7 +70,7 @@ class HistoryRecorder:
         current, number, rounds, at = EMPTY_LIBRARY, 0, 0, self.source.at
         for moment in self.source.read():
             before = after = current
-            if isinstance(moment, DecisionMoment):
+            if isinstance(moment, sources.DecisionMoment):
                 if moment.before is not None:
                     before = self._store(moment.before)
                 after, number, status = self._store(moment.after), number + 1, moment.status
@@ -90,17 +82,17 @@ class HistoryRecorder:
                     current, rounds = after, rounds + 1
                 else:
                     after = before
-            elif isinstance(moment, SeedMoment):
+            elif isinstance(moment, sources.SeedMoment):
                 current = after = self._store(moment.after)
-            elif isinstance(moment, FreezeMoment) and moment.kept is not None:
+            elif isinstance(moment, sources.FreezeMoment) and moment.kept is not None:
                 current = after = self._store(moment.kept)
-            elif isinstance(moment, TrialMoment):
+            elif isinstance(moment, sources.TrialMoment):
                 trial = self._trial(moment.ident)
                 if trial is None or trial.public_id not in self.counting:
                     continue  # it never finished, so it takes no place
                 at = trial.finished_at or at
             at = getattr(moment, "at", None) or at
-            given = self._find_given(moment, current) if isinstance(moment, TrialMoment) else None
+            given = self._find_given(moment, current) if isinstance(moment, sources.TrialMoment) else None
             told = _identify_moment(moment, before, after, number, rounds, given)
             places.append(PlannedEntry(moment, before, after, number, rounds, at, told))
         self.stands = current
@@ -115,7 +107,7 @@ class HistoryRecorder:
             self.last = (files, digest)
         return self.last[1]
 
-    def _find_given(self, moment: TrialMoment, current: str) -> str | None:
+    def _find_given(self, moment: sources.TrialMoment, current: str) -> str | None:
         """Return the library the trial had, as the source says: the current one, or a candidate."""
         if moment.given is None:
             return None
@@ -171,7 +163,7 @@ class HistoryRecorder:
         """Point the entry of a trial whose source changed at the attempt that counts now."""
         moved = False
         for entry, place in zip(entries, places, strict=True):
-            if isinstance(place.moment, TrialMoment):
+            if isinstance(place.moment, sources.TrialMoment):
                 trial = self._trial(place.moment.ident)
                 counting = self.counting[trial.public_id] if trial else None
                 if entry.attempt_id != counting:
@@ -200,32 +192,29 @@ class HistoryRecorder:
 
     def _target(self, place: PlannedEntry) -> Target:
         match place.moment:
-            case TrialMoment() as moment:
-                return self._given_trial(moment, place)
-            case DecisionMoment() as moment:
+            case sources.TrialMoment() as moment:
+                trial = self._trial(moment.ident)
+                assert trial is not None
+                given = place.told[-1]
+                snapshot = None if given is None else Snapshot.objects.standing_for(given)
+                Trial.objects.filter(pk=trial.pk).update(snapshot=snapshot)
+                if given in self.sizes:
+                    Trial.objects.filter(pk=trial.pk, skills_mounted=None).update(skills_mounted=self.sizes[given])
+                return Attempt.objects.get(pk=self.counting[trial.public_id])
+            case sources.DecisionMoment() as moment:
                 return self._decision(moment, place)
-            case SeedMoment() as moment:
+            case sources.SeedMoment() as moment:
                 return Seeding.objects.create(
                     family=self._family(moment.family), snapshot=Snapshot.objects.standing_for(place.after)
                 )
-            case FreezeMoment():
+            case sources.FreezeMoment():
                 setup = self.episode.run.setup_digest  # empty: unknown
                 frozen = Frozen(place.after, place.after, setup, seal(setup, place.after))
                 return write_seal(frozen, place.at, derived_id("seal", str(self.episode.public_id), place.after))
-            case RefusalMoment() as moment:
+            case sources.RefusalMoment() as moment:
                 return write_refusal(self._trial(moment.trial), _cut_paths(moment), moment.reason)
 
-    def _given_trial(self, moment: TrialMoment, place: PlannedEntry) -> Attempt:
-        trial = self._trial(moment.ident)
-        assert trial is not None
-        given = place.told[-1]
-        snapshot = None if given is None else Snapshot.objects.standing_for(given)
-        Trial.objects.filter(pk=trial.pk).update(snapshot=snapshot)
-        if given in self.sizes:
-            Trial.objects.filter(pk=trial.pk, skills_mounted=None).update(skills_mounted=self.sizes[given])
-        return Attempt.objects.get(pk=self.counting[trial.public_id])
-
-    def _decision(self, moment: DecisionMoment, place: PlannedEntry) -> Decision:
+    def _decision(self, moment: sources.DecisionMoment, place: PlannedEntry) -> Decision:
         before, after = (Snapshot.objects.standing_for(digest) for digest in (place.before, place.after))
         row = Decision(
             public_id=derived_id("decision", str(self.episode.public_id), str(place.number), digest_json(place.told)),
@@ -254,23 +243,23 @@ class HistoryRecorder:
 
 
 def _identify_moment(
-    moment: Moment, before: str, after: str, number: int, rounds: int, given: str | None
+    moment: sources.Moment, before: str, after: str, number: int, rounds: int, given: str | None
 ) -> tuple[Any, ...]:
     """Return what identifies an entry; `_identify_row` gives the same for a recorded one."""
     match moment:
-        case TrialMoment():
+        case sources.TrialMoment():
             return ("trial", str(derived_id("trial", moment.ident)), given)
-        case DecisionMoment():
+        case sources.DecisionMoment():
             patch = "" if moment.patch is None else digest_json(encode(moment.patch))
             followed = "" if moment.after_trial is None else str(derived_id("trial", moment.after_trial))
             texts = (_text(moment.operation_type)[:MAX_OPERATION], _text(moment.summary), _text(moment.error))
             words = (moment.family[:200], str(moment.mode), followed, str(moment.status), *texts)
             return ("decision", number, rounds, *words, patch, digest_json(_findings(moment)), before, after)
-        case SeedMoment():
+        case sources.SeedMoment():
             return ("seed", moment.family[:200], after)
-        case FreezeMoment():
+        case sources.FreezeMoment():
             return ("freeze", after)
-        case RefusalMoment():
+        case sources.RefusalMoment():
             followed = "" if moment.trial is None else str(derived_id("trial", moment.trial))
             return ("refusal", followed, _cut_paths(moment), moment.reason)
 
@@ -302,11 +291,11 @@ def _redacted_patch(patch: Patch | None) -> Patch | None:
     return Patch(_text(patch.summary), _text(patch.operation_type)[:40], files, deleted)
 
 
-def _cut_paths(moment: RefusalMoment) -> tuple[str, ...]:
+def _cut_paths(moment: sources.RefusalMoment) -> tuple[str, ...]:
     return tuple(storable(path)[:1000] for path in moment.paths)
 
 
-def _findings(moment: DecisionMoment) -> list[dict[str, str]]:
+def _findings(moment: sources.DecisionMoment) -> list[dict[str, str]]:
     names = ("rule", "path", "message", "severity")
     return [{name: _text(getattr(found, name)) for name in names} for found in moment.findings]
 

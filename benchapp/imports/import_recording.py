@@ -26,22 +26,19 @@ from benchapp.imports.import_map import NO_SETTINGS, SET_BY_MAP, ImportMap, Rema
 from benchapp.imports.import_places import Places
 from benchapp.imports.logs.lineage import can_scan
 from benchapp.imports.logs.session_logs import Session
-from benchapp.imports.packed_trials import IDS_JOINED, PackedTrial, TrialBatch, read_ahead
 from benchapp.imports.packing import READER_VERSION, AttemptPacker, read_digest, redacted_files
 from benchapp.imports.problems import ProblemList
-from benchapp.imports.reading.found_sources import (
-    ClaimingTrial,
-    ExperimentSource,
-    FoundTrial,
-    HistorySource,
-    LibrarySource,
-    SourceChoice,
-    TrialSource,
-    is_of_other_job,
-    place_of,
-)
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.related_sessions import KeptSession, find_kept, is_of_lineage, relate
-from benchapp.imports.trial_rows import AttemptParts, save_attempts, status_of
+from benchapp.imports.trial_rows import (
+    IDS_JOINED,
+    AttemptParts,
+    PackedTrial,
+    TrialBatch,
+    read_ahead,
+    save_attempts,
+    status_of,
+)
 from benchapp.models import Attempt, Episode, Run, Snapshot, Task, Trajectory, Trial
 from benchapp.models.base import derived_id
 from benchapp.models.blobs import GatheredBlobs
@@ -79,7 +76,7 @@ StoredTrajectory: TypeAlias = tuple[str, int, list[dict[str, str]] | None]  # pa
 class ExperimentRecorder:
     """Record one experiment's trials and libraries. `counts` are what import_runs prints."""
 
-    source: ExperimentSource
+    source: sources.ExperimentSource
     mapping: ImportMap
     problems: ProblemList
     author: Author
@@ -113,7 +110,7 @@ class ExperimentRecorder:
 
     # --- trials -------------------------------------------------------------------------------------------------
 
-    def record_trials(self, trials: Sequence[FoundTrial]) -> Iterator[int]:
+    def record_trials(self, trials: Sequence[sources.FoundTrial]) -> Iterator[int]:
         """Store what is new in each trial, count it, and yield the key of its run. Problems of unchanged trials are
         reported again. A trial that could not be read yields nothing."""
         for kept in relate(trials):
@@ -144,7 +141,7 @@ class ExperimentRecorder:
         self.counts["changed"] += 1
         return [attempt.trial.episode.run_id]
 
-    def _earlier(self, found: FoundTrial) -> list[Known]:
+    def _earlier(self, found: sources.FoundTrial) -> list[Known]:
         return next((self.known[ident] for ident in found.ids if ident in self.known), [])
 
     def _look_up_stored(self, attempts: Iterable[int]) -> None:
@@ -155,7 +152,7 @@ class ExperimentRecorder:
         for attempt, *row in rows.values_list("attempt", "source_path", "steps_total", "extra__problems"):
             self.stored[attempt].append(tuple(row))
 
-    def _try(self, found: FoundTrial, record: Callable[[], list[int]]) -> list[int]:
+    def _try(self, found: sources.FoundTrial, record: Callable[[], list[int]]) -> list[int]:
         """Return what `record` returns. If reading fails unexpectedly, report it and return nothing."""
         try:
             return record()
@@ -181,14 +178,14 @@ class ExperimentRecorder:
             self.samples.clear()
         return [run for packed in batch for run in self._try(packed.found, partial(self._record, [packed]))]
 
-    def _look_elsewhere(self, trials: Sequence[FoundTrial]) -> None:
+    def _look_elsewhere(self, trials: Sequence[sources.FoundTrial]) -> None:
         """Look for the same trials under another experiment, because their job's files gave another id then."""
         wanted = {derived_id("trial", found.ids[0]): found for found in trials if found.ids[0] not in self.known}
         attempts = Attempt.objects.filter(trial__public_id__in=wanted).order_by("number")
-        strangers: dict[UUID, tuple[ClaimingTrial, str]] = {}
+        strangers: dict[UUID, tuple[sources.ClaimingTrial, str]] = {}
         for ident, key, *row in attempts.values_list("trial__public_id", "source_key", *KNOWN_COLUMNS):
             trial = wanted[ident]
-            if isinstance(trial, ClaimingTrial) and is_of_other_job(trial.ids, key.split(IDS_JOINED)):
+            if isinstance(trial, sources.ClaimingTrial) and sources.is_of_other_job(trial.ids, key.split(IDS_JOINED)):
                 strangers[ident] = trial, key
             else:
                 self._remember(trial.ids, Known(*row))
@@ -197,7 +194,7 @@ class ExperimentRecorder:
         if strangers:  # they may have been imported before, under the ids they have now
             self._look_elsewhere([stranger for stranger, _ in strangers.values()])
 
-    def _take(self, found: FoundTrial, parts: AttemptParts | None = None) -> list[int]:
+    def _take(self, found: sources.FoundTrial, parts: AttemptParts | None = None) -> list[int]:
         """Read a trial unless it was read before. A new one joins the batch; for others, return the key of the run.
         `parts`: what another process read of it."""
         earlier = self._earlier(found)
@@ -225,7 +222,7 @@ class ExperimentRecorder:
             self.quiet.add(digest)
         return runs
 
-    def _match(self, source: TrialSource, found: FoundTrial) -> Settings:
+    def _match(self, source: sources.TrialSource, found: sources.FoundTrial) -> Settings:
         return self.mapping.match(source.run, found.path, source.task.key)
 
     def _skip(self, known: Known) -> list[int]:
@@ -245,7 +242,7 @@ class ExperimentRecorder:
         found.lineage = lineage or found.lineage
         return lineage is not None
 
-    def _is_set_aside(self, found: FoundTrial, known: Known) -> bool:
+    def _is_set_aside(self, found: sources.FoundTrial, known: Known) -> bool:
         """Is this a session in its state before the record took it in?"""
         kept = find_kept(known.pk) if isinstance(found, Session) and found.session_root else None
         if kept is None or not isinstance(found, Session):
@@ -256,7 +253,7 @@ class ExperimentRecorder:
             found.report_snapshot("the record")
         return is_older
 
-    def _read(self, found: FoundTrial, digest: str, earlier: list[Known], same: Known | None) -> list[int]:
+    def _read(self, found: sources.FoundTrial, digest: str, earlier: list[Known], same: Known | None) -> list[int]:
         """`same`: the earlier attempt with this same source, if any."""
         source = found.read()
         settings = self._match(source, found)
@@ -374,7 +371,7 @@ class ExperimentRecorder:
         last[phase, task] = last.get((phase, task), -1) + 1
         return last[phase, task]
 
-    def _put_right(self, known: Known, source: TrialSource, settings: Settings) -> int:
+    def _put_right(self, known: Known, source: sources.TrialSource, settings: Settings) -> int:
         """Reinstate a superseded attempt and apply the map. Count whether it changed; return the key of the run."""
         is_superseded, run = known.status == Attempt.Status.SUPERSEDED, known.run
         is_changed = False
@@ -393,7 +390,7 @@ class ExperimentRecorder:
         self.counts["changed" if is_changed else "unchanged"] += 1
         return run
 
-    def _reinstate(self, attempt: Attempt, source: TrialSource) -> None:
+    def _reinstate(self, attempt: Attempt, source: sources.TrialSource) -> None:
         trial = attempt.trial
         trial.attempts.exclude(pk=attempt.pk).update(status=Attempt.Status.SUPERSEDED, counts=False)
         attempt.status = status_of(source)
@@ -407,16 +404,16 @@ class ExperimentRecorder:
         trial.save()
         Run.objects.filter(pk=trial.episode.run_id).touch()
 
-    def _tell_again(self, attempt: int, found: FoundTrial, source: TrialSource) -> None:
+    def _tell_again(self, attempt: int, found: sources.FoundTrial, source: sources.TrialSource) -> None:
         """Count what is stored of an unchanged trial, and report again what was wrong with its trajectories."""
         rows = self._count_stored(attempt)
         stored = {path for path, _, _ in rows}
         for path, _, problems in rows:
             for problem in problems or ():
-                place = place_of(found.path, path, stored)
+                place = sources.place_of(found.path, path, stored)
                 self.problems.add(place, problem["place"], problem["expected"], problem["message"])
         empty = [
-            SourceChoice(tuple(item for item in choice.trajectories if item.path not in stored))
+            sources.SourceChoice(tuple(item for item in choice.trajectories if item.path not in stored))
             for choice in source.choices
         ]
         if any(choice.trajectories for choice in empty):  # nothing in it could be read, so nothing is stored of it
@@ -443,7 +440,7 @@ class ExperimentRecorder:
 
     # --- histories ----------------------------------------------------------------------------------------------
 
-    def record_history(self, source: HistorySource) -> None:
+    def record_history(self, source: sources.HistorySource) -> None:
         """Record the decisions and the spine of one episode, after its trials. Its last library counts as one
         snapshot."""
         wanted = [derived_id("trial", ident) for ident in source.trials]
@@ -459,7 +456,7 @@ class ExperimentRecorder:
 
     # --- libraries ----------------------------------------------------------------------------------------------
 
-    def record_library(self, source: LibrarySource) -> None:
+    def record_library(self, source: sources.LibrarySource) -> None:
         """Record the one library of an episode without decisions. It replaces a different one, which is named."""
         run = self.places.run(source.run)
         settings = self.mapping.match(source.run, source.path, source.episode.key)

@@ -138,9 +138,8 @@ class AttemptPacker:
     ) -> TrajectoryHead | None:
         redacted_before = self.redactor.counts.total()
         is_short = source.size <= IN_MEMORY_BYTES
-        hints = (
-            None  # of the secrets that its steps may hold: the ATIF reader takes every text whole, others join pieces
-        )
+        # Of the secrets that its steps may hold: the ATIF reader takes every text whole, others join pieces.
+        hints = None
         if source.format == ATIF and source.text is not None and self.hints is not None:
             hints = list_hints_inside(source.text, self.hints)
         steps = self.redactor.steps(read.steps, hints)

@@ -13,16 +13,8 @@ from io import BytesIO
 
 from benchapp.imports.logs.lineage import BY_MAP, Lineage, ScannedLog, find_lineages, scan_log
 from benchapp.imports.logs.session_logs import NAME, Session, list_own_steps, read_title
-from benchapp.imports.packed_trials import IDS_JOINED
-from benchapp.imports.reading.found_sources import (
-    FoundTrial,
-    RunSource,
-    SourceChoice,
-    TaskSource,
-    Timing,
-    TrajectorySource,
-    TrialSource,
-)
+from benchapp.imports.reading import found_sources as sources
+from benchapp.imports.trial_rows import IDS_JOINED
 from benchapp.models import Attempt, Blob, Trajectory
 from benchapp.models.base import derived_id
 from runner.base.types import TrajectoryKind
@@ -60,7 +52,7 @@ class KeptSession:
     def digest(self) -> str:
         return str(self.attempt.source_digest)
 
-    def read(self) -> TrialSource:
+    def read(self) -> sources.TrialSource:
         assert self.main is not None
         copied = self.lineage.lines if self.lineage else 0
         trial = self.attempt.trial
@@ -73,22 +65,22 @@ class KeptSession:
         kept = [row for row in self.trajectories if row.source_id]
         logs = [_open_kept(row, copied if row == self.main else 0) for row in kept]
         seconds = (finished - started).total_seconds() if started and finished else None
-        return TrialSource(
-            run=RunSource(),
-            task=TaskSource(NAME, trial.task.key, title or trial.task.key),
-            timing=Timing(started, finished, duration_seconds=seconds),
+        return sources.TrialSource(
+            run=sources.RunSource(),
+            task=sources.TaskSource(NAME, trial.task.key, title or trial.task.key),
+            timing=sources.Timing(started, finished, duration_seconds=seconds),
             verdict=None,
             config={},
-            choices=(SourceChoice(tuple(logs)),),
+            choices=(sources.SourceChoice(tuple(logs)),),
             session_root=self.attempt.session_root,
             lineage=self.lineage.as_json() if self.lineage else {},
         )
 
 
-def _open_kept(row: Trajectory, copied_lines: int = 0) -> TrajectorySource:
+def _open_kept(row: Trajectory, copied_lines: int = 0) -> sources.TrajectorySource:
     content = Blob.objects.read(str(row.source_id))
     call = row.extra.get("tool_call_id")
-    return TrajectorySource(
+    return sources.TrajectorySource(
         row.source_path,
         lambda: BytesIO(content),
         len(content),
@@ -101,7 +93,7 @@ def _open_kept(row: Trajectory, copied_lines: int = 0) -> TrajectorySource:
     )
 
 
-def relate(trials: Sequence[FoundTrial]) -> list[KeptSession]:
+def relate(trials: Sequence[sources.FoundTrial]) -> list[KeptSession]:
     """Set the lineage of every session that is being imported. Return the recorded ones whose lineage changed."""
     families: defaultdict[str, list[Session | KeptSession]] = defaultdict(list)
     for found in trials:

@@ -23,21 +23,7 @@ from django.db.models import F
 from django.http import HttpRequest
 from django.utils import timezone
 
-from benchapp.imports.uploads import (
-    FREE_BYTES,
-    MAX_HEAD,
-    MAX_PARTS,
-    PIECE_BYTES,
-    NoSpace,
-    OutOfStep,
-    TooMuch,
-    UploadRefused,
-    explain_full_disk,
-    is_count,
-    make_folders,
-    open_to_write,
-    take_pieces,
-)
+from benchapp.imports import uploads
 from benchapp.models import Upload, User
 from skillglass.run_log import NAME
 from skillglass.sending import BLOBS, EVENTS, MESSAGES
@@ -65,27 +51,27 @@ def list_received(user: User, log: UUID) -> dict[str, int]:
 def receive(user: User, log: UUID, stream: HttpRequest, length: int) -> dict[str, int]:
     """Take one request's body: a line of JSON, [[path, offset, length], ...], then those bytes. Return how many bytes of
     these files are here. What is here already is skipped, so a request may be sent twice."""
-    head = stream.readline(MAX_HEAD)
+    head = stream.readline(uploads.MAX_HEAD)
     parts = _read_head(head)
     total = sum(size for _, _, size in parts)
     if len(head) + total != length:
-        raise UploadRefused("The body is longer or shorter than its first line says.")
-    body = b"".join(take_pieces(stream, total))  # before the lock: a slow sender holds up nobody
+        raise uploads.UploadRefused("The body is longer or shorter than its first line says.")
+    body = b"".join(uploads.take_pieces(stream, total))  # before the lock: a slow sender holds up nobody
     with _hold(folder_of(user, log)) as folder:
-        if shutil.disk_usage(folder).free - FREE_BYTES < total:
-            raise NoSpace("The server's disk is full. What came in before counts.")
+        if shutil.disk_usage(folder).free - uploads.FREE_BYTES < total:
+            raise uploads.NoSpace("The server's disk is full. What came in before counts.")
         row = _find_row(user, log)
         if row.bytes_total + total > settings.UPLOAD_BYTES:
-            raise TooMuch(f"A run log may have {settings.UPLOAD_BYTES:,} bytes.")
+            raise uploads.TooMuch(f"A run log may have {settings.UPLOAD_BYTES:,} bytes.")
         if row.files_total >= settings.UPLOAD_FILES:
-            raise TooMuch(f"A run log may have {settings.UPLOAD_FILES:,} files.")
+            raise uploads.TooMuch(f"A run log may have {settings.UPLOAD_FILES:,} files.")
         have, new, files, start = dict[str, int](), 0, 0, 0
         try:
             for path, offset, size in parts:
-                with explain_full_disk(), os.fdopen(open_to_write(folder / path), "r+b") as file:
+                with uploads.explain_full_disk(), os.fdopen(uploads.open_to_write(folder / path), "r+b") as file:
                     here = file.seek(0, os.SEEK_END)
                     if offset > here:
-                        raise OutOfStep(f"{path}: {here:,} bytes are here. Send on from there.")
+                        raise uploads.OutOfStep(f"{path}: {here:,} bytes are here. Send on from there.")
                     files += here == 0
                     new += file.write(body[start + here - offset : start + size])
                     have[path] = max(here, offset + size)
@@ -100,22 +86,30 @@ def _read_head(head: bytes) -> list[tuple[str, int, int]]:
         told = json.loads(head) if head.endswith(b"\n") else None
     except (ValueError, RecursionError):
         told = None
-    parts = told if isinstance(told, list) and len(told) <= MAX_PARTS else []
+    parts = told if isinstance(told, list) and len(told) <= uploads.MAX_PARTS else []
     if not parts or not all(isinstance(each, list) and len(each) == 3 for each in parts):
-        raise UploadRefused(f"Expected a first line of JSON: a list of at most {MAX_PARTS:,} [path, offset, length].")
+        raise uploads.UploadRefused(
+            f"Expected a first line of JSON: a list of at most {uploads.MAX_PARTS:,} [path, offset, length]."
+        )
     for path, offset, size in parts:
-        if not (isinstance(path, str) and _PATH.fullmatch(path) and is_count(offset) and is_count(size) and size):
+        if not (
+            isinstance(path, str)
+            and _PATH.fullmatch(path)
+            and uploads.is_count(offset)
+            and uploads.is_count(size)
+            and size
+        ):
             wanted = f"Expected {EVENTS}, blobs/SHA-256 or messages/TRIAL.jsonl, then an offset and a length"
-            raise UploadRefused(f"{wanted}; found {ascii(path)[:120]}.")
-    if sum(size for _, _, size in parts) > PIECE_BYTES:
-        raise TooMuch(f"One request takes at most {PIECE_BYTES:,} bytes.")
+            raise uploads.UploadRefused(f"{wanted}; found {ascii(path)[:120]}.")
+    if sum(size for _, _, size in parts) > uploads.PIECE_BYTES:
+        raise uploads.TooMuch(f"One request takes at most {uploads.PIECE_BYTES:,} bytes.")
     return [(path, offset, size) for path, offset, size in parts]
 
 
 @contextmanager
 def _hold(folder: Path) -> Iterator[Path]:
-    with explain_full_disk():
-        make_folders(folder)
+    with uploads.explain_full_disk():
+        uploads.make_folders(folder)
         descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -144,7 +138,7 @@ def _name(folder: Path) -> str:
     """Name the log by its experiment and its own name."""
     try:
         with (folder / EVENTS).open("rb") as file:
-            head = json.loads(file.readline(PIECE_BYTES))
+            head = json.loads(file.readline(uploads.PIECE_BYTES))
         return ascii(f"{head['experiment']}, {head['name']}")[1:-1][:300]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return ""

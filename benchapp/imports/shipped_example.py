@@ -6,7 +6,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from benchapp.archive.archive_check import read_manifest
+from benchapp.archive.archive_import import read_manifest
 from benchapp.imports.batch import import_paths
 from benchapp.models import Activity, Experiment, Suite
 from benchapp.record.sets.suite_files import record_groups

@@ -16,23 +16,10 @@ from typing import IO, Self
 
 from django.conf import settings
 
+from benchapp.imports import uploads
 from benchapp.imports.audited_edits import EditRefused, undo_import
 from benchapp.imports.batch import import_paths
 from benchapp.imports.sent_logs import requeue_changed, sweep_logs
-from benchapp.imports.uploads import (
-    ARCHIVE_ENDINGS,
-    ARCHIVES,
-    TREE,
-    Names,
-    TooMuch,
-    UploadRefused,
-    check_path,
-    explain_full_disk,
-    folder_of,
-    make_folders,
-    remove_files,
-    sweep_uploads,
-)
 from benchapp.models import ImportBatch, Upload
 from benchapp.record.slices import SlicedWork, SliceEnd, SliceOver
 from runner.base.errors import SetupError
@@ -50,7 +37,7 @@ def enqueue_due() -> int:
 
 def tend_uploads() -> None:
     """Do the work between jobs."""
-    sweep_uploads()
+    uploads.sweep_uploads()
     sweep_logs()
     requeue_changed()
     enqueue_due()
@@ -64,8 +51,8 @@ def import_upload(upload_id: str) -> None:
 def _import(upload: Upload) -> SliceEnd:
     try:
         paths = dict(_list_paths(upload))
-    except UploadRefused as refusal:
-        shutil.rmtree(folder_of(upload) / UNPACKED, ignore_errors=True)
+    except uploads.UploadRefused as refusal:
+        shutil.rmtree(uploads.folder_of(upload) / UNPACKED, ignore_errors=True)
         return SliceEnd(Upload.Status.STOPPED, str(refusal))
     written_at, read, size = 0.0, 0, upload.bytes_total
     place, files, files_before = "", 0, 0  # of the experiment being read, its files, and those of the ones before it
@@ -80,7 +67,7 @@ def _import(upload: Upload) -> SliceEnd:
         nonlocal written_at, read, place, files, files_before
         read += 1
         if path != place:
-            below = f"{path.removeprefix(f'{TREE.name}/')}/"
+            below = f"{path.removeprefix(f'{uploads.TREE.name}/')}/"
             place, files_before, files = path, files_before + files, upload.files.filter(path__startswith=below).count()
         if time.monotonic() - written_at > PROGRESS_SECONDS:
             written_at = time.monotonic()
@@ -102,19 +89,15 @@ def _import(upload: Upload) -> SliceEnd:
         WORK.hold(upload)
     except SliceOver:  # a person discarded it, or another worker took it
         if not Upload.objects.filter(pk=upload.pk).exists():
-            _take_back(upload, batch)
+            # what people already work with stays, with its batch
+            uploads.remove_files(upload)
+            if batch is not None and upload.by is not None:
+                with suppress(EditRefused):
+                    undo_import(batch, user=upload.by, reason="Discarded while it was read.")
         return SliceEnd(Upload.Status.WAITING)
-    remove_files(upload)
+    uploads.remove_files(upload)
     upload.files.all().delete()
     return SliceEnd(Upload.Status.DONE, told={"progress": {"bytes": size}})
-
-
-def _take_back(upload: Upload, batch: ImportBatch | None) -> None:
-    """Delete what an upload brought in before it was discarded. What people already work with stays, with its batch."""
-    remove_files(upload)
-    if batch is not None and upload.by is not None:
-        with suppress(EditRefused):
-            undo_import(batch, user=upload.by, reason="Discarded while it was read.")
 
 
 def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:
@@ -122,30 +105,32 @@ def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:
     if upload.server_path:
         path = Path(upload.server_path)
         if path.resolve() != path:
-            raise UploadRefused(f"{path} leads elsewhere by now.")
+            raise uploads.UploadRefused(f"{path} leads elsewhere by now.")
         yield path, upload.title if upload.is_log else str(path)
         return
-    folder = folder_of(upload)
+    folder = uploads.folder_of(upload)
     if not folder.is_dir():
         told = "Pages and workers need the same folder SKILLGLASS_VAR."
         raise SetupError(f"The files of this upload are not here. {told}")
     yield from _list_tops(folder)
     unpacked = folder / UNPACKED
     shutil.rmtree(unpacked, ignore_errors=True)  # of an earlier try
-    for number, path in enumerate(sorted((folder / ARCHIVES).iterdir()) if (folder / ARCHIVES).is_dir() else ()):
+    for number, path in enumerate(
+        sorted((folder / uploads.ARCHIVES).iterdir()) if (folder / uploads.ARCHIVES).is_dir() else ()
+    ):
         if is_ours(path):
-            yield path, f"{TREE.name}/{path.name}"
+            yield path, f"{uploads.TREE.name}/{path.name}"
             continue
         target = unpacked / str(number)
-        make_folders(target / TREE)
-        unpack(path, target / TREE)
+        uploads.make_folders(target / uploads.TREE)
+        unpack(path, target / uploads.TREE)
         yield from _list_tops(target)
 
 
 def _list_tops(folder: Path) -> Iterator[tuple[Path, str]]:
-    if (folder / TREE).is_dir():
-        for path in sorted((folder / TREE).iterdir()):
-            yield path, f"{TREE.name}/{path.name}"
+    if (folder / uploads.TREE).is_dir():
+        for path in sorted((folder / uploads.TREE).iterdir()):
+            yield path, f"{uploads.TREE.name}/{path.name}"
 
 
 MAX_RATIO = 100  # bytes of contents for one of the archive
@@ -173,41 +158,43 @@ def is_ours(path: Path) -> bool:
 def unpack(path: Path, folder: Path) -> None:
     """Write the members below `folder`; if they have no common folder, in one named after the archive."""
     staging = folder.with_name(f"{folder.name}-staging")
-    make_folders(folder)
-    make_folders(staging)
+    uploads.make_folders(folder)
+    uploads.make_folders(staging)
     try:
-        with explain_full_disk():
+        with uploads.explain_full_disk():
             _write_all(path, staging)
         tops = list(staging.iterdir())
         if len(tops) == 1 and tops[0].is_dir():
             tops[0].rename(folder / tops[0].name)
         else:
-            stem = next(path.name.removesuffix(ending) for ending in ARCHIVE_ENDINGS if path.name.endswith(ending))
-            staging.rename(folder / check_path(stem or "archive"))
+            stem = next(
+                path.name.removesuffix(ending) for ending in uploads.ARCHIVE_ENDINGS if path.name.endswith(ending)
+            )
+            staging.rename(folder / uploads.check_path(stem or "archive"))
     except (tarfile.TarError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise UploadRefused(f"{path.name} cannot be unpacked: {error or type(error).__name__}.") from error
-    except UploadRefused as refusal:
+        raise uploads.UploadRefused(f"{path.name} cannot be unpacked: {error or type(error).__name__}.") from error
+    except uploads.UploadRefused as refusal:
         raise type(refusal)(f"{path.name} cannot be unpacked: {refusal}") from refusal
 
 
 def _write_all(path: Path, folder: Path) -> None:
-    names, written = Names(), 0
+    names, written = uploads.Names(), 0
     most = min(settings.UPLOAD_BYTES, max(FREE_OF_RATIO, MAX_RATIO * path.stat().st_size))
     for name, content in _members(path):
-        names.add(check_path(name))
+        names.add(uploads.check_path(name))
         target = folder / name
-        make_folders(target.parent)
+        uploads.make_folders(target.parent)
         with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
             while piece := content.read(PIECE):
                 written += len(piece)
                 if written > most:
-                    raise TooMuch(f"It holds more than {most:,} bytes.")
+                    raise uploads.TooMuch(f"It holds more than {most:,} bytes.")
                 file.write(piece)
 
 
 def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     """Yield path and content of each regular file, in order. Folders and links are skipped."""
-    too_many = TooMuch(f"It holds more than {settings.UPLOAD_FILES:,} files.")
+    too_many = uploads.TooMuch(f"It holds more than {settings.UPLOAD_FILES:,} files.")
     if path.name.endswith(".zip"):
         with BoundedFile(path) as file, zipfile.ZipFile(file) as archive:
             if len(archive.infolist()) > settings.UPLOAD_FILES:
@@ -227,7 +214,7 @@ def _members(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
                 assert opened is not None  # it is a regular file
                 yield info.name.removeprefix("./"), opened
             elif not (info.isdir() or info.issym()):
-                raise UploadRefused(f"{ascii(info.name[:120])} is a hard link, a device or a sparse file.")
+                raise uploads.UploadRefused(f"{ascii(info.name[:120])} is a hard link, a device or a sparse file.")
             vars(tar)["members"] = []  # else it keeps every header
 
 
@@ -238,7 +225,7 @@ class BoundedFile(io.FileIO):
         if size is None or size < 0:
             size = os.fstat(self.fileno()).st_size - self.tell()
         if size > MAX_DIRECTORY:
-            raise TooMuch("It has too many members.")
+            raise uploads.TooMuch("It has too many members.")
         return super().read(size) or b""
 
 

@@ -6,13 +6,17 @@ reply under way: when continued, it reads what is recorded and asks only for the
 Runs are compared on key points and main steps of a task. A suite may provide key points. Otherwise the judge draws them
 once from a trial that solved the task with human-written skills, and every later pass of the same model and prompts
 reuses them: two runs can only be compared on the same key points.
+
+A run raises questions about the libraries that its tasks were given, and about attempts at them. Trials with a sealed library are
+judged: evaluation and deployment, of episodes that are not tainted. The benchmark does not measure what was tried while the
+library was written. An import may hold libraries alone; they are judged for every task of their family.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -21,21 +25,7 @@ from django.db import transaction
 from django.db.models import Case, IntegerField, Q, Value, When
 from django.utils import timezone
 
-from benchapp.judges.judged_units import JudgeAsk, Work, about_points, work_of
-from benchapp.models import (
-    Attempt,
-    Blob,
-    JudgedUnit,
-    Judgement,
-    Judging,
-    JudgingTry,
-    KeyPoint,
-    Run,
-    Snapshot,
-    SnapshotFile,
-    Task,
-    TaskRevision,
-)
+from benchapp import models
 from benchapp.models.judgements import SETTLED
 from benchapp.record.error_text import render_error
 from benchapp.record.redaction import Redactor, own_secrets
@@ -45,7 +35,7 @@ from runner.base.digests import canonical_json, digest_bytes
 from runner.base.encoding import decode, encode
 from runner.base.errors import AccountRefused, KeyRefused, ModelRefused, ModelUnavailable, SetupError
 from runner.base.text import cut, storable
-from runner.base.types import ModelReply, ModelRequest, UseKind
+from runner.base.types import ModelReply, ModelRequest, Phase, UseKind
 from runner.engine.toolbox import Cleaner
 from runner.judging.judge_prompts import MAX_INSTRUCTION_CHARS, request_for, steps_text, version_of
 from runner.judging.judge_reply import Point, Settled, settle
@@ -64,8 +54,92 @@ from runner.judging.metrics import (
 from runner.models import Model, price_table_of
 from runner.prompts.prompt_pack import PromptPack
 
+PHASES = (Phase.EVALUATION, Phase.DEPLOYMENT)
+POINT_CHARS = 12  # of a key point's digest, enough among those of one task
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAsk:
+    """One question, not yet a unit. `number` distinguishes key points with equal words."""
+
+    metric: Metric
+    task: models.Task
+    snapshot: models.Snapshot | None = None
+    skill: str = ""
+    attempt: models.Attempt | None = None
+    point: str = ""
+    number: int = 0
+
+    @property
+    def key(self) -> str:
+        """Return a key that is equal in every copy of the record, so that repeats and archives can be compared."""
+        parts = [self.metric.value, self.task.suite.key, self.task.key]
+        if self.snapshot is not None:
+            parts += [self.snapshot.digest[:16], self.skill]
+        if self.attempt is not None:
+            parts.append(str(self.attempt.public_id))
+        if self.point:
+            parts.append(f"{digest_bytes(self.point.encode())[:POINT_CHARS]}-{self.number}")
+        whole = "/".join(parts)
+        return whole if len(whole) <= 600 else f"{whole[:500]}/{digest_bytes(whole.encode())}"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What can be judged of one task in a run."""
+
+    task: models.Task
+    snapshots: tuple[models.Snapshot, ...]  # libraries with a skill in them, that trials of the task were given
+    attempts: tuple[models.Attempt, ...]  # the counting ones, in order of samples; each with its trial
+
+
+def work_of(run: models.Run) -> list[Work]:
+    """Return work task by task, in the order of the suite."""
+    libraries: dict[models.Task, dict[int, models.Snapshot]] = {}
+    attempts: dict[models.Task, list[models.Attempt]] = {}
+    for attempt in _attempts(run):
+        task, snapshot = attempt.trial.task, attempt.trial.snapshot
+        attempts.setdefault(task, []).append(attempt)
+        if snapshot is not None and snapshot.skills_total:
+            libraries.setdefault(task, {})[snapshot.pk] = snapshot
+    for task, snapshot in _iterate_untried(run):
+        libraries.setdefault(task, {})[snapshot.pk] = snapshot
+    tasks = sorted({*libraries, *attempts}, key=_place)
+    return [Work(task, tuple(libraries.get(task, {}).values()), tuple(attempts.get(task, ()))) for task in tasks]
+
+
+def _attempts(run: models.Run) -> Iterable[models.Attempt]:
+    trials = models.Trial.objects.filter(Q(episode__run=run, episode__is_tainted=False, is_done=True, phase__in=PHASES))
+    found = models.Attempt.objects.filter(trial__in=trials, counts=True)
+    related = ("trial__task__family", "trial__task__suite", "trial__snapshot", "trial__task_revision")
+    return found.select_related(*related).order_by("trial__sample", "trial_id")
+
+
+def _iterate_untried(run: models.Run) -> Iterator[tuple[models.Task, models.Snapshot]]:
+    """Yield (task, library) of the episodes without trials."""
+    episodes = models.Episode.objects.filter(run=run, is_tainted=False, trials=None, library__skills_total__gt=0)
+    for episode in episodes.select_related("library").exclude(family=None):
+        for task in models.Task.objects.filter(family=episode.family_id).select_related("family", "suite"):
+            assert episode.library is not None, "filtered above"
+            yield task, episode.library
+
+
+def _place(task: models.Task) -> tuple[int, str, int, str]:
+    family = task.family
+    return (family.ordinal if family else 0, family.key if family else "", task.ordinal, task.key)
+
+
+def about_points(metric: Metric, points: Iterable[Point], task: models.Task, **unit: object) -> Iterator[JudgeAsk]:
+    """Yield one question for each key point, also for repeated words."""
+    seen: dict[str, int] = {}
+    for point in points:
+        seen[point.text] = seen.get(point.text, 0) + 1
+        yield JudgeAsk(metric, task, point=point.text, number=seen[point.text], **unit)  # type: ignore[arg-type]
+
+
 MAX_ERROR_CHARS = 4_000
-ANSWERED = (JudgedUnit.Status.OK, JudgedUnit.Status.PARTIAL)  # their answers are in judgements, or in points
+# Their answers are in judgements, or in points.
+ANSWERED = (models.JudgedUnit.Status.OK, models.JudgedUnit.Status.PARTIAL)
 FAILURES_IN_A_ROW = 3  # units without a reply before the provider counts as down
 
 
@@ -73,7 +147,7 @@ FAILURES_IN_A_ROW = 3  # units without a reply before the provider counts as dow
 class PassOutcome:
     """`units`: the status of all questions of the pass, including those of earlier calls."""
 
-    judging: Judging
+    judging: models.Judging
     budget: Budget
     units: Counter[str] = field(default_factory=Counter)
     stopped: str = ""
@@ -81,7 +155,7 @@ class PassOutcome:
 
 
 def judge_run(
-    run: Run,
+    run: models.Run,
     model: Model,
     metrics: Sequence[Metric] = SCORED,
     *,
@@ -98,7 +172,21 @@ def judge_run(
     """
     if run.is_open:
         raise SetupError(f"run {run.public_id} is {run.status}: wait until it has ended")
-    judging = _begin(run, model, metrics, repeat, version_of(pack))
+    judging, _ = models.Judging.objects.get_or_create(
+        run=run,
+        model=model.name[:200],
+        prompt_version=version_of(pack),
+        repeat=repeat,
+        defaults={"model_version": model.version, "scripted": model.scripted, "started_at": timezone.now()},
+    )
+    if judging.model_version != model.version:
+        raise SetupError(
+            f"repeat {repeat} was begun with {model.name} of version {judging.model_version}, this one is "
+            f"{model.version}: choose another --repeat"
+        )
+    asked = {*judging.metrics, *(metric.value for metric in metrics)}
+    judging.metrics, judging.finished_at, judging.stopped = [each for each in SCORED if each in asked], None, ""
+    judging.save(update_fields=["metrics", "finished_at", "stopped"])
     outcome = PassOutcome(judging, budget)
     going = _Pass(judging, model, budget, set(metrics), pack)
     works = work_of(run)
@@ -113,33 +201,14 @@ def judge_run(
     judging.stopped = outcome.stopped
     judging.finished_at = None if outcome.stopped or outcome.goes_on else timezone.now()
     judging.save(update_fields=["stopped", "finished_at"])
-    Run.objects.filter(pk=run.pk).touch()  # its judged metrics changed
+    models.Run.objects.filter(pk=run.pk).touch()  # its judged metrics changed
     outcome.units.update(judging.units.values_list("status", flat=True))
     return outcome
 
 
-def _begin(run: Run, model: Model, metrics: Sequence[Metric], repeat: int, prompt_version: str) -> Judging:
-    judging, _ = Judging.objects.get_or_create(
-        run=run,
-        model=model.name[:200],
-        prompt_version=prompt_version,
-        repeat=repeat,
-        defaults={"model_version": model.version, "scripted": model.scripted, "started_at": timezone.now()},
-    )
-    if judging.model_version != model.version:
-        raise SetupError(
-            f"repeat {repeat} was begun with {model.name} of version {judging.model_version}, this one is "
-            f"{model.version}: choose another --repeat"
-        )
-    asked = {*judging.metrics, *(metric.value for metric in metrics)}
-    judging.metrics, judging.finished_at, judging.stopped = [each for each in SCORED if each in asked], None, ""
-    judging.save(update_fields=["metrics", "finished_at", "stopped"])
-    return judging
-
-
 class _Pass:
     def __init__(
-        self, judging: Judging, model: Model, budget: Budget, metrics: set[Metric], pack: PromptPack | None
+        self, judging: models.Judging, model: Model, budget: Budget, metrics: set[Metric], pack: PromptPack | None
     ) -> None:
         self.judging, self.metrics = judging, metrics
         self.texts = Texts()
@@ -153,7 +222,7 @@ class _Pass:
 
     # --- level 1 ------------------------------------------------------------------------------------------------
 
-    def _library(self, work: Work, snapshot: Snapshot) -> None:
+    def _library(self, work: Work, snapshot: models.Snapshot) -> None:
         if Metric.COVERAGE in self.metrics:
             whole = JudgeAsk(Metric.COVERAGE, work.task, snapshot=snapshot)
             for ask in self._about_points(whole, work, snapshot=snapshot):
@@ -167,13 +236,13 @@ class _Pass:
 
     # --- level 2 ------------------------------------------------------------------------------------------------
 
-    def _attempt(self, work: Work, attempt: Attempt) -> None:
+    def _attempt(self, work: Work, attempt: models.Attempt) -> None:
         if Metric.USAGE in self.metrics:
             judge_usage(self.asker, work.task, attempt)
         asked = [metric for metric in (Metric.RECALL, Metric.ORDER, Metric.COMPLETENESS) if metric in self.metrics]
         if asked and not self.texts.trajectory(attempt):
             for metric in asked:
-                self.asker.note(JudgeAsk(metric, work.task, attempt=attempt), JudgedUnit.Status.NO_TRAJECTORY)
+                self.asker.note(JudgeAsk(metric, work.task, attempt=attempt), models.JudgedUnit.Status.NO_TRAJECTORY)
             return
         for metric in asked:
             whole = JudgeAsk(metric, work.task, attempt=attempt)
@@ -183,10 +252,10 @@ class _Pass:
             else:
                 self._whole(whole, work, attempt)
 
-    def _whole(self, ask: JudgeAsk, work: Work, attempt: Attempt) -> None:
+    def _whole(self, ask: JudgeAsk, work: Work, attempt: models.Attempt) -> None:
         """Compare the whole trajectory with the steps of a run that solved the task."""
         steps = self._reference(work, Metric.ORACLE_STEPS)
-        if isinstance(steps, JudgedUnit.Status):
+        if isinstance(steps, models.JudgedUnit.Status):
             self.asker.note(ask, steps)
             return
         material = {
@@ -201,33 +270,33 @@ class _Pass:
     def _about_points(self, whole: JudgeAsk, work: Work, **unit: object) -> Iterator[JudgeAsk]:
         """Yield a question for each key point; without any, note why on the whole."""
         points = self._reference(work, HELD_AGAINST[whole.metric])
-        if isinstance(points, JudgedUnit.Status):
+        if isinstance(points, models.JudgedUnit.Status):
             self.asker.note(whole, points)
             return
         self.judging.units.filter(key=whole.key).delete()  # noted when there was no reference yet
         safe = [replace(point, text=self.texts.redactor.text(point.text)) for point in points]
         yield from about_points(whole.metric, safe, work.task, **unit)
 
-    def _reference(self, work: Work, metric: Metric) -> tuple[Point, ...] | JudgedUnit.Status:
+    def _reference(self, work: Work, metric: Metric) -> tuple[Point, ...] | models.JudgedUnit.Status:
         """Return the points, or why there are none: the suite says so, no trial solved it, or the judge failed."""
         found = read_brought_points(work.task)
         if found is not None:
-            return found[metric] or JudgedUnit.Status.NO_POINTS
+            return found[metric] or models.JudgedUnit.Status.NO_POINTS
         unit = self._draw_points(work, metric)
         if unit is None:
-            return JudgedUnit.Status.NO_REFERENCE
+            return models.JudgedUnit.Status.NO_REFERENCE
         points = tuple(decode(Point, point) for point in unit.points)
-        if unit.status == JudgedUnit.Status.NO_POINTS:
-            return JudgedUnit.Status.NO_POINTS
-        return points or JudgedUnit.Status.NO_REFERENCE
+        if unit.status == models.JudgedUnit.Status.NO_POINTS:
+            return models.JudgedUnit.Status.NO_POINTS
+        return points or models.JudgedUnit.Status.NO_REFERENCE
 
-    def _draw_points(self, work: Work, metric: Metric) -> JudgedUnit | None:
+    def _draw_points(self, work: Work, metric: Metric) -> models.JudgedUnit | None:
         ask = JudgeAsk(metric, work.task)
-        before = self.judging.units.filter(key=ask.key, status=JudgedUnit.Status.OK).first()
+        before = self.judging.units.filter(key=ask.key, status=models.JudgedUnit.Status.OK).first()
         if before is not None:
             return before
         if (source := find_earlier_points(self.judging, work.task, metric)) is not None:
-            unit = self.asker.note(ask, JudgedUnit.Status.OK)
+            unit = self.asker.note(ask, models.JudgedUnit.Status.OK)
             unit.points, unit.source = source.points, source
             unit.save(update_fields=["points", "source"])
             return unit
@@ -236,14 +305,14 @@ class _Pass:
         return self.asker.answer(ask, material) if material else None
 
 
-def judge_usage(asker: Asker, task: Task, attempt: Attempt) -> None:
+def judge_usage(asker: Asker, task: models.Task, attempt: models.Attempt) -> None:
     """Record one unit for an attempt that was given a skill, none for one without."""
     library = _library(attempt)
     ask = JudgeAsk(Metric.USAGE, task, attempt=attempt)
     if not library:
         return
     if attempt.trial.skills_read is None:
-        asker.note(ask, JudgedUnit.Status.NO_TRAJECTORY)
+        asker.note(ask, models.JudgedUnit.Status.NO_TRAJECTORY)
         return
     unit = asker.unit(ask)
     if unit.status in SETTLED:
@@ -251,18 +320,18 @@ def judge_usage(asker: Asker, task: Task, attempt: Attempt) -> None:
     used = set(attempt.skill_uses.exclude(kind=UseKind.MOUNTED).values_list("skill", flat=True)) & library
     reason = f"{len(used)} of {len(library)}: {', '.join(sorted(used)) or 'none'}"
     with transaction.atomic():
-        Judgement.objects.create(
+        models.Judgement.objects.create(
             unit=unit, item="usage", raw=len(used) / len(library), value=percent(len(used), len(library)), reason=reason
         )
-        asker.note(ask, JudgedUnit.Status.OK)
+        asker.note(ask, models.JudgedUnit.Status.OK)
 
 
-def _library(attempt: Attempt) -> set[str]:
+def _library(attempt: models.Attempt) -> set[str]:
     """Return folders of the snapshot with a SKILL.md; without a snapshot, what was seen to be mounted."""
     snapshot = attempt.trial.snapshot_id
     if snapshot is None:
         return set(attempt.skill_uses.filter(kind=UseKind.MOUNTED).values_list("skill", flat=True))
-    files = SnapshotFile.objects.filter(snapshot=snapshot, path__endswith="/SKILL.md")
+    files = models.SnapshotFile.objects.filter(snapshot=snapshot, path__endswith="/SKILL.md")
     return {skill for path, skill in files.values_list("path", "skill") if path == f"{skill}/SKILL.md"}
 
 
@@ -271,26 +340,26 @@ class Texts:
 
     def __init__(self) -> None:
         self.redactor = Redactor(own_secrets())
-        self._files = lru_cache(maxsize=2)(Snapshot.read)
+        self._files = lru_cache(maxsize=2)(models.Snapshot.read)
         self.library = lru_cache(maxsize=2)(self._read_library)
         self.trajectory = lru_cache(maxsize=2)(self._read_trajectory)
         self._instruction = lru_cache(maxsize=8)(self._read_instruction)
 
-    def instruction(self, task: Task, attempt: Attempt | None = None) -> str:
+    def instruction(self, task: models.Task, attempt: models.Attempt | None = None) -> str:
         """Return the attempt's instruction, else the current one; "" if the record does not hold it."""
         revision = attempt.trial.task_revision if attempt else None
         return self._instruction(task.pk, revision.pk if revision else None)
 
-    def skills(self, snapshot: Snapshot) -> list[str]:
+    def skills(self, snapshot: models.Snapshot) -> list[str]:
         return list(skills_of(self._files(snapshot)))
 
-    def skill(self, snapshot: Snapshot, skill: str) -> str:
+    def skill(self, snapshot: models.Snapshot, skill: str) -> str:
         return self._safe(skill_text(skill, skills_of(self._files(snapshot))[skill]))
 
-    def _read_library(self, snapshot: Snapshot) -> str:
+    def _read_library(self, snapshot: models.Snapshot) -> str:
         return self._safe(library_text(self._files(snapshot)))
 
-    def _read_trajectory(self, attempt: Attempt) -> str:
+    def _read_trajectory(self, attempt: models.Attempt) -> str:
         """Return every trajectory of the attempt; "" if none can be read."""
         found = attempt.trajectories.filter(is_superseded=False, chunks__isnull=False).distinct()
         rows = list(found.order_by("ordinal", "id"))
@@ -299,7 +368,7 @@ class Texts:
         return self._safe(trajectory_text((row.name, iterate_steps(row)) for row in rows))
 
     def _read_instruction(self, task: int, revision: int | None) -> str:
-        rows = TaskRevision.objects.select_related("instruction").exclude(instruction=None)
+        rows = models.TaskRevision.objects.select_related("instruction").exclude(instruction=None)
         given = rows.filter(pk=revision).first() if revision else None
         found = given or rows.filter(task=task).order_by("-pk").first()
         text = found.instruction.text() if found and found.instruction else ""
@@ -311,15 +380,15 @@ class Texts:
 
 
 KINDS = {
-    Metric.SKILL_POINTS: KeyPoint.Kind.SKILL,
-    Metric.TRAJECTORY_POINTS: KeyPoint.Kind.TRAJECTORY,
-    Metric.ORACLE_STEPS: KeyPoint.Kind.ORACLE,
+    Metric.SKILL_POINTS: models.KeyPoint.Kind.SKILL,
+    Metric.TRAJECTORY_POINTS: models.KeyPoint.Kind.TRAJECTORY,
+    Metric.ORACLE_STEPS: models.KeyPoint.Kind.ORACLE,
 }
 HUMAN = Q(trial__episode__run__condition__startswith="human") | Q(trial__episode__run__condition="curated-static")
 ORACLE = Q(trial__episode__run__setup__name="oracle")  # importers' name for a run that shows how a task is done
 
 
-def read_brought_points(task: Task) -> dict[Metric, tuple[Point, ...]] | None:
+def read_brought_points(task: models.Task) -> dict[Metric, tuple[Point, ...]] | None:
     """Return the suite's points. None if it provides none at all: an empty list means "no key points"."""
     rows = list(task.key_points.order_by("kind", "ordinal"))
     if not rows:
@@ -330,27 +399,27 @@ def read_brought_points(task: Task) -> dict[Metric, tuple[Point, ...]] | None:
     }
 
 
-def find_earlier_points(judging: Judging, task: Task, metric: Metric) -> JudgedUnit | None:
+def find_earlier_points(judging: models.Judging, task: models.Task, metric: Metric) -> models.JudgedUnit | None:
     """Return the first that any pass of this model and these prompts has drawn for the task."""
-    found = JudgedUnit.objects.filter(
+    found = models.JudgedUnit.objects.filter(
         judging__model=judging.model,
         judging__model_version=judging.model_version,
         judging__prompt_version=judging.prompt_version,
         judging__run__experiment__deleted_at=None,
         task=task,
         metric=metric,
-        status=JudgedUnit.Status.OK,
+        status=models.JudgedUnit.Status.OK,
         source=None,
     )
     return found.exclude(judging=judging).order_by("pk").first()
 
 
-def oracle_of(task: Task) -> Attempt | None:
+def oracle_of(task: models.Task) -> models.Attempt | None:
     """Return the first readable attempt that solved the task with human-authored skills, not the nearest to a run:
     every run is compared with the same. A solved trial comes before an oracle's log, which has no verdict."""
     solved = Q(trial__success=True) & HUMAN
     sure = Case(When(trial__success=True, then=Value(0)), default=Value(1), output_field=IntegerField())
-    found = Attempt.objects.filter(
+    found = models.Attempt.objects.filter(
         solved | (ORACLE & ~Q(trial__success=False)),
         trial__task=task,
         counts=True,
@@ -362,7 +431,7 @@ def oracle_of(task: Task) -> Attempt | None:
     return found.select_related("trial__snapshot", "trial__task_revision").distinct().order_by(sure, "pk").first()
 
 
-def material_of(metric: Metric, task: Task, attempt: Attempt, texts: Texts) -> dict[str, str] | None:
+def material_of(metric: Metric, task: models.Task, attempt: models.Attempt, texts: Texts) -> dict[str, str] | None:
     """Return what a reference is drawn from; None if it needs the attempt's skills and they are unknown."""
     material = {"Task": texts.instruction(task, attempt), "Trajectory": texts.trajectory(attempt)}
     if metric is not Metric.SKILL_POINTS:
@@ -379,14 +448,14 @@ class NoReply(Exception):
 
 @dataclass(slots=True)
 class Asker:
-    judging: Judging
+    judging: models.Judging
     model: Model
     budget: Budget
     redactor: Redactor
     pack: PromptPack | None = None  # replaces our prompts for the questions it covers
     failures: int = 0
 
-    def unit(self, ask: JudgeAsk) -> JudgedUnit:
+    def unit(self, ask: JudgeAsk) -> models.JudgedUnit:
         """Return its row, created if missing."""
         told = {
             "metric": ask.metric,
@@ -396,9 +465,9 @@ class Asker:
             "attempt": ask.attempt,
             "point": ask.point,
         }
-        return JudgedUnit.objects.get_or_create(judging=self.judging, key=ask.key, defaults=told)[0]
+        return models.JudgedUnit.objects.get_or_create(judging=self.judging, key=ask.key, defaults=told)[0]
 
-    def note(self, ask: JudgeAsk, status: JudgedUnit.Status) -> JudgedUnit:
+    def note(self, ask: JudgeAsk, status: models.JudgedUnit.Status) -> models.JudgedUnit:
         """Note a unit that cannot, or need not, be asked about. An earlier answer stays."""
         unit = self.unit(ask)
         if unit.status not in (status, *ANSWERED):
@@ -406,7 +475,7 @@ class Asker:
             unit.save(update_fields=["status"])
         return unit
 
-    def answer(self, ask: JudgeAsk, material: Mapping[str, str]) -> JudgedUnit:
+    def answer(self, ask: JudgeAsk, material: Mapping[str, str]) -> models.JudgedUnit:
         """Return the unit settled, if necessary. Raise Stopped if the budget is spent or the provider is down."""
         unit = self.unit(ask)
         if unit.status in SETTLED:
@@ -417,7 +486,7 @@ class Asker:
         try:
             settled = settle(request, form_of(ask.metric), lambda asked, number: self.read_or_call(unit, asked))
         except NoReply as error:
-            unit.status, unit.problem = JudgedUnit.Status.FAILED, str(error)
+            unit.status, unit.problem = models.JudgedUnit.Status.FAILED, str(error)
             unit.save(update_fields=["status", "problem"])
             self.failures += 1
             if self.failures >= FAILURES_IN_A_ROW:
@@ -427,7 +496,7 @@ class Asker:
         self.failures = 0
         return _keep(unit, settled, form_of(ask.metric))
 
-    def read_or_call(self, unit: JudgedUnit, request: ModelRequest) -> ModelReply:
+    def read_or_call(self, unit: models.JudgedUnit, request: ModelRequest) -> ModelReply:
         """Return the reply on record to this request, else make the call."""
         asked = digest_bytes(canonical_json(encode(request)))
         replied = unit.tries.filter(request=asked).exclude(reply=None).select_related("reply").first()
@@ -435,7 +504,7 @@ class Asker:
             return decode(ModelReply, orjson.loads(replied.reply.content()))
         return self.call(unit, request)
 
-    def call(self, unit: JudgedUnit, request: ModelRequest) -> ModelReply:
+    def call(self, unit: models.JudgedUnit, request: ModelRequest) -> ModelReply:
         """Make one call and record it. Raise NoReply if another question may succeed; Stopped if none will."""
         self.budget.check()
         row = _begin_try(unit, request)
@@ -444,9 +513,11 @@ class Asker:
             reply = self.model.complete(request)
         except (ModelRefused, ModelUnavailable, SetupError) as error:
             said = self.redactor.text(storable(str(error)))[:MAX_ERROR_CHARS]
-            JudgingTry.objects.filter(pk=row.pk).update(error=said)
+            models.JudgingTry.objects.filter(pk=row.pk).update(error=said)
             if isinstance(error, KeyRefused | AccountRefused | SetupError):
-                JudgedUnit.objects.filter(pk=unit.pk).update(status=JudgedUnit.Status.FAILED, problem=said)
+                models.JudgedUnit.objects.filter(pk=unit.pk).update(
+                    status=models.JudgedUnit.Status.FAILED, problem=said
+                )
                 raise Stopped(render_error(type(error).__name__, said[:500])) from error
             raise NoReply(render_error(type(error).__name__, said)) from error
         self.budget.note(reply.usage.cost_usd)
@@ -454,8 +525,8 @@ class Asker:
             replace(reply, tool_calls=(), carried=None)  # a judge's answer is never continued
         )
         with transaction.atomic():  # a sweep between the two would remove the reply
-            JudgingTry.objects.filter(pk=row.pk).update(
-                reply_id=Blob.objects.put(canonical_json(encode(reply))),
+            models.JudgingTry.objects.filter(pk=row.pk).update(
+                reply_id=models.Blob.objects.put(canonical_json(encode(reply))),
                 input_tokens=reply.usage.input_tokens,
                 output_tokens=reply.usage.output_tokens,
                 cost_usd=reply.usage.cost_usd,
@@ -465,12 +536,12 @@ class Asker:
 
 
 @transaction.atomic
-def _begin_try(unit: JudgedUnit, request: ModelRequest) -> JudgingTry:
+def _begin_try(unit: models.JudgedUnit, request: ModelRequest) -> models.JudgingTry:
     """Record the try with its request, together: a sweep takes contents that nothing refers to."""
-    return JudgingTry.objects.create(
+    return models.JudgingTry.objects.create(
         unit=unit,
         number=unit.tries.count() + 1,
-        request_id=Blob.objects.put(canonical_json(encode(request))),
+        request_id=models.Blob.objects.put(canonical_json(encode(request))),
         asked_at=timezone.now(),
     )
 
@@ -482,22 +553,22 @@ def seed_of(repeat: int, key: str) -> int:
 
 
 @transaction.atomic
-def _keep(unit: JudgedUnit, settled: Settled, form: Form) -> JudgedUnit:
+def _keep(unit: models.JudgedUnit, settled: Settled, form: Form) -> models.JudgedUnit:
     """Keep the result, all of it or nothing."""
     reading = settled.reading
-    unit.status = JudgedUnit.Status(reading.fault.value) if reading.fault else JudgedUnit.Status.OK
+    unit.status = models.JudgedUnit.Status(reading.fault.value) if reading.fault else models.JudgedUnit.Status.OK
     unit.problem = reading.problem
-    unit.points = [encode(point) for point in reading.points] if unit.status == JudgedUnit.Status.OK else []
-    if form.points and unit.status == JudgedUnit.Status.OK and not reading.points:
-        unit.status = JudgedUnit.Status.NO_POINTS
+    unit.points = [encode(point) for point in reading.points] if unit.status == models.JudgedUnit.Status.OK else []
+    if form.points and unit.status == models.JudgedUnit.Status.OK and not reading.points:
+        unit.status = models.JudgedUnit.Status.NO_POINTS
     unit.save(update_fields=["status", "problem", "points"])
     rows = []
     for name, item in reading.items.items():
-        row = Judgement(unit=unit, item=name, label=item.label, reason=item.reason)
+        row = models.Judgement(unit=unit, item=name, label=item.label, reason=item.reason)
         if item.score is not None:
             row.label, row.raw, row.value = "", item.score, normalise_score(item.score)
         else:
             row.raw, row.value = float(item.label in GOOD), 100.0 * (item.label in GOOD)
         rows.append(row)
-    Judgement.objects.bulk_create(rows)
+    models.Judgement.objects.bulk_create(rows)
     return unit

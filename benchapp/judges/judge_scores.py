@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from django.db.models import Count
 
-from benchapp.judges.judged_units import PHASES
+from benchapp.judges.judge_passes import PHASES
 from benchapp.models import JudgedUnit, Judgement, Judging, Run
 from benchapp.stats.comparing.columns import outcomes_of
 from benchapp.stats.inference.shares import Rate
-from benchapp.stats.judged.judged_rows import ALIGNMENT, JudgedRow
+from benchapp.stats.judged import ALIGNMENT, JudgedRow
 from benchapp.stats.metrics.catalogue import SKILLLEARNBENCH
 from benchapp.stats.metrics.metric import TrialMetric
 from benchapp.stats.metrics.outcomes import Outcomes
@@ -52,13 +52,8 @@ MEASURES = (*LEVEL_1, *LEVEL_2)
 EVERY = tuple(str(measure.key) for measure in (*MEASURES, *PARTS))
 
 
-KEYS = (
-    "skill-usage-rate",
-    "accuracy",
-    "accuracy-seed",
-    "accuracy-held-out",
-    "solving-tokens",
-)  # of level 2, then of level 3
+# Of level 2, then of level 3.
+KEYS = ("skill-usage-rate", "accuracy", "accuracy-seed", "accuracy-held-out", "solving-tokens")
 _KNOWN = {metric.key: replace(metric, phases=PHASES) for metric in SKILLLEARNBENCH}
 COLUMNS: tuple[TrialMetric, ...] = tuple(_KNOWN[key] for key in KEYS)
 

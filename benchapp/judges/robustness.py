@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from benchapp.models import Judging, Run
-from benchapp.stats.agreement.kappa import spearman
-from benchapp.stats.judged.judged_rows import JudgedRow, by_measure, mean_over_tasks
+from benchapp.stats.agreement import spearman
+from benchapp.stats.judged import JudgedRow, by_measure, mean_over_tasks
 
 
 @dataclass(frozen=True, slots=True)

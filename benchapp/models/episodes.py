@@ -67,21 +67,18 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
 
     def renew(self, pk: int, *, epoch: int, seconds: float) -> bool:
         """Renew the lease. False when it was lost or given back. Inside a transaction this is also the fence."""
-        return self._lock_held(pk, epoch).update(lease_until=Now() + timedelta(seconds=seconds)) == 1
+        return self._change_held(pk, epoch, lease_until=Now() + timedelta(seconds=seconds))
 
     def release(self, pk: int, *, epoch: int) -> bool:
         """Give the lease back after progress. Like everything a holder writes, False when the lease was lost."""
-        return self._lock_held(pk, epoch).update(lease_owner="", lease_until=None, failures=0, last_failure="") == 1
+        return self._change_held(pk, epoch, lease_owner="", lease_until=None, failures=0, last_failure="")
 
     def postpone(self, pk: int, *, epoch: int, seconds: float = 0, reason: str = "", counts: bool = True) -> bool:
         """Release the episode after a machine failure and let nobody take it for `seconds`. `counts`: the failure counts
         towards those in a row that block the episode."""
         until = Now() + timedelta(seconds=seconds) if seconds else None
-        held = self._lock_held(pk, epoch)
-        return (
-            held.update(lease_owner="", lease_until=until, failures=F("failures") + int(counts), last_failure=reason)
-            == 1
-        )
+        failed = {"failures": F("failures") + int(counts), "last_failure": reason}
+        return self._change_held(pk, epoch, lease_owner="", lease_until=until, **failed)
 
     def count_vanished(self, pk: int, *, epoch: int, reason: str) -> int | None:
         """Count one more failure in a row because the worker vanished. Return the length of the row, or None when the
@@ -93,27 +90,16 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return self.filter(pk=pk).values_list("failures", flat=True).get()
 
     def finish(self, pk: int, *, epoch: int) -> bool:
-        return (
-            self._lock_held(pk, epoch).update(
-                lease_owner="",
-                lease_until=None,
-                failures=0,
-                last_failure="",
-                wish="",
-                status=Episode.Status.DONE,
-                blocked_reason="",
-            )
-            == 1
-        )
+        done = {"status": Episode.Status.DONE, "blocked_reason": "", "failures": 0, "last_failure": ""}
+        return self._change_held(pk, epoch, lease_owner="", lease_until=None, wish="", **done)
 
     def block(self, pk: int, *, epoch: int, reason: str) -> bool:
         """Stop the episode until an operator acts."""
-        return (
-            self._lock_held(pk, epoch).update(
-                lease_owner="", lease_until=None, status=Episode.Status.BLOCKED, blocked_reason=reason
-            )
-            == 1
-        )
+        blocked = {"status": Episode.Status.BLOCKED, "blocked_reason": reason}
+        return self._change_held(pk, epoch, lease_owner="", lease_until=None, **blocked)
+
+    def _change_held(self, pk: int, epoch: int, **columns: object) -> bool:
+        return self._lock_held(pk, epoch).update(**columns) == 1
 
     def _lock_held(self, pk: int, epoch: int) -> EpisodeQuerySet:
         """Lock the episode while it is held under this epoch. A holder that gave it back or lost it matches no row."""

@@ -151,7 +151,7 @@ class Experiment(PublicModel):
     status = models.CharField(max_length=16, choices=Status, default=Status.WAITING)
     suite = models.ForeignKey(Suite, null=True, on_delete=models.PROTECT, related_name="experiments")
     spec = models.JSONField(default=dict)  # the experiment file it was launched from, or the redacted source config
-    # what it was thought to take when it was launched (benchapp.experiments.estimate)
+    # what it was thought to take when it was launched (benchapp.experiments.foresight)
     estimate = models.JSONField(default=dict)
     source = models.CharField(max_length=1000, blank=True)  # where an import came from, as the person named it
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)

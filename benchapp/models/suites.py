@@ -50,7 +50,7 @@ class Suite(PublicModel):
 
 class SuiteFile(models.Model):
     """A file of a suite that was loaded from a folder, for machines without that folder
-    (benchapp/record/sets/suite_contents.py)."""
+    (benchapp/record/sets/suite_files.py)."""
 
     class Kind(models.TextChoices):
         FILE = "file"

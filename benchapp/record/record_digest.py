@@ -13,20 +13,7 @@ from datetime import datetime
 
 from django.db.models import Model
 
-from benchapp.models import (
-    Attempt,
-    Decision,
-    Entry,
-    Episode,
-    Experiment,
-    ModelCall,
-    Probe,
-    Refusal,
-    Seal,
-    Seeding,
-    Skip,
-    Trial,
-)
+from benchapp import models
 from benchapp.record.recorded import BOUND_OF
 from runner.base.digests import canonical_json
 from runner.base.errors import RunnerError
@@ -62,7 +49,7 @@ _CALL = (
 ).split()
 
 
-def record_digest(experiment: Experiment) -> str:
+def record_digest(experiment: models.Experiment) -> str:
     """Return 64 hex characters."""
     whole = hashlib.sha256()
     for line in record_lines(experiment):
@@ -70,37 +57,33 @@ def record_digest(experiment: Experiment) -> str:
     return whole.hexdigest()
 
 
-def record_lines(experiment: Experiment) -> Iterator[list[object]]:
+def record_lines(experiment: models.Experiment) -> Iterator[list[object]]:
     """Yield what the digest covers, in its order."""
     suite = experiment.suite
     yield [FORMAT, str(experiment.public_id), experiment.name, suite.key if suite else None, experiment.spec]
     for run in experiment.runs.order_by("public_id"):
         agent = ("author_agent",) if run.author_agent else ()  # so that others keep their digest
         yield ["run", str(run.public_id), _values(run, (*_RUN, *agent)), run.scripted]
-        for probe in Probe.objects.filter(run=run).select_related("frozen", "library"):
+        for probe in models.Probe.objects.filter(run=run).select_related("frozen", "library"):
             yield ["probe", _values(probe, _PROBE), probe.frozen.digest, probe.library.digest]
         for episode in run.episodes.order_by("key"):
-            yield from _episode_lines(episode)
-
-
-def _episode_lines(episode: Episode) -> Iterator[list[object]]:
-    yield ["episode", episode.key, episode.protocol, episode.is_ordered, episode.is_tainted]
-    trials = episode.trials.select_related("task", "task_revision", "snapshot").prefetch_related(
-        "attempts__verdicts__checks",
-        "attempts__verdicts__dimensions",
-        "attempts__trajectories__compactions",
-        "attempts__skill_uses",
-        "retrieved__task",
-    )
-    for trial in trials.order_by("phase", "task__key", "sample"):
-        yield ["trial", *_trial(trial)]
-    decisions = episode.decisions.select_related("family", "after_trial__task", "before", "after")
-    for decision in decisions.prefetch_related("evidence__trial__task", "evidence__compaction"):
-        yield ["decision", *_decision(decision)]
-    for call in episode.calls.prefetch_related("trajectories").order_by("key", "id"):
-        yield ["call", *_call(call)]
-    yield ["library", episode.library.digest if episode.library else None]
-    yield from (["entry", entry.sequence, entry.kind, _target(entry)] for entry in episode.entries.in_order())
+            yield ["episode", episode.key, episode.protocol, episode.is_ordered, episode.is_tainted]
+            trials = episode.trials.select_related("task", "task_revision", "snapshot").prefetch_related(
+                "attempts__verdicts__checks",
+                "attempts__verdicts__dimensions",
+                "attempts__trajectories__compactions",
+                "attempts__skill_uses",
+                "retrieved__task",
+            )
+            for trial in trials.order_by("phase", "task__key", "sample"):
+                yield ["trial", *_trial(trial)]
+            decisions = episode.decisions.select_related("family", "after_trial__task", "before", "after")
+            for decision in decisions.prefetch_related("evidence__trial__task", "evidence__compaction"):
+                yield ["decision", *_decision(decision)]
+            for call in episode.calls.prefetch_related("trajectories").order_by("key", "id"):
+                yield ["call", *_call(call)]
+            yield ["library", episode.library.digest if episode.library else None]
+            yield from (["entry", entry.sequence, entry.kind, _target(entry)] for entry in episode.entries.in_order())
 
 
 def _values(row: Model, names: tuple[str, ...] | list[str]) -> dict[str, object]:
@@ -111,11 +94,11 @@ def _plain(value: object) -> object:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def _slot(trial: Trial) -> tuple[str, str, int]:
+def _slot(trial: models.Trial) -> tuple[str, str, int]:
     return trial.phase, trial.task.key, trial.sample
 
 
-def _trial(trial: Trial) -> list[object]:
+def _trial(trial: models.Trial) -> list[object]:
     revision = trial.task_revision.digest if trial.task_revision else None
     given = trial.snapshot.digest if trial.snapshot else None
     attempts = sorted(trial.attempts.all(), key=lambda attempt: attempt.number)
@@ -123,7 +106,7 @@ def _trial(trial: Trial) -> list[object]:
     return [_slot(trial), start, _values(trial, _TRIAL), [_attempt(attempt) for attempt in attempts]]
 
 
-def _attempt(attempt: Attempt) -> tuple[dict[str, object], list[object], list[object], list[object]]:
+def _attempt(attempt: models.Attempt) -> tuple[dict[str, object], list[object], list[object], list[object]]:
     verdicts: list[object] = [
         [
             _values(verdict, (*_VERDICT, "notes") if verdict.notes else _VERDICT),  # so that others keep their digest
@@ -147,7 +130,7 @@ def _attempt(attempt: Attempt) -> tuple[dict[str, object], list[object], list[ob
     return _values(attempt, (*_ATTEMPT, *known)), verdicts, trajectories, list(uses)
 
 
-def _call(call: ModelCall) -> Iterator[object]:
+def _call(call: models.ModelCall) -> Iterator[object]:
     """Yield a call's values. What only an author's agent has is left out when empty: others keep their digest."""
     known = [name for name in BOUND_OF.values() if getattr(call, name) is not None]
     yield _values(call, (*_CALL, *known))
@@ -155,7 +138,7 @@ def _call(call: ModelCall) -> Iterator[object]:
         yield [_values(trajectory, _TRAJECTORY) for trajectory in session]
 
 
-def reading_of(attempt: Attempt) -> list[object]:
+def reading_of(attempt: models.Attempt) -> list[object]:
     """Return all that readers found in an attempt's source, without number and status, to compare readings."""
     values, *below = _attempt(attempt)
     own = {name: value for name, value in values.items() if name not in ("number", "counts", "status")}
@@ -163,25 +146,25 @@ def reading_of(attempt: Attempt) -> list[object]:
     return [own, _values(attempt, _READ), below, trajectories]
 
 
-def _decision(decision: Decision) -> list[object]:
+def _decision(decision: models.Decision) -> list[object]:
     evidence = [[_slot(item.trial), item.compaction and item.compaction.text_id] for item in decision.evidence.all()]
     libraries = [decision.before.digest, decision.after.digest]
     followed = decision.after_trial and _slot(decision.after_trial)
     return [_values(decision, _DECISION), decision.family.key, followed, libraries, evidence]
 
 
-def _target(entry: Entry) -> object:
+def _target(entry: models.Entry) -> object:
     match entry.target:
-        case Attempt() as attempt:
+        case models.Attempt() as attempt:
             return _slot(attempt.trial)
-        case Decision() as decision:
+        case models.Decision() as decision:
             return decision.number
-        case Seeding() as seeding:
+        case models.Seeding() as seeding:
             return [seeding.family.key, seeding.snapshot.digest]
-        case Seal() as seal:
+        case models.Seal() as seal:
             return [seal.seal, seal.setup_digest, seal.library_digest, _plain(seal.sealed_at)]
-        case Refusal() as refusal:
+        case models.Refusal() as refusal:
             return [refusal.trial and _slot(refusal.trial), refusal.paths, refusal.reason]
-        case Skip() as skip:
+        case models.Skip() as skip:
             return [_slot(skip.trial), skip.reason]
     raise RunnerError(f"entry {entry.sequence} of {entry.episode_id} points at nothing")

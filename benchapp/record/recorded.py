@@ -6,22 +6,7 @@ import json
 from collections import defaultdict
 from dataclasses import replace
 
-from benchapp.models import (
-    Attempt,
-    Blob,
-    Compaction,
-    Decision,
-    Entry,
-    Episode,
-    ModelCall,
-    Refusal,
-    Seal,
-    Seeding,
-    Skip,
-    Snapshot,
-    Trajectory,
-    Trial,
-)
+from benchapp import models
 from benchapp.models.trials import USAGE
 from benchapp.record.trajectory_store import iterate_steps
 from runner.base.digests import EMPTY_LIBRARY
@@ -53,7 +38,7 @@ from runner.models.recording import CONTINUES, is_continuation, lengthen_request
 from runner.protocols import recorder as events
 
 
-def slot_of(trial: Trial) -> TrialSlot:
+def slot_of(trial: models.Trial) -> TrialSlot:
     """Return the trial's slot. Needs trial.task."""
     return TrialSlot(Phase(trial.phase), trial.task.key, trial.sample)
 
@@ -72,64 +57,56 @@ def billed_fields(usage: Usage) -> dict[str, float | None]:
     return {**usage_fields(usage), **{name: getattr(usage, name) for name in BOUND_OF.values()}}
 
 
-def read_history(episode: Episode) -> events.History:
+def read_history(episode: models.Episode) -> events.History:
     """Return the spine with everything on it, in two queries for any length."""
-    entries = list(Entry.objects.filter(episode=episode).in_order())
+    entries = list(models.Entry.objects.filter(episode=episode).in_order())
     retrieved = _read_retrieved(episode, entries)
     return tuple(events.Entry(entry.sequence, _event(entry, retrieved)) for entry in entries)
 
 
-def _read_retrieved(episode: Episode, entries: list[Entry]) -> dict[int, tuple[TrialSlot, ...]]:
+def _read_retrieved(episode: models.Episode, entries: list[models.Entry]) -> dict[int, tuple[TrialSlot, ...]]:
     """Return trial -> the trials it was shown, in the order shown. They are earlier on the same spine."""
     slots = {entry.attempt.trial_id: slot_of(entry.attempt.trial) for entry in entries if entry.attempt}
     shown: defaultdict[int, list[TrialSlot]] = defaultdict(list)
-    links = Trial.retrieved.through.objects.filter(from_trial__episode=episode).order_by("id")
+    links = models.Trial.retrieved.through.objects.filter(from_trial__episode=episode).order_by("id")
     for trial, earlier in links.values_list("from_trial_id", "to_trial_id"):
         shown[trial].append(slots[earlier])
     return {trial: tuple(earlier) for trial, earlier in shown.items()}
 
 
-def _event(entry: Entry, retrieved: dict[int, tuple[TrialSlot, ...]]) -> events.Event:
+def _event(entry: models.Entry, retrieved: dict[int, tuple[TrialSlot, ...]]) -> events.Event:
     match entry.target:
-        case Attempt() as attempt:
-            return _trial_done(attempt.trial, retrieved)
-        case Decision() as decision:
-            return _read_decided(decision)
-        case Seeding() as seeding:
+        case models.Attempt() as attempt:
+            task = attempt.trial.task
+            return events.TrialDone(
+                slot=slot_of(attempt.trial),
+                family=task.family.key if task.family else "",
+                role=Role(task.role) if task.role else None,
+                success=attempt.trial.success,
+                snapshot=attempt.trial.snapshot.digest if attempt.trial.snapshot else EMPTY_LIBRARY,
+                retrieved=retrieved.get(attempt.trial.pk, ()),
+            )
+        case models.Decision() as decision:
+            return events.Decided(
+                number=decision.number,
+                round=decision.round,
+                family=decision.family.key,
+                mode=AuthorMode(decision.mode),
+                after_trial=None if decision.after_trial is None else slot_of(decision.after_trial),
+                answer=decision.answer,
+                status=DecisionStatus(decision.status),
+                snapshot=decision.after.digest,
+            )
+        case models.Seeding() as seeding:
             return events.Seeded(seeding.family.key, seeding.snapshot.digest)
-        case Seal() as seal:
+        case models.Seal() as seal:
             return events.Frozen(seal.snapshot.digest, seal.library_digest, seal.setup_digest, seal.seal)
-        case Refusal() as refusal:
+        case models.Refusal() as refusal:
             slot = None if refusal.trial is None else slot_of(refusal.trial)
             return events.Refused(slot, tuple(refusal.paths), refusal.reason)
-        case Skip() as skip:
+        case models.Skip() as skip:
             return events.Skipped(slot_of(skip.trial), skip.reason)
     raise RunnerError(f"entry {entry.sequence} of {entry.episode_id} points at nothing")
-
-
-def _trial_done(trial: Trial, retrieved: dict[int, tuple[TrialSlot, ...]]) -> events.TrialDone:
-    task = trial.task
-    return events.TrialDone(
-        slot=slot_of(trial),
-        family=task.family.key if task.family else "",
-        role=Role(task.role) if task.role else None,
-        success=trial.success,
-        snapshot=trial.snapshot.digest if trial.snapshot else EMPTY_LIBRARY,
-        retrieved=retrieved.get(trial.pk, ()),
-    )
-
-
-def _read_decided(row: Decision) -> events.Decided:
-    return events.Decided(
-        number=row.number,
-        round=row.round,
-        family=row.family.key,
-        mode=AuthorMode(row.mode),
-        after_trial=None if row.after_trial is None else slot_of(row.after_trial),
-        answer=row.answer,
-        status=DecisionStatus(row.status),
-        snapshot=row.after.digest,
-    )
 
 
 def read_library(digest: str) -> Files:
@@ -137,18 +114,18 @@ def read_library(digest: str) -> Files:
     if digest == EMPTY_LIBRARY:
         return {}
     try:
-        return Snapshot.objects.get(digest=digest).read()
-    except Snapshot.DoesNotExist:
+        return models.Snapshot.objects.get(digest=digest).read()
+    except models.Snapshot.DoesNotExist:
         raise RunnerError(f"no library with digest {digest} was recorded") from None
 
 
-def find_compaction(trial: Trial, kind: CompactionKind) -> Compaction | None:
+def find_compaction(trial: models.Trial, kind: CompactionKind) -> models.Compaction | None:
     """Return that of the counting attempt, as its author or agent received it."""
-    rows = Compaction.objects.filter(trajectory__attempt=_counting(trial), kind=kind)
+    rows = models.Compaction.objects.filter(trajectory__attempt=_counting(trial), kind=kind)
     return rows.select_related("text", "spans").order_by("id").first()
 
 
-def read_compaction(trial: Trial, kind: CompactionKind) -> CompactionValue:
+def read_compaction(trial: models.Trial, kind: CompactionKind) -> CompactionValue:
     row = find_compaction(trial, kind)
     if row is None:
         raise RunnerError(f"trial {trial.public_id} has no {kind} compaction")
@@ -163,7 +140,7 @@ def read_compaction(trial: Trial, kind: CompactionKind) -> CompactionValue:
     )
 
 
-def read_trajectories(trial: Trial) -> tuple[TrajectoryValue, ...]:
+def read_trajectories(trial: models.Trial) -> tuple[TrajectoryValue, ...]:
     """Return those of the counting attempt, the main one first, without the logs they were read from."""
     rows = _counting(trial).trajectories.filter(is_superseded=False).select_related("parent")
     parents = [row.parent.name if row.parent else None for row in rows]
@@ -173,11 +150,11 @@ def read_trajectories(trial: Trial) -> tuple[TrajectoryValue, ...]:
     )
 
 
-def usage_of(row: Attempt | Trajectory) -> Usage:
+def usage_of(row: models.Attempt | models.Trajectory) -> Usage:
     return Usage(row.input_tokens, row.cached_tokens, row.output_tokens, row.cost_usd)
 
 
-def read_head(row: Trajectory) -> TrajectoryHead:
+def read_head(row: models.Trajectory) -> TrajectoryHead:
     return TrajectoryHead(
         kind=TrajectoryKind(row.kind),
         name=row.name,
@@ -190,7 +167,7 @@ def read_head(row: Trajectory) -> TrajectoryHead:
     )
 
 
-def read_verdict(trial: Trial) -> Verdict | None:
+def read_verdict(trial: models.Trial) -> Verdict | None:
     """Return the primary verdict of the counting attempt."""
     row = _counting(trial).verdicts.filter(is_primary=True).select_related("output").first()
     if row is None:
@@ -218,29 +195,29 @@ def read_verdict(trial: Trial) -> Verdict | None:
     )
 
 
-def read_reply(episode: Episode, key: str) -> ModelReply | None:
-    call = episode.calls.filter(key=key, status=ModelCall.Status.ANSWERED).select_related("reply").first()
+def read_reply(episode: models.Episode, key: str) -> ModelReply | None:
+    call = episode.calls.filter(key=key, status=models.ModelCall.Status.ANSWERED).select_related("reply").first()
     return None if call is None or call.reply is None else decode(ModelReply, json.loads(call.reply.content()))
 
 
-def read_request(call: ModelCall, before: tuple[str, ModelRequest] | None = None) -> ModelRequest:
+def read_request(call: models.ModelCall, before: tuple[str, ModelRequest] | None = None) -> ModelRequest:
     """Return what was sent. A turn adds to an earlier one: `before`, its key and request, saves reading it."""
-    answered = ModelCall.objects.filter(episode=call.episode_id, status=ModelCall.Status.ANSWERED)
-    chain = [json.loads(Blob.objects.read(call.request_id))]
+    answered = models.ModelCall.objects.filter(episode=call.episode_id, status=models.ModelCall.Status.ANSWERED)
+    chain = [json.loads(models.Blob.objects.read(call.request_id))]
     earlier: ModelRequest | None = None
     while is_continuation(chain[-1]):
         key = chain[-1][CONTINUES]
         if before is not None and before[0] == key:
             earlier = before[1]
             break
-        chain.append(json.loads(Blob.objects.read(answered.values_list("request_id", flat=True).get(key=key))))
+        chain.append(json.loads(models.Blob.objects.read(answered.values_list("request_id", flat=True).get(key=key))))
     request = lengthen_request(chain.pop(), earlier)
     while chain:
         request = lengthen_request(chain.pop(), request)
     return request
 
 
-def _counting(trial: Trial) -> Attempt:
+def _counting(trial: models.Trial) -> models.Attempt:
     attempt = trial.counting_attempt()
     if attempt is None:
         raise RunnerError(f"trial {trial.public_id} has no counting attempt")

@@ -17,22 +17,7 @@ from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import Exists, F, Model, OuterRef, Q, QuerySet
 from redis.exceptions import RedisError
 
-from benchapp.models import (
-    Blob,
-    Chunk,
-    Comment,
-    Decision,
-    Entry,
-    Episode,
-    Run,
-    SearchDocument,
-    SearchSource,
-    Seeding,
-    Snapshot,
-    Trajectory,
-    Trial,
-    Verdict,
-)
+from benchapp import models
 from benchapp.record.slices import SLICE_SECONDS, enqueue, list_hinted
 from benchapp.record.trajectory_store import read_windows
 from benchapp.search import search_index
@@ -49,7 +34,7 @@ from benchapp.search.tokens import fact, stream
 
 log = logging.getLogger(__name__)
 
-Kind = SearchDocument.Kind
+Kind = models.SearchDocument.Kind
 Columns = dict[str, Any]  # of a SearchDocument
 HEAVY_STEPS = 25  # read at once from a chunk with long texts
 
@@ -72,29 +57,29 @@ class Drafts:
             self.documents.append(({**self.place, **columns}, [*tokens, *self.facts]))
 
 
-def _of_trial(owner: dict[str, Model], trial: Trial) -> Drafts:
+def _of_trial(owner: dict[str, Model], trial: models.Trial) -> Drafts:
     run = trial.episode.run
     place = {"run": run, "episode_id": trial.episode_id, "trial": trial}
     facts = (*_facts(run), fact("phase", trial.phase), *([fact("role", trial.task.role)] if trial.task.role else []))
     return Drafts(owner, place, facts)
 
 
-def _of_episode(owner: dict[str, Model], episode: Episode) -> Drafts:
+def _of_episode(owner: dict[str, Model], episode: models.Episode) -> Drafts:
     return Drafts(owner, {"run": episode.run, "episode": episode}, _facts(episode.run))
 
 
-def _facts(run: Run) -> tuple[str, ...]:
+def _facts(run: models.Run) -> tuple[str, ...]:
     return (fact("condition", run.condition),)
 
 
 # --- trajectories ---------------------------------------------------------------------------------------------------
 
 
-def of_trajectory(trajectory: Trajectory) -> Drafts:
+def of_trajectory(trajectory: models.Trajectory) -> Drafts:
     """Index the steps in passages. A passage never crosses the end of a chunk, so one chunk suffices to show it."""
     assert trajectory.attempt is not None  # of a trial
     drafts = _of_trial({"trajectory": trajectory}, trajectory.attempt.trial)
-    pieces = Chunk.pieces.through.objects.filter(chunk=OuterRef("pk"))
+    pieces = models.Chunk.pieces.through.objects.filter(chunk=OuterRef("pk"))
     chunks = trajectory.chunks.select_related("blob").annotate(heavy=Exists(pieces)).order_by("ordinal")
     for chunk in chunks.iterator(chunk_size=1):
         # All steps at once, or a few at a time where long texts would fill the memory.
@@ -107,7 +92,7 @@ def of_trajectory(trajectory: Trajectory) -> Drafts:
     return drafts
 
 
-def _place(chunk: Chunk, passage: Passage) -> Columns:
+def _place(chunk: models.Chunk, passage: Passage) -> Columns:
     return {
         "kind": Kind.STEP,
         "chunk": chunk,
@@ -121,13 +106,13 @@ def _place(chunk: Chunk, passage: Passage) -> Columns:
 # --- the rest -------------------------------------------------------------------------------------------------------
 
 
-def of_verdict(verdict: Verdict) -> Drafts:
+def of_verdict(verdict: models.Verdict) -> Drafts:
     drafts = _of_trial({"verdict": verdict}, verdict.attempt.trial)
     drafts.add(verdict_sections(verdict), {"kind": Kind.CHECK})
     return drafts
 
 
-def of_decision(decision: Decision) -> Drafts:
+def of_decision(decision: models.Decision) -> Drafts:
     """Index the author's words, and each changed file in its new version."""
     drafts = _of_episode({"decision": decision}, decision.episode)
     drafts.add(decision_sections(decision), {"kind": Kind.DECISION})
@@ -136,16 +121,16 @@ def of_decision(decision: Decision) -> Drafts:
     return drafts
 
 
-def of_seeding(seeding: Seeding) -> Drafts:
+def of_seeding(seeding: models.Seeding) -> Drafts:
     """Index the files that came in without an author. Those that were in the library before are not repeated."""
     episode = seeding.entry.episode
     drafts = _of_episode({"seeding": seeding}, episode)
-    known = SearchDocument.objects.filter(episode=episode, kind=Kind.FILE).values_list("path", "digest")
+    known = models.SearchDocument.objects.filter(episode=episode, kind=Kind.FILE).values_list("path", "digest")
     _add_files(drafts, seeding.snapshot, besides=dict(known))
     return drafts
 
 
-def of_library(episode: Episode) -> Drafts:
+def of_library(episode: models.Episode) -> Drafts:
     library = episode.library
     if library is None:  # no longer in `_select_unordered`
         return Drafts({"episode": episode})
@@ -155,14 +140,14 @@ def of_library(episode: Episode) -> Drafts:
     return drafts
 
 
-def _add_files(drafts: Drafts, snapshot: Snapshot, *, besides: Mapping[str, str]) -> None:
+def _add_files(drafts: Drafts, snapshot: models.Snapshot, *, besides: Mapping[str, str]) -> None:
     for file in snapshot.files.all():
         if besides.get(file.path) != file.blob_id:
             columns = {"kind": Kind.FILE, "skill": file.skill, "path": file.path, "digest": file.blob_id}
-            drafts.add(file_sections(file.path, Blob.objects.read(file.blob_id)), columns)
+            drafts.add(file_sections(file.path, models.Blob.objects.read(file.blob_id)), columns)
 
 
-def of_comment(comment: Comment) -> Drafts:
+def of_comment(comment: models.Comment) -> Drafts:
     owner: dict[str, Model] = {"comment": comment}
     if comment.trial:
         drafts = _of_trial(owner, comment.trial)
@@ -185,10 +170,10 @@ class SourceKind:
     drafts: Callable[[Any], Drafts]
 
 
-def _select_unordered() -> QuerySet[Episode]:
+def _select_unordered() -> QuerySet[models.Episode]:
     """Episodes whose library came without a history."""
-    entries = Entry.objects.filter(episode=OuterRef("pk"))
-    return Episode.objects.filter(~Exists(entries), library__files_total__gt=0)
+    entries = models.Entry.objects.filter(episode=OuterRef("pk"))
+    return models.Episode.objects.filter(~Exists(entries), library__files_total__gt=0)
 
 
 def _of(model: type[Model], *related: str) -> Callable[[], QuerySet[Any]]:
@@ -199,27 +184,31 @@ def _place_of(trial: str) -> tuple[str, ...]:
     return f"{trial}__episode__run", f"{trial}__task"
 
 
-def _waiting_libraries() -> QuerySet[Episode]:
+def _waiting_libraries() -> QuerySet[models.Episode]:
     stale = Q(search_source=None) | ~Q(search_source__library=F("library__digest"))
     return _select_unordered().filter(stale).select_related("run", "library")
 
 
-def _of_trials() -> QuerySet[Trajectory]:
+def _of_trials() -> QuerySet[models.Trajectory]:
     """Trajectories of trials. Sessions of authors are left out: search leads to trials."""
-    return Trajectory.objects.exclude(attempt=None)
+    return models.Trajectory.objects.exclude(attempt=None)
 
 
-def _waiting_trajectories() -> QuerySet[Trajectory]:
+def _waiting_trajectories() -> QuerySet[models.Trajectory]:
     return _of_trials().filter(search_source=None).select_related(*_place_of("attempt__trial"))
 
 
 # Small ones first: comments are found at once, even after a large import.
 KINDS = (
-    SourceKind("comment", Comment.objects.all, _of(Comment, "run", *_place_of("trial")), of_comment),
-    SourceKind("seeding", Seeding.objects.all, _of(Seeding, "snapshot", "entry__episode__run"), of_seeding),
+    SourceKind("comment", models.Comment.objects.all, _of(models.Comment, "run", *_place_of("trial")), of_comment),
+    SourceKind(
+        "seeding", models.Seeding.objects.all, _of(models.Seeding, "snapshot", "entry__episode__run"), of_seeding
+    ),
     SourceKind("episode", _select_unordered, _waiting_libraries, of_library),
-    SourceKind("decision", Decision.objects.all, _of(Decision, "episode__run", "before", "after"), of_decision),
-    SourceKind("verdict", Verdict.objects.all, _of(Verdict, *_place_of("attempt__trial")), of_verdict),
+    SourceKind(
+        "decision", models.Decision.objects.all, _of(models.Decision, "episode__run", "before", "after"), of_decision
+    ),
+    SourceKind("verdict", models.Verdict.objects.all, _of(models.Verdict, *_place_of("attempt__trial")), of_verdict),
     SourceKind("trajectory", _of_trials, _waiting_trajectories, of_trajectory),
 )
 
@@ -247,7 +236,7 @@ def progress() -> IndexProgress:
     """Count the progress; it is not stored."""
     total = sum(kind.all().count() for kind in KINDS)
     waiting = next(kind for kind in KINDS if kind.name == "episode").waiting().exclude(search_source=None).count()
-    sources = SearchSource.objects.all()  # as many rows as trajectories and verdicts, so each count has its index
+    sources = models.SearchSource.objects.all()  # as many as trajectories and verdicts, so each count has its index
     unread, cut = sources.exclude(problem="").count(), sources.filter(cut__gt=0).count()
     return IndexProgress(min(sources.count() - waiting, total), total, unread, cut)
 
@@ -259,7 +248,7 @@ def has_waiting() -> bool:
 def index_waiting(*, seconds: float | None = None, tell: Callable[[int], None] = lambda done: None) -> int:
     """Index what waits, for at most about `seconds`. Return how many sources. `tell` gets the number so far."""
     deadline = None if seconds is None else time.monotonic() + seconds
-    if not SearchDocument.objects.exists():  # after a flush, old words would count for the next documents
+    if not models.SearchDocument.objects.exists():  # after a flush, old words would count for the next documents
         search_index.clear()
     done = 0
     for kind in KINDS:
@@ -274,8 +263,8 @@ def index_waiting(*, seconds: float | None = None, tell: Callable[[int], None] =
 def index_anew() -> None:
     """Remove all documents and words, so that everything waits again."""
     with transaction.atomic():
-        SearchDocument.objects.all()._raw_delete(using="default")  # nothing points at a document
-        SearchSource.objects.all()._raw_delete(using="default")
+        models.SearchDocument.objects.all()._raw_delete(using="default")  # nothing points at a document
+        models.SearchSource.objects.all()._raw_delete(using="default")
         search_index.clear()
 
 
@@ -310,16 +299,18 @@ def _store(kind: SourceKind, batch: list[Drafts]) -> bool:
     try:
         with transaction.atomic():
             if kind.name == "episode":  # an import may have replaced its library
-                SearchSource.objects.filter(episode__in=[drafts.owner["episode"].pk for drafts in batch]).delete()
-            sources = SearchSource.objects.bulk_create(
-                SearchSource(**drafts.owner, library=drafts.library, cut=drafts.cut, problem=drafts.problem)
+                models.SearchSource.objects.filter(
+                    episode__in=[drafts.owner["episode"].pk for drafts in batch]
+                ).delete()
+            sources = models.SearchSource.objects.bulk_create(
+                models.SearchSource(**drafts.owner, library=drafts.library, cut=drafts.cut, problem=drafts.problem)
                 for drafts in batch
             )
             pairs = [
                 (source, draft) for source, drafts in zip(sources, batch, strict=True) for draft in drafts.documents
             ]
-            documents = SearchDocument.objects.bulk_create(
-                SearchDocument(source=source, **columns) for source, (columns, _) in pairs
+            documents = models.SearchDocument.objects.bulk_create(
+                models.SearchDocument(source=source, **columns) for source, (columns, _) in pairs
             )
             search_index.store_tokens([(row.pk, words) for row, (_, (_, words)) in zip(documents, pairs, strict=True)])
         return True

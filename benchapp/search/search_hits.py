@@ -15,24 +15,7 @@ from operator import or_
 from django.db import connection
 from django.db.models import Exists, Model, OuterRef, Prefetch, Q, QuerySet
 
-from benchapp.models import (
-    Attempt,
-    Blob,
-    Chunk,
-    Comment,
-    Decision,
-    Experiment,
-    Family,
-    Run,
-    SearchDocument,
-    SearchSource,
-    SkillUse,
-    Task,
-    Trajectory,
-    Trial,
-    User,
-    Verdict,
-)
+from benchapp import models
 from benchapp.record.trajectory_store import read_windows
 from benchapp.review.blinding import Words, open_to
 from benchapp.review.comments import comments_for
@@ -44,7 +27,7 @@ from benchapp.search.tokens import fact, fact_value, is_lone_character, split_qu
 from runner.base.types import UseKind
 from runner.protocols.conditions import unpooled_conditions
 
-Kind = SearchDocument.Kind
+Kind = models.SearchDocument.Kind
 MANY = 5_000  # rows of one kind
 PLACE_FACTS = ("phase", "role", "condition")  # filters with their value in every document's words
 WEIGHED = 8  # words of a query whose weight orders its hits
@@ -143,18 +126,18 @@ def glob_pattern(text: str, *, atomic: bool = True) -> str:
 def _trials(found: Q) -> Q:
     """Match documents of these trials. Few trials are collected. With many, each document is checked for its own, from
     the newest until there are enough (0.2 s against 2.5 s for `failed` among 300,000 documents)."""
-    trials = Trial.objects.filter(found).order_by()
+    trials = models.Trial.objects.filter(found).order_by()
     if trials[MANY:].exists():
         return Q(Exists(trials.filter(pk=OuterRef("trial"))))
     return Q(trial__in=trials.values("pk"))
 
 
 def _tasks(found: Q) -> Q:
-    return _trials(Q(task__in=_numbers(Task.objects.filter(found))))
+    return _trials(Q(task__in=_numbers(models.Task.objects.filter(found))))
 
 
 def _runs(found: Q) -> Q:
-    return Q(run__in=_numbers(Run.objects.filter(found)))
+    return Q(run__in=_numbers(models.Run.objects.filter(found)))
 
 
 def _numbers(rows: QuerySet[Model]) -> list[int] | QuerySet[Model]:
@@ -172,7 +155,7 @@ def _is(values: Iterable[Value]) -> Q | None:
 def _experiment(values: Iterable[Value]) -> Q:
     are_ids = all(value.how == "is" and _uuid(value.text) for value in values)
     like = _any(values, "name", "public_id") if are_ids else _any(values, "name")
-    return _runs(Q(experiment__in=_numbers(Experiment.objects.filter(like))))
+    return _runs(Q(experiment__in=_numbers(models.Experiment.objects.filter(like))))
 
 
 def _uuid(text: str) -> bool:
@@ -194,7 +177,7 @@ def _is_like(value: Value, name: str) -> bool:
 
 
 def _skill(values: tuple[Value, ...]) -> Q:
-    with_skill = SearchDocument.objects.exclude(skill="")  # only files have one, and their index has no others
+    with_skill = models.SearchDocument.objects.exclude(skill="")  # only files have one, and their index has no others
     named = ~Q(skill="") if _is_any(values) else Q(skill__in=_names(values, with_skill))
     decided = Q(kind=Kind.DECISION, source__in=with_skill.filter(named).order_by().values("source"))
     return Q(kind=Kind.FILE) & named | decided | _using(values, ~Q(kind=UseKind.MOUNTED))
@@ -202,9 +185,9 @@ def _skill(values: tuple[Value, ...]) -> Q:
 
 def _using(values: tuple[Value, ...], how: Q) -> Q:
     """Match documents of trials that used a skill in this way. Few trials are collected; with many, each is checked."""
-    uses = SkillUse.objects.filter(how).order_by()
+    uses = models.SkillUse.objects.filter(how).order_by()
     if not _is_any(values):
-        uses = uses.filter(skill__in=_names(values, SkillUse.objects.all()))
+        uses = uses.filter(skill__in=_names(values, models.SkillUse.objects.all()))
     if uses[MANY:].exists():
         return Q(Exists(uses.filter(attempt__trial=OuterRef("trial"))))
     return Q(trial__in=uses.values("attempt__trial"))
@@ -216,13 +199,15 @@ def _is_any(values: Iterable[Value]) -> bool:
 
 
 def _family(values: tuple[Value, ...]) -> Q:
-    families = _numbers(Family.objects.filter(_any(values, "key", "name")))
-    decided = SearchSource.objects.filter(decision__family__in=families)
+    families = _numbers(models.Family.objects.filter(_any(values, "key", "name")))
+    decided = models.SearchSource.objects.filter(decision__family__in=families)
     return _tasks(Q(family__in=families)) | Q(kind=Kind.DECISION, source__in=decided.values("pk"))
 
 
 def _by(values: tuple[Value, ...]) -> Q:
-    written = SearchSource.objects.filter(comment__author__in=_numbers(User.objects.filter(_any(values, "username"))))
+    written = models.SearchSource.objects.filter(
+        comment__author__in=_numbers(models.User.objects.filter(_any(values, "username")))
+    )
     return Q(kind=Kind.NOTE, source__in=written.values("pk"))
 
 
@@ -289,7 +274,7 @@ class Found:
     last: HitPlace | None = None
 
 
-def find(query: SearchQuery, user: User, after: HitPlace | None = None) -> Found:
+def find(query: SearchQuery, user: models.User, after: HitPlace | None = None) -> Found:
     """Return hits after a place. Three queries, one more per class of words, two more for a blind reviewer."""
     if query.is_empty or query.problems:
         return Found()
@@ -303,7 +288,7 @@ def find(query: SearchQuery, user: User, after: HitPlace | None = None) -> Found
     return Found(ordered, facets, places[MOST - 1] if len(places) > MOST else None)
 
 
-def _list_places(query: SearchQuery, user: User, after: HitPlace | None) -> list[HitPlace]:
+def _list_places(query: SearchQuery, user: models.User, after: HitPlace | None) -> list[HitPlace]:
     """List one more than are shown, if there are more: class by class, the newest of each first."""
     match, documents = match_of(query), _filter_documents(query, documents_for(user))
     heaviest = search_index.HEAVIEST if match.words else 0
@@ -318,7 +303,7 @@ def _list_places(query: SearchQuery, user: User, after: HitPlace | None) -> list
     return found
 
 
-def has_hits(query: SearchQuery, visible: QuerySet[SearchDocument]) -> bool:
+def has_hits(query: SearchQuery, visible: QuerySet[models.SearchDocument]) -> bool:
     """Does the query have hits among `documents_for` a person? Callers with several queries compute those once."""
     return bool(_list_numbers(_filter_documents(query, visible), match_of(query), None, 1))
 
@@ -328,13 +313,13 @@ def _read_columns(numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
     needs none of these columns, and is planned better without."""
     if not numbers:
         return {}
-    documents = SearchDocument.objects.filter(pk__in=search_index.select_numbers(numbers))
+    documents = models.SearchDocument.objects.filter(pk__in=search_index.select_numbers(numbers))
     found = {number: tuple(values) for number, *values in documents.values_list("pk", *FACETS.values())}
     return {number: found[number] for number in numbers if number in found}
 
 
 def _list_numbers(
-    documents: QuerySet[SearchDocument], match: TokenCondition, before: int | None, limit: int
+    documents: QuerySet[models.SearchDocument], match: TokenCondition, before: int | None, limit: int
 ) -> list[int]:
     """List the newest documents with the match in their words. `before`: only older ones than this number."""
     if match.all_of:
@@ -346,7 +331,7 @@ def _list_numbers(
     return list(documents.order_by("-pk").values_list("pk", flat=True)[:limit])
 
 
-def _filter_documents(query: SearchQuery, visible: QuerySet[SearchDocument]) -> QuerySet[SearchDocument]:
+def _filter_documents(query: SearchQuery, visible: QuerySet[models.SearchDocument]) -> QuerySet[models.SearchDocument]:
     """Apply the filters, without the words."""
     documents = visible
     for part in query.filters:
@@ -360,15 +345,17 @@ def _filter_documents(query: SearchQuery, visible: QuerySet[SearchDocument]) -> 
     return documents
 
 
-def documents_for(user: User) -> QuerySet[SearchDocument]:
+def documents_for(user: models.User) -> QuerySet[models.SearchDocument]:
     """Documents this person may find: nothing from deleted experiments, superseded sources or retracted notes, and
     nothing from a page closed to a blind reviewer."""
     gone = list(
-        Run.objects.filter(experiment__in=Experiment.objects.exclude(deleted_at=None)).values_list("pk", flat=True)
+        models.Run.objects.filter(experiment__in=models.Experiment.objects.exclude(deleted_at=None)).values_list(
+            "pk", flat=True
+        )
     )
     blind = open_to(user).exists()
-    notes = comments_for(user) if blind else Comment.objects.all()  # what else it withholds is gone already
-    documents = _exclude_hidden(SearchDocument.objects.exclude(run__in=gone), notes)
+    notes = comments_for(user) if blind else models.Comment.objects.all()  # what else it withholds is gone already
+    documents = _exclude_hidden(models.SearchDocument.objects.exclude(run__in=gone), notes)
     if not blind:
         return documents
     words = Words(user)
@@ -376,18 +363,20 @@ def documents_for(user: User) -> QuerySet[SearchDocument]:
     return documents.exclude(kind__in=[Kind.FILE, Kind.DECISION], run__in=words.closed_runs())
 
 
-def _exclude_hidden(documents: QuerySet[SearchDocument], notes: QuerySet[Comment]) -> QuerySet[SearchDocument]:
+def _exclude_hidden(
+    documents: QuerySet[models.SearchDocument], notes: QuerySet[models.Comment]
+) -> QuerySet[models.SearchDocument]:
     """Exclude superseded sources and comments that were retracted or are not in `notes`. These are usually few, and so
     read beforehand: joined to every document they cost more to plan than to run."""
-    replaced = Attempt.objects.filter(status=Attempt.Status.SUPERSEDED).order_by().values("pk")
+    replaced = models.Attempt.objects.filter(status=models.Attempt.Status.SUPERSEDED).order_by().values("pk")
     readable = notes.filter(retracted_at=None).order_by().values("pk")
     hidden = [
-        SearchSource.objects.filter(way).order_by().values_list("pk", flat=True)
+        models.SearchSource.objects.filter(way).order_by().values_list("pk", flat=True)
         for way in (
             Q(trajectory__is_superseded=True),
             Q(trajectory__attempt__in=replaced),
             Q(verdict__attempt__in=replaced),
-            Q(comment__in=Comment.objects.exclude(pk__in=readable).order_by().values("pk")),
+            Q(comment__in=models.Comment.objects.exclude(pk__in=readable).order_by().values("pk")),
         )
     ]
     sources = list(hidden[0].union(*hidden[1:])[: MANY + 1])
@@ -400,26 +389,28 @@ def _exclude_hidden(documents: QuerySet[SearchDocument], notes: QuerySet[Comment
 
 # Each kind of row by itself: PostgreSQL takes longer to plan one query of all 23 tables than to run these.
 RELATED = (
-    Prefetch("trial", Trial.objects.select_related("task__family", "episode__run__experiment")),
-    Prefetch("run", Run.objects.select_related("experiment")),
+    Prefetch("trial", models.Trial.objects.select_related("task__family", "episode__run__experiment")),
+    Prefetch("run", models.Run.objects.select_related("experiment")),
     *("episode", "source__seeding"),
-    Prefetch("chunk", Chunk.objects.select_related("blob")),
-    Prefetch("source__trajectory", Trajectory.objects.select_related("attempt")),
-    Prefetch("source__verdict", Verdict.objects.select_related("attempt").prefetch_related("checks", "dimensions")),
-    Prefetch("source__decision", Decision.objects.select_related("family", "episode")),
-    Prefetch("source__comment", Comment.objects.select_related("author")),
+    Prefetch("chunk", models.Chunk.objects.select_related("blob")),
+    Prefetch("source__trajectory", models.Trajectory.objects.select_related("attempt")),
+    Prefetch(
+        "source__verdict", models.Verdict.objects.select_related("attempt").prefetch_related("checks", "dimensions")
+    ),
+    Prefetch("source__decision", models.Decision.objects.select_related("family", "episode")),
+    Prefetch("source__comment", models.Comment.objects.select_related("author")),
 )
 
 
-def read_hits(numbers: Sequence[int]) -> list[tuple[SearchDocument, list[Section]]]:
+def read_hits(numbers: Sequence[int]) -> list[tuple[models.SearchDocument, list[Section]]]:
     """Return the documents with their texts, in this order. At most one query for each kind, none for no documents."""
     if not numbers:
         return []
-    documents = SearchDocument.objects.filter(pk__in=numbers).select_related("source").prefetch_related(*RELATED)
+    documents = models.SearchDocument.objects.filter(pk__in=numbers).select_related("source").prefetch_related(*RELATED)
     found = {each.pk: each for each in documents}
     hits = [found[number] for number in numbers if number in found]
     passages = [hit for hit in hits if hit.chunk and hit.first_step is not None and hit.last_step is not None]
     windows = [(hit.chunk, hit.first_step, hit.last_step - hit.first_step + 1) for hit in passages]  # type: ignore[operator]
     steps = dict(zip([hit.pk for hit in passages], read_windows(windows), strict=True))  # type: ignore[arg-type]
-    contents = Blob.objects.read_many([*(hit.digest for hit in hits if hit.digest), ""])
+    contents = models.Blob.objects.read_many([*(hit.digest for hit in hits if hit.digest), ""])
     return [(hit, sections_of(hit, steps.get(hit.pk, []), contents)) for hit in hits]

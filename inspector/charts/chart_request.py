@@ -9,8 +9,7 @@ from typing import Protocol
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 
-from benchapp.papers.loading import list_papers, read_published_rows
-from benchapp.papers.published_rows import PrintedNumber
+from benchapp.papers.published_rows import PrintedNumber, list_papers, read_published_rows
 from benchapp.stats.comparing.choices import LETTERS, Choices, names_known, parse_choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
 from benchapp.stats.comparing.condition_names import SEPARATOR, say_label

@@ -34,17 +34,7 @@ def find_counterparts(trial: Trial, *, without: QuerySet[Trial], most: int = MOS
     """
     standing = Trial.objects.filter(task=trial.task_id, is_done=True, episode__run__experiment__deleted_at=None)
     others: QuerySet[Trial] = standing.exclude(pk=trial.pk).exclude(pk__in=without.values("pk"))
-    why = _list_differences(trial)
-    whens = [When(asked, then=Value(place)) for place, (_, asked) in enumerate(why)]
-    closeness = Case(*whens, default=Value(len(why)), output_field=IntegerField())
-    ranked = others.annotate(closeness=closeness).select_related("episode__run__experiment").only(*SHOWN)
-    closest = ranked.order_by("closeness", F("episode__run__condition"), "pk")
-    words = [*(word for word, _ in why), "elsewhere"]
-    return [Counterpart(other, words[other.closeness]) for other in closest[:most]]
-
-
-def _list_differences(trial: Trial) -> list[tuple[str, Q]]:
-    """Return (the difference, the trials that have it), the closest first: in most of them one thing differs."""
+    # each with the trials that have it, the closest first: in most of them one thing differs
     run = trial.episode.run
     same_slot = Q(phase=trial.phase, sample=trial.sample)
     same_arm = Q(
@@ -56,7 +46,7 @@ def _list_differences(trial: Trial) -> list[tuple[str, Q]]:
     # A baseline rarely replays: its first try at the task is used instead.
     phases = [trial.phase, Phase.ACQUISITION] if trial.phase == Phase.REPLAY else [trial.phase]
     baseline = Q(phase__in=phases, sample=trial.sample) & same_arm & Q(episode__run__condition=NO_SKILL)
-    return [
+    why = [
         ("other phase of this episode", Q(episode=trial.episode_id, sample=trial.sample) & ~Q(phase=trial.phase)),
         ("other sample", Q(episode=trial.episode_id, phase=trial.phase)),
         ("other replicate", same_slot & same_arm & same_author & Q(episode__run__condition=run.condition)),
@@ -64,3 +54,9 @@ def _list_differences(trial: Trial) -> list[tuple[str, Q]]:
         ("other condition", same_slot & same_arm),
         ("same experiment", Q(episode__run__experiment=run.experiment_id)),
     ]
+    whens = [When(asked, then=Value(place)) for place, (_, asked) in enumerate(why)]
+    closeness = Case(*whens, default=Value(len(why)), output_field=IntegerField())
+    ranked = others.annotate(closeness=closeness).select_related("episode__run__experiment").only(*SHOWN)
+    closest = ranked.order_by("closeness", F("episode__run__condition"), "pk")
+    words = [*(word for word, _ in why), "elsewhere"]
+    return [Counterpart(other, words[other.closeness]) for other in closest[:most]]

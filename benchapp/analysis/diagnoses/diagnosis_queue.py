@@ -24,25 +24,10 @@ from django.db.models import F, Min, Q, QuerySet
 from django.utils import timezone
 from redis.exceptions import RedisError
 
+from benchapp import models
 from benchapp.analysis.diagnoses.diagnosis import RULES_VERSION, Diagnosis, diagnose
 from benchapp.analysis.diagnoses.library_shelf import Shelf, Sighting, Sources, Spoken
 from benchapp.analysis.lineage.library_states import NamedLibrary, read_named_libraries
-from benchapp.models import (
-    Blob,
-    Check,
-    Entry,
-    Episode,
-    Family,
-    LibraryDiagnosis,
-    LibraryFinding,
-    Seeding,
-    Snapshot,
-    SnapshotFile,
-    TaskRevision,
-    Trajectory,
-    Trial,
-    Verdict,
-)
 from benchapp.record.trajectory_store import iterate_steps
 from runner.base.constants import Constant, find_constants
 from runner.base.digests import digest_json
@@ -63,14 +48,14 @@ MIN_MESSAGE_WORDS = 8
 
 
 # A trial to search, and its place on the spine; None: a trial of another run, without a recorded library.
-Witness = tuple[Trial, int | None]
+Witness = tuple[models.Trial, int | None]
 
 
-def diagnose_episode(episode: Episode, *, again: bool = False) -> int:
+def diagnose_episode(episode: models.Episode, *, again: bool = False) -> int:
     """Bring the diagnoses of all states of its library up to date. Return how many were made."""
     states = read_named_libraries(episode)
     evidence = DiagnosisEvidence(episode, states)
-    known = LibraryDiagnosis.objects.filter(episode=episode, rules_version=RULES_VERSION)
+    known = models.LibraryDiagnosis.objects.filter(episode=episode, rules_version=RULES_VERSION)
     digests = {state.snapshot.pk: evidence.digest(state) for state in states}
     current = {each.snapshot_id for each in known if each.sources_digest == digests.get(each.snapshot_id)}
     due = [state for state in states if again or state.snapshot.pk not in current]
@@ -86,23 +71,23 @@ def diagnose_episode(episode: Episode, *, again: bool = False) -> int:
     return len(due)
 
 
-def _read_files(snapshots: Iterable[Snapshot]) -> dict[int, Files]:
+def _read_files(snapshots: Iterable[models.Snapshot]) -> dict[int, Files]:
     """Return the files of all states; a shared content is read once."""
-    files = SnapshotFile.objects.filter(snapshot__in=list(snapshots))
+    files = models.SnapshotFile.objects.filter(snapshot__in=list(snapshots))
     rows = list(files.values_list("snapshot", "path", "blob", "mode"))
-    contents = Blob.objects.read_many(list({blob for _, _, blob, _ in rows}))
+    contents = models.Blob.objects.read_many(list({blob for _, _, blob, _ in rows}))
     found: dict[int, dict[str, File]] = {}
     for snapshot, path, blob, mode in rows:
         found.setdefault(snapshot, {})[path] = File(contents[blob], mode)
     return dict(found)
 
 
-def _store(episode: Episode, state: NamedLibrary, diagnosis: Diagnosis, sources: Sources, digest: str) -> None:
+def _store(episode: models.Episode, state: NamedLibrary, diagnosis: Diagnosis, sources: Sources, digest: str) -> None:
     named = {each.hit.trial for each in diagnosis.found if each.hit.trial}
-    by_id = {str(trial.public_id): trial for trial in Trial.objects.filter(public_id__in=named)} if named else {}
+    by_id = {str(trial.public_id): trial for trial in models.Trial.objects.filter(public_id__in=named)} if named else {}
     with transaction.atomic():
-        LibraryDiagnosis.objects.filter(episode=episode, snapshot=state.snapshot).delete()
-        row = LibraryDiagnosis.objects.create(
+        models.LibraryDiagnosis.objects.filter(episode=episode, snapshot=state.snapshot).delete()
+        row = models.LibraryDiagnosis.objects.create(
             episode=episode,
             snapshot=state.snapshot,
             rules_version=RULES_VERSION,
@@ -119,8 +104,8 @@ def _store(episode: Episode, state: NamedLibrary, diagnosis: Diagnosis, sources:
             references=len(sources.references),
             diagnosed_at=timezone.now(),
         )
-        LibraryFinding.objects.bulk_create(
-            LibraryFinding(
+        models.LibraryFinding.objects.bulk_create(
+            models.LibraryFinding(
                 diagnosis=row,
                 ordinal=ordinal,
                 rule=found.rule.id,
@@ -145,12 +130,12 @@ log = logging.getLogger(__name__)
 SLICE_SECONDS = 20.0  # a job may delay trials by at most this time plus one library
 
 
-def select_with_library(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
+def select_with_library(episodes: QuerySet[models.Episode]) -> QuerySet[models.Episode]:
     """Select episodes that have, or had, a library to read."""
     return episodes.exclude(library=None, decisions=None).distinct()
 
 
-def select_unread(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
+def select_unread(episodes: QuerySet[models.Episode]) -> QuerySet[models.Episode]:
     """Select episodes whose current library no rule has read yet."""
     return episodes.filter(library__files_total__gt=0).exclude(diagnoses__snapshot=F("library"))
 
@@ -158,7 +143,8 @@ def select_unread(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
 def read_libraries(episode_ids: list[str]) -> None:
     """Run the job: at least one library, then more while there is time. The rest goes to the end of the queue, so that
     trials take turns with a large import. A library that cannot be read is logged and does not stop the others."""
-    deadline, episodes = time.monotonic() + SLICE_SECONDS, Episode.objects.select_related("run", "library", "family")
+    deadline = time.monotonic() + SLICE_SECONDS
+    episodes = models.Episode.objects.select_related("run", "library", "family")
     for done, episode_id in enumerate(episode_ids, start=1):
         try:
             if episode := episodes.filter(public_id=episode_id).first():
@@ -172,7 +158,7 @@ def read_libraries(episode_ids: list[str]) -> None:
             return
 
 
-def enqueue_reading(episodes: QuerySet[Episode]) -> int | None:
+def enqueue_reading(episodes: QuerySet[models.Episode]) -> int | None:
     """Queue the reading of these libraries. Return how many; None if the broker cannot be reached."""
     asked = [str(public_id) for public_id in episodes.order_by("pk").values_list("public_id", flat=True)]
     try:
@@ -200,11 +186,10 @@ def _enqueue(episode_ids: list[str]) -> None:
 class DiagnosisEvidence:
     """The episode's side of a diagnosis. Rows are read at once, trajectories only by `look`."""
 
-    episode: Episode
+    episode: models.Episode
     states: Sequence[NamedLibrary]
-    seen: dict[Constant, list[tuple[Sighting, int | None, int | None]]] = field(
-        default_factory=dict
-    )  # with place, family
+    # With place, family.
+    seen: dict[Constant, list[tuple[Sighting, int | None, int | None]]] = field(default_factory=dict)
     introduced: dict[Constant, int] = field(default_factory=dict)
     _output_texts: dict[str, str] = field(default_factory=dict)
 
@@ -214,7 +199,7 @@ class DiagnosisEvidence:
 
     @cached_property
     def _own(self) -> list[Witness]:
-        entries = Entry.objects.filter(episode=self.episode, attempt__counts=True, attempt__trial__is_done=True)
+        entries = models.Entry.objects.filter(episode=self.episode, attempt__counts=True, attempt__trial__is_done=True)
         entries = entries.select_related("attempt__trial__task").order_by("sequence")
         return [(entry.attempt.trial, entry.sequence) for entry in entries if entry.attempt]
 
@@ -222,20 +207,22 @@ class DiagnosisEvidence:
     def _others(self) -> list[Witness]:
         """Return one trial of each task without a library, in other runs: what the task itself shows."""
         bare = Q(snapshot=None) | Q(snapshot__files_total=0)
-        rows = Trial.objects.filter(bare, episode__run__experiment=self.episode.run.experiment_id, is_done=True)
+        rows = models.Trial.objects.filter(bare, episode__run__experiment=self.episode.run.experiment_id, is_done=True)
         rows = rows.exclude(skills_mounted__gt=0).exclude(steps=None).exclude(episode=self.episode)
         if not self._own:  # an import may have a library but no record of the trials that were given it
             rows = rows.exclude(episode__run=self.episode.run_id)
         by_task = rows.order_by().values("task").annotate(first=Min("pk"))
         first = by_task.order_by("task__family__ordinal", "task__ordinal", "task")
         chosen = [row["first"] for row in first[:MAX_OTHER_TRIALS]]
-        return [(trial, None) for trial in Trial.objects.filter(pk__in=chosen).select_related("task").order_by("pk")]
+        return [
+            (trial, None) for trial in models.Trial.objects.filter(pk__in=chosen).select_related("task").order_by("pk")
+        ]
 
     @cached_property
-    def families(self) -> list[Family]:
+    def families(self) -> list[models.Family]:
         episode = self.episode
         if episode.environment_id:
-            return list(Family.objects.filter(environment=episode.environment_id))
+            return list(models.Family.objects.filter(environment=episode.environment_id))
         return [episode.family] if episode.family else []
 
     @cached_property
@@ -243,7 +230,7 @@ class DiagnosisEvidence:
         """Return (blob digest, whose skill) of curated and human skills of the same families. Empty for a library that
         began as a curated one: it holds the reference by design."""
         run = self.episode.run
-        seeded = Entry.objects.filter(episode=self.episode, kind=Entry.Kind.SEED).exists()
+        seeded = models.Entry.objects.filter(episode=self.episode, kind=models.Entry.Kind.SEED).exists()
         if seeded or run.condition.startswith(("curated", "human")):
             return []
         rows: dict[str, str] = {}
@@ -252,28 +239,28 @@ class DiagnosisEvidence:
                 rows.setdefault(blob, f"the {who} skill's {path}")
         return list(rows.items())[:MAX_REFERENCE_FILES]
 
-    def _reference_rows(self) -> Iterator[tuple[QuerySet[SnapshotFile, tuple[str, str]], str]]:
+    def _reference_rows(self) -> Iterator[tuple[QuerySet[models.SnapshotFile, tuple[str, str]], str]]:
         wanted = {family.pk: family for family in self.families}
         # A probe's library was learned by a run, a qualification's may come from a corpus: nobody curated them.
-        curated = Seeding.objects.filter(family__in=wanted).exclude(
+        curated = models.Seeding.objects.filter(family__in=wanted).exclude(
             entry__episode__run__condition__in=unpooled_conditions()
         )
         for family, snapshot in curated.order_by().values_list("family", "snapshot").distinct()[:50]:
-            files = SnapshotFile.objects.filter(snapshot=snapshot, skill=wanted[family].slug)
+            files = models.SnapshotFile.objects.filter(snapshot=snapshot, skill=wanted[family].slug)
             yield files.values_list("blob", "path"), "curated"
         like = Q(run__condition__startswith="human") | Q(run__condition="curated-static")
         same = Q(family__in=wanted) | Q(environment=self.episode.environment_id or -1)
-        episodes = Episode.objects.filter(like, same, run__experiment=self.episode.run.experiment_id)
+        episodes = models.Episode.objects.filter(like, same, run__experiment=self.episode.run.experiment_id)
         for library, condition in (
             episodes.exclude(library=None).values_list("library", "run__condition").distinct()[:50]
         ):
-            yield SnapshotFile.objects.filter(snapshot=library).values_list("blob", "path"), condition
+            yield models.SnapshotFile.objects.filter(snapshot=library).values_list("blob", "path"), condition
 
     def digest(self, state: NamedLibrary) -> str:
         """Return a digest that is equal while nothing changed that the state is compared with. Reads no blob."""
         before = self._before(state.sequence)
         trials = [trial.pk for trial, _ in before]
-        found = Trajectory.objects.filter(attempt__trial__in=trials, attempt__counts=True, is_superseded=False)
+        found = models.Trajectory.objects.filter(attempt__trial__in=trials, attempt__counts=True, is_superseded=False)
         digests = sorted(found.values_list("digest", flat=True))
         printed = sorted(blob for trial, blob in self._printed if trial in set(trials))
         return digest_json([digests, printed, sorted(trials), sorted(blob for blob, _ in self.reference_files)])
@@ -331,8 +318,8 @@ class DiagnosisEvidence:
     @cached_property
     def _instructions(self) -> dict[str, str]:
         revisions = {trial.task_revision_id for trial, _ in self.witnesses} - {None}
-        blobs = TaskRevision.objects.filter(pk__in=revisions).exclude(instruction=None)
-        return Blob.objects.read_texts(blobs.values_list("instruction", flat=True))
+        blobs = models.TaskRevision.objects.filter(pk__in=revisions).exclude(instruction=None)
+        return models.Blob.objects.read_texts(blobs.values_list("instruction", flat=True))
 
     def _outputs(self, before: Sequence[Witness]) -> Iterator[Spoken]:
         """Yield the end of what verifiers printed."""
@@ -340,7 +327,7 @@ class DiagnosisEvidence:
         latest = [(trial, blob) for trial, blob in self._printed if trial in trials][-MAX_OUTPUTS:]
         for trial, blob in latest:
             if blob not in self._output_texts:
-                self._output_texts[blob] = Blob.objects.read_text(blob)[-MAX_OUTPUT_CHARS:]
+                self._output_texts[blob] = models.Blob.objects.read_text(blob)[-MAX_OUTPUT_CHARS:]
             said = f"what the verifier of {trials[trial].task.title} printed"
             yield Spoken(self._output_texts[blob], said, str(trials[trial].public_id), is_printed=True)
 
@@ -348,7 +335,7 @@ class DiagnosisEvidence:
     def _printed(self) -> list[tuple[int, str]]:
         """Return (trial, output's digest) in the order of the witnesses, each text once."""
         order = {trial.pk: place for place, (trial, _) in enumerate(self.witnesses)}
-        found = Verdict.objects.filter(attempt__trial__in=order, attempt__counts=True).exclude(output=None)
+        found = models.Verdict.objects.filter(attempt__trial__in=order, attempt__counts=True).exclude(output=None)
         first: dict[str, int] = {}
         for trial, blob in sorted(found.values_list("attempt__trial", "output"), key=lambda row: order[row[0]]):
             first.setdefault(blob, trial)
@@ -356,7 +343,7 @@ class DiagnosisEvidence:
 
     @cached_property
     def _references(self) -> list[Spoken]:
-        contents = Blob.objects.read_texts(blob for blob, _ in self.reference_files)
+        contents = models.Blob.objects.read_texts(blob for blob, _ in self.reference_files)
         return [Spoken(contents[blob], who) for blob, who in self.reference_files if blob in contents]
 
 
@@ -376,12 +363,16 @@ def _list_spellings(constant: Constant) -> tuple[str, ...]:
     return (constant.text,)
 
 
-def _find_first_places(trial: Trial, wanted: Mapping[Constant, tuple[str, ...]]) -> Iterator[tuple[Constant, int, str]]:
+def _find_first_places(
+    trial: models.Trial, wanted: Mapping[Constant, tuple[str, ...]]
+) -> Iterator[tuple[Constant, int, str]]:
     """Yield (constant, step, field) of the first place of each in the counting attempt's main trajectory.
 
     A first place in a step that opened a skill, or in the next one, came from a skill and is not a sighting.
     """
-    found = Trajectory.objects.filter(attempt__trial=trial, attempt__counts=True, is_superseded=False, kind="main")
+    found = models.Trajectory.objects.filter(
+        attempt__trial=trial, attempt__counts=True, is_superseded=False, kind="main"
+    )
     for trajectory in found[:1]:
         left, budget = dict(wanted), MAX_TRIAL_CHARS
         opened = set(trajectory.skill_uses.exclude(step=None).exclude(kind="mounted").values_list("step", flat=True))
@@ -413,7 +404,9 @@ def _occurs_in(spelled: tuple[str, ...], text: str) -> bool:
 def _read_verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
     """Yield the messages of checks."""
     trials = {trial.pk: trial for trial, _ in witnesses}
-    checks = Check.objects.filter(verdict__attempt__trial__in=trials, verdict__attempt__counts=True).exclude(message="")
+    checks = models.Check.objects.filter(verdict__attempt__trial__in=trials, verdict__attempt__counts=True).exclude(
+        message=""
+    )
     rows = checks.order_by("pk").values_list("name", "message", "verdict__attempt__trial")
     for name, message, trial in rows[:MAX_CHECKS]:
         if len(message.split()) >= MIN_MESSAGE_WORDS:
@@ -423,7 +416,7 @@ def _read_verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
 
 def _read_hidden_checks(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
     trials = {trial.pk: trial for trial, _ in witnesses}
-    checks = Check.objects.filter(group="hidden", verdict__attempt__trial__in=trials)
+    checks = models.Check.objects.filter(group="hidden", verdict__attempt__trial__in=trials)
     rows = checks.order_by().values("name").annotate(first=Min("verdict__attempt__trial")).order_by("name")
     for row in rows[:MAX_CHECKS]:
         trial = trials[row["first"]]

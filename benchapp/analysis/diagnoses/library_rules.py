@@ -65,10 +65,6 @@ def find_broken_rules(shelf: Shelf) -> Iterator[BrokenRule]:
     proposal = Proposal(Patch("", "create", upserts, ()), occasion)
     yield from broken_skill_rules(proposal)
     yield from lint(proposal)
-    yield from _check_layout(shelf)
-
-
-def _check_layout(shelf: Shelf) -> Iterator[BrokenRule]:
     headless = {path.partition("/")[0] for path in shelf.files} - set(shelf.skills)
     for skill in sorted(headless):
         path = next(path for path in shelf.files if path.partition("/")[0] == skill)

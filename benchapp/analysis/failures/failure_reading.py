@@ -24,7 +24,7 @@ from benchapp.analysis.failures.classification import (
     classify,
 )
 from benchapp.analysis.failures.failure_patterns import keep_answers
-from benchapp.analysis.trial_rules.trial_facts import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS, read_course
+from benchapp.analysis.trial_rules.rules import BEGINNING_CHARS, CHECKS, MESSAGE_CHARS, OUTPUT_CHARS, read_course
 from benchapp.models import Blob, Check, Chunk, Run, Trial, Verdict
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.trajectory_store import read_windows

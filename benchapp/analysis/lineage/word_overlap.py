@@ -10,6 +10,7 @@ from dataclasses import dataclass
 MIN_SHARED = 2  # words
 MIN_SHARE = 0.3  # of the line's words
 MAX_CHARS = 100_000  # that are searched in one step
+SHOWN = 3  # steps of one line
 _WORD = re.compile(r"[^\W\d_][\w.\-]{2,60}|\d[\d.,:]{2,30}")
 _COMMON = frozenset(
     "the and for with this that from when then than not are was were has have had you your its into only each every all any "
@@ -27,7 +28,7 @@ class WordOverlap:
     words: int
 
 
-def find_overlaps(line: str, steps: Sequence[tuple[int, str]], limit: int = 3) -> list[WordOverlap]:
+def find_overlaps(line: str, steps: Sequence[tuple[int, str]]) -> list[WordOverlap]:
     """Return the steps that share most with the line, best first. `steps`: (number, text). Common words are ignored."""
     by_step = [(number, find_words(text)) for number, text in steps]
     spread = Counter(word for _, words in by_step for word in words)
@@ -35,7 +36,7 @@ def find_overlaps(line: str, steps: Sequence[tuple[int, str]], limit: int = 3) -
     wanted = find_words(line) - often
     found = [WordOverlap(number, tuple(sorted(wanted & words)), len(wanted)) for number, words in by_step]
     good = [one for one in found if len(one.shared) >= max(MIN_SHARED, MIN_SHARE * one.words)]
-    return sorted(good, key=lambda one: (-len(one.shared), one.step))[:limit]
+    return sorted(good, key=lambda one: (-len(one.shared), one.step))[:SHOWN]
 
 
 def find_words(text: str) -> set[str]:

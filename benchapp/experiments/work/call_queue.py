@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from benchapp.models import Episode
 from benchapp.record import log_context
-from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.record.json_shape import Shaped
 from benchapp.record.redaction import Redactor, own_secrets
 from runner.base.digests import digest_json
 from runner.base.text import storable
@@ -112,8 +112,6 @@ class Outage(Shaped):
     reason: str
     episodes: tuple[str, ...]  # that wait for it
     given_up_at: datetime | None  # the first of the calls that wait now; None: no call waits, later tries ask again
-
-    json_shape = JsonShape("model", "since", "reason", "episodes", "given_up_at")
 
 
 def list_outages() -> list[Outage]:

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from benchapp.imports.harbor.harbor_agents import Siblings
-from benchapp.imports.harbor.harbor_trial import HarborTrial, read_header
+from benchapp.imports.harbor.harbor_trial import HarborTrial, Siblings, read_header
 from benchapp.imports.reading.documents import Document, aware, read_object, read_optional, read_time
 from benchapp.imports.reading.found_sources import ExperimentSource, FoundExperiment, separate_namesakes
 from benchapp.imports.reading.unread import report_logs

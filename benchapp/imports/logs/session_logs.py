@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 
-from benchapp.imports.harbor.harbor_agents import suggest_condition
+from benchapp.imports.harbor.harbor_trial import suggest_condition
 from benchapp.imports.logs.lineage import Lineage, ScannedLog, can_scan, scan_head, scan_log
 from benchapp.imports.reading.found_sources import (
     UNKNOWN,

@@ -21,9 +21,8 @@ from runner.base.text import mark_left_out, storable
 
 MAX_DEPTH = 16
 MAX_ENTRIES = 2_000_000  # of the whole folder given
-TAIL = (
-    3  # path parts that distinguish files of the same name: <split>/<submission>/trajs, <project>/<session>/wire.jsonl
-)
+# Path parts that distinguish files of the same name: <split>/<submission>/trajs, <project>/<session>/wire.jsonl.
+TAIL = 3
 NAMED = 5  # names that one line of the report lists
 NOT_ENTERED = frozenset({".git", "node_modules", "__pycache__"})
 MAX_TREE_FILES = 20_000  # of one trial, or one skill library

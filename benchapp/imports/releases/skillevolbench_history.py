@@ -19,21 +19,8 @@ from pathlib import Path, PurePosixPath
 
 from benchapp.imports.harbor.harbor_trial import HarborTrial, read_header, read_usage
 from benchapp.imports.harbor.harbor_verdict import OUTPUT, read_side_reports
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import Document, aware, decode, read_lines, read_time
-from benchapp.imports.reading.found_sources import (
-    DecisionMoment,
-    EpisodeSource,
-    FreezeMoment,
-    Moment,
-    RefusalMoment,
-    RunSource,
-    SeedMoment,
-    TaskSource,
-    Timing,
-    TrialMoment,
-    TrialSource,
-    list_slugs,
-)
 from benchapp.imports.reading.git_history import Commit, GitProblem, open_history
 from benchapp.imports.reading.walking import Root
 from runner.base.types import AuthorMode, DecisionStatus, File, Files, Finding, Patch, Phase, Role, Usage, Verdict
@@ -61,8 +48,8 @@ class Record:
     """A trial of a run (found_sources.FoundTrial). `skills`: the slugs of the library it was given, None where unknown."""
 
     document: Document
-    run: RunSource
-    episode: EpisodeSource
+    run: sources.RunSource
+    episode: sources.EpisodeSource
     harbor: HarborTrial | None
     skills: Callable[[], tuple[str, ...] | None] = field(repr=False)
 
@@ -114,7 +101,7 @@ class Record:
         names = (*SIDE_REPORTS, OUTPUT)
         return {name: folder / name for name in names if self.document.root.is_file(folder / name)}
 
-    def read(self) -> TrialSource:
+    def read(self) -> sources.TrialSource:
         if self.harbor is not None:
             self.harbor.judges = False  # the record says how the run judged it
         source = self._read_record() if self.harbor is None else self.harbor.read()
@@ -123,7 +110,7 @@ class Record:
         return replace(
             source,
             run=self.run,
-            task=TaskSource(
+            task=sources.TaskSource(
                 NAME,
                 self.task,
                 self.task,
@@ -141,15 +128,15 @@ class Record:
             agent=self.run.harness,
         )
 
-    def _read_record(self) -> TrialSource:
+    def _read_record(self) -> sources.TrialSource:
         folder = self.document.object("outcome").text("trial_dir", 1_000)
         told = f"{_leaf(folder)} is not there: no trajectory"
         self.document.report("outcome.trial_dir", "the trial's folder below harbor-job/", told)
         ended = read_time(self.document, "timestamp")
-        return TrialSource(
+        return sources.TrialSource(
             run=self.run,
-            task=TaskSource(NAME, self.task, self.task),
-            timing=Timing(
+            task=sources.TaskSource(NAME, self.task, self.task),
+            timing=sources.Timing(
                 finished_at=aware(ended),
                 finished_text="" if aware(ended) else self.document.text("timestamp", 64) or "",
             ),
@@ -255,7 +242,7 @@ class Library:
     def slugs(self, name: str) -> tuple[str, ...] | None:
         """Return the skills of the library that a trial was given: the release mounts all of it."""
         files = self.at(name)
-        return None if files is None else list_slugs(files)
+        return None if files is None else sources.list_slugs(files)
 
 
 @dataclass(slots=True)
@@ -283,7 +270,7 @@ class Story:
     current: Files = field(init=False)
     shown: defaultdict[str, list[str]] = field(init=False)  # trials by family
 
-    def moments(self, records: Sequence[Record]) -> Iterator[Moment]:
+    def moments(self, records: Sequence[Record]) -> Iterator[sources.Moment]:
         """Yield everything that happened. `records`: in the order their trials ended."""
         self.current, self.shown = {}, defaultdict(list)
         for record in records:
@@ -294,13 +281,13 @@ class Story:
         environments = {record.env for record in records}
         for event in self.events.of("library_frozen"):
             if (event.text("env_id", 40) or "") in environments:
-                yield FreezeMoment(_time(event))
+                yield sources.FreezeMoment(_time(event))
                 break
         for record in records:
             if record.phase is not Phase.ACQUISITION:
                 yield self.trial(record)
 
-    def before(self, record: Record) -> Iterator[Moment]:
+    def before(self, record: Record) -> Iterator[sources.Moment]:
         """Yield what was added between the last answer and this trial."""
         given = self._read_given(record)
         if given is None or given == self.current:
@@ -309,7 +296,7 @@ class Story:
         invented = _naming(self.events.of("zero_shot_created"), record)
         self.current = given
         if invented is not None:
-            yield DecisionMoment(
+            yield sources.DecisionMoment(
                 family=record.family,
                 mode=AuthorMode.ZERO_SHOT,
                 status=DecisionStatus.APPLIED,
@@ -325,17 +312,17 @@ class Story:
                 "an event for every change of the library",
                 "none explains the one before this trial: kept as skills that came in without an author",
             )
-        yield SeedMoment(record.family, given, at=None if curated is None else _time(curated))
+        yield sources.SeedMoment(record.family, given, at=None if curated is None else _time(curated))
 
-    def trial(self, record: Record) -> TrialMoment:
+    def trial(self, record: Record) -> sources.TrialMoment:
         given = self._read_given(record)
         if given is not None and given == self.current:
             given = self.current  # one mapping for equal states
         if record.phase is Phase.ACQUISITION:
             self.shown[record.family].append(record.ids[0])
-        return TrialMoment(record.ids[0], given)
+        return sources.TrialMoment(record.ids[0], given)
 
-    def after(self, record: Record) -> Iterator[Moment]:
+    def after(self, record: Record) -> Iterator[sources.Moment]:
         attempts: list[str] = []
         for event in self.events.patches:
             after = event.text("triggered_by_task", 200) or event.text("task_id", 200) or event.text("task", 200)
@@ -347,7 +334,7 @@ class Story:
                 case "noop_decision":
                     reason = event.text("reason", 2_000) or ""
                     if reason.startswith(FAILED_REASONS):
-                        yield DecisionMoment(
+                        yield sources.DecisionMoment(
                             family=record.family,
                             mode=AuthorMode.INDUCE if reason.startswith("induction") else AuthorMode.REVISE,
                             status=DecisionStatus.FAILED,
@@ -361,7 +348,7 @@ class Story:
                     if (applied := self._read_applied(record, event)) is not None:
                         yield applied
                 case "patch_discarded_in_freeze":
-                    yield RefusalMoment((), "the library was frozen: the patch was thrown away", record.ids[0])
+                    yield sources.RefusalMoment((), "the library was frozen: the patch was thrown away", record.ids[0])
 
     def _read_given(self, record: Record) -> Files | None:
         """Return the library when the trial began, after what was added before it."""
@@ -371,7 +358,7 @@ class Story:
             given = next((self.library.at(event.text("library_hash", 64)) for event in begun), None)
         return self.library.at(record.document.text("library_hash_pre", 64)) if given is None else given
 
-    def _read_applied(self, record: Record, event: Document) -> DecisionMoment | None:
+    def _read_applied(self, record: Record, event: Document) -> sources.DecisionMoment | None:
         commit = event.object("apply_result").text("commit_hash", 64)
         after = self.library.at(commit)
         if after is None:
@@ -384,7 +371,7 @@ class Story:
         upserts, deletes = event.texts("upsert_paths")[:MAX_PATHS], event.texts("delete_paths")[:MAX_PATHS]
         inside = [path.removeprefix(f"{ACTIVE}/") for path in upserts]  # events name only the paths of what was written
         written = {path: after[path].content.decode("utf-8", "replace") for path in inside if path in after}
-        return DecisionMoment(
+        return sources.DecisionMoment(
             family=record.family,
             mode=AuthorMode.INDUCE if is_first else AuthorMode.REVISE,
             status=DecisionStatus.APPLIED,

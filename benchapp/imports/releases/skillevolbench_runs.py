@@ -14,15 +14,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import Document, find_object, read_object
-from benchapp.imports.reading.found_sources import (
-    UNKNOWN,
-    EpisodeSource,
-    ExperimentSource,
-    FoundExperiment,
-    HistorySource,
-    RunSource,
-)
 from benchapp.imports.reading.unread import report_folders
 from benchapp.imports.reading.walking import Root, name_of
 from benchapp.imports.releases.skillevolbench_history import (
@@ -65,7 +58,7 @@ def claims(root: Root, folder: Path) -> bool:
     return config is not None and {"run_id", "baseline"} <= config.raw.keys()
 
 
-def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
     config = read_object(root, folder / "config.json")
     if config is None:
         return
@@ -76,12 +69,25 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     documents = _documents(root, folder)
     run = build_run(config, run_id, benchmark, name_run(run_id, documents))
     libraries = _libraries(root, folder)
-    records = _records(root, folder, documents, run, libraries)
+    jobs = folder / "harbor-job"  # harbor-job/<run id>/<trial>, even if the job's folder has another name
+    folders = root.listing(jobs)[0] if root.is_dir(jobs) else []
+    trials = {name_of(trial): trial for job in folders for trial in root.listing(job)[0]}
+    found = []
+    for document in documents:
+        episode = _episode(document, libraries)
+        library = libraries.get(episode.key)
+        given = document.text("library_hash_pre", 64) or ""
+        skills = partial(library.slugs, given) if library is not None else lambda: None
+        found.append(Record(document, run, episode, find_harbor_trial(root, trials, document), skills))
+    named = {record.harbor.folder for record in found if record.harbor is not None}
+    left = sorted(trial for trial in trials.values() if trial not in named)
+    report_folders(root, jobs, left, "trials that a replay record names")
+    records = sorted(found, key=lambda record: record.order)
     events = Events.read(root, folder / "stores" / "events")
     if not records:
         root.report(folder, "", "replay records in stores/replay/records", "none: only what the folder's config says")
-    yield FoundExperiment(
-        ExperimentSource.of_folder(root, folder.parent, format=NAME, title=TITLE),
+    yield sources.FoundExperiment(
+        sources.ExperimentSource.of_folder(root, folder.parent, format=NAME, title=TITLE),
         trials=tuple(records),
         histories=tuple(_histories(run, records, libraries, events)),
     )
@@ -96,23 +102,23 @@ def name_run(run_id: str, documents: list[Document]) -> str:
     return f"{run_id}@{hashlib.sha256(json.dumps(first.raw, sort_keys=True).encode()).hexdigest()[:12]}"
 
 
-def build_run(config: Document, run_id: str, benchmark: str, own: str) -> RunSource:
+def build_run(config: Document, run_id: str, benchmark: str, own: str) -> sources.RunSource:
     baseline, strategy = config.object("baseline"), config.object("strategy")
     named = baseline.text("name", 100) or run_id.partition("__")[0]
-    condition = CONDITIONS.get(named, named.replace("_", "-")) or UNKNOWN
-    author = strategy.text("author_model", 200) or UNKNOWN
+    condition = CONDITIONS.get(named, named.replace("_", "-")) or sources.UNKNOWN
+    author = strategy.text("author_model", 200) or sources.UNKNOWN
     # With a model preset, the author's model differs from the strategy's: then the run's id has one part more.
     if run_id.count("__") > 3:
-        author = UNKNOWN
+        author = sources.UNKNOWN
     setup: dict[str, object] = {"source": NAME, "run_id": run_id, "baseline": named}
     setup["strategy"] = strategy.text("name", 100)
     for document, keys in ((baseline, _OF_BASELINE), (config, _OF_CONFIG)):
         setup |= {key: document.raw[key] for key in keys if isinstance(document.raw.get(key), str | int | float)}
     if benchmark:
         setup["benchmark_hash"] = benchmark
-    return RunSource(
-        harness=baseline.text("harbor_agent_name", 100) or UNKNOWN,
-        agent_model=baseline.text("model_name", 200) or UNKNOWN,
+    return sources.RunSource(
+        harness=baseline.text("harbor_agent_name", 100) or sources.UNKNOWN,
+        agent_model=baseline.text("model_name", 200) or sources.UNKNOWN,
         author_model="" if condition in WITHOUT_AUTHOR else author,
         condition=condition,
         skills=own,
@@ -138,37 +144,18 @@ def _documents(root: Root, folder: Path) -> list[Document]:
     return [document for path in paths if (document := read_object(root, path)) is not None]
 
 
-def _records(
-    root: Root, folder: Path, documents: list[Document], run: RunSource, libraries: dict[str, Library]
-) -> list[Record]:
-    jobs = folder / "harbor-job"  # harbor-job/<run id>/<trial>, even if the job's folder has another name
-    folders = root.listing(jobs)[0] if root.is_dir(jobs) else []
-    trials = {name_of(trial): trial for job in folders for trial in root.listing(job)[0]}
-    found = []
-    for document in documents:
-        episode = _episode(document, libraries)
-        library = libraries.get(episode.key)
-        given = document.text("library_hash_pre", 64) or ""
-        skills = partial(library.slugs, given) if library is not None else lambda: None
-        found.append(Record(document, run, episode, find_harbor_trial(root, trials, document), skills))
-    named = {record.harbor.folder for record in found if record.harbor is not None}
-    left = sorted(trial for trial in trials.values() if trial not in named)
-    report_folders(root, jobs, left, "trials that a replay record names")
-    return sorted(found, key=lambda record: record.order)
-
-
-def _episode(document: Document, libraries: dict[str, Library]) -> EpisodeSource:
-    env = document.text("env_id", 40) or (document.text("task_id", 200) or "").partition("-")[0] or UNKNOWN
+def _episode(document: Document, libraries: dict[str, Library]) -> sources.EpisodeSource:
+    env = document.text("env_id", 40) or (document.text("task_id", 200) or "").partition("-")[0] or sources.UNKNOWN
     if GLOBAL in libraries:
-        return EpisodeSource(GLOBAL, "All environments")
+        return sources.EpisodeSource(GLOBAL, "All environments")
     title = ENVIRONMENTS.get(env, "").replace("-", " ").capitalize()
     ordinal = list(ENVIRONMENTS).index(env) if env in ENVIRONMENTS else len(ENVIRONMENTS)
-    return EpisodeSource(env, f"{env}: {title}" if title else env, ordinal=ordinal)
+    return sources.EpisodeSource(env, f"{env}: {title}" if title else env, ordinal=ordinal)
 
 
 def _histories(
-    run: RunSource, records: list[Record], libraries: dict[str, Library], events: Events
-) -> Iterator[HistorySource]:
+    run: sources.RunSource, records: list[Record], libraries: dict[str, Library], events: Events
+) -> Iterator[sources.HistorySource]:
     """Yield histories of the episodes whose library can be read: without its contents a decision is empty."""
     grouped: defaultdict[str, list[Record]] = defaultdict(list)
     for record in records:
@@ -177,7 +164,7 @@ def _histories(
         library = libraries.get(key)
         if library is None or not library.states:
             continue
-        yield HistorySource(
+        yield sources.HistorySource(
             run=run,
             episode=mine[0].episode,
             suite=NAME,

@@ -15,22 +15,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from benchapp.imports.harbor.harbor_trial import HarborTrial, read_header
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import Document, find_object, read_lines, read_optional
-from benchapp.imports.reading.found_sources import (
-    UNKNOWN,
-    DecisionMoment,
-    EpisodeSource,
-    ExperimentSource,
-    FoundExperiment,
-    HistorySource,
-    Moment,
-    RefusalMoment,
-    RunSource,
-    TaskSource,
-    TrialMoment,
-    TrialSource,
-    list_slugs,
-)
 from benchapp.imports.reading.unread import report_folders
 from benchapp.imports.reading.walking import Root, name_of
 from runner.base.text import storable
@@ -48,13 +34,13 @@ def claims(root: Root, folder: Path) -> bool:
     return any(_is_family_job(root, job) for job in root.listing(folder)[0])
 
 
-def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
     run_root = folder.parent if _evolves(root, folder) else folder
     jobs = [folder] if _evolves(root, folder) else [job for job in root.listing(folder)[0] if _is_family_job(root, job)]
     families = [FamilyJob(root, run_root, job) for job in jobs]
     run = _run(run_root, families)
-    yield FoundExperiment(
-        ExperimentSource.of_folder(root, run_root.parent, format=NAME, title=TITLE),
+    yield sources.FoundExperiment(
+        sources.ExperimentSource.of_folder(root, run_root.parent, format=NAME, title=TITLE),
         trials=tuple(trial for family in families for trial in family.trials(run)),
         histories=tuple(family.history(run) for family in families if family.evolves),
     )
@@ -82,13 +68,13 @@ def _is_family_job(root: Root, job: Path) -> bool:
     return listed and any(dataset.raw.get("n_tasks") == 0 for dataset in datasets)
 
 
-def _run(folder: Path, jobs: list[FamilyJob]) -> RunSource:
+def _run(folder: Path, jobs: list[FamilyJob]) -> sources.RunSource:
     """Build the run with the agent from the jobs' configs. One root is one run, even if a family has no trial yet."""
     agents = [agent for job in jobs for agent in list(job.config.objects("agents"))[:1]]
     models = {agent.text("model_name", 200) for agent in agents} - {None, ""}
     classes = {_harness(agent) for agent in agents} - {""}
     evolves = any(job.evolves for job in jobs)
-    model = models.pop() if len(models) == 1 else UNKNOWN
+    model = models.pop() if len(models) == 1 else sources.UNKNOWN
     rows = [row for job in jobs if evolves for row in job.replay.rows.values()]
     authors = {name for row in rows if (name := row.text("patch_model_name", 200))}
     # The first trial's folder ends with random letters of Harbor's, so it separates the run from one of the same name
@@ -96,10 +82,10 @@ def _run(folder: Path, jobs: list[FamilyJob]) -> RunSource:
     trials = [trial for job in jobs for trial in job.harbor_trials]
     first = min(trials, key=lambda trial: (not trial.header.started, trial.order), default=None)
     begun = name_of(first.folder) if first is not None else ""
-    return RunSource(
-        harness=classes.pop() if len(classes) == 1 else UNKNOWN,
-        agent_model=model or UNKNOWN,
-        author_model="" if not evolves else authors.pop() if len(authors) == 1 else UNKNOWN,
+    return sources.RunSource(
+        harness=classes.pop() if len(classes) == 1 else sources.UNKNOWN,
+        agent_model=model or sources.UNKNOWN,
+        author_model="" if not evolves else authors.pop() if len(authors) == 1 else sources.UNKNOWN,
         condition=EVOLVING if evolves else BASELINE,
         skills=f"{name_of(folder)}@{begun}",
         setup={"source": NAME, "run_root": name_of(folder)},
@@ -128,7 +114,7 @@ class FamilyJob:
         self.config = read_optional(self.root, self.folder / "config.json")
         self.replay = LibraryReplay(self.root, self.folder, self.key)
         self.evolves = self.root.is_file(self.folder / HISTORY) or self.root.is_dir(self.folder / SHARED)
-        self.episode = EpisodeSource(self.key, self.key, family=self.key)
+        self.episode = sources.EpisodeSource(self.key, self.key, family=self.key)
 
     @cached_property
     def harbor_trials(self) -> list[HarborTrial]:
@@ -146,15 +132,15 @@ class FamilyJob:
         self.replay.ordered = [trial.folder for trial in found]
         return found
 
-    def trials(self, run: RunSource) -> list[Evolved]:
+    def trials(self, run: sources.RunSource) -> list[Evolved]:
         """Build the trials. `places` ranks tasks by the order of folders in the job's config: easy to hard."""
         ranked = (PurePosixPath(task.text("path", 1_000) or "").name for task in self.config.objects("tasks"))
         places = {name: number for number, name in enumerate(ranked, start=1)}
         return [Evolved(self, trial, run, places) for trial in self.harbor_trials]
 
-    def history(self, run: RunSource) -> HistorySource:
+    def history(self, run: sources.RunSource) -> sources.HistorySource:
         idents = {trial.harbor.folder: trial.ids[0] for trial in self.trials(run)}
-        return HistorySource(
+        return sources.HistorySource(
             run=run,
             episode=self.episode,
             suite=NAME,
@@ -171,7 +157,7 @@ class Evolved:
 
     family: FamilyJob
     harbor: HarborTrial
-    run: RunSource
+    run: sources.RunSource
     places: dict[str, int]
 
     def __post_init__(self) -> None:
@@ -184,7 +170,7 @@ class Evolved:
         mounted = self.family.replay.slugs_before(self.harbor.folder)
         return hashlib.sha256(f"{self.harbor.digest()}\0{mounted}".encode()).hexdigest()
 
-    def read(self) -> TrialSource:
+    def read(self) -> sources.TrialSource:
         source = self.harbor.read()
         task = source.config.get("task")
         path = task.get("path") if isinstance(task, dict) else None  # SkillFlow's own files use the trial's name for it
@@ -192,7 +178,7 @@ class Evolved:
         return replace(
             source,
             run=replace(self.run, setup={**source.run.setup, **self.run.setup}),
-            task=TaskSource(
+            task=sources.TaskSource(
                 NAME,
                 key,
                 key,
@@ -257,16 +243,16 @@ class LibraryReplay:
 
     def slugs_before(self, trial: Path) -> tuple[str, ...]:
         place = self.ordered.index(trial)
-        return list_slugs(self.answers[place - 1].after if place else {})
+        return sources.list_slugs(self.answers[place - 1].after if place else {})
 
-    def moments(self, idents: Mapping[Path, str]) -> Iterator[Moment]:
+    def moments(self, idents: Mapping[Path, str]) -> Iterator[sources.Moment]:
         current: Files = {}
         for trial, answer in zip(self.ordered, self.answers, strict=True):
             ident = idents[trial]
-            yield TrialMoment(ident, current)
+            yield sources.TrialMoment(ident, current)
             current = answer.after
             if answer.status is not None:
-                yield DecisionMoment(
+                yield sources.DecisionMoment(
                     family=self.family,
                     mode=AuthorMode.EVOLVE,
                     status=answer.status,
@@ -280,7 +266,7 @@ class LibraryReplay:
                 )
         if paths := self._differing(current):
             self.root.report(self.folder / SHARED, "", "the library that the patches made", f"differs: {paths[:20]}")
-            yield RefusalMoment(tuple(paths), DIFFERS)
+            yield sources.RefusalMoment(tuple(paths), DIFFERS)
 
     # --- one answer ----------------------------------------------------------------------------------------------
 

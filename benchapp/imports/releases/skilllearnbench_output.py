@@ -18,26 +18,8 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from benchapp.imports.harbor.harbor_verdict import FILES, read_verdict
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import Document, read_json, read_optional
-from benchapp.imports.reading.found_sources import (
-    UNKNOWN,
-    DecisionMoment,
-    EpisodeSource,
-    ExceptionSource,
-    ExperimentSource,
-    FoundExperiment,
-    FreezeMoment,
-    HistorySource,
-    LibrarySource,
-    Moment,
-    RunSource,
-    SourceChoice,
-    TaskSource,
-    Timing,
-    TrialMoment,
-    TrialSource,
-    list_slugs,
-)
 from benchapp.imports.reading.trajectory_files import choose, is_candidate
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from benchapp.imports.releases.skilllearnbench_release import read_library, split_config
@@ -50,7 +32,7 @@ TITLE = "SkillLearnBench"
 SUITE = "skilllearnbench"
 GENERATION, RESULTS, EVALUATION = "skill_generation_log", "skill_generation_results", "evaluation_log"
 Solver = tuple[str, str]  # harness, model
-UNTOLD: Solver = (UNKNOWN, UNKNOWN)
+UNTOLD: Solver = (sources.UNKNOWN, sources.UNKNOWN)
 NO_SKILL = frozenset({"no_skill", "none", "no-skill"})
 _STAMP = re.compile(r"(?:^|-)(\d{14})_[0-9a-f]{4,}$")
 _ROUND_LOG = re.compile(r"_r(\d{1,3})\.\w+$")
@@ -61,10 +43,10 @@ def claims(root: Root, folder: Path) -> bool:
     return any(root.is_dir(folder / name) for name in (GENERATION, EVALUATION))
 
 
-def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
     output = Output(root, folder)
-    yield FoundExperiment(
-        ExperimentSource.of_folder(root, folder, format=NAME, title=TITLE, suite=SUITE),
+    yield sources.FoundExperiment(
+        sources.ExperimentSource.of_folder(root, folder, format=NAME, title=TITLE, suite=SUITE),
         trials=tuple(output.trials),
         libraries=output.libraries(),
         libraries_total=sum(1 for _ in output.iterate_given()),
@@ -95,10 +77,10 @@ class Output:
             for trial in self.root.listing(instance)[0]
         ]
 
-    def libraries(self) -> Iterator[LibrarySource]:
+    def libraries(self) -> Iterator[sources.LibrarySource]:
         for config, task, folder, solver in self.iterate_given():
             run, files = self.run(config, solver), self.library(config, task)
-            yield LibrarySource(run, build_episode(task), SUITE, self.root.label(folder), files)
+            yield sources.LibrarySource(run, build_episode(task), SUITE, self.root.label(folder), files)
 
     def iterate_given(self) -> Iterator[tuple[str, str, Path, Solver]]:
         """Yield every library for each solver that was given it, except those with a history."""
@@ -106,14 +88,14 @@ class Output:
             for solver in self.solvers(config)[(config, task) in self.learned :]:
                 yield config, task, folder, solver
 
-    def histories(self) -> tuple[HistorySource, ...]:
+    def histories(self) -> tuple[sources.HistorySource, ...]:
         return tuple(map(self._history, self.learned.values()))
 
-    def _history(self, learned: OutputTrial) -> HistorySource:
+    def _history(self, learned: OutputTrial) -> sources.HistorySource:
         first = self.solvers(learned.config)[0]
         mine = (learned.config, learned.family, first)
         made = [trial for trial in self.trials if (trial.config, trial.family, trial.solver) == mine]
-        return HistorySource(
+        return sources.HistorySource(
             self.run(learned.config, first),
             build_episode(learned.family),
             SUITE,
@@ -123,26 +105,26 @@ class Output:
             datetime.now(UTC),
         )
 
-    def _moments(self, learned: OutputTrial, made: list[OutputTrial]) -> Iterator[Moment]:
+    def _moments(self, learned: OutputTrial, made: list[OutputTrial]) -> Iterator[sources.Moment]:
         """Yield the moments from the empty library to the seal and what followed. Other generations of the task left
         nothing."""
         rounds, method = read_rounds(self.root, learned.folder), self.run(learned.config, learned.solver).condition
         for trial in made:
             if trial.phase is Phase.ACQUISITION and trial is not learned:
-                yield TrialMoment(trial.ids[0])
+                yield sources.TrialMoment(trial.ids[0])
         for each in rounds:
-            yield DecisionMoment(
+            yield sources.DecisionMoment(
                 family=learned.family,
                 mode=_mode(method, first=each is rounds[0]),
                 status=DecisionStatus.APPLIED,
                 after=each.files,
                 summary=each.summary,
             )
-        yield TrialMoment(learned.ids[0])
-        yield FreezeMoment()
+        yield sources.TrialMoment(learned.ids[0])
+        yield sources.FreezeMoment()
         for trial in made:
             if trial.phase is Phase.EVALUATION:
-                yield TrialMoment(trial.ids[0], given=rounds[-1].files)
+                yield sources.TrialMoment(trial.ids[0], given=rounds[-1].files)
 
     @cached_property
     def learned(self) -> dict[tuple[str, str], OutputTrial]:
@@ -178,7 +160,7 @@ class Output:
         """Read a library from disk each time; only its skills' names are cached, to save memory."""
         folder = self.folder / RESULTS / config / task
         files = read_library(self.root, folder) if self.root.is_dir(folder) else {}
-        self._skills[config, task] = list_slugs(files)
+        self._skills[config, task] = sources.list_slugs(files)
         return files
 
     def skills(self, config: str, task: str) -> tuple[str, ...]:
@@ -186,10 +168,10 @@ class Output:
             self.library(config, task)
         return self._skills[config, task]
 
-    def run(self, config: str, solver: Solver) -> RunSource:
+    def run(self, config: str, solver: Solver) -> sources.RunSource:
         """Build the run of a config: harness and model are the solver's, as its evaluations name them."""
         method, author = ("no-skill", "") if config in NO_SKILL else split_config(config)
-        return RunSource(
+        return sources.RunSource(
             harness=solver[0],
             agent_model=solver[1],
             author_model=author,
@@ -225,8 +207,8 @@ def read_stamp(name: str) -> str:
     return stamp[1] if stamp else ""
 
 
-def build_episode(task: str) -> EpisodeSource:
-    return EpisodeSource(task, task, family=task)
+def build_episode(task: str) -> sources.EpisodeSource:
+    return sources.EpisodeSource(task, task, family=task)
 
 
 @dataclass
@@ -254,7 +236,7 @@ class OutputTrial:
 
     @property
     def named_solver(self) -> Solver:
-        return self.result.text("agent", 100) or UNKNOWN, self.result.text("model", 200) or UNKNOWN
+        return self.result.text("agent", 100) or sources.UNKNOWN, self.result.text("model", 200) or sources.UNKNOWN
 
     @property
     def solver(self) -> Solver:
@@ -274,7 +256,7 @@ class OutputTrial:
             digest.update(f"{entry.name}\0{self.output.root.sha256(entry.path)}\n".encode())
         return digest.hexdigest()
 
-    def read(self) -> TrialSource:
+    def read(self) -> sources.TrialSource:
         root, result = self.output.root, self.result
         accounts = [entry for entry in self._entries if entry.name.startswith("agent/") and is_candidate(entry.name)]
         failure = result.text("error", 100_000)
@@ -286,15 +268,15 @@ class OutputTrial:
             began = datetime.strptime(self.stamp, "%Y%m%d%H%M%S").isoformat(" ")  # noqa: DTZ007 - it has no zone
         except ValueError:
             began = ""
-        exception = ExceptionSource(failure.partition(":")[0][:200], failure) if failure else None
+        exception = sources.ExceptionSource(failure.partition(":")[0][:200], failure) if failure else None
         if not failure and result.raw.get("agent_timed_out") is True:
-            exception = ExceptionSource("agent_timed_out", "the agent was ended at its limit of time")
-        return TrialSource(
+            exception = sources.ExceptionSource("agent_timed_out", "the agent was ended at its limit of time")
+        return sources.TrialSource(
             run=self.output.run(self.config, self.solver),
-            task=TaskSource(
+            task=sources.TaskSource(
                 SUITE, self.instance, self.instance, family=self.family, ordinal=int(number[1]) if number else 0
             ),
-            timing=Timing(started_text=began),
+            timing=sources.Timing(started_text=began),
             verdict=None if failure else self._verdict(),
             config={key: value for key, value in result.raw.items() if key not in ("agent_stdout", "agent_stderr")},
             choices=self._choices(accounts),
@@ -306,7 +288,7 @@ class OutputTrial:
             is_finished=bool(result) and not failure,  # an error means that the machine failed: no container, no agent
         )
 
-    def _choices(self, accounts: list[FolderEntry]) -> tuple[SourceChoice, ...]:
+    def _choices(self, accounts: list[FolderEntry]) -> tuple[sources.SourceChoice, ...]:
         """Return one log for each round if the agent was restarted every round, else the one log."""
         rounds: dict[int, list[FolderEntry]] = {}
         for entry in accounts:

@@ -13,21 +13,8 @@ from functools import cached_property
 from pathlib import Path
 
 from benchapp.imports.problems import render_found
+from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import Document, read_json, read_optional
-from benchapp.imports.reading.found_sources import (
-    UNKNOWN,
-    EpisodeSource,
-    ExperimentSource,
-    FoundExperiment,
-    KeyPointSource,
-    LibrarySource,
-    RunSource,
-    SourceChoice,
-    TaskSource,
-    Timing,
-    TrajectorySource,
-    TrialSource,
-)
 from benchapp.imports.reading.skill_history import read_files
 from benchapp.imports.reading.trajectory_files import PREFERENCE
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of
@@ -62,7 +49,7 @@ def claims(root: Root, folder: Path) -> bool:
     )
 
 
-def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
+def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
     name = name_of(folder)  # one experiment per name: the release itself has no id
     configs = [entry for entry in _folders(root, folder / "skills") if not entry.name.startswith(".")]
     instances = [
@@ -72,14 +59,14 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     ]
     omitted = read_omitted(root, folder)
     spec = {"format": NAME, "configs": [name_of(config) for config in configs]}
-    source = ExperimentSource(
+    source = sources.ExperimentSource(
         key=f"{NAME}:{name}",
         name="SkillLearnBench release",
         path=root.label(folder),
         spec={**spec, "omitted": omitted} if omitted else spec,
         suite=NAME,
     )
-    yield FoundExperiment(
+    yield sources.FoundExperiment(
         source,
         trials=tuple(instance for instance in instances if instance.log is not None),
         libraries=_libraries(root, configs),
@@ -109,7 +96,7 @@ def _folders(root: Root, folder: Path) -> list[Path]:
 
 def _is_config(name: str) -> bool:
     condition, model = split_config(name)
-    return condition in CONDITIONS or model != UNKNOWN
+    return condition in CONDITIONS or model != sources.UNKNOWN
 
 
 def split_config(name: str) -> tuple[str, str]:
@@ -117,7 +104,7 @@ def split_config(name: str) -> tuple[str, str]:
     if name.replace("_", "-") == "human-authored":
         return "human-authored", ""
     method, *model = _VENDOR.split(name, maxsplit=1)
-    return name_condition(method), model[0] if model else UNKNOWN
+    return name_condition(method), model[0] if model else sources.UNKNOWN
 
 
 def name_condition(method: str) -> str:
@@ -126,14 +113,16 @@ def name_condition(method: str) -> str:
     return name if name in CONDITIONS else method
 
 
-def _libraries(root: Root, configs: list[Path]) -> Iterator[LibrarySource]:
+def _libraries(root: Root, configs: list[Path]) -> Iterator[sources.LibrarySource]:
     for config in configs:
         method, model = split_config(name_of(config))
         name = name_of(config)
-        run = RunSource(author_model=model, condition=method, setup={"source": NAME, "config": name}, skills=name)
+        run = sources.RunSource(
+            author_model=model, condition=method, setup={"source": NAME, "config": name}, skills=name
+        )
         for ordinal, task in enumerate(root.mute().listing(config)[0]):  # other entries are reported already
-            episode = EpisodeSource(name_of(task), name_of(task), family=name_of(task), ordinal=ordinal)
-            yield LibrarySource(run, episode, NAME, root.label(task), read_library(root, task))
+            episode = sources.EpisodeSource(name_of(task), name_of(task), family=name_of(task), ordinal=ordinal)
+            yield sources.LibrarySource(run, episode, NAME, root.label(task), read_library(root, task))
 
 
 def read_library(root: Root, task: Path) -> dict[str, File]:
@@ -198,13 +187,13 @@ class TaskInstance:
         return log
 
     @property
-    def task(self) -> TaskSource:
-        return TaskSource(NAME, self.name, self.name, family=self.family, ordinal=self.ordinal)
+    def task(self) -> sources.TaskSource:
+        return sources.TaskSource(NAME, self.name, self.name, family=self.family, ordinal=self.ordinal)
 
-    def key_points(self) -> tuple[KeyPointSource, ...]:
+    def key_points(self) -> tuple[sources.KeyPointSource, ...]:
         return tuple(point for entry in self._files for point in self._points(entry))
 
-    def _points(self, entry: FolderEntry) -> Iterator[KeyPointSource]:
+    def _points(self, entry: FolderEntry) -> Iterator[sources.KeyPointSource]:
         if entry.name not in FILES:
             return
         kind, keys = FILES[entry.name]
@@ -223,7 +212,7 @@ class TaskInstance:
             if not text:
                 document.report(f"[{ordinal}].{keys[0]}", "a text", render_found(item.get(keys[0])))
                 continue
-            yield KeyPointSource(kind, ordinal, text, reason or "", reference or "")
+            yield sources.KeyPointSource(kind, ordinal, text, reason or "", reference or "")
 
     def digest(self) -> str:
         return self.root.sha256(self._given_log().path)
@@ -233,20 +222,20 @@ class TaskInstance:
             raise FileNotFoundError(f"{self.path} has no log")
         return self.log
 
-    def read(self) -> TrialSource:
-        source = TrajectorySource.of_file(self.root, self._given_log())
+    def read(self) -> sources.TrialSource:
+        source = sources.TrajectorySource.of_file(self.root, self._given_log())
         head = read_trajectory(source.open).head
-        return TrialSource(
-            run=RunSource(
-                harness=head.agent_name or UNKNOWN,
-                agent_model=head.model or UNKNOWN,
+        return sources.TrialSource(
+            run=sources.RunSource(
+                harness=head.agent_name or sources.UNKNOWN,
+                agent_model=head.model or sources.UNKNOWN,
                 setup={"source": NAME, "name": "oracle"},
                 skills="oracle",
             ),
             task=self.task,
-            timing=Timing(),
+            timing=sources.Timing(),
             verdict=None,
             config={},
-            choices=(SourceChoice((source,)),),
-            episode=EpisodeSource(self.family, self.family, family=self.family),
+            choices=(sources.SourceChoice((source,)),),
+            episode=sources.EpisodeSource(self.family, self.family, family=self.family),
         )

@@ -15,9 +15,11 @@ from pathlib import Path, PurePosixPath
 
 from benchapp.imports.reading.benchmark_rows import (
     BenchmarkRow,
+    Grading,
     iterate_rows,
     list_conflicts,
     name_condition,
+    read_grading,
     read_ident,
 )
 from benchapp.imports.reading.documents import Document, read_json, read_object
@@ -35,7 +37,6 @@ from benchapp.imports.reading.found_sources import (
     TrialSource,
 )
 from benchapp.imports.reading.found_trials import FoundRow, of_bytes
-from benchapp.imports.reading.grader_verdicts import Grading, read_grading
 from benchapp.imports.reading.skill_history import read_skill
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from runner.base.text import clean

@@ -20,16 +20,18 @@ from benchapp.imports.reading.benchmark_rows import (
     CONDITIONS,
     TOLERANCE,
     BenchmarkRow,
+    Grading,
+    find_list,
     is_condition,
     iterate_rows,
     list_conflicts,
     name_condition,
     plain,
+    read_grading,
     read_ident,
 )
 from benchapp.imports.reading.documents import Document, aware, read_json, read_optional, read_time
 from benchapp.imports.reading.found_trials import FoundRow, of_messages
-from benchapp.imports.reading.grader_verdicts import Grading, find_list, read_grading
 from benchapp.imports.reading.trajectory_files import PREFERENCE
 from benchapp.imports.reading.walking import FolderEntry, Root, list_names, name_of
 from runner.base.digests import digest_json

@@ -77,7 +77,15 @@ class Command(BaseCommand):
                     raise CommandError("cannot reach the broker, which keeps the log")
                 return "\n".join(lines) or "no log lines"
             case "retry":
-                return self._retry(_find_named(named), reason)
+                found = operations.retry_blocked(_find_named(named), reason=reason)
+                for episode, problem in found:
+                    place = f"{episode.run.label} / {episode.key}"
+                    self.stdout.write(f"{episode.public_id}  {problem or 'continues'}  {place}")
+                if failed := sum(bool(problem) for _, problem in found):
+                    raise CommandError(
+                        f"{failed} of {_render_count(len(found))} {'was' if failed == 1 else 'were'} not retried"
+                    )
+                return f"Retried {_render_count(len(found))}."
             case "skip":
                 return _skip(find_own_episode(UUID(named)), trial, reason)
             case "cancel":
@@ -86,18 +94,6 @@ class Command(BaseCommand):
             case "pause":
                 return f"Paused {_render_count(operations.pause(_find_named(named), reason=reason))}."
         return f"Resumed {_render_count(operations.resume(_find_named(named), reason=reason))}."
-
-    def _retry(self, target: operations.Target, reason: str) -> str:
-        """Retry each and return a line for it. Raise CommandError, after the lines, if one was not retried."""
-        found = operations.retry_blocked(target, reason=reason)
-        for episode, problem in found:
-            place = f"{episode.run.label} / {episode.key}"
-            self.stdout.write(f"{episode.public_id}  {problem or 'continues'}  {place}")
-        if failed := sum(bool(problem) for _, problem in found):
-            raise CommandError(
-                f"{failed} of {_render_count(len(found))} {'was' if failed == 1 else 'were'} not retried"
-            )
-        return f"Retried {_render_count(len(found))}."
 
     def _list(self) -> None:
         for episode in Episode.objects.own().unfinished().select_related("run__experiment"):

@@ -13,28 +13,26 @@ from django.core.management.base import BaseCommand
 from benchapp.analysis.diagnoses.diagnosis import RULES
 from benchapp.analysis.diagnoses.library_shelf import GROUPS, SEVERITIES, LibraryRule, LocatedHit
 from benchapp.management.lookups import end_on
-from benchapp.papers.loading import read_published_rows
 from benchapp.papers.printing import align_columns
-from benchapp.papers.published_rows import Cells
-from benchapp.papers.released.examined_tally import (
+from benchapp.papers.published_rows import Cells, read_published_rows
+from benchapp.papers.release import (
     COPIED,
-    LINT,
-    Beside,
-    Tally,
-    compare_with_paper,
-    count_paper_libraries,
-    examine,
-)
-from benchapp.papers.released.oracle_logs import OracleLog, read_logs
-from benchapp.papers.released.release import (
     HUMAN,
+    LINT,
     METHODS,
     MODELS,
     PAPER,
     TASKS,
+    Beside,
     NoRelease,
+    OracleLog,
     Release,
+    Tally,
+    compare_with_paper,
+    count_paper_libraries,
+    examine,
     group_libraries,
+    read_logs,
     read_release,
 )
 from runner.authoring.contract.skill_file import PATTERNS

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.exports.formats import csv_pieces, json_pieces
 from benchapp.models import Queue
-from benchapp.review.results.queue_results import heading_of
+from benchapp.review.results.queue_results import heading_of, taxonomy_of
 from benchapp.review.results.review_exports import (
     LABELS_AS,
     TAXONOMY,
@@ -20,7 +20,6 @@ from benchapp.review.results.review_exports import (
     taxonomy_rows,
     taxonomy_table,
 )
-from benchapp.review.results.taxonomy import taxonomy_of
 
 TABLES_AS = ("csv", "json", "tex")
 

@@ -10,7 +10,7 @@ from benchapp.judges.judge_scores import EVERY
 from benchapp.judges.robustness import Retest, Spread, over_replicates, over_samples, replicates_of, retest
 from benchapp.management.commands.judge_run import add_judge_options, read_judge_options, render_outcome
 from benchapp.management.lookups import end_on, parse_positive_int
-from benchapp.stats.judged.judged_rows import read_judged_rows
+from benchapp.stats.judged import read_judged_rows
 from runner.base.errors import SetupError
 
 WIDTH = 44
@@ -39,9 +39,6 @@ class Command(BaseCommand):
             self.stdout.write(render_outcome(model, outcomes[-1]))
             if outcomes[-1].stopped:
                 raise CommandError(f"stopped: {outcomes[-1].stopped}", returncode=3)
-        self._write_agreement(outcomes)
-
-    def _write_agreement(self, outcomes: list[PassOutcome]) -> None:
         first = outcomes[0].judging
         passes = read_judged_rows([outcome.judging for outcome in outcomes])
         for other in outcomes[1:]:

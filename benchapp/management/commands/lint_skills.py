@@ -24,14 +24,7 @@ from django.db.models import Q
 
 from benchapp.analysis.diagnoses.diagnosis import RULES, diagnose
 from benchapp.analysis.diagnoses.library_shelf import MAX_FILES, LocatedHit, Sources
-from benchapp.analysis.lineage.attribution import (
-    Baseline,
-    Ended,
-    count_rate,
-    describe_readers,
-    list_trials_with_line,
-    read_no_skill,
-)
+from benchapp.analysis.lineage import attribution
 from benchapp.analysis.lineage.library_states import read_histories
 from benchapp.analysis.lineage.line_history import Lineage, WorkedTrial, read_lineage
 from benchapp.models import Blob, Episode, LibraryFinding, SnapshotFile
@@ -298,7 +291,7 @@ class KnownFile:
     """A file in the state `place` of an episode. `cell`: whose no-skill trials the baseline has."""
 
     lineage: Lineage
-    baseline: Baseline
+    baseline: attribution.Baseline
     cell: Hashable
     place: int
     is_scripted: bool
@@ -332,11 +325,11 @@ def find_read_lines(files: Files) -> Iterator[ReadLines]:
             pairs = [
                 (each, *pair)
                 for each, line in zip(known, life, strict=bool(life))
-                for pair in list_trials_with_line(each.lineage, each.place, path, line)
+                for pair in attribution.list_trials_with_line(each.lineage, each.place, path, line)
             ]
             ended = _count_ended(pairs)
             if ended.read.scored:
-                says = [*describe_readers(ended), "Association, not effect."]
+                says = [*attribution.describe_readers(ended), "Association, not effect."]
                 says += ["Other lines of the file have changed since."] if digest != own else []
                 if any(each.is_scripted for each in known):
                     says.append("A scripted model took part: no LLM is measured.")
@@ -368,13 +361,13 @@ def _find_known(path: str, digest: str) -> list[KnownFile]:
         lineage = read_lineage(run, episode, states)
         places = [place for place, key in enumerate(lineage.snapshots) if key in snapshots]
         if places and not lineage.too_big:
-            baseline = read_no_skill(run, {trial.task for trial in lineage.trials})
+            baseline = attribution.read_no_skill(run, {trial.task for trial in lineage.trials})
             cell = run.experiment_id, run.agent_model, run.harness
             found.append(KnownFile(lineage, baseline, cell, places[-1], run.scripted))
     return found
 
 
-def _count_ended(pairs: list[tuple[KnownFile, WorkedTrial, bool | None]]) -> Ended:
+def _count_ended(pairs: list[tuple[KnownFile, WorkedTrial, bool | None]]) -> attribution.Ended:
     """Count as `count_endings` does, over several libraries. No-skill trials that several are compared with count once."""
     sides: dict[bool | None, list[WorkedTrial]] = {True: [], False: [], None: []}
     own, beside = list[WorkedTrial](), dict[Hashable, Rate]()
@@ -384,11 +377,11 @@ def _count_ended(pairs: list[tuple[KnownFile, WorkedTrial, bool | None]]) -> End
         if read and trial.success is not None and slot in known.baseline:
             own.append(trial)
             beside[known.cell, slot] = known.baseline[slot]
-    return Ended(
-        read=count_rate(sides[True]),
-        unread=count_rate(sides[False]),
-        unknown=count_rate(sides[None]),
-        own=count_rate(own),
+    return attribution.Ended(
+        read=attribution.count_rate(sides[True]),
+        unread=attribution.count_rate(sides[False]),
+        unknown=attribution.count_rate(sides[None]),
+        own=attribution.count_rate(own),
         beside=sum(beside.values(), Rate()),
         slots=len(beside),
     )

@@ -26,7 +26,6 @@ from benchapp.record.sets.suite_files import (
 from runner.base.encoding import encode
 from runner.base.errors import Account, SetupError, SuiteProblems
 from runner.base.text import replace_unprintable
-from runner.screening.suite_findings import Screening
 from runner.suites import FORMATS
 from runner.suites.findings import NOT_DOWNLOADED
 from runner.suites.group_mapping import GroupMapping, read_mapping
@@ -94,7 +93,13 @@ class Command(BaseCommand):
             return
         if folder and screening:
             self._write_account(folder.suite.account, self.stdout)
-            self._write_screening(screening)
+            self.stdout.write(f"screening     {summarise_screening(screening)}")
+            for finding in screening.findings[:SHOWN_FINDINGS]:
+                self.stdout.write(f"  {finding.weight}: {replace_unprintable(finding.says)}")
+            if len(screening.findings) > SHOWN_FINDINGS:
+                more = len(screening.findings) - SHOWN_FINDINGS
+                self.stdout.write(f"  ... and {more:,} more; the suite's page and --json show all")
+            self.stdout.write("")
             self._write_loaded(folder, checked=check)
         if mapped:
             counts = ", ".join(f"{attribute} of {tasks:,}" for attribute, tasks in mapped.tasks.items())
@@ -122,16 +127,6 @@ class Command(BaseCommand):
             else f"\nLoaded {loaded}{left}. Launch it as suite: {folder.suite.key}"
             f"\nOr open /launch/?suite={quote(folder.suite.key)}"
         )
-
-    def _write_screening(self, screening: Screening) -> None:
-        """Write it before the summary, whose last lines suggest the next step. Findings refuse nothing."""
-        self.stdout.write(f"screening     {summarise_screening(screening)}")
-        for finding in screening.findings[:SHOWN_FINDINGS]:
-            self.stdout.write(f"  {finding.weight}: {replace_unprintable(finding.says)}")
-        if len(screening.findings) > SHOWN_FINDINGS:
-            more = len(screening.findings) - SHOWN_FINDINGS
-            self.stdout.write(f"  ... and {more:,} more; the suite's page and --json show all")
-        self.stdout.write("")
 
     def _write_account(self, account: Account | None, stream: OutputWrapper) -> None:
         """Write every task below the path, before anything else: the reasons, most frequent first."""

@@ -11,9 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.exports.formats import escape_formula
 from benchapp.management.lookups import end_on
-from benchapp.papers.loading import Erratum, PublishedDataError, read_errata, read_published_rows
 from benchapp.papers.printing import MARK, flatten_rows, render_tables
-from benchapp.papers.published_rows import PrintedNumber
+from benchapp.papers.published_rows import Erratum, PrintedNumber, PublishedDataError, read_errata, read_published_rows
 
 
 class Command(BaseCommand):

@@ -7,8 +7,7 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from benchapp.experiments.estimate import Amount, Estimate, estimate
-from benchapp.experiments.foresight import Foresight, foresee
+from benchapp.experiments.foresight import Amount, Estimate, Foresight, estimate, foresee
 from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable, read_file
 from benchapp.experiments.preparation import Prepared, prepare, schedule

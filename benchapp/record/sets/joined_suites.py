@@ -125,14 +125,14 @@ def _by_name(tasks: Iterable[Task]) -> dict[str, Task]:
 
 
 @transaction.atomic
-def join_by_name(imported: Suite, loaded: Suite, by: User | None = None, reason: str = "") -> int:
+def join_by_name(imported: Suite, loaded: Suite, by: User | None = None) -> int:
     """Join every task that has the name of a loaded one. Return how many. SetupError where none has."""
     proposal = next((each for each in propose_by_name(imported) if each.loaded == loaded), None)
     if proposal is None or proposal.imported != imported:
         raise SetupError(
             f"{imported.key}: too few of its tasks have names of tasks of {loaded.key}; nothing was joined"
         )
-    _join(imported, loaded, dict(proposal.pairs), by, reason or EQUAL_NAMES)
+    _join(imported, loaded, dict(proposal.pairs), by, EQUAL_NAMES)
     return len(proposal.pairs)
 
 

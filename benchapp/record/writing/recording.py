@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
@@ -38,19 +37,7 @@ from benchapp.record.error_text import log_of, with_end_of_log, words_of
 from benchapp.record.pooling import give_back
 from benchapp.record.redaction import redact_text
 from benchapp.record.trajectory_store import pack_steps
-from benchapp.record.writing.rows import (
-    MAX_EXCEPTION_MESSAGE,
-    PackedTrajectory,
-    enter,
-    pack_compaction,
-    pack_decision,
-    save_session,
-    save_trajectories,
-    set_exception,
-    set_usage,
-    write_refusal,
-    write_seal,
-)
+from benchapp.record.writing import rows
 from runner.base.digests import canonical_json
 from runner.base.encoding import encode
 from runner.base.errors import LeaseLost
@@ -79,16 +66,6 @@ log = logging.getLogger(__name__)
 
 READER_VERSION = "runner/1"  # own runs need no reader: the runner hands over ATIF steps
 MAX_LOGGED = 8_000
-
-
-@dataclass(frozen=True, slots=True)
-class PackedAttempt:
-    """The stored contents of an attempt, with the values of its rows."""
-
-    trajectories: tuple[PackedTrajectory, ...]
-    verdict: VerdictValue | None
-    stage_verdicts: tuple[VerdictValue, ...]
-    traceback: str | None  # digest
 
 
 class RowRecorder:
@@ -173,19 +150,35 @@ class RowRecorder:
             self._attempts(attempt).update(**billed, price_table=price_table)
 
     def finish_attempt(self, attempt: str, result: AttemptResult) -> None:
-        packed = _pack(result)
+        traceback = result.failure.traceback if result.failure else ""
+        compactions = tuple(map(rows.pack_compaction, result.compactions))  # of the first trajectory
+        packed = [
+            _pack_trajectory(trajectory, () if ordinal else compactions)
+            for ordinal, trajectory in enumerate(result.trajectories)
+        ]
+        whole = Blob.objects.put(storable(traceback).encode()) if traceback else None
         with self._transaction() as now:
             row = self._attempts(attempt).select_related("trial").get()
-            _finish(row, result, packed.traceback)
-            save_trajectories(row, packed.trajectories, result.skill_uses)
-            if packed.verdict is not None:
-                Verdict.objects.record(row, packed.verdict)
-            if packed.stage_verdicts:
-                Verdict.objects.record_all([(row, each) for each in packed.stage_verdicts], is_primary=False)
+            row.status = Attempt.Status.FINISHED
+            row.started_at, row.finished_at = result.started_at, result.finished_at
+            row.agent_seconds, row.verifier_seconds = result.agent_seconds, result.verifier_seconds
+            row.queued_seconds = round(result.queued_seconds, 3)
+            row.files_digest = result.files_digest
+            row.turns, row.price_table = result.turns, result.price_table
+            rows.set_usage(row, result.usage)
+            if result.failure is not None:
+                rows.set_exception(row, result.failure.type, result.failure.message, whole)
+            row.save()
+            rows.save_trajectories(row, packed, result.skill_uses)
+            if result.verdict is not None:
+                Verdict.objects.record(row, result.verdict.with_texts(storable))
+            if result.stage_verdicts:
+                stages = [(row, verdict.with_texts(storable)) for verdict in result.stage_verdicts]
+                Verdict.objects.record_all(stages, is_primary=False)
             row.trial.settle(row)
             self._enter(row, now)
             if result.library_writes:
-                self._enter(write_refusal(row.trial, result.library_writes, AGENT_WROTE), now)
+                self._enter(rows.write_refusal(row.trial, result.library_writes, AGENT_WROTE), now)
         log_context.add(attempt=None)
 
     def abandon_attempt(self, attempt: str, error: BaseException, *, usage: Usage | None = None) -> None:
@@ -196,9 +189,9 @@ class RowRecorder:
             row.status = Attempt.Status.INFRASTRUCTURE
             row.finished_at = now
             row.exception_type = type(error).__name__[:200]
-            row.exception_message = with_end_of_log(message, whole_log, MAX_EXCEPTION_MESSAGE)
+            row.exception_message = with_end_of_log(message, whole_log, rows.MAX_EXCEPTION_MESSAGE)
             row.exception_id = stored
-            set_usage(row, usage or Usage())
+            rows.set_usage(row, usage or Usage())
             row.save()
             Trial.objects.filter(pk=row.trial_id, is_done=False).update(status=Trial.Status.WAITING)
         log_context.add(attempt=None)
@@ -256,7 +249,7 @@ class RowRecorder:
             self.episode.calls.filter(pk=call.pk).update(
                 status=status, reply_id=stored, error=message, finished_at=now, **billed
             )
-            save_session(call, packed)
+            rows.save_session(call, packed)
 
     def _started(self, key: str) -> models.QuerySet[ModelCall]:
         """Return the latest call under this key that has not ended."""
@@ -277,7 +270,7 @@ class RowRecorder:
     def decide(self, decision: DecisionValue, files: Files | None) -> None:
         before = Snapshot.objects.standing_for(decision.before)
         after = before if files is None else Snapshot.objects.put(files)
-        packed = pack_decision(before, after, decision.patch)
+        packed = rows.pack_decision(before, after, decision.patch)
         with self._transaction() as now:
             fold(self.history()).require_open_library(f"decision {decision.number}")
             row = Decision(
@@ -307,7 +300,7 @@ class RowRecorder:
 
     def freeze(self, frozen: Frozen) -> None:
         with self._transaction() as now:
-            seal = write_seal(frozen, now)
+            seal = rows.write_seal(frozen, now)
             self._enter(seal, now)
             self._hold(seal.snapshot)
             self.episode.trials.unneeded().delete()
@@ -315,7 +308,7 @@ class RowRecorder:
     def refuse(self, refused: Refused) -> None:
         with self._transaction() as now:
             trial = None if refused.slot is None else self._trial(refused.slot)
-            self._enter(write_refusal(trial, refused.paths, refused.reason), now)
+            self._enter(rows.write_refusal(trial, refused.paths, refused.reason), now)
 
     # --- the fence and the spine --------------------------------------------------------------------------------
 
@@ -333,7 +326,7 @@ class RowRecorder:
     def _enter(self, target: Target, now: datetime) -> None:
         """Take the next place on the spine; safe because the renewed lease row is locked until the commit."""
         self._history = None
-        enter(self.episode, target, now)
+        rows.enter(self.episode, target, now)
         Run.objects.filter(pk=self.episode.run_id).touch()
 
     def _hold(self, snapshot: Snapshot) -> None:
@@ -357,23 +350,8 @@ class RowRecorder:
 # --- one finished attempt ---------------------------------------------------------------------------------------
 
 
-def _pack(result: AttemptResult) -> PackedAttempt:
-    """Store everything that is read rather than filtered. Nothing points at it yet."""
-    traceback = result.failure.traceback if result.failure else ""
-    compactions = tuple(map(pack_compaction, result.compactions))  # of the first trajectory
-    return PackedAttempt(
-        trajectories=tuple(
-            _pack_trajectory(trajectory, () if ordinal else compactions)
-            for ordinal, trajectory in enumerate(result.trajectories)
-        ),
-        verdict=None if result.verdict is None else result.verdict.with_texts(storable),
-        stage_verdicts=tuple(verdict.with_texts(storable) for verdict in result.stage_verdicts),
-        traceback=Blob.objects.put(storable(traceback).encode()) if traceback else None,
-    )
-
-
-def _pack_trajectory(value: TrajectoryValue, compactions: tuple[Compaction, ...]) -> PackedTrajectory:
-    return PackedTrajectory(
+def _pack_trajectory(value: TrajectoryValue, compactions: tuple[Compaction, ...]) -> rows.PackedTrajectory:
+    return rows.PackedTrajectory(
         head=value.head,
         packed=pack_steps(value.steps),
         reader_version=READER_VERSION,
@@ -382,19 +360,6 @@ def _pack_trajectory(value: TrajectoryValue, compactions: tuple[Compaction, ...]
         extra={"skills_listed": list(value.head.skills_listed)} if value.head.skills_listed else {},
         compactions=compactions,
     )
-
-
-def _finish(row: Attempt, result: AttemptResult, traceback: str | None) -> None:
-    row.status = Attempt.Status.FINISHED
-    row.started_at, row.finished_at = result.started_at, result.finished_at
-    row.agent_seconds, row.verifier_seconds = result.agent_seconds, result.verifier_seconds
-    row.queued_seconds = round(result.queued_seconds, 3)
-    row.files_digest = result.files_digest
-    row.turns, row.price_table = result.turns, result.price_table
-    set_usage(row, result.usage)
-    if result.failure is not None:
-        set_exception(row, result.failure.type, result.failure.message, traceback)
-    row.save()
 
 
 def _put_json(value: object) -> str:

@@ -16,24 +16,7 @@ from uuid import UUID
 
 import orjson
 
-from benchapp.models import (
-    Attempt,
-    Blob,
-    Compaction,
-    Decision,
-    DecisionEvidence,
-    Entry,
-    Episode,
-    ModelCall,
-    Refusal,
-    Seal,
-    Seeding,
-    SkillUse,
-    Skip,
-    Snapshot,
-    Trajectory,
-    Trial,
-)
+from benchapp import models
 from benchapp.models.blobs import BlobStore
 from benchapp.models.episodes import Target
 from benchapp.record.recorded import billed_fields
@@ -61,15 +44,15 @@ class PackedTrajectory:
     source: str | None = None  # digest of the log it was read from
     source_path: str = ""
     extra: Mapping[str, object] = field(default_factory=dict)
-    compactions: tuple[Compaction, ...] = ()  # unsaved
+    compactions: tuple[models.Compaction, ...] = ()  # unsaved
 
 
-def pack_compaction(value: CompactionValue, blobs: BlobStore | None = None) -> Compaction:
+def pack_compaction(value: CompactionValue, blobs: BlobStore | None = None) -> models.Compaction:
     """Store the contents and return the unsaved row. It lacks its trajectory."""
     spans = [[span.step, span.field, span.start, span.end, span.length, span.reason] for span in value.spans]
     # As `canonical_json` writes it: there are only whole numbers and plain names.
-    text, places = (blobs or Blob.objects).put_many([storable(value.text).encode(), orjson.dumps(spans)])
-    return Compaction(
+    text, places = (blobs or models.Blob.objects).put_many([storable(value.text).encode(), orjson.dumps(spans)])
+    return models.Compaction(
         kind=value.kind,
         version=value.version,
         text_id=text,
@@ -80,12 +63,12 @@ def pack_compaction(value: CompactionValue, blobs: BlobStore | None = None) -> C
     )
 
 
-def set_usage(attempt: Attempt, usage: Usage) -> None:
+def set_usage(attempt: models.Attempt, usage: Usage) -> None:
     for name, value in billed_fields(usage).items():
         setattr(attempt, name, value)
 
 
-def set_exception(attempt: Attempt, kind: str, message: str, whole: str | None) -> None:
+def set_exception(attempt: models.Attempt, kind: str, message: str, whole: str | None) -> None:
     """Set the exception. kind: its type. whole: digest of its traceback, or of the whole log."""
     attempt.exception_type = storable(kind)[:200]
     attempt.exception_message = cut(storable(message), MAX_EXCEPTION_MESSAGE)
@@ -96,12 +79,14 @@ def set_exception(attempt: Attempt, kind: str, message: str, whole: str | None) 
 class BelowAttempt:
     """The unsaved rows of a saved attempt. A use belongs to the trajectory it names, or to none."""
 
-    attempt: Attempt
+    attempt: models.Attempt
     trajectories: Sequence[PackedTrajectory]
     uses: Iterable[UseValue]
 
 
-def save_trajectories(attempt: Attempt, trajectories: Sequence[PackedTrajectory], uses: Iterable[UseValue]) -> None:
+def save_trajectories(
+    attempt: models.Attempt, trajectories: Sequence[PackedTrajectory], uses: Iterable[UseValue]
+) -> None:
     """Save trajectories with their compactions, and skill uses. Parents come before their children."""
     save_below([BelowAttempt(attempt, trajectories, uses)])
 
@@ -109,8 +94,8 @@ def save_trajectories(attempt: Attempt, trajectories: Sequence[PackedTrajectory]
 def save_below(found: Sequence[BelowAttempt]) -> None:
     """Save those of many attempts, in as many statements as for one."""
     rows = _save_all([(each.attempt, each.trajectories) for each in found])
-    SkillUse.objects.bulk_create(
-        SkillUse(
+    models.SkillUse.objects.bulk_create(
+        models.SkillUse(
             attempt=each.attempt,
             trajectory=named.get(use.trajectory),
             step=use.step,
@@ -123,14 +108,16 @@ def save_below(found: Sequence[BelowAttempt]) -> None:
     )
 
 
-def save_session(call: ModelCall, trajectories: Sequence[PackedTrajectory]) -> None:
+def save_session(call: models.ModelCall, trajectories: Sequence[PackedTrajectory]) -> None:
     """Save what an agent did that worked as the author of this call."""
     _save_all([(call, trajectories)])
 
 
-def _save_all(owned: Sequence[tuple[Attempt | ModelCall, Sequence[PackedTrajectory]]]) -> list[dict[str, Trajectory]]:
+def _save_all(
+    owned: Sequence[tuple[models.Attempt | models.ModelCall, Sequence[PackedTrajectory]]],
+) -> list[dict[str, models.Trajectory]]:
     """Return each owner's rows by name. Those without a parent first, then level by level."""
-    rows: list[dict[str, Trajectory]] = [{} for _ in owned]
+    rows: list[dict[str, models.Trajectory]] = [{} for _ in owned]
     made = [
         (_place(rows[at], owner, ordinal, item), item)
         for at, (owner, items) in enumerate(owned)
@@ -143,13 +130,13 @@ def _save_all(owned: Sequence[tuple[Attempt | ModelCall, Sequence[PackedTrajecto
     for row, item in made:
         for compaction in item.compactions:
             compaction.trajectory = row
-    Compaction.objects.bulk_create(compaction for _, item in made for compaction in item.compactions)
+    models.Compaction.objects.bulk_create(compaction for _, item in made for compaction in item.compactions)
     return rows
 
 
 def _place(
-    named: dict[str, Trajectory], owner: Attempt | ModelCall, ordinal: int, item: PackedTrajectory
-) -> Trajectory:
+    named: dict[str, models.Trajectory], owner: models.Attempt | models.ModelCall, ordinal: int, item: PackedTrajectory
+) -> models.Trajectory:
     """Return the unsaved row, added to those of its owner by name."""
     named[item.head.name] = row = item.packed.row(
         owner,
@@ -172,12 +159,14 @@ MAX_OPERATION = 32  # characters
 class PackedDecision:
     """The stored contents that a decision's row points at."""
 
-    before: Snapshot
-    after: Snapshot
+    before: models.Snapshot
+    after: models.Snapshot
     patch: str | None  # digest
     change: ChangeCounts
 
-    def save(self, row: Decision, evidence: Iterable[tuple[Trial, Compaction | None]]) -> Decision:
+    def save(
+        self, row: models.Decision, evidence: Iterable[tuple[models.Trial, models.Compaction | None]]
+    ) -> models.Decision:
         """Complete and save the decision, then what its author was shown, in this order."""
         row.before, row.after, row.patch_id = self.before, self.after, self.patch
         row.operation_type = storable(row.operation_type)[:MAX_OPERATION]
@@ -186,36 +175,38 @@ class PackedDecision:
         for name, value in self.change.fields().items():
             setattr(row, name, value)
         row.save(force_insert=True)
-        DecisionEvidence.objects.bulk_create(
-            DecisionEvidence(decision=row, ordinal=ordinal, trial=trial, compaction=compaction)
+        models.DecisionEvidence.objects.bulk_create(
+            models.DecisionEvidence(decision=row, ordinal=ordinal, trial=trial, compaction=compaction)
             for ordinal, (trial, compaction) in enumerate(evidence)
         )
         return row
 
 
-def pack_decision(before: Snapshot, after: Snapshot, patch: Patch | None = None) -> PackedDecision:
+def pack_decision(before: models.Snapshot, after: models.Snapshot, patch: Patch | None = None) -> PackedDecision:
     change = ChangeCounts() if before == after else measure_change(before.read(), after.read())
-    stored = None if patch is None else Blob.objects.put(canonical_json(encode(patch)))
+    stored = None if patch is None else models.Blob.objects.put(canonical_json(encode(patch)))
     return PackedDecision(before, after, stored, change)
 
 
 KINDS = {
-    Attempt: Entry.Kind.TRIAL,
-    Decision: Entry.Kind.DECISION,
-    Seeding: Entry.Kind.SEED,
-    Seal: Entry.Kind.FREEZE,
-    Refusal: Entry.Kind.REFUSAL,
-    Skip: Entry.Kind.SKIP,
+    models.Attempt: models.Entry.Kind.TRIAL,
+    models.Decision: models.Entry.Kind.DECISION,
+    models.Seeding: models.Entry.Kind.SEED,
+    models.Seal: models.Entry.Kind.FREEZE,
+    models.Refusal: models.Entry.Kind.REFUSAL,
+    models.Skip: models.Entry.Kind.SKIP,
 }
 
 
-def build_entry(episode: Episode, target: Target, at: datetime, sequence: int) -> Entry:
+def build_entry(episode: models.Episode, target: Target, at: datetime, sequence: int) -> models.Entry:
     """Return the unsaved entry that points at this saved row."""
     kind = KINDS[type(target)]
-    return Entry(episode=episode, sequence=sequence, kind=kind, recorded_at=at, **{Entry.TARGETS[kind]: target})
+    return models.Entry(
+        episode=episode, sequence=sequence, kind=kind, recorded_at=at, **{models.Entry.TARGETS[kind]: target}
+    )
 
 
-def enter(episode: Episode, target: Target, at: datetime, sequence: int | None = None) -> None:
+def enter(episode: models.Episode, target: Target, at: datetime, sequence: int | None = None) -> None:
     """Put a saved row on the spine, at its next place if none is given.
 
     Call inside a transaction that no other entry can come between: the fenced one of a recorder, or one that locked the
@@ -224,10 +215,10 @@ def enter(episode: Episode, target: Target, at: datetime, sequence: int | None =
     build_entry(episode, target, at, sequence or episode.next_sequence()).save(force_insert=True)
 
 
-def write_seal(frozen: Frozen, at: datetime, public_id: UUID | None = None) -> Seal:
+def write_seal(frozen: Frozen, at: datetime, public_id: UUID | None = None) -> models.Seal:
     """Write the seal. The library's snapshot must be recorded, except the empty one. public_id: None draws one."""
-    return Seal.objects.create(
-        snapshot=Snapshot.objects.standing_for(frozen.snapshot),
+    return models.Seal.objects.create(
+        snapshot=models.Snapshot.objects.standing_for(frozen.snapshot),
         library_digest=frozen.library_digest,
         setup_digest=frozen.setup_digest,
         seal=frozen.seal,
@@ -236,6 +227,6 @@ def write_seal(frozen: Frozen, at: datetime, public_id: UUID | None = None) -> S
     )
 
 
-def write_refusal(trial: Trial | None, paths: tuple[str, ...], reason: str) -> Refusal:
+def write_refusal(trial: models.Trial | None, paths: tuple[str, ...], reason: str) -> models.Refusal:
     """Write a rejected write to the library."""
-    return Refusal.objects.create(trial=trial, paths=[storable(path) for path in paths], reason=storable(reason))
+    return models.Refusal.objects.create(trial=trial, paths=[storable(path) for path in paths], reason=storable(reason))

@@ -26,7 +26,7 @@ from django.db.models.functions import Coalesce, Now
 from benchapp.models import Code, CodebookVersion, Label, Mark, Queue, QueueItem, Resolution, Review, Slot, User
 from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.codebooks.codebook_versions import CodebookRefused
-from benchapp.review.codebooks.version_changes import RETIRED, VersionDiff
+from benchapp.review.codebooks.codes import RETIRED, VersionDiff
 from benchapp.review.queues.queue_making import copy_queue
 
 BATCH = 500  # reviews carried together

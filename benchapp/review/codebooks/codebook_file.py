@@ -217,7 +217,14 @@ def _parse(text: str, name: str) -> tuple[object, dict[Place, int]]:
         text = text.replace("\t", " ")  # JSON may indent with tabs, and has none inside its strings
     lines: dict[Place, int] = {}
     try:
-        _scan(text, name)
+        depth = 0  # of brackets: so deep that reading them would take minutes, as the scanner looks back at each
+        for token in yaml.scan(text, Loader=yaml.SafeLoader):
+            depth += isinstance(token, OPENING) - isinstance(token, CLOSING)
+            line = token.start_mark.line + 1
+            if isinstance(token, yaml.AliasToken):
+                raise CodebookFileError([f"{name}, line {line}: expected no alias (*)."])
+            if depth > MAX_NESTING:
+                raise CodebookFileError([f"{name}, line {line}: expected at most {MAX_DEPTH} levels of codes."])
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         return (None if node is None else _plain(node, (), lines, name)), lines
     except yaml.YAMLError as error:
@@ -227,18 +234,6 @@ def _parse(text: str, name: str) -> tuple[object, dict[Place, int]]:
         raise CodebookFileError([f"{name}, {place}: expected YAML or JSON, {found}."]) from error
     except RecursionError as error:
         raise CodebookFileError([f"{name}: expected at most {MAX_DEPTH} levels of codes."]) from error
-
-
-def _scan(text: str, name: str) -> None:
-    """Refuse aliases, and brackets so deep that reading them would take minutes: the scanner looks back at each."""
-    depth = 0
-    for token in yaml.scan(text, Loader=yaml.SafeLoader):
-        depth += isinstance(token, OPENING) - isinstance(token, CLOSING)
-        line = token.start_mark.line + 1
-        if isinstance(token, yaml.AliasToken):
-            raise CodebookFileError([f"{name}, line {line}: expected no alias (*)."])
-        if depth > MAX_NESTING:
-            raise CodebookFileError([f"{name}, line {line}: expected at most {MAX_DEPTH} levels of codes."])
 
 
 def _plain(node: yaml.Node, place: Place, lines: dict[Place, int], name: str) -> object:

@@ -18,7 +18,7 @@ from benchapp.review.blinding import Words, open_to
 from benchapp.review.codebooks import codes
 from benchapp.review.codebooks.codebook_file import MAX_QUOTE, MAX_TEXT
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, draft_of, hold
-from benchapp.review.codebooks.version_changes import VersionDiff
+from benchapp.review.codebooks.codes import VersionDiff
 from benchapp.review.seeing import note_items_seen
 
 MAX_EXAMPLES = 50  # of one code

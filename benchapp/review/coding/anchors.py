@@ -117,25 +117,22 @@ class ItemEvidence:
         if place.path:
             return self._in_file(place)
         if place.step is not None:
-            return self._in_step(place)
+            if not 0 <= place.trajectory < len(self.trajectories):
+                raise Misplaced(f"there is no trajectory {place.trajectory}")
+            total = self.trajectories[place.trajectory].steps_total
+            if not 1 <= (place.step or 0) <= total:
+                raise Misplaced(f"there is no step {place.step}; the last one is {total}")
+            if not place.field:
+                return place.without_range()
+            if not FIELD.match(place.field):
+                raise Misplaced(f"a step has no field {place.field!r}")
+            readings = self._fields(place.trajectory, place.step or 0)
+            if readings and place.field not in readings:
+                raise Misplaced(f"step {place.step} has no field {place.field!r}")
+            return self._check_range(place, readings.get(place.field))
         if place.field or place.has_range:
             raise Misplaced("a field or a range needs a step or a file")
         return MarkPlace(quote=place.quote)
-
-    def _in_step(self, place: MarkPlace) -> MarkPlace:
-        if not 0 <= place.trajectory < len(self.trajectories):
-            raise Misplaced(f"there is no trajectory {place.trajectory}")
-        total = self.trajectories[place.trajectory].steps_total
-        if not 1 <= (place.step or 0) <= total:
-            raise Misplaced(f"there is no step {place.step}; the last one is {total}")
-        if not place.field:
-            return place.without_range()
-        if not FIELD.match(place.field):
-            raise Misplaced(f"a step has no field {place.field!r}")
-        readings = self._fields(place.trajectory, place.step or 0)
-        if readings and place.field not in readings:
-            raise Misplaced(f"step {place.step} has no field {place.field!r}")
-        return self._check_range(place, readings.get(place.field))
 
     def _check_range(self, place: MarkPlace, reading: Reading | None) -> MarkPlace:
         if not place.has_range:

@@ -21,7 +21,7 @@ from benchapp.review.blinding import AskedElsewhere, asked_elsewhere
 from benchapp.review.coding.queue_agreement import Answered, answered_items, still_to_review, was_opened
 from benchapp.review.queues.passes import NONE_MOUNTED, judging_skills, lacks_skills
 from benchapp.review.queues.review_progress import differ
-from benchapp.stats.agreement.kappa import Cell, cells_of
+from benchapp.stats.agreement import Cell, cells_of
 
 
 class About(StrEnum):

@@ -159,7 +159,15 @@ def submit(
     Raises what `save_draft` raises, and Unfinished with every reason.
     """
     _check_may_answer(item, user)
-    problems = list_missing(item, draft, nothing_wrong=nothing_wrong)
+    problems = [] if item.queue.is_open else [CLOSED]
+    coded = any(mark.labels for mark in draft.marks)
+    if not coded and not nothing_wrong:
+        problems.append("No code is set. Press 0 if nothing is wrong here.")
+    if coded and nothing_wrong:
+        problems.append("You said that nothing is wrong, and set codes.")
+    for place, mark in enumerate(draft.marks, start=1):
+        if not mark.labels and not mark.memo.strip():
+            problems.append(f"Mark {place} needs a code or a memo.")
     found = _CheckedDraft(item, user, draft, evidence)
     problems += found.problems()
     if problems:
@@ -219,20 +227,6 @@ def guess_options(item: QueueItem) -> list[str]:
     name = f"{path[item.queue.unit]}__condition"
     found = item.queue.items.order_by().values_list(name, flat=True).distinct()
     return sorted({condition for condition in found if condition})
-
-
-def list_missing(item: QueueItem, draft: Draft, *, nothing_wrong: bool) -> list[str]:
-    """List what is missing before this can be submitted, as far as the draft itself shows."""
-    problems = [] if item.queue.is_open else [CLOSED]
-    coded = any(mark.labels for mark in draft.marks)
-    if not coded and not nothing_wrong:
-        problems.append("No code is set. Press 0 if nothing is wrong here.")
-    if coded and nothing_wrong:
-        problems.append("You said that nothing is wrong, and set codes.")
-    for place, mark in enumerate(draft.marks, start=1):
-        if not mark.labels and not mark.memo.strip():
-            problems.append(f"Mark {place} needs a code or a memo.")
-    return problems
 
 
 def draft_of(review: Review | None, evidence: ItemEvidence) -> dict[str, object]:

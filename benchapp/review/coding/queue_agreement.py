@@ -21,16 +21,22 @@ from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.blinding import open_to
 from benchapp.review.codebooks.hierarchy import chains
 from benchapp.review.seeing import informed_reviews
-from benchapp.stats.agreement.alpha import (
+from benchapp.stats.agreement import (
     A,
     AgreementEstimate,
+    Cell,
+    CodeAgreement,
+    Counted,
     Distance,
     Unit,
+    code_agreement,
+    confusion,
+    count_agreed,
     estimate,
     masi_distance,
     nominal_distance,
+    pairs,
 )
-from benchapp.stats.agreement.kappa import Cell, CodeAgreement, Counted, code_agreement, confusion, count_agreed, pairs
 
 Step = tuple[int | None, int]  # (trajectory, step)
 
@@ -222,14 +228,8 @@ class Agreement(Shaped):
 
     json_shape = JsonShape(
         *("overlap_items=items", "complete_items=complete", "items=double", "reviewers", "skipped_reviews=skipped"),
-        *(
-            "informed_reviews=informed",
-            "drawn_together=cluster",
-            "codes",
-            "top_codes=top",
-            "attribution",
-            "first_failure",
-        ),
+        *("informed_reviews=informed", "drawn_together=cluster", "codes", "top_codes=top"),
+        *("attribution", "first_failure"),
         *(("by_code", lambda found: found.list_codes()), ("confusion", lambda found: found.list_cells()), "carried"),
     )
 

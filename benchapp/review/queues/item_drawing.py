@@ -57,7 +57,14 @@ def draw(strata: Strata, how: Draw, passes: Strata | None = None) -> list[Drawn]
     Undrawable where a number makes no sense, or where a stratum would be left out: what can never be drawn cannot be
     weighted for.
     """
-    _check(strata, how)
+    if not any(strata.values()):
+        raise Undrawable("Nothing is selected: the population is empty.")
+    if how.sampling != ALL and how.size < 1:
+        raise Undrawable("At least one item must be drawn.")
+    if how.reviews < 1:
+        raise Undrawable("Every item needs at least one review.")
+    if not 0 <= how.overlap <= 1:
+        raise Undrawable("The overlap is a share of the items, from 0 to 1.")
     sizes = allot({stratum: len(ids) for stratum, ids in strata.items()}, how)
     items = [
         Drawn(public_id, stratum, sizes[stratum] / len(ids))
@@ -91,17 +98,6 @@ def rank_ids(ids: Iterable[UUID], seed: int, purpose: str) -> list[UUID]:
 
 def _rank(public_id: UUID, seed: int, purpose: str) -> bytes:
     return hashlib.sha256(f"{seed} {purpose} {public_id.hex}".encode()).digest()
-
-
-def _check(strata: Strata, how: Draw) -> None:
-    if not any(strata.values()):
-        raise Undrawable("Nothing is selected: the population is empty.")
-    if how.sampling != ALL and how.size < 1:
-        raise Undrawable("At least one item must be drawn.")
-    if how.reviews < 1:
-        raise Undrawable("Every item needs at least one review.")
-    if not 0 <= how.overlap <= 1:
-        raise Undrawable("The overlap is a share of the items, from 0 to 1.")
 
 
 def _proportional(sizes: Mapping[str, int], size: int) -> dict[str, int]:

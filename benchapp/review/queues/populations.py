@@ -108,11 +108,8 @@ FACTS: Mapping[
         "family": "family__key",
     },
 }
-HIDES = {
-    "condition": "conditions",
-    "agent_model": "models",
-    "author_model": "models",
-}  # facet -> what blindness hides it
+# Facet -> what blindness hides it.
+HIDES = {"condition": "conditions", "agent_model": "models", "author_model": "models"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,20 @@ def make_queue(spec: QueueSpec, *, user: User) -> Queue:
             created_by=user,
         )
         queue.reviewers.set(spec.reviewers)
-        _put_items(queue, items)
+        targets = _targets(queue.unit, [item.public_id for item in items])
+        _create_items(
+            QueueItem(
+                queue=queue,
+                ordinal=ordinal,
+                stratum=each.stratum[: QueueItem._meta.get_field("stratum").max_length],
+                inclusion=each.inclusion,
+                is_control=each.is_control,
+                is_overlap=each.is_overlap,
+                reviews_needed=each.reviews,
+                **targets[each.public_id],
+            )
+            for ordinal, each in enumerate(items)
+        )
         detail = {
             "name": spec.name,
             "version": str(spec.version),
@@ -242,23 +255,6 @@ def _check_people(people: Collection[User]) -> None:
     for person in people:
         if not person.may(User.Level.REVIEWER):
             raise QueueRefused(f"{person.get_username()} may not review: the account is {person.level} or inactive.")
-
-
-def _put_items(queue: Queue, drawn: Sequence[Drawn]) -> None:
-    targets = _targets(queue.unit, [item.public_id for item in drawn])
-    _create_items(
-        QueueItem(
-            queue=queue,
-            ordinal=ordinal,
-            stratum=each.stratum[: QueueItem._meta.get_field("stratum").max_length],
-            inclusion=each.inclusion,
-            is_control=each.is_control,
-            is_overlap=each.is_overlap,
-            reviews_needed=each.reviews,
-            **targets[each.public_id],
-        )
-        for ordinal, each in enumerate(drawn)
-    )
 
 
 def _create_items(rows: Iterable[QueueItem]) -> list[QueueItem]:

@@ -54,9 +54,9 @@ def differ(codes: Iterable[frozenset[int]]) -> bool:
     return len(set(codes)) > 1
 
 
-def statuses_of(queue: Queue, items: Collection[int] | None = None) -> dict[int, ItemStatus]:
-    """Return key of item -> status, for these keys or the whole queue; five queries for any number of items."""
-    chosen = Q(item__queue=queue) if items is None else Q(item__queue=queue, item__in=items)
+def statuses_of(queue: Queue) -> dict[int, ItemStatus]:
+    """Return key of item -> status; five queries for any number of items."""
+    chosen = Q(item__queue=queue)
     now = timezone.now()
     held, filled = Counter[int](), Counter[int]()
     for item, until, review in Slot.objects.filter(chosen).values_list("item", "held_until", "review").order_by():
@@ -70,10 +70,9 @@ def statuses_of(queue: Queue, items: Collection[int] | None = None) -> dict[int,
     for pk, item, state in Review.objects.filter(chosen).values_list("pk", "item", "state").order_by("pk"):
         answers[item].append((state, frozenset(codes[pk])))
     resolved = set(Resolution.objects.filter(chosen, superseded_at=None).values_list("item", flat=True).order_by())
-    wanted = queue.items.all() if items is None else queue.items.filter(pk__in=items)
     return {
         pk: item_status(needed, held[pk], filled[pk], answers[pk], is_resolved=pk in resolved)
-        for pk, needed in wanted.values_list("pk", "reviews_needed").order_by("ordinal")
+        for pk, needed in queue.items.values_list("pk", "reviews_needed").order_by("ordinal")
     }
 
 

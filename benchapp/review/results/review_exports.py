@@ -20,8 +20,7 @@ from benchapp.models import Label, Queue, QueueItem, Resolution, Review, User
 from benchapp.models.stand_ins import StandIn
 from benchapp.review.blinding import Words
 from benchapp.review.results.population_shares import Share
-from benchapp.review.results.queue_results import NOT_COMPUTED, Heading
-from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow
+from benchapp.review.results.queue_results import NOT_COMPUTED, Heading, Per, Taxonomy, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.shares import half_up
 

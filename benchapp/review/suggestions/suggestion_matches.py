@@ -22,8 +22,7 @@ from benchapp.models import Code, JudgeCall, Queue, Suggestion, User
 from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.results.population_shares import CorrectedShare, correct_share
-from benchapp.review.results.queue_results import Basis, Coded, coding_of
-from benchapp.review.results.taxonomy import sample_of
+from benchapp.review.results.queue_results import Basis, Coded, coding_of, sample_of
 from benchapp.review.suggestions.judging_queue import ANSWERED, source_of
 from benchapp.review.suggestions.suggestion_runs import RULES_SOURCE, Names
 from benchapp.stats.inference.shares import Rate

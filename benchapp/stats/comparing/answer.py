@@ -32,8 +32,7 @@ from benchapp.stats.inference.pooling import PooledEffect, pool_models
 from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.metrics.metric import Better, TrialMetric
 from benchapp.stats.metrics.spending import RunSpending, spending_of
-from benchapp.stats.planning.power import Design, DesignCost, Route, RunCost, Settling
-from benchapp.stats.planning.spread import measure_pairs
+from benchapp.stats.planning import Design, DesignCost, Route, RunCost, Settling, measure_pairs
 
 FEWEST = 3  # two conditions have a verdict with the same meaning
 MOST_PAIRS = 300  # of all models shown: about a second
@@ -160,14 +159,7 @@ class JudgedGroup(Shaped):
 
     json_shape = JsonShape(
         *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=difference.p"),
-        ("claim", lambda judged: judged.difference.claim.value),
-        *(
-            ("effect", lambda judged: judged.effect.value),
-            "more=route.more?",
-            "more_of=route.units?",
-            "*interim",
-            "*declaration",
-        ),
+        *("claim=difference.claim", "effect", "more=route.more?", "more_of=route.units?", "*interim", "*declaration"),
     )
 
     def __post_init__(self) -> None:
@@ -409,10 +401,8 @@ class OpenQuestions:
                 return None
             measured = measure_pairs(alike)
             design = self._design(group, baseline, max(alike, key=lambda paired: len(paired.task)))
-            found, (expected, _) = (
-                judge_difference(self.comparison, group, self.metric),
-                design.expect_error(measured.spread),
-            )
+            found = judge_difference(self.comparison, group, self.metric)
+            expected, _ = design.expect_error(measured.spread)
             if found is not None and found.test is not None and expected:  # its own error, and what it is judged with
                 design = replace(design, comparisons=found.comparisons, scale=found.test.error / expected)
             trials = [each for side in (group, baseline) for each in self.comparison.of_group(side)]

@@ -30,7 +30,7 @@ from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.learning.funnel import read_skills_held
 from benchapp.stats.learning.reuse import READ
 from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
-from benchapp.stats.planning.spread import Measured, measure_pairs
+from benchapp.stats.planning import Measured, measure_pairs
 
 SPENT = ((MetricUnit.USD, "cost_usd"), (MetricUnit.TOKENS, "total_tokens"))
 ANY_FIRST_TRY = TrialMetric("first-try", "first try", "passed at the first try", FIRST_TRIES)
@@ -60,7 +60,7 @@ class GroupCost(Shaped):
     unit: MetricUnit
     cost: SolvedCost
 
-    json_shape = JsonShape("label=group.label", ("unit", lambda found: found.unit.value), "cost")
+    json_shape = JsonShape("label=group.label", "unit", "cost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,6 @@ class Certainty(Shaped):
     groups: tuple[GroupCertainty, ...]
     transfer: TransferTable | None
     items: tuple[Item, ...]
-
-    json_shape = JsonShape("measured", "factor", "groups", "transfer", "items")
 
     @property
     def answer(self) -> str:
@@ -290,9 +288,7 @@ class TransferCell(Shaped):
     direction: Direction
     found: Transfer
 
-    json_shape = JsonShape(
-        "writer=writer.key", "reader=reader.key", ("direction", lambda cell: cell.direction.value), "*found"
-    )
+    json_shape = JsonShape("writer=writer.key", "reader=reader.key", "direction", "*found")
 
 
 @dataclass(frozen=True, slots=True)

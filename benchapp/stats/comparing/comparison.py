@@ -33,7 +33,7 @@ from benchapp.stats.inference.interval import mean_interval
 from benchapp.stats.inference.model import RunFactor, measure_run_factor
 from benchapp.stats.inference.shares import Rate
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
-from benchapp.stats.judged.judged_columns import ChosenJudge, choose_judge, read_retests, with_judgements
+from benchapp.stats.judged import ChosenJudge, choose_judge, read_retests, with_judgements
 from benchapp.stats.learning.computed_runs import Recent, forget_runs
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, pick_primary, table_for

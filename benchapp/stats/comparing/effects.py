@@ -15,7 +15,7 @@ from benchapp.stats.inference.sentences import SHARES, amounts, sentence
 from benchapp.stats.inference.strata import StratifiedTest
 from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.metric import Better, MetricUnit, TrialMetric
-from benchapp.stats.planning.power import SOUGHT
+from benchapp.stats.planning import SOUGHT
 
 _NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 

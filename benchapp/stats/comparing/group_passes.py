@@ -9,16 +9,7 @@ from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import Rate
-from benchapp.stats.metrics.passk import (
-    METRICS,
-    SOLVED,
-    DrawnMean,
-    SolvedMetric,
-    draw_difference,
-    draw_mean,
-    name_of,
-    samples_of,
-)
+from benchapp.stats.metrics import passk
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +17,10 @@ class SourcePasses(Shaped):
     """One group over all tasks, or over those of one source. `rate` counts tasks, replicates added up. difference: to
     the group's baseline; None for a baseline, and where no task is complete on both sides."""
 
-    metric: SolvedMetric
+    metric: passk.SolvedMetric
     rate: Rate
-    drawn: DrawnMean | None
-    difference: DrawnMean | None
+    drawn: passk.DrawnMean | None
+    difference: passk.DrawnMean | None
 
     json_shape = JsonShape(
         *("metric=metric.key", "solved=rate.passed", "complete=rate.scored", "tasks=rate.planned"),
@@ -51,7 +42,7 @@ class Passes(Shaped):
 def has_samples(comparison: GroupComparison) -> bool:
     """Was any finished library tried several times on a task?"""
     every = comparison.outcomes.values()
-    return comparison.once("samples", lambda: any((each.sample[SOLVED.mask(each)] > 0).any() for each in every))
+    return comparison.once("samples", lambda: any((each.sample[passk.SOLVED.mask(each)] > 0).any() for each in every))
 
 
 def passes_of(comparison: GroupComparison, groups: Iterable[Group]) -> list[Passes]:
@@ -61,10 +52,10 @@ def passes_of(comparison: GroupComparison, groups: Iterable[Group]) -> list[Pass
     found = []
     for group in groups:
         own, baseline, parts = comparison.of_group(group), comparison.groups.baseline_of(group), []
-        for metric in METRICS:
+        for metric in passk.METRICS:
             if (rate := comparison.cell(group, metric).rate).planned:
-                difference = draw_difference(own, comparison.of_group(baseline), metric) if baseline else None
-                parts.append(SourcePasses(metric, rate, draw_mean(own, metric), difference))
-        if comparison.cell(group, SOLVED).rate.planned:
-            found.append(Passes(group, name_of(samples_of(own)), tuple(parts)))
+                difference = passk.draw_difference(own, comparison.of_group(baseline), metric) if baseline else None
+                parts.append(SourcePasses(metric, rate, passk.draw_mean(own, metric), difference))
+        if comparison.cell(group, passk.SOLVED).rate.planned:
+            found.append(Passes(group, passk.name_of(passk.samples_of(own)), tuple(parts)))
     return found

@@ -97,10 +97,8 @@ class Corrected:
         differences = correct_together([comparison.between(*each) for each in declared], planned)
         found = []
         for (group, other, metric), difference in zip(declared, differences, strict=True):
-            waiting, interim = (
-                comparison.count_waiting(group, other),
-                comparison.evidence(group, other, metric, planned),
-            )
+            waiting = comparison.count_waiting(group, other)
+            interim = comparison.evidence(group, other, metric, planned)
             found.append(Hypothesis(group, other, metric, difference, waiting, interim))
         places = {_place(each.group, each.baseline, each.metric): each for each in found}
         return cls(tuple(found), missing, places)

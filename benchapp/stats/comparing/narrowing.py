@@ -14,7 +14,7 @@ from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import MODEL, Groups
 from benchapp.stats.comparing.selection import AXES, select_runs
-from benchapp.stats.judged.judged_columns import OF_LIBRARIES
+from benchapp.stats.judged import OF_LIBRARIES
 from benchapp.stats.metrics.catalogue import METRICS, name_metric, name_role
 from benchapp.stats.metrics.metric import Instances, TrialMetric
 from benchapp.stats.metrics.splits import name_attribute

@@ -10,18 +10,8 @@ from enum import StrEnum
 from math import exp, floor
 
 from benchapp.record.json_shape import JsonShape, Shaped
+from benchapp.stats.inference import model
 from benchapp.stats.inference.interval import Interval
-from benchapp.stats.inference.model import (
-    ALPHA,
-    ENOUGH_EVIDENCE,
-    ClaimTest,
-    RunFactor,
-    claim_rerun,
-    claim_run,
-    correct,
-    count_runs,
-    estimate_difference,
-)
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
 
 
@@ -64,9 +54,9 @@ class Difference(Shaped):
     other: float
     delta: float
     claim: Claim
-    run: ClaimTest | None
-    rerun: ClaimTest | None
-    factor: RunFactor | None = None
+    run: model.ClaimTest | None
+    rerun: model.ClaimTest | None
+    factor: model.RunFactor | None = None
     comparisons: int = 1
     p: float | None = None
     bound: float | None = None
@@ -75,16 +65,12 @@ class Difference(Shaped):
     missing: MissingBounds | None = None
 
     json_shape = JsonShape(
-        *("tasks", "clusters", "replicates", "own", "other", "delta"),
-        ("claim", lambda found: found.claim.value),
-        "comparisons",
-        "interval",
-        ("p_holm", lambda found: found.p),
+        *("tasks", "clusters", "replicates", "own", "other", "delta", "claim", "comparisons", "interval", "p_holm=p"),
         *("bound_of_difference", "rerun_interval", "discordant", "dropped", "missing"),
     )
 
     @property
-    def test(self) -> ClaimTest | None:
+    def test(self) -> model.ClaimTest | None:
         """The test of the deciding claim; None where the data are too few for one."""
         return self.rerun if self.claim is Claim.RERUN else self.run
 
@@ -92,7 +78,7 @@ class Difference(Shaped):
     def interval(self) -> Interval | None:
         """The 95 % interval for all comparisons together. Where the correction excludes zero, it stops there."""
         found = self._around(self.test)
-        if found is None or self.p is None or self.p > ALPHA:
+        if found is None or self.p is None or self.p > model.ALPHA:
             return found
         low, high = (max(found.low, 0.0), found.high) if self.delta > 0 else (found.low, min(found.high, 0.0))
         return replace(found, low=low, high=high)
@@ -104,7 +90,7 @@ class Difference(Shaped):
 
     @property
     def is_clear(self) -> bool:
-        return self.p is not None and self.p <= ALPHA
+        return self.p is not None and self.p <= model.ALPHA
 
     @property
     def is_hopeless(self) -> bool:
@@ -116,7 +102,7 @@ class Difference(Shaped):
         """The farther end of the interval: no difference is larger (two one-sided tests: Schuirmann 1987)."""
         return None if self.test is None else abs(self.delta) + self.test.half_width(self.comparisons)
 
-    def _around(self, test: ClaimTest | None) -> Interval | None:
+    def _around(self, test: model.ClaimTest | None) -> Interval | None:
         if test is None:
             return None
         half, bound = test.half_width(self.comparisons), self.bound
@@ -131,23 +117,23 @@ def compare(
     *,
     is_share: bool,
     is_block: bool = False,
-    factor: RunFactor | None = None,
+    factor: model.RunFactor | None = None,
     measured: float = 0.0,
 ) -> Difference:
     """Compare two aligned conditions. is_block: see `estimate_difference`. factor: of all conditions of their family,
     for the second claim. measured: how much one trial's value varies when only measuring is repeated, as a variance."""
     own, other, trial = paired.cells(paired.own), paired.cells(paired.other), paired.trial_variance
-    estimate = estimate_difference(
+    estimate = model.estimate_difference(
         own, other, trial if is_share else 0.0, is_block=is_block, measured=2 * measured * trial
     )
     assert estimate is not None  # no cell is missing
     claim = Claim.RUN if is_block else Claim.RERUN
-    if min(count_runs(own), count_runs(other)) < 2:
+    if min(model.count_runs(own), model.count_runs(other)) < 2:
         claim = Claim.ONE_RUN
     if paired.clusters == 1 and not is_block and estimate.is_replicated:
-        rerun = claim_run(estimate)  # in one episode, cells are whole runs
+        rerun = model.claim_run(estimate)  # in one episode, cells are whole runs
     else:
-        rerun = claim_rerun(estimate, factor)
+        rerun = model.claim_rerun(estimate, factor)
     discordant = None
     if paired.binary and is_share:
         passed, other_passed = paired.own[0] == 1, paired.other[0] == 1
@@ -160,7 +146,7 @@ def compare(
         other=float(other.mean()),
         delta=estimate.delta,
         claim=claim,
-        run=_if_any_error(claim_run(estimate)),
+        run=_if_any_error(model.claim_run(estimate)),
         rerun=_if_any_error(rerun),
         factor=factor,
         bound=1.0 if is_share else None,
@@ -169,7 +155,7 @@ def compare(
     )
 
 
-def _if_any_error(test: ClaimTest | None) -> ClaimTest | None:
+def _if_any_error(test: model.ClaimTest | None) -> model.ClaimTest | None:
     """Return no test when an amount is the same everywhere: nothing shows its error."""
     return test if test is not None and test.error > 0 else None
 
@@ -179,7 +165,7 @@ def correct_together(family: Sequence[Difference | None], comparisons: int | Non
     not scored."""
     planned = max(len(family), comparisons or 0)
     ps = [each.test.p if each and each.test else None for each in family]
-    found = correct([*ps, *[None] * (planned - len(family))])
+    found = model.correct([*ps, *[None] * (planned - len(family))])
     return [replace(each, comparisons=planned, p=p) if each else None for each, p in zip(family, found, strict=False)]
 
 
@@ -203,7 +189,7 @@ class InterimEvidence(Shaped):
 
     json_shape = JsonShape(
         "evidence=value",
-        ("evidence_needed", lambda _: ENOUGH_EVIDENCE),
+        ("evidence_needed", lambda _: model.ENOUGH_EVIDENCE),
         "evidence_over=comparisons",
         "evidence_replicates=replicates",
         "found_at_any_look=is_enough",
@@ -221,7 +207,7 @@ class InterimEvidence(Shaped):
 
     @property
     def is_enough(self) -> bool:
-        return self.value >= ENOUGH_EVIDENCE
+        return self.value >= model.ENOUGH_EVIDENCE
 
     @property
     def sentence(self) -> str:
@@ -229,12 +215,12 @@ class InterimEvidence(Shaped):
         after = f"after {self.replicates} whole replicates"
         if self.is_enough:
             way = "rise" if self.is_rise else "drop"
-            return f"Evidence for a {way} {after}: {self.number}{over}. {ENOUGH_EVIDENCE:.0f} let you stop."
-        return f"Evidence {after}: {self.number} of the {ENOUGH_EVIDENCE:.0f} that let you stop{over}."
+            return f"Evidence for a {way} {after}: {self.number}{over}. {model.ENOUGH_EVIDENCE:.0f} let you stop."
+        return f"Evidence {after}: {self.number} of the {model.ENOUGH_EVIDENCE:.0f} that let you stop{over}."
 
     @property
     def short(self) -> str:
-        return f"evidence {self.number} of {ENOUGH_EVIDENCE:.0f}"
+        return f"evidence {self.number} of {model.ENOUGH_EVIDENCE:.0f}"
 
     @property
     def number(self) -> str:
@@ -243,7 +229,7 @@ class InterimEvidence(Shaped):
             return f"over {MOST_WRITTEN:,}"
         if self.value < 0.1:
             return "below 0.1"
-        return f"{floor(10 * self.value) / 10:.1f}" if self.value < ENOUGH_EVIDENCE else f"{floor(self.value):,}"
+        return f"{floor(10 * self.value) / 10:.1f}" if self.value < model.ENOUGH_EVIDENCE else f"{floor(self.value):,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +256,8 @@ def divide_by_passes(
     per_trial, share = float(top.mean()), float(bottom.mean())
     if not per_trial or not share:
         return None
-    estimate = estimate_difference(top / per_trial, bottom / share, 0.0, is_block=True)
-    claim = claim_run(estimate) if estimate else None
+    estimate = model.estimate_difference(top / per_trial, bottom / share, 0.0, is_block=True)
+    claim = model.claim_run(estimate) if estimate else None
     ratio, interval = per_trial / share, None
     if claim and claim.error:
         half = claim.half_width()

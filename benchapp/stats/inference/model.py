@@ -131,7 +131,9 @@ def measure_run_factor(conditions: Sequence[Floats], *, is_block: bool) -> RunFa
     several = [cells for cells in conditions if count_runs(cells) > 1]
     if not several:
         return None
-    cells = _stack(several)
+    # [conditions, most replicates, e], NaN below those with fewer
+    most = max(map(len, several))
+    cells = np.stack([np.pad(each, ((0, most - len(each)), (0, 0)), constant_values=np.nan) for each in several])
     cells = cells[:, (~np.isnan(cells)).any(axis=2).all(axis=0)]
     cells = cells[:, :, ~np.isnan(cells).any(axis=(0, 1))]
     count, replicates, episodes = cells.shape
@@ -211,9 +213,3 @@ def _vary_by_one_trial(cells: Floats, trial: float) -> float:
         return 0.0
     other = 1 / (_count_cells(cells) / trial + 2)
     return other * (1 - other) * trial
-
-
-def _stack(conditions: Sequence[Floats]) -> Floats:
-    """Stack [r, e] each -> [conditions, most replicates, e], NaN below those with fewer."""
-    most = max(map(len, conditions))
-    return np.stack([np.pad(each, ((0, most - len(each)), (0, 0)), constant_values=np.nan) for each in conditions])

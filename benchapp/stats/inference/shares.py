@@ -16,11 +16,11 @@ ROUNDED_BELOW = 1e15  # larger numbers have no places to round, and hostile ones
 MIN_FOR_INTERVAL = 10  # below this a percentage with an interval pretends to know more than k of n
 
 
-def wilson(k: int, n: int, z: float = Z_95) -> tuple[float, float]:
+def wilson(k: int, n: int) -> tuple[float, float]:
     """Return Wilson's score interval of a proportion (Wilson 1927), within 0..1. n must be at least 1."""
     if not 0 <= k <= n or n < 1:
         raise ValueError(f"wilson({k}, {n}): expected 0 <= k <= n and n >= 1")
-    p = k / n
+    p, z = k / n, Z_95
     scale = 1 + z * z / n
     middle = (p + z * z / (2 * n)) / scale
     half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / scale

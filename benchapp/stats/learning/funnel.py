@@ -319,10 +319,8 @@ def look_for_following(chances: Iterable[Chance], *, max_bytes: int = MAX_BYTES)
     instructions = _texts({place.chance.instruction for place in places if place.chance.instruction})
     for trajectory, steps in _trajectories(chunks):
         for place in searched[trajectory]:
-            names, instruction = (
-                cues[place.snapshot, place.chance.skill],
-                instructions.get(place.chance.instruction, ""),
-            )
+            names = cues[place.snapshot, place.chance.skill]
+            instruction = instructions.get(place.chance.instruction, "")
             answer = following(names, steps, read_at=place.step, instruction=instruction)
             known[place.key] = answer, trajectory in cut
             if trajectory not in cut:

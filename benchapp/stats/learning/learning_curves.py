@@ -23,7 +23,7 @@ from benchapp.models import Decision, Probe, Run
 from benchapp.stats.comparing.columns import outcomes_of, read_settled_after
 from benchapp.stats.inference.interval import Ints, mean_interval, share_interval
 from benchapp.stats.inference.sides import TaskMeans, weights_of
-from benchapp.stats.judged.judged_columns import ChosenJudge, find_passes, with_judgements
+from benchapp.stats.judged import ChosenJudge, find_passes, with_judgements
 from benchapp.stats.learning.computed_runs import RunCache
 from benchapp.stats.metrics.metric import TrialMetric, family_interval
 from benchapp.stats.metrics.outcomes import Mask, Outcomes

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from benchapp.stats.inference.sentences import SOLVED
 from benchapp.stats.inference.shares import Rate
-from benchapp.stats.judged.judged_rows import ALIGNMENT
+from benchapp.stats.judged import ALIGNMENT
 from benchapp.stats.metrics import passk, run_metrics
 from benchapp.stats.metrics.metric import FIRST_TRIES, Better, Instances, MetricUnit, TrialMetric
 from benchapp.stats.metrics.outcomes import JUDGED, PHASES, Outcomes

@@ -28,7 +28,7 @@ CORPUS_NAMES = {
     CorpusKind.DOMAIN_DOCUMENT.value: "Domain Doc",
     "": "source unknown",
 }
-JUDGED = "judged."  # prefix of columns from a judging model: `benchapp.stats.judged.judged_columns`
+JUDGED = "judged."  # prefix of columns from a judging model: `benchapp.stats.judged`
 LEARNING = (Phase.ACQUISITION, Phase.EVALUATION)  # a library is written between these tasks
 PHASES: tuple[str, ...] = tuple(phase.value for phase in Phase)
 ROLES: tuple[str, ...] = ("", *(role.value for role in Role))  # "": unknown in the source

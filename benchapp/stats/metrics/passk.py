@@ -82,12 +82,12 @@ def pass_curve(
     return [_mean(k, [curve[place] for curve in curves]) for place, k in enumerate(ks)]
 
 
-def count_solved_within(outcomes: Outcomes, k: int, phases: Sequence[Phase] = PHASES) -> tuple[int, int]:
+def count_solved_within(outcomes: Outcomes, k: int) -> tuple[int, int]:
     """Return SkillGenBench's pass@k: (tasks with a pass in the first k samples, tasks with a scored one among them).
 
     A task with fewer than k tries counts with those, so with unequal tries this is a lower bound.
     """
-    mask = outcomes.covering(phases) & ~outcomes.tainted & (outcomes.sample < k) & ~np.isnan(outcomes.success)
+    mask = outcomes.covering(PHASES) & ~outcomes.tainted & (outcomes.sample < k) & ~np.isnan(outcomes.success)
     tasks = outcomes.task[mask]
     return len(np.unique(tasks[outcomes.success[mask] == 1])), len(np.unique(tasks))
 
@@ -215,9 +215,9 @@ METRICS = SOLVED, SOLVED_CODE, SOLVED_DOC = tuple(
 )
 
 
-def samples_of(runs: Sequence[Outcomes], metric: SolvedMetric = SOLVED) -> tuple[int, int]:
+def samples_of(runs: Sequence[Outcomes]) -> tuple[int, int]:
     """Return (fewest, most) samples planned for a task; (0, 0) where there is no task."""
-    planned = [tries.planned for outcomes in runs if len((tries := metric.tries(outcomes)).task)]
+    planned = [tries.planned for outcomes in runs if len((tries := SOLVED.tries(outcomes)).task)]
     return (int(min(each.min() for each in planned)), int(max(each.max() for each in planned))) if planned else (0, 0)
 
 

@@ -147,19 +147,11 @@ def divide_bill(facts: RunFacts, *, unit: MetricUnit, is_solved: bool) -> RunVal
     tries by solved tasks, or of those in all phases by trials that ended. None where any part of the bill is unknown."""
     outcomes, spending = facts.outcomes, facts.spending
     if is_solved:
-        spent, count, of, none = (
-            spending.of_first_tries,
-            count_solved_tasks(outcomes),
-            "solved tasks",
-            "no task was solved",
-        )
+        spent, count = spending.of_first_tries, count_solved_tasks(outcomes)
+        of, none = "solved tasks", "no task was solved"
     else:
-        spent, count, of, none = (
-            spending.of_all_phases,
-            int(outcomes.done.sum()),
-            "attempted tasks",
-            "no trial has ended",
-        )
+        spent, count = spending.of_all_phases, int(outcomes.done.sum())
+        of, none = "attempted tasks", "no trial has ended"
     is_cost = unit is MetricUnit.USD
     total, known = (spent.whole_cost, spent.cost_known) if is_cost else (spent.whole_tokens, spent.tokens_known)
     unknown = spent.things - known

@@ -15,7 +15,7 @@ from django.urls import reverse
 from benchapp.analysis.diagnoses.profile import PROFILE_GROUPS, LibraryProfile, average_profile, read_skills
 from benchapp.analysis.failures.run_endings import Endings, describe_endings, read_endings
 from benchapp.models import Experiment, Run
-from benchapp.papers.loading import PAPERS
+from benchapp.papers.published_rows import PAPERS
 from benchapp.record.json_shape import JsonShape, encode
 from benchapp.stats.comparing.answer import AcrossModels, Answer, arrange
 from benchapp.stats.comparing.choices import Choices, assign, parse_choices

@@ -13,8 +13,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from benchapp.analysis.lineage.attribution import ASKED_LENGTH, MAX_LENGTH, SuspectLines, rank_suspects
 from benchapp.analysis.lineage.hunks import list_hunks
-from benchapp.analysis.lineage.suspects import ASKED_LENGTH, MAX_LENGTH, SuspectLines, rank_suspects
 from benchapp.experiments.probe_results import ProbeResult, read_results
 from benchapp.models import Episode, Probe, Run
 from benchapp.record.json_shape import JsonShape, Shaped

@@ -240,7 +240,10 @@ class ForestBuilder:
         passed. `mark`: of a clear effect, since colour alone would not do."""
         cell, name = self.comparison.cell(group, metric), name_metric(metric).short
         if cell.value is None:
-            return {"name": name, "text": "not judged" if metric.is_judged else _say_missing(group) if cell.rate.planned else "–"}
+            return {
+                "name": name,
+                "text": "not judged" if metric.is_judged else _say_missing(group) if cell.rate.planned else "–",
+            }
         shared = self.comparison.shared_value(group, metric)
         value = cell.value if shared is None else shared
         text = str(half_up(100 * value)) if metric.is_share else render_metric(value, metric.unit)

@@ -14,7 +14,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.safestring import mark_safe
 
-from benchapp.papers.loading import PAPERS
+from benchapp.papers.published_rows import PAPERS
 from benchapp.stats.comparing.answer import Answer, arrange
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, count_added_since

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 
 from benchapp.analysis.failures.run_endings import Endings, read_endings
-from benchapp.experiments.estimate import Amount
+from benchapp.experiments.foresight import Amount
 from benchapp.experiments.library_probes import read_left_out
 from benchapp.experiments.work.progress import WorkProgress
 from benchapp.models import Experiment, Run, Square, Task

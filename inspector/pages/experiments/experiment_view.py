@@ -37,7 +37,7 @@ from benchapp.judges.judging_orders import JudgingWish, order_judging, progress_
 from benchapp.models import Episode, Experiment, Judging, JudgingOrder, Probe, Run, Trial, User
 from benchapp.models.episodes import FAILING, REASON
 from benchapp.models.stand_ins import join_stand_ins
-from benchapp.papers.loading import PAPERS
+from benchapp.papers.published_rows import PAPERS
 from benchapp.record.json_shape import JsonShape
 from benchapp.record.writing.human_acts import note_activity
 from benchapp.stats.comparing.answer import arrange

@@ -14,9 +14,15 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from benchapp.experiments.estimate import ExperimentEstimate, estimate
 from benchapp.experiments.example_experiment import DEMO
-from benchapp.experiments.foresight import Foresight, LaunchDesign, describe_design, foresee
+from benchapp.experiments.foresight import (
+    ExperimentEstimate,
+    Foresight,
+    LaunchDesign,
+    describe_design,
+    estimate,
+    foresee,
+)
 from benchapp.experiments.launch import launch as launch_experiment
 from benchapp.experiments.launch_spec import FIRST, LaunchSpec, SpecProblem, Unlaunchable, describe_launched
 from benchapp.experiments.plans import author_limits_of, list_conditions

@@ -12,8 +12,8 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 
+from benchapp.analysis.lineage.attribution import ASKED_LENGTH, MAX_LENGTH
 from benchapp.analysis.lineage.hunks import Hunk
-from benchapp.analysis.lineage.suspects import ASKED_LENGTH, MAX_LENGTH
 from benchapp.experiments.probe_runs import (
     TIMES,
     AskedProbe,

@@ -29,7 +29,7 @@ from benchapp.judges.robustness import Spread, over_replicates, over_samples, re
 from benchapp.models import Blob, Family, JudgedUnit, Judging, JudgingTry, Run
 from benchapp.models.judgements import UNUSABLE
 from benchapp.record.json_shape import JsonShape
-from benchapp.stats.judged.judged_rows import JudgedRow, Mean, by_measure, mean_over_tasks, read_judged_rows
+from benchapp.stats.judged import JudgedRow, Mean, by_measure, mean_over_tasks, read_judged_rows
 from inspector.web.responses import PageLink, paginate, render_page
 from inspector.web.subject import choose_row, of_run, refuse_closed, words_of
 from inspector.web.text.row_shapes import RUN_HEAD

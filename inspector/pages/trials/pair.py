@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import NamedTuple
 
-from benchapp.analysis.alignment.aligned_reading import AlignedSide, read_side
 from benchapp.analysis.alignment.alignment import (
     AlignedRow,
+    AlignedSide,
     Alignment,
     DifferingPart,
     Parting,
     RowKind,
     StepSign,
     Stretch,
+    align,
+    read_side,
 )
-from benchapp.analysis.alignment.step_pairing import align
 from benchapp.models import Attempt, Trajectory, Trial
 from benchapp.record.trajectory_store import StoredStep, read_picked
 from benchapp.record.visible import one_line, visible

@@ -8,9 +8,15 @@ from django import forms
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
-from benchapp.analysis.alignment.aligned_reading import AlignedSide, read_side
-from benchapp.analysis.alignment.alignment import AlignedRow, Alignment, DifferingPart, RowKind
-from benchapp.analysis.alignment.step_pairing import align
+from benchapp.analysis.alignment.alignment import (
+    AlignedRow,
+    AlignedSide,
+    Alignment,
+    DifferingPart,
+    RowKind,
+    align,
+    read_side,
+)
 from benchapp.exports.harbor_export import atif_pieces, select_trajectories
 from benchapp.models import Blob, Chunk, SkillUse, Trajectory, Trial
 from benchapp.record.trajectory_store import MAX_CHUNK_STEPS, open_field

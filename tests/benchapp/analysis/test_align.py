@@ -7,16 +7,17 @@ from hypothesis import strategies as st
 
 from benchapp.analysis.alignment.alignment import (
     LEAST,
+    MAX_CELLS,
     WHOLE,
     AlignedRow,
     Alignment,
     DifferingPart,
     RowKind,
     StepSign,
+    align,
     build_sign,
     measure_likeness,
 )
-from benchapp.analysis.alignment.step_pairing import MAX_CELLS, align
 from runner.base.types import Observation, Source, Step, ToolCall
 
 COMMANDS = ("ls", "cat data.csv", "cat data.csv notes.md", "python sum.py", "python sum.py --all", "")

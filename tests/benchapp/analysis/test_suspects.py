@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.analysis.lineage.attribution import Ended
-from benchapp.analysis.lineage.suspects import SuspectLines, list_advice, rank_suspects
+from benchapp.analysis.lineage.attribution import Ended, SuspectLines, list_advice, rank_suspects
 from benchapp.models import Run, SkillUse, Trial
 from benchapp.stats.inference.shares import Rate
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite

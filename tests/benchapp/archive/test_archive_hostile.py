@@ -15,8 +15,8 @@ import pytest
 import zstandard
 from django.core.management import call_command
 
-from benchapp.archive import ArchiveError, archive_check
-from benchapp.archive.archive_check import check_archive
+from benchapp.archive import ArchiveError, archive_import
+from benchapp.archive.archive_import import check_archive
 from benchapp.archive.archive_tables import TABLES
 from benchapp.models import Blob, Experiment, Trial
 from lab.synthesis.campaign import Size, write_campaign
@@ -244,7 +244,7 @@ def test_a_manifest_must_say_what_it_is(tmp_path: Path, files: Files) -> None:
 
 
 def test_a_bomb_is_given_up_early(tmp_path: Path, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive_check, "MAX_TOTAL", 10_000)
+    monkeypatch.setattr(archive_import, "MAX_TOTAL", 10_000)
     with pytest.raises(ArchiveError, match="over 10,000"):
         check_archive(packed(tmp_path, files))
     info = tarfile.TarInfo("manifest.json")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from benchapp.papers.loading import Erratum
-from benchapp.papers.published_rows import Cells, PrintedNumber, References, count_decimals, format_signed
+from benchapp.papers.published_rows import Cells, Erratum, PrintedNumber, References, count_decimals, format_signed
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 
-from benchapp.papers.loading import FINDINGS, read_published_rows
-from benchapp.papers.published_rows import PrintedNumber
+from benchapp.papers.published_rows import FINDINGS, PrintedNumber, read_published_rows
 from tests.benchapp.errata.checks import TracedErratum
 from tests.benchapp.errata.skillevolbench import skillevolbench_findings
 from tests.benchapp.errata.skillflow import skillflow_findings

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 from benchapp.papers.published_rows import Cells, PrintedNumber, counts_make, find_count, half_unit, rounds_to
-from benchapp.papers.released.release import METHODS, MODELS, PAPER, REFERENCES, TASKS
+from benchapp.papers.release import METHODS, MODELS, PAPER, REFERENCES, TASKS
 from tests.benchapp.errata.arithmetic import mean, mean_may_be, sum_may_be
 from tests.benchapp.errata.checks import TracedErratum, erratum, names_of
 from tests.benchapp.errata.skilllearnbench_claims import broken_claims

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchapp.papers.published_rows import Cells
-from benchapp.papers.released.release import PAPER
+from benchapp.papers.release import PAPER
 from tests.benchapp.errata import skilllearnbench_readings
 from tests.benchapp.errata.checks import TracedErratum, WatchedCells, names_of
 from tests.benchapp.errata.skilllearnbench_readings import CREATOR, ONE, SELF, TEACHER, Check

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchapp.papers.published_rows import Cells, PrintedNumber
-from benchapp.papers.released.release import CLAUDE, GEMINI, METHODS, MODELS
+from benchapp.papers.release import CLAUDE, GEMINI, METHODS, MODELS
 from tests.benchapp.errata.arithmetic import mean
 from tests.benchapp.errata.skilllearnbench_rows import AVERAGE, overall
 

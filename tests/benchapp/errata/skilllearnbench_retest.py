@@ -15,7 +15,7 @@ from math import sqrt
 from statistics import pstdev, stdev
 
 from benchapp.papers.published_rows import Cells, PrintedNumber, find_count
-from benchapp.papers.released.release import METHODS, MODELS, REFERENCES, TASKS
+from benchapp.papers.release import METHODS, MODELS, REFERENCES, TASKS
 from tests.benchapp.errata.checks import TracedErratum, erratum
 from tests.benchapp.errata.skilllearnbench_rows import overall
 

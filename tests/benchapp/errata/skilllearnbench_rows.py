@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchapp.papers.published_rows import Cells, PrintedNumber
-from benchapp.papers.released.release import REFERENCES
+from benchapp.papers.release import REFERENCES
 
 AVERAGE = "average of six models"
 

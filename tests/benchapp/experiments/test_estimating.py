@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from benchapp.experiments.estimate import Amount, Estimate, estimate
+from benchapp.experiments.foresight import Amount, Estimate, estimate
 from benchapp.experiments.launch import launch
 from benchapp.experiments.preparation import prepare
 from benchapp.experiments.work import advance

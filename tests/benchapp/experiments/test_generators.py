@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchapp.experiments.estimate import estimate
+from benchapp.experiments.foresight import estimate
 from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.preparation import prepare

@@ -14,7 +14,7 @@ from django.test import Client
 from benchapp.analysis.lineage.library_states import read_history
 from benchapp.audit import findings
 from benchapp.experiments import library_probes, probe_runs
-from benchapp.experiments.estimate import Past, read_past
+from benchapp.experiments.foresight import Past, read_past
 from benchapp.experiments.launch import launch
 from benchapp.experiments.library_probes import (
     RoundsPreview,

@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from benchapp import audit
 from benchapp.analysis.diagnoses import diagnosis_queue
-from benchapp.imports import import_recording, packed_trials, packing, trial_rows
+from benchapp.imports import import_recording, packing, trial_rows
 from benchapp.imports.batch import COUNTED, import_paths
 from benchapp.imports.harbor.harbor_trial import HarborTrial
 from benchapp.imports.trial_rows import AttemptParts
@@ -169,7 +169,7 @@ def test_it_never_scores_a_trial_whose_result_is_gone(tmp_path):
 
 @pytest.mark.django_db
 def test_it_goes_on_where_an_import_broke_off(tmp_path, monkeypatch):
-    monkeypatch.setattr(packed_trials, "BATCH_TRIALS", 2)
+    monkeypatch.setattr(trial_rows, "BATCH_TRIALS", 2)
     folder = job(tmp_path / "job", trials=5)
 
     def stop(name: str, done: int, total: int, path: str) -> None:
@@ -190,7 +190,7 @@ def test_an_import_that_ends_while_it_writes_a_batch_leaves_nothing_of_that_batc
     whole = bring_in(job(tmp_path / "whole"))
     digest = record_digest(Experiment.objects.get())
     Experiment.objects.all().delete()
-    monkeypatch.setattr(packed_trials, "BATCH_TRIALS", 2)
+    monkeypatch.setattr(trial_rows, "BATCH_TRIALS", 2)
     with monkeypatch.context() as dying:
         left = iter([2])  # batches that are written to their end: one
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from benchapp.imports import packed_trials
+from benchapp.imports import trial_rows
 from benchapp.imports.batch import import_paths
-from benchapp.imports.packed_trials import read_ahead
 from benchapp.imports.problems import ProblemList
+from benchapp.imports.trial_rows import read_ahead
 from benchapp.models import Experiment
 from benchapp.record.record_digest import record_digest
 from tests.benchapp.import_folders import job, trial, write
@@ -53,9 +53,9 @@ def test_they_read_new_trials_and_the_import_none(odd_job, monkeypatch):
     report = import_paths([odd_job / "sum-csv__0000001"])
     assert report.counts["created"] == 1
     readings = []
-    receive = packed_trials.ReadingProcess.receive
+    receive = trial_rows.ReadingProcess.receive
     monkeypatch.setattr(
-        packed_trials.ReadingProcess, "receive", lambda self: readings.append(receive(self)) or readings[-1]
+        trial_rows.ReadingProcess, "receive", lambda self: readings.append(receive(self)) or readings[-1]
     )
     assert import_paths([odd_job], processes=2).counts["created"] == 6
     assert sorted(reading is None for reading in readings) == 6 * [False] + [True]
@@ -64,7 +64,7 @@ def test_they_read_new_trials_and_the_import_none(odd_job, monkeypatch):
 @pytest.mark.django_db
 def test_what_a_process_does_not_give_the_import_reads_itself(odd_job, monkeypatch):
     alone, here = told(odd_job, 1), os.getpid()
-    read_short = packed_trials._read_short
+    read_short = trial_rows._read_short
 
     def end_or_fail(found, *rest):
         if os.getpid() != here and found.path.endswith("3"):
@@ -73,19 +73,19 @@ def test_what_a_process_does_not_give_the_import_reads_itself(odd_job, monkeypat
             raise ValueError("odd")
         return read_short(found, *rest)
 
-    monkeypatch.setattr(packed_trials, "_read_short", end_or_fail)
+    monkeypatch.setattr(trial_rows, "_read_short", end_or_fail)
     assert told(odd_job, 2) == alone
 
 
 @pytest.mark.django_db
 def test_a_long_source_is_left_to_the_import(odd_job, monkeypatch):
     alone = told(odd_job, 1)
-    monkeypatch.setattr(packed_trials, "IN_MEMORY_BYTES", 10)
+    monkeypatch.setattr(trial_rows, "IN_MEMORY_BYTES", 10)
     assert told(odd_job, 2) == alone
 
 
 def test_they_end_when_nobody_waits_for_them(monkeypatch):
-    monkeypatch.setattr(packed_trials, "_read_short", lambda *given: None)
+    monkeypatch.setattr(trial_rows, "_read_short", lambda *given: None)
     pids = []
     fork = os.fork
     monkeypatch.setattr(os, "fork", lambda: pids.append(fork()) or pids[-1])

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from benchapp.models import JudgedUnit, Judgement, Judging, JudgingTry
-from benchapp.stats.judged.judged_rows import read_judged_rows
+from benchapp.stats.judged import read_judged_rows
 from runner.judging.metrics import Metric
 from runner.models.litellm.client import LiteLLM
 from tests.providers.chat_provider import Provider

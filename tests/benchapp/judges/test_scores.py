@@ -8,7 +8,7 @@ from benchapp.judges.judge_passes import judge_run
 from benchapp.judges.judge_scores import contradictions
 from benchapp.judges.robustness import over_replicates, over_samples, replicates_of, retest
 from benchapp.record.slices import Budget
-from benchapp.stats.judged.judged_rows import ALIGNMENT, Told, mean_over_tasks, read_judged_rows, rows_of
+from benchapp.stats.judged import ALIGNMENT, Told, mean_over_tasks, read_judged_rows, rows_of
 from runner.base.types import ModelRequest
 from runner.judging.metrics import Metric, normalise_score
 from tests.worlds.judging_worlds import Judge, add_run, fitting, make_world, metric_of

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchapp.imports.problems import ProblemList
-from benchapp.papers.loading import read_published_rows
-from benchapp.papers.published_rows import Cells
-from benchapp.papers.released.examined_tally import Beside, Tally, compare_with_paper, examine
-from benchapp.papers.released.release import Release, ReleasedLibrary
+from benchapp.papers.published_rows import Cells, read_published_rows
+from benchapp.papers.release import Beside, Release, ReleasedLibrary, Tally, compare_with_paper, examine
 from runner.base.types import File
 
 TEXT = b"---\nname: x\ndescription: y\n---\n\nDo it.\n"

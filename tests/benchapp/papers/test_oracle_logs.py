@@ -7,8 +7,7 @@ from io import BytesIO, StringIO
 
 from django.core.management import call_command
 
-from benchapp.papers.released.oracle_logs import calls_of_last_lines, read_logs
-from benchapp.papers.released.release import read_release
+from benchapp.papers.release import calls_of_last_lines, read_logs, read_release
 from tests.benchapp.import_folders import SKILL, write
 
 

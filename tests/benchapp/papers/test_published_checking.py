@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 
-from benchapp.papers.loading import Erratum, read_errata, read_published_rows
-from benchapp.papers.published_rows import Cells, PrintedNumber
+from benchapp.papers.published_rows import Cells, Erratum, PrintedNumber, read_errata, read_published_rows
 from tests.benchapp.errata.papers import CHECKS
 from tests.benchapp.errata.skillevolbench import skillevolbench_findings
 from tests.benchapp.errata.skillflow import skillflow_findings

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchapp.papers.loading import FINDINGS, PublishedDataError, read_errata, read_published_rows
-from benchapp.papers.published_rows import PrintedNumber
+from benchapp.papers.published_rows import FINDINGS, PrintedNumber, PublishedDataError, read_errata, read_published_rows
 from tests.benchapp.errata.checks import names_of
 from tests.benchapp.errata.papers import CHECKS, as_stored, recompute_findings
 

@@ -15,8 +15,16 @@ from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchapp.papers.loading import COLUMNS, DATA, PublishedDataError, read_published_rows, read_rows
-from benchapp.papers.published_rows import PrintedNumber, References, format_signed
+from benchapp.papers.published_rows import (
+    COLUMNS,
+    DATA,
+    PrintedNumber,
+    PublishedDataError,
+    References,
+    format_signed,
+    read_published_rows,
+    read_rows,
+)
 
 RATE = PrintedNumber(
     "skillevolbench", "Table 1", "+ ALWAYS", "Codex CLI", "GPT-5.4", "curated-always", "", "ESR", "%", 38.9, "38.9"

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchapp.papers.loading import read_published_rows
-from benchapp.papers.published_rows import PrintedNumber
+from benchapp.papers.published_rows import PrintedNumber, read_published_rows
 
 PAPER = Path(__file__).parents[4] / "shared" / "papers" / "skillflow.txt"
 VANILLA, SKILLS, HISTORY = "no-skill", "skill-evolution", "history-context"

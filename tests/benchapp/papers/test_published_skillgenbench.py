@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchapp.papers.loading import read_published_rows
-from benchapp.papers.published_rows import Cells, PrintedNumber
+from benchapp.papers.published_rows import Cells, PrintedNumber, read_published_rows
 from tests.benchapp.errata.skillgenbench import SOURCES, possible_totals, skillgenbench_findings
 
 PAPER = Path(__file__).parents[4] / "shared" / "papers" / "skillgenbench.txt"

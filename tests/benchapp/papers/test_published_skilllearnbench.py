@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchapp.papers.loading import read_published_rows
-from benchapp.papers.published_rows import PrintedNumber
+from benchapp.papers.published_rows import PrintedNumber, read_published_rows
 from runner.protocols.conditions import find_condition
 
 PAPER = Path(__file__).parents[4] / "shared" / "papers" / "skilllearnbench.txt"

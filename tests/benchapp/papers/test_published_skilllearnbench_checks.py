@@ -10,9 +10,16 @@ from random import Random
 
 import pytest
 
-from benchapp.papers.loading import read_published_rows
-from benchapp.papers.published_rows import Cells, PrintedNumber, count_decimals, counts_make, find_count, rounds_to
-from benchapp.papers.released.release import METHODS, MODELS
+from benchapp.papers.published_rows import (
+    Cells,
+    PrintedNumber,
+    count_decimals,
+    counts_make,
+    find_count,
+    read_published_rows,
+    rounds_to,
+)
+from benchapp.papers.release import METHODS, MODELS
 from tests.benchapp.errata.arithmetic import mean_may_be, sum_may_be
 from tests.benchapp.errata.checks import TracedErratum
 from tests.benchapp.errata.skilllearnbench import skilllearnbench_findings

@@ -39,6 +39,8 @@ def made_in(tree: ast.Module, *, is_model: bool) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("benchapp.models"):
             names |= {name.asname or name.name: name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == "benchapp":
+            names |= {f"models.{model}": model for model in WRITERS}
     calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return {names[called] for call in calls if (called := call.removesuffix(".objects.create")) in names}
 

@@ -17,9 +17,8 @@ from benchapp.experiments.launch import launch
 from benchapp.experiments.work import advance
 from benchapp.management.commands.sweep import sweep
 from benchapp.models import Blob, Episode, Suite, SuiteFile, Trial
-from benchapp.record.sets import suite_contents
-from benchapp.record.sets.suite_contents import CACHE_BYTES, UNUSED_SECONDS
-from benchapp.record.sets.suite_files import find_suite
+from benchapp.record.sets import suite_files
+from benchapp.record.sets.suite_files import CACHE_BYTES, UNUSED_SECONDS, find_suite
 from runner import suites
 from runner.base.errors import SetupError
 
@@ -134,9 +133,9 @@ def test_another_process_uses_what_is_in_the_cache(folder: Path, cache: Path, mo
     move_away(folder)
     find_suite("ours")
     suite = Suite.objects.get()
-    suite_contents._write(suite, Path("flow"), cache / suite.files_digest)  # a process that began at the same time
+    suite_files._write(suite, Path("flow"), cache / suite.files_digest)  # a process that began at the same time
     suites._REMEMBERED.clear()
-    monkeypatch.setattr(suite_contents, "_write", None)
+    monkeypatch.setattr(suite_files, "_write", None)
     assert find_suite("ours").digest == suite.digest
     assert [each.name for each in cache.iterdir()] == [suite.files_digest]
 
@@ -170,7 +169,7 @@ def test_a_suite_beyond_the_bounds_stays_in_its_folder(
     folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int
 ) -> None:
     load(folder)
-    monkeypatch.setattr(suite_contents, name, value)
+    monkeypatch.setattr(suite_files, name, value)
     (said,) = list_refusals(folder)
     assert said.startswith("Every worker needs the folder at the same path, because ")
     assert (SuiteFile.objects.count(), Suite.objects.get().files_digest) == (0, "")
@@ -235,7 +234,7 @@ def test_a_hostile_row_writes_nothing_outside(
         SuiteFile.objects.create(suite=suite, path=path.format(out=outside / "out"), kind=kind, blob_id=blob)
     with pytest.raises(SetupError, match="not those that were recorded"):
         find_suite("ours")
-    suite.files_digest = suite_contents._digest(suite, suite.files.values_list("path", "kind", "blob_id"))
+    suite.files_digest = suite_files._digest(suite, suite.files.values_list("path", "kind", "blob_id"))
     suite.save()
     cache.mkdir(parents=True)
     before = list_outside(tmp_path, cache)
@@ -260,17 +259,17 @@ def test_a_hostile_digest_names_no_folder_outside(folder: Path) -> None:
 def test_a_full_cache_loses_what_was_not_used_for_longest(
     folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for age, name in enumerate(["used", "older", "oldest", f"killed{suite_contents.PART}"]):
+    for age, name in enumerate(["used", "older", "oldest", f"killed{suite_files.PART}"]):
         (cache / name).mkdir(parents=True)
         (cache / name / "file").write_bytes(b"x" * 1_000_000)
         at = (cache / "used").stat().st_mtime - age * (UNUSED_SECONDS + 60)
         os.utime(cache / name, (at, at))
     load(folder)
     move_away(folder)
-    monkeypatch.setattr(suite_contents, "CACHE_BYTES", 2_500_000)
+    monkeypatch.setattr(suite_files, "CACHE_BYTES", 2_500_000)
     find_suite("ours")
     assert {each.name for each in cache.iterdir()} == {"used", "older", Suite.objects.get().files_digest}
-    monkeypatch.setattr(suite_contents, "CACHE_BYTES", 0)
-    suite_contents._prune(cache)
+    monkeypatch.setattr(suite_files, "CACHE_BYTES", 0)
+    suite_files._prune(cache)
     assert {each.name for each in cache.iterdir()} == {"used", Suite.objects.get().files_digest}
     assert CACHE_BYTES == 5_000_000_000

@@ -15,7 +15,7 @@ from benchapp.review.coding.queue_agreement import (
     take_report,
     was_discussed,
 )
-from benchapp.stats.agreement.alpha import alpha, masi_distance
+from benchapp.stats.agreement import alpha, masi_distance
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_code, make_item, make_queue, make_review, make_version
 

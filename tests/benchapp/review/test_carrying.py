@@ -17,8 +17,7 @@ from benchapp.models import Activity, Code, CodebookVersion, Label, Mark, Queue,
 from benchapp.review.codebooks import codes as acts
 from benchapp.review.codebooks.carried_labels import CarryPlan, carry
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, draft_of, freeze
-from benchapp.review.codebooks.codes import Wording
-from benchapp.review.codebooks.version_changes import VersionDiff
+from benchapp.review.codebooks.codes import VersionDiff, Wording
 from benchapp.review.queues.claims import claim
 from tests.worlds.factories import make_trial, make_user
 from tests.worlds.review_factories import make_queue, make_review, make_version

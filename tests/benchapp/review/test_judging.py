@@ -11,14 +11,17 @@ from django.core.management import CommandError, call_command
 
 from benchapp.models import Blob, JudgeCall, Queue, QueueItem, Suggestion, Trial
 from benchapp.review.suggestions.judge_evidence import HIDDEN, JudgeEvidence, evidence_of
-from benchapp.review.suggestions.judge_exchange import (
+from benchapp.review.suggestions.judging_queue import (
     MAX_LABELS,
     PROMPT_VERSION,
+    Budget,
     JudgeRefused,
+    Stopped,
     Unreadable,
+    judge_queue,
     read_reply,
+    source_of,
 )
-from benchapp.review.suggestions.judging_queue import Budget, Stopped, judge_queue, source_of
 from benchapp.review.suggestions.suggestion_runs import Names
 from demo.scripted import Scripted
 from runner.base.types import FILTERED, ModelReply, Observation, Source, Step, ToolCall

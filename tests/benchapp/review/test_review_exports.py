@@ -15,9 +15,8 @@ from benchapp.exports.dictionary import EXPORTS
 from benchapp.exports.export_run import Export
 from benchapp.exports.formats import csv_pieces
 from benchapp.models import AgreementReport, Code, Queue, Resolution, Review, User
-from benchapp.review.results.queue_results import heading_of
+from benchapp.review.results.queue_results import heading_of, taxonomy_of
 from benchapp.review.results.review_exports import TAXONOMY, LabelExport, taxonomy_rows, taxonomy_table
-from benchapp.review.results.taxonomy import taxonomy_of
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.narrowing import Narrowing
 from tests.worlds.factories import make_user

@@ -11,7 +11,7 @@ from benchapp.analysis.failures.failure_patterns import keep_answers
 from benchapp.analysis.trial_rules import PATCH_RULES, RULES, TRIAL_RULES, examine
 from benchapp.analysis.trial_rules.patch_rules import PatchFacts
 from benchapp.analysis.trial_rules.rule_finding import TrialFinding
-from benchapp.analysis.trial_rules.trial_facts import KINDS_OF_ERROR, TrialFacts, read_course
+from benchapp.analysis.trial_rules.rules import KINDS_OF_ERROR, TrialFacts, read_course
 from runner.base.types import Observation, Source, Step, ToolCall
 from tests.cases import every
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from benchapp.models import Queue, Trial
 from benchapp.review.queues.populations import extent_of
 from benchapp.review.results.code_counts import count_together, guesses_of, saturation_of
-from benchapp.review.results.queue_results import coding_of
-from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow, blame, uncoded_strata
+from benchapp.review.results.queue_results import Per, Taxonomy, TaxonomyRow, blame, coding_of, uncoded_strata
 from tests.worlds.factories import make_trial
 from tests.worlds.review_factories import make_item, make_queue, make_review
 from tests.worlds.review_worlds import World, make_reviewed_world, say

@@ -15,7 +15,7 @@ from nltk.metrics import binary_distance
 from nltk.metrics import masi_distance as nltk_masi
 from nltk.metrics.agreement import AnnotationTask
 
-from benchapp.stats.agreement.alpha import Distance, Unit, alpha, alpha_many, masi_distance, nominal_distance, tally
+from benchapp.stats.agreement import Distance, Unit, alpha, alpha_many, masi_distance, nominal_distance, tally
 from tests.cases import every
 
 CODE_SETS = [frozenset(chosen) for size in range(4) for chosen in combinations("abcd", size)]

@@ -13,7 +13,7 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.metrics.catalogue import METRIC_NAMES, METRICS
-from benchapp.stats.planning.power import POWER
+from benchapp.stats.planning import POWER
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = pytest.mark.django_db

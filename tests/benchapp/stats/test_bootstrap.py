@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from benchapp.stats.agreement.alpha import (
+from benchapp.stats.agreement import (
     RESAMPLES,
     Unit,
     alpha,

@@ -16,7 +16,7 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import GroupComparison, comparison_of
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
-from benchapp.stats.judged.judged_rows import mean_over_tasks, read_judged_rows
+from benchapp.stats.judged import mean_over_tasks, read_judged_rows
 from benchapp.stats.metrics.catalogue import METRICS, TABLES
 from runner.base.types import ModelRequest
 from runner.judging.metrics import Metric

@@ -9,16 +9,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from nltk.metrics.agreement import AnnotationTask
 
-from benchapp.stats.agreement.alpha import alpha, nominal_distance
-from benchapp.stats.agreement.kappa import (
+from benchapp.stats.agreement import (
     COHEN,
     KRIPPENDORFF,
     NONE,
+    alpha,
     cells_of,
     code_agreement,
     cohen_kappa,
     confusion,
     count_agreed,
+    nominal_distance,
 )
 
 answers = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=30)

@@ -10,19 +10,24 @@ import pytest
 from benchapp.stats.inference.difference import compare
 from benchapp.stats.inference.model import measure_run_factor
 from benchapp.stats.inference.sides import Paired
-from benchapp.stats.planning.power import (
+from benchapp.stats.planning import (
+    GUESS,
     POWER,
     UNITS,
     Design,
     DesignCost,
+    Measured,
     RunCost,
     Settling,
+    Spread,
     count_added,
     extend,
     find_least,
+    measure_groups,
+    measure_pairs,
     predict_power,
+    state_spread,
 )
-from benchapp.stats.planning.spread import GUESS, Measured, Spread, measure_groups, measure_pairs, state_spread
 
 SIX = Design((5,) * 6, (3, 3))
 

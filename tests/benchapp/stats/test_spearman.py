@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.stats.agreement.kappa import spearman
+from benchapp.stats.agreement import spearman
 
 
 def test_against_values_by_hand() -> None:

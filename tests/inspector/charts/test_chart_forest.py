@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Trial
-from benchapp.papers.loading import read_published_rows
+from benchapp.papers.published_rows import read_published_rows
 from benchapp.stats.comparing.choices import Choices
 from inspector.charts.chart_request import build_sheet
 from inspector.charts.drawing.forest_rows import list_published_rows

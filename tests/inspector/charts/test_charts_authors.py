@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Experiment, Run, Trial
-from benchapp.papers.loading import read_published_rows
+from benchapp.papers.published_rows import read_published_rows
 from benchapp.stats.comparing.choices import Choices
 from inspector.charts.chart import Chart
 from inspector.charts.chart_request import build_sheet

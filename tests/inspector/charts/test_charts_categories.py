@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Experiment, Trial
-from benchapp.papers.loading import read_published_rows
+from benchapp.papers.published_rows import read_published_rows
 from inspector.charts.figures import categories, instances
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.copies import built_once

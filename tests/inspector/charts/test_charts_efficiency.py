@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchapp.models import Attempt, Experiment, Run, Task, Trial
-from benchapp.papers.loading import read_published_rows
+from benchapp.papers.published_rows import read_published_rows
 from inspector.charts.chart import ChartDrawing
 from inspector.charts.drawing.chart_pairs import PairEnd, frontier
 from inspector.charts.figures.efficiency import CHART

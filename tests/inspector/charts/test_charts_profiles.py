@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchapp.papers.loading import read_published_rows
+from benchapp.papers.published_rows import read_published_rows
 from inspector.charts.figures.profiles import CHART, places_of
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.copies import built_once

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchapp.models import Experiment
-from benchapp.papers.loading import read_published_rows
+from benchapp.papers.published_rows import read_published_rows
 from inspector.charts.figures.gains import RELATIVE_CHART as CHART
 from tests.worlds.charted import coded_cells, drawn, queries_of
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchapp.models import Attempt, Blob, Episode, ModelCall, Run
-from benchapp.papers.loading import read_published_rows
+from benchapp.papers.published_rows import read_published_rows
 from inspector.charts.figures.tokens import AGENT, AUTHOR, CACHED, CHART, FRESH, OUTPUT, UNTOLD
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.factories import START, make_attempt, make_episode, make_run, make_trial

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from benchapp.models import Run
-from benchapp.papers.loading import read_published_rows
+from benchapp.papers.published_rows import read_published_rows
 from inspector.charts.figures import budgets, pass_at_k
 from inspector.charts.figures.budgets import budgets_over
 from tests.worlds.charted import drawn, queries_of

@@ -10,8 +10,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.html import escape
 
+from benchapp.analysis.lineage.attribution import SuspectLine, rank_suspects
 from benchapp.analysis.lineage.hunks import list_hunks
-from benchapp.analysis.lineage.suspects import SuspectLine, rank_suspects
 from benchapp.models import Experiment, Probe
 from tests.benchapp.analysis.test_suspects import LOST, WON, make_runs
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite, make_user

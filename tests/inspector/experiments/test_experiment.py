@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
 
-from benchapp.experiments.estimate import Amount
+from benchapp.experiments.foresight import Amount
 from benchapp.models import Blob, Episode, Experiment, Run
 from tests.queries import assert_queries_flat
 from tests.worlds.factories import (

@@ -320,7 +320,7 @@ def test_a_folder_that_is_gone_without_files_in_the_record_leaves_the_instructio
 def test_it_says_why_the_record_does_not_hold_its_files(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("benchapp.record.sets.suite_contents.MAX_FILES", 1)
+    monkeypatch.setattr("benchapp.record.sets.suite_files.MAX_FILES", 1)
     folder = Path(shutil.copytree(EXAMPLES / "skillflow", tmp_path / "flow"))
     call_command("load_suite", str(folder), stdout=StringIO())
     why = "The record does not hold its files: it has more than 1 files"

@@ -294,7 +294,7 @@ def test_it_asks_the_database_no_more_for_longer_trajectories(client):
 
 
 def test_a_long_side_is_read_once(client, monkeypatch):
-    monkeypatch.setattr("benchapp.analysis.alignment.aligned_reading.LONG", 10)
+    monkeypatch.setattr("benchapp.analysis.alignment.alignment.LONG", 10)
     local_user()
     found = long_pair(30)
     first = count_queries(client, address(found))
@@ -334,7 +334,7 @@ def test_it_shows_the_text_of_strangers_as_text(client):
 
 
 def test_it_cuts_what_is_too_long_and_says_so(client, monkeypatch):
-    monkeypatch.setattr("benchapp.analysis.alignment.aligned_reading.MAX_STEPS", 4)
+    monkeypatch.setattr("benchapp.analysis.alignment.alignment.MAX_STEPS", 4)
     found = pair_of(walked(["ls"] * 9), walked(["ls"]))
     assert "Only the first 4 of 10 steps of A are compared" in page(client, found)
     assert twin(client, found)["steps_aligned"] == {"A": 4, "B": 2}

@@ -21,7 +21,7 @@ from benchapp.review.blinding import asked_elsewhere, still_to_code
 from benchapp.review.codebooks.carried_labels import CarryPlan, Fate, carry
 from benchapp.review.codebooks.codebook_file import MAX_BYTES, CodebookFileError, read_codebook, starters
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, clone_starter, draft_of, start, start_from
-from benchapp.review.codebooks.version_changes import MUST_LOOK, RETIRED, Change, VersionDiff
+from benchapp.review.codebooks.codes import MUST_LOOK, RETIRED, Change, VersionDiff
 from benchapp.review.seeing import note_seen
 from inspector.pages.review.codebooks.versions_view import count_labels, list_carriable, list_codes, load_version
 from inspector.pages.review.queues.queues import kept_filter, load_queue, may_manage

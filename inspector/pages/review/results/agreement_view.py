@@ -35,7 +35,7 @@ from benchapp.review.coding.queue_agreement import (
 )
 from benchapp.review.queues.review_progress import awaiting
 from benchapp.review.seeing import note_seen
-from benchapp.stats.agreement.kappa import COHEN, NONE, CodeAgreement
+from benchapp.stats.agreement import COHEN, NONE, CodeAgreement
 from inspector.pages.review.queues.queues import RELATED, load_open_queue, may_manage, may_review, name_unit, open_queue
 from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, paginate, render_page

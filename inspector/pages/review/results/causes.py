@@ -12,9 +12,8 @@ from benchapp.models import Code, Queue
 from benchapp.review.queues.passes import judging_skills
 from benchapp.review.results.code_counts import FEW
 from benchapp.review.results.population_shares import Share
-from benchapp.review.results.queue_results import Basis
+from benchapp.review.results.queue_results import Basis, Per, TaxonomyRow
 from benchapp.review.results.review_exports import number
-from benchapp.review.results.taxonomy import Per, TaxonomyRow
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.shares import Z_95, half_up

@@ -25,12 +25,17 @@ from benchapp.review.results.queue_results import (
     Basis,
     Coded,
     Heading,
+    Per,
     QueueCoding,
+    Taxonomy,
+    TaxonomyRow,
+    blame,
     coding_of,
     drop_undecided,
+    extent_if_known,
     heading_of,
+    uncoded_strata,
 )
-from benchapp.review.results.taxonomy import Per, Taxonomy, TaxonomyRow, blame, extent_if_known, uncoded_strata
 from benchapp.stats.inference.interval import Interval
 
 COVERS = {"clusters": "other episodes of the same kind", "population": "this whole population"}

@@ -10,8 +10,8 @@ from plotly import graph_objects as go
 from benchapp.models import Code
 from benchapp.review.results.code_counts import count_together
 from benchapp.review.results.population_shares import Share
+from benchapp.review.results.queue_results import Per, TaxonomyRow
 from benchapp.review.results.review_exports import number
-from benchapp.review.results.taxonomy import Per, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, half_up
 from inspector.charts.chart import ChartDrawing, ChartTable, TableColumn, TableRow

@@ -20,7 +20,7 @@ from benchapp.review.blinding import AskedElsewhere, Words, asked_elsewhere, ope
 from benchapp.review.coding.queue_agreement import standing_report
 from benchapp.review.queues.populations import FACETS
 from benchapp.review.results.code_counts import count_together
-from benchapp.review.results.queue_results import Basis, NotTogether
+from benchapp.review.results.queue_results import Basis, NotTogether, TaxonomyRow
 from benchapp.review.results.review_exports import (
     LABELS_AS,
     TAXONOMY,
@@ -29,7 +29,6 @@ from benchapp.review.results.review_exports import (
     taxonomy_rows,
     taxonomy_table,
 )
-from benchapp.review.results.taxonomy import TaxonomyRow
 from benchapp.review.seeing import note_seen
 from benchapp.stats.inference.shares import MIN_FOR_INTERVAL, half_up, wilson
 from inspector.charts.chart_request import ChartCard

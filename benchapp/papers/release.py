@@ -1,28 +1,160 @@
-"""Findings in the libraries of one method, counted, how much of them is in human skills, and the paper's numbers next to them.
+"""The libraries and the oracles' logs of a SkillLearnBench release on disk, through the importer's reader.
 
+Names in the paper's tables are in our words. Source: arXiv 2604.20087v1.
+
+Findings in the libraries of one method are counted, how much of them is in human skills, and the paper's numbers next to them.
 The release's own contamination: generated skills that copy the reference, and paths such as /root/.claude/skills/<human
 skill>/... that an author can only have seen inside the container (github.com/cxcscmu/SkillLearnBench). Compared are
 Table 5 (patterns) and Figure 3 (skills per task), over six models and twenty tasks; a difference is explained where a
 reason can be computed.
+
+The oracles' logs have the skills used, and tool calls, counted in two ways. Claude Code's stream-json has one content
+block a line. Upstream's evaluator keeps only the last line of each message, and so loses its thinking, text and earlier calls.
+Here every block counts.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 from benchapp.analysis.diagnoses.diagnosis import Diagnosis, diagnose
 from benchapp.analysis.diagnoses.library_rules import CONTRACT
-from benchapp.analysis.diagnoses.library_shelf import LocatedHit, Sources, Spoken
+from benchapp.analysis.diagnoses.library_shelf import LocatedHit, Sources, Spoken, read_text
+from benchapp.imports.problems import ProblemList
+from benchapp.imports.reading.walking import FolderEntry, Root
+from benchapp.imports.releases import skilllearnbench_release
+from benchapp.imports.releases.skilllearnbench_release import TaskInstance
 from benchapp.papers.published_rows import Cells, PrintedNumber, count_decimals, counts_make, find_count, rounds_to
-from benchapp.papers.released.release import METHODS, MODELS, REFERENCES, TASKS, Release, ReleasedLibrary
+from benchapp.record.textual_change import has_nul
 from runner.authoring.contract.skill_file import PATTERNS, SKILL_FILE, has_code
 from runner.authoring.copied import leaks, overlap
+from runner.base.types import Files, Source, Step, UseKind
+from runner.trajectories.problems import Problems
+from runner.trajectories.readers.line_streams import json_lines
+from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory
+from runner.trajectories.readers.skill_use import step_uses
+
+PAPER = "skilllearnbench"
+CLAUDE = ("Claude Haiku 4.5", "Claude Sonnet 4.6", "Claude Opus 4.6")  # smallest first
+GEMINI = ("Gemini 3.1 Flash Lite", "Gemini 3 Flash", "Gemini 3.1 Pro")
+MODELS = (*CLAUDE, *GEMINI)
+METHODS = ("one-shot", "self-feedback", "teacher-feedback", "skill-creator")
+REFERENCES = ("no-skill", "human-authored")
+TASKS = 20
+
+
+HUMAN = "human-authored"
+MAX_INSTRUCTION_BYTES = 1024 * 1024
+
+
+class NoRelease(ValueError):
+    """The folder holds no release; the message says what was expected where."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedLibrary:
+    """skills/<config>/<task>. `method` in this project's words, `model` who wrote the skills, "" for human ones.
+
+    `omitted`: files that a manifest of the release lists as left out. `instruction`: of the seed instance; None where
+    the folder has no tasks.
+    """
+
+    config: str
+    method: str
+    model: str
+    task: str
+    files: Files
+    omitted: frozenset[str]
+    instruction: str | None
+
+    @property
+    def name(self) -> str:
+        """Return its path in any copy of the release."""
+        return f"skills/{self.config}/{self.task}"
+
+    @property
+    def is_human(self) -> bool:
+        return self.method == HUMAN
+
+    @property
+    def skills(self) -> tuple[str, ...]:
+        return tuple(sorted({path.partition("/")[0] for path in self.files if path.endswith(f"/{SKILL_FILE}")}))
+
+    def texts(self) -> dict[str, str]:
+        """Return its text files by path."""
+        return {path: read_text(file.content) for path, file in self.files.items() if not has_nul(file.content)}
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release's folder as read: libraries, task instances with a log, and what could not be read."""
+
+    libraries: tuple[ReleasedLibrary, ...]
+    instances: tuple[TaskInstance, ...]
+    problems: ProblemList
+
+    def human(self, task: str) -> ReleasedLibrary | None:
+        return next((each for each in self.libraries if each.is_human and each.task == task), None)
+
+
+def read_release(folder: Path) -> Release:
+    """Read everything below skills/ and the logs below eval_keypoints/. NoRelease where neither exists.
+
+    What cannot be read is in `problems`, with its file and place.
+    """
+    problems = ProblemList()
+    root = Root(folder, problems)
+    if not folder.is_dir() or not skilllearnbench_release.claims(root, folder):
+        raise NoRelease(f"{folder}: expected a folder with skills/<config>/<task>/<skill>/{SKILL_FILE} in it")
+    (found,) = skilllearnbench_release.find(root, folder)
+    omitted = skilllearnbench_release.read_omitted(root.mute(), folder)
+    libraries = []
+    for source in found.libraries:
+        config, task = source.run.skills, source.episode.key
+        prefix = f"skills/{config}/{task}/"
+        libraries.append(
+            ReleasedLibrary(
+                config,
+                source.run.condition,
+                source.run.author_model,
+                task,
+                source.files,
+                frozenset(path.removeprefix(prefix) for path in omitted if path.startswith(prefix)),
+                _read_instruction(root, folder, task),
+            )
+        )
+    trials: tuple[object, ...] = found.trials
+    instances = tuple(trial for trial in trials if isinstance(trial, TaskInstance))
+    return Release(tuple(libraries), instances, problems)
+
+
+def _read_instruction(root: Root, folder: Path, task: str) -> str | None:
+    path = folder / "tasks" / task / f"{task}-1" / "instruction.md"
+    content = root.read(path, MAX_INSTRUCTION_BYTES) if path.is_file() and not path.is_symlink() else None
+    return None if content is None else content.decode("utf-8", "replace")
+
+
+def group_libraries(
+    libraries: tuple[ReleasedLibrary, ...], *, by_model: bool
+) -> Iterator[tuple[str, list[ReleasedLibrary]]]:
+    """Yield (method or config, its libraries): the paper's methods in its order, human skills last, others between."""
+    order = {name: place for place, name in enumerate(METHODS)}
+    named: dict[tuple[int, str, str], list[ReleasedLibrary]] = {}
+    for library in libraries:
+        place = len(order) + 1 if library.is_human else order.get(library.method, len(order))
+        key = (place, library.method, library.model if by_model else "")
+        named.setdefault(key, []).append(library)
+    for (_, method, model), found in sorted(named.items()):
+        yield (f"{method}, {model}" if model else method), found
+
 
 LINT = frozenset(rule.id for rule in CONTRACT)
 
@@ -235,3 +367,90 @@ def _compare(tally: Tally, what: str, cell: PrintedNumber, here: Fraction, why: 
     places = count_decimals(cell.printed) + 1
     difference = f"{float(here - cell.number):+.{places}f}"
     return Beside(tally.name, what, cell.printed, f"{float(here):.{places}f}", difference, why)
+
+
+MAX_MESSAGES = 1_000_000  # of one log
+
+
+@dataclass(frozen=True, slots=True)
+class OracleLog:
+    """One log with its sub-agents. `used`: skill -> kinds of use. `mounted`: the task's human skills, None where the
+    folder has none. calls: one per block. calls_of_last_lines: as upstream counts, None in other formats. Tokens are
+    unknown in a log without totals; input includes cached ones."""
+
+    task: str
+    instance: str
+    messages: int
+    calls: int
+    calls_of_last_lines: int | None
+    used: Mapping[str, tuple[str, ...]]
+    mounted: tuple[str, ...] | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+
+    @property
+    def use(self) -> float | None:
+        """Return the share of the mounted skills that were used (section 3.2), 0 to 1."""
+        if not self.mounted:
+            return None
+        return sum(skill in self.used for skill in self.mounted) / len(self.mounted)
+
+
+def read_logs(release: Release) -> Iterator[OracleLog]:
+    """Read one log for each instance that has one. Unreadable parts of a log go to the release's problems."""
+    for instance in release.instances:
+        if instance.log:
+            human = release.human(instance.family)
+            yield _read_log(instance, instance.log, human.skills if human else None)
+
+
+def _read_log(instance: TaskInstance, log: FolderEntry, mounted: tuple[str, ...] | None) -> OracleLog:
+    read = read_trajectory(lambda: instance.root.open(log.path))
+    messages = calls = 0
+    used: dict[str, dict[str, None]] = {}
+    for step in _iterate_agent_steps(read):
+        messages += 1
+        calls += len(step.tool_calls)
+        for use in step_uses(step, mounted=mounted):
+            if use.kind is not UseKind.MOUNTED:
+                used.setdefault(use.skill, {}).setdefault(use.kind.value)
+    for problem in read.problems:
+        instance.root.report(log.path, problem.place, problem.expected, problem.message)
+    last_lines = None
+    if read.head.source_format == "claude-stream-json":
+        with instance.root.open(log.path) as stream:
+            last_lines = calls_of_last_lines(stream)
+    return OracleLog(
+        instance.family,
+        instance.name,
+        messages,
+        calls,
+        last_lines,
+        {skill: tuple(kinds) for skill, kinds in sorted(used.items())},
+        mounted,
+        read.usage.input_tokens,
+        read.usage.output_tokens,
+        read.usage.cost_usd,
+    )
+
+
+def _iterate_agent_steps(read: ReadTrajectory) -> Iterator[Step]:
+    """Return steps of the main thread, then of the sub-agents, which are known only after it."""
+    main = (step for step in read.steps)
+    others = (step for sub in read.subagents for step in sub.steps)
+    return (step for step in chain(main, others) if step.source is Source.AGENT and not step.is_copied_context)
+
+
+def calls_of_last_lines(stream: BinaryIO) -> int:
+    """Count tool calls when each message id keeps only its last line."""
+    last: dict[str, int] = {}
+    for number, event in json_lines(stream, Problems()):
+        message = event.get("message")
+        if event.get("type") != "assistant" or not isinstance(message, Mapping) or len(last) >= MAX_MESSAGES:
+            continue
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else []
+        calls = sum(isinstance(block, Mapping) and block.get("type") == "tool_use" for block in blocks)
+        last[str(message.get("id") or f"line {number}")] = calls
+    return sum(last.values())

@@ -1,1 +1,0 @@
-"""What a design can find, before it runs and after."""
