@@ -144,12 +144,16 @@ def build_sides(comparison: GroupComparison) -> dict[str, object]:
     )
     by_model = choices.pool == MODEL_ROWS
     swapped = choices.but(a=choices.b, b=choices.a, name_a=choices.name_b, name_b=choices.name_a)
+    by_task = f"task: {shared} of {tasks} on all sides"
+    pairings = [
+        (by_task, choices.query(pool=""), not by_model),
+        (f"task and model: {shared_rows} of {rows}", choices.query(pool=MODEL_ROWS), by_model),
+    ]
+    is_choice = by_model or (shared, tasks) != (shared_rows, rows)
     return {
         "side_cards": list(_list_cards(comparison, members)),
-        "pairings": [
-            (f"task: {shared} of {tasks} on all sides", choices.query(pool=""), not by_model),
-            (f"task and model: {shared_rows} of {rows}", choices.query(pool=MODEL_ROWS), by_model),
-        ],
+        "by_task": by_task,
+        "pairings": pairings if is_choice else [],
         "swapped": swapped.query(),
         "unpaired": _name_unpaired(comparison, members),
         "merged": list(_list_merged_names(comparison)) if by_model else [],

@@ -29,7 +29,7 @@ from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, paginate, render_page
 from inspector.web.text.diff import FileDiff, diff_file
 
-FIELD_TITLES = {"definition": "Definition", "include": "Label it when", "exclude": "Not when"}
+FIELD_TITLES = {"definition": "Definition", "include": "Use it when", "exclude": "Not when"}
 CHANGES = {  # kind: (title, where the labels go)
     "split": ("Split", "For each label, a person chooses the part it belongs to."),
     "merged": ("Merged", "Their labels move to the merged code."),

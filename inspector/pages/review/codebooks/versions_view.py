@@ -57,7 +57,7 @@ VERSION = JsonShape("id=public_id", "codebook=codebook.name", "number", "frozen_
 ORIGIN = JsonShape("kind", "before=before.name")
 CONTENT_TYPES = {"yaml": "application/yaml", "json": "application/json"}
 MIN_PARTS, MAX_PARTS = 2, 6
-TEXTS = {"definition": "Definition", "include": "Label it when", "exclude": "Not when, and what instead"}
+TEXTS = {"definition": "Definition", "include": "Use it when", "exclude": "Not when, and what instead"}
 
 
 def _name(label: str | None = None) -> forms.CharField:
