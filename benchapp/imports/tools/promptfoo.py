@@ -98,8 +98,11 @@ class Evaluation:
     @cached_property
     def setups(self) -> dict[str, dict[str, JsonValue]]:
         """Return what each provider was given, without what may be secret: its folder and its model."""
-        given = self.config.objects("providers") if isinstance(self.config.raw.get("providers"), list) else ()
-        found = {_name_provider(each): _pick_setup(each.object("config")) for each in given}
+        given, found = self.config.raw.get("providers"), dict[str, dict[str, JsonValue]]()
+        for raw in given if isinstance(given, list) else ():
+            if isinstance(raw, dict):  # others are names only
+                provider = Document(self.root, self.document.path, raw, "config.providers")
+                found[_name_provider(provider)] = _pick_setup(provider.object("config"))
         for row in self.rows:  # an agent reports the models that it called
             models = list(row.object("response").object("metadata").object("modelUsage").raw)
             setup = found.setdefault(_name_provider(row.object("provider")), {})

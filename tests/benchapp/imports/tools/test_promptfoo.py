@@ -161,7 +161,7 @@ def test_prompts_are_conditions_where_there_are_several(folder: Path) -> None:
     results["results"]["results"] = rows
     results["config"] = {"providers": ["openai:chat:gpt-5-mini"]}
     write(folder / "results.json", results)
-    import_paths([folder])
+    assert list(import_paths([folder]).problems) == []
     runs = Run.objects.order_by("condition").values_list("condition", "harness", "agent_model")
     assert list(runs) == [("long", "promptfoo", "gpt-5-mini"), ("short", "promptfoo", "gpt-5-mini")]
     steps = read_steps(Trajectory.objects.order_by("pk")[0], 1, 20)
