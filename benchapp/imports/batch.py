@@ -10,7 +10,7 @@ import fcntl
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -322,8 +322,6 @@ def turn(waiting: Callable[[], None]) -> AbstractContextManager[None]:
     connection.ensure_connection()  # a database that cannot be opened raises its own error
     if connection.vendor == "postgresql":
         return _turn_on_server(waiting)
-    if connection.is_in_memory_db():  # type: ignore[attr-defined]
-        return nullcontext()
     return _turn_beside(Path(connection.settings_dict["NAME"]), waiting)
 
 

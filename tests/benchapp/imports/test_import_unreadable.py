@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -123,6 +123,7 @@ def test_a_file_that_vanishes_while_its_folder_is_listed_costs_no_other(tmp_path
 def test_a_path_in_a_closed_folder_is_reported(place, monkeypatch):
     monkeypatch.setattr("benchapp.imports.batch.follow", lambda: None)
     monkeypatch.setattr("benchapp.imports.batch.enqueue_reading", lambda episodes: None)
+    monkeypatch.setattr("benchapp.imports.batch.turn", lambda waiting: nullcontext())  # its file is not nobody's
     closed = write(place / "inner" / "x.json", {}).parent.parent
     with nobody_s_eyes(closed):
         report = bring_in(closed / "inner")

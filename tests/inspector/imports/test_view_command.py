@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -130,7 +131,8 @@ def viewing(cache: Path, *words: object) -> Iterator[Callable[[str], str]]:
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     environment.pop("DJANGO_SETTINGS_MODULE")
     command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "view", "--no-browser", *map(str, words)]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, preexec_fn=hears)
     assert process.stdout is not None
 
     def wait_for(text: str) -> str:

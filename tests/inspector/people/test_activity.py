@@ -207,7 +207,7 @@ def test_details_are_words_and_looks_at_labels_are_left_out_until_asked_for(clie
     note(verb="labels.seen", target_kind="queue")
     note(verb="account.invited", target_kind="invitation", detail={"name": "mira"})
     text = client.get("/activity/").text
-    assert "texts, definition</span> <del>short</del> → longer" in text
+    assert 'texts, definition</span> <del class="muted">short</del> → longer' in text
     assert "{&#x27;" not in text
     assert ">invited</span> mira" in text
     assert "read the labels of others on a queue" not in text
