@@ -66,7 +66,6 @@ class Evaluation:
     document: Document
 
     def __post_init__(self) -> None:
-        self.config = self.document.object("config")
         self.ident = self.document.text("evalId", 200) or tail_of(self.document.path, 3)
         results = self.document.object("results")
         self.rows = list(results.objects("results"))
@@ -77,12 +76,12 @@ class Evaluation:
     def trials(self) -> Iterator[FoundRow]:
         unjudged = 0
         for place, row in enumerate(self.rows):
-            key = row.text("id", 200) or str(place)
             unjudged += row.object("gradingResult").raw.get("reason") == "No assertions"
-            whole: list[JsonValue] = [dict(row.raw), self._setup(row), self.tasks[_identify(row)], self._mounted(row)]
+            whole: list[JsonValue] = [dict(row.raw), self._setup(row), self.tasks[_identify(row)]]
+            whole += self._mounted(row) or ()
             path = f"{self.root.label(self.document.path)}, {row.place}"
-            ids = (f"{NAME}:{self.ident}/{key}",)
-            yield FoundRow(self.root, path, ids, (f"{place:09d}",), partial(self._read, row), whole)
+            ident = f"{NAME}:{self.ident}/{row.text('id', 200) or place}"
+            yield FoundRow(self.root, path, (ident,), (f"{place:09d}",), partial(self._read, row), whole)
         if unjudged:
             self.document.report("results", "an assertion in each test", f"{unjudged} without: no verdict, not a pass")
 
@@ -98,11 +97,12 @@ class Evaluation:
     @cached_property
     def setups(self) -> dict[str, dict[str, JsonValue]]:
         """Return what each provider was given, without what may be secret: its folder and its model."""
-        given, found = self.config.raw.get("providers"), dict[str, dict[str, JsonValue]]()
+        given, found = self.document.object("config").raw.get("providers"), dict[str, dict[str, JsonValue]]()
         for raw in given if isinstance(given, list) else ():
             if isinstance(raw, dict):  # others are names only
                 provider = Document(self.root, self.document.path, raw, "config.providers")
-                found[_name_provider(provider)] = _pick_setup(provider.object("config"))
+                texts = {key: provider.object("config").text(key, 200) for key in ("working_dir", "model")}
+                found[_name_provider(provider)] = {key: text for key, text in texts.items() if text}
         for row in self.rows:  # an agent reports the models that it called
             models = list(row.object("response").object("metadata").object("modelUsage").raw)
             setup = found.setdefault(_name_provider(row.object("provider")), {})
@@ -119,12 +119,11 @@ class Evaluation:
         ident, name = provider.text("id", 200) or sources.UNKNOWN, _name_provider(provider)
         is_agent = not setup.keys().isdisjoint(("working_dir", "is_agent"))  # else its id ends with the model's name
         model = sources.UNKNOWN if is_agent or "://" in ident else ident.rpartition(":")[2]
-        sides = [name if name != ident else "", _name_prompt(row) if self.prompts > 1 else ""]
-        condition = ", ".join(filter(None, sides))
+        sides = (name if name != ident else "", _name_prompt(row) if self.prompts > 1 else "")
         return sources.RunSource(
             harness=ident if is_agent else NAME,
             agent_model=str(setup.get("model", model)),
-            condition=name_condition(condition) if condition else sources.UNKNOWN,
+            condition=name_condition(", ".join(filter(None, sides))) if any(sides) else sources.UNKNOWN,
             setup={"source": NAME, **setup},
         )
 
@@ -132,7 +131,6 @@ class Evaluation:
         response, grading = row.object("response"), row.object("gradingResult")
         # A failed assertion is in `error` too; then it has a grading.
         error = (row.text("error") or response.text("error") or "") if not grading.raw else ""
-        mounted = self._mounted(row)
         title = self.tasks[_identify(row)]
         latency = row.amount("latencyMs")
         return sources.TrialSource(
@@ -148,7 +146,7 @@ class Evaluation:
             choices=(sources.SourceChoice((of_messages("response", list(_list_messages(row))),)),),
             exception=sources.ExceptionSource("error", error) if error else None,
             usage=_read_usage(row),
-            skills_mounted=None if mounted is None else tuple(map(str, mounted)),
+            skills_mounted=self._mounted(row),
         )
 
     # --- skills -----------------------------------------------------------------------------------------------------
@@ -158,43 +156,34 @@ class Evaluation:
         """Return the skills of the working folders that were given, as they are now, by the folder's name in the configuration."""
         found = dict[str, Files]()
         for given in {str(setup.get("working_dir") or "") for setup in self.setups.values()} - {""}:
-            folders = [self.document.path.parent / given / each for each in SKILLS]
-            inside = [each for each in folders if self._is_inside(each) and self.root.is_dir(each)]
-            skills = (sub for folder in inside for sub in self.root.listing(folder)[0])
+            above = self.document.path.parent / given
+            skills = (
+                sub for each in SKILLS if self._is_inside(above / each) for sub in self.root.listing(above / each)[0]
+            )
             files = {path: file for sub in skills for path, file in read_skill(self.root, sub, clean(sub.name)).items()}
-            if files or self._is_inside(self.document.path.parent / given):
+            if self._is_inside(above):
                 found[given] = files
+        if told := [given for given, files in found.items() if files]:
+            message = f"{list_names(sorted(told))}: taken as they are now"
+            self.document.report("config.providers", "the skills that the agents had", message)
         return found
 
     def _is_inside(self, folder: Path) -> bool:
         return ".." not in folder.parts and folder.is_relative_to(self.root.base) and self.root.is_dir(folder)
 
-    def _mounted(self, row: Document) -> list[JsonValue] | None:
+    def _mounted(self, row: Document) -> tuple[str, ...] | None:
         files = self.skills.get(str(self._setup(row).get("working_dir")))
-        return None if files is None else list(sources.list_slugs(files))
+        return None if files is None else sources.list_slugs(files)
 
     def libraries(self) -> Iterator[sources.LibrarySource]:
-        given = {self.run(row).key: row for row in self.rows}
-        told = list[str]()
-        for row in given.values():
-            folder = str(self._setup(row).get("working_dir") or "")
-            if files := self.skills.get(folder):
-                told.append(folder)
-                yield sources.LibrarySource(
-                    self.run(row), sources.EpisodeSource(), NAME, self.root.label(self.document.path), files
-                )
-        if told:
-            expected = "the skills that the agents had"
-            self.document.report("config.providers", expected, f"{list_names(told)}: taken as they are now")
+        path = self.root.label(self.document.path)
+        for row in {self.run(row).key: row for row in self.rows}.values():
+            if files := self.skills.get(str(self._setup(row).get("working_dir"))):
+                yield sources.LibrarySource(self.run(row), sources.EpisodeSource(), NAME, path, files)
 
 
 def _name_provider(provider: Document) -> str:
     return provider.text("label", 100) or provider.text("id", 200) or sources.UNKNOWN
-
-
-def _pick_setup(config: Document) -> dict[str, JsonValue]:
-    texts = {key: config.text(key, 200) for key in ("working_dir", "model")}
-    return {key: text for key, text in texts.items() if text}
 
 
 def _identify(row: Document) -> str:
@@ -232,10 +221,8 @@ def _read_verdict(grading: Document) -> Verdict | None:
         grading.report("componentResults", f"at most {MAX_ASSERTIONS} assertions", "more; the rest is left out")
     named = grading.object("namedScores")
     scores = {clean(name)[:200]: score for name in named.raw if (score := named.number(name)) is not None}
-    reason = grading.text("reason") or ""
-    return graded(
-        scores, success=passed, reward=read_share(grading, "score"), checks=checks[:MAX_ASSERTIONS], output=reason
-    )
+    reward, reason = read_share(grading, "score"), grading.text("reason") or ""
+    return graded(scores, success=passed, reward=reward, checks=checks[:MAX_ASSERTIONS], output=reason)
 
 
 def _list_messages(row: Document) -> Iterator[dict[str, JsonValue]]:
@@ -270,7 +257,5 @@ def _read_usage(row: Document) -> Usage:
         )
         return Usage(read + written + fresh, read, output, cost)
     tokens = response.object("tokenUsage")
-    details = tokens.object("completionDetails")
-    return Usage(
-        tokens.count("prompt"), details.count("cacheReadInputTokens") or None, tokens.count("completion"), cost
-    )
+    cached = tokens.object("completionDetails").count("cacheReadInputTokens") or None
+    return Usage(tokens.count("prompt"), cached, tokens.count("completion"), cost)
