@@ -320,3 +320,15 @@ def test_the_best_of_several_groups_without_a_baseline_is_named(tmp_path: Path, 
     shown = client.get(Experiment.objects.get().get_absolute_url()).content.decode()
     assert "2 of 2" in shown
     assert "the most of 2 groups." in shown
+
+
+def test_of_equal_groups_without_a_baseline_none_is_called_the_best(tmp_path: Path, client: Client) -> None:
+    for condition, ends in {"with-skills@1": [True, False], "with-skills@2": [False, True]}.items():
+        with start(tmp_path, name=condition.replace("@", "-"), condition=condition) as run:
+            for number, success in enumerate(ends):
+                with run.trial(f"task-{number}", "deployment") as trial:
+                    trial.end(success=success)
+    import_paths([tmp_path])
+    shown = client.get(Experiment.objects.get().get_absolute_url()).content.decode()
+    assert "All 2 groups passed 50 % of instances each." in shown
+    assert "the most of" not in shown
