@@ -142,7 +142,7 @@ def _revise(parts: Mapping[str, str]) -> str:
 
 def _review(parts: Mapping[str, str], family: str, dice: Dice) -> str:
     shown = _shown(parts, "Tasks so far")
-    found = [told for key in _keys(parts, "Tasks under review") for told in _defects(key, _task_of(shown, key))]
+    found = [defect for key in _keys(parts, "Tasks under review") for defect in _defects(key, _task_of(shown, key))]
     reasons = found or [
         "Every file that an instruction names is there, and every test writes a reward; no more was looked at."
     ]
@@ -220,9 +220,9 @@ def _write(parts: Mapping[str, str], family: str, dice: Dice) -> str:
         return f"{UNABLE}; none of the scenario's units has such a rule."
     trade = _trade_of(key.removeprefix(f"{family}-"), dice)
     counts = "How a number counts" if rule.kind == "step" else "Which records count"
-    told = f'{counts}, the source material says under "{unit["title"]}".'
+    wording = f'{counts}, the source material says under "{unit["title"]}".'
     title = f"{trade.what.capitalize()} by {trade.group}"
-    task = TableTask(title, trade, rule, told, int(dice.share("level") * len(LEVELS)))
+    task = TableTask(title, trade, rule, wording, int(dice.share("level") * len(LEVELS)))
     return _reply(f"a table in which the rule under {unit['title']} decides.", files=_placed(key, task.files(dice)))
 
 
@@ -241,7 +241,7 @@ def _vary(parts: Mapping[str, str], family: str, dice: Dice) -> str:
     task, variation = read_table_task(base), parts.get("Variation", "").partition(":")[0]
     if task is None:
         return f"{UNABLE}; the base task is not one."
-    noisy = TableTask(task.title, task.trade, task.rule, task.told, task.level, note=variation == "noise")
+    noisy = TableTask(task.title, task.trade, task.rule, task.wording, task.level, note=variation == "noise")
     files = {**base, **noisy.files(dice), "instruction.md": base["instruction.md"]}
     files.pop("environment/Dockerfile", None)
     if variation == "other words":
@@ -365,12 +365,12 @@ def find_rule(text: str) -> TableRule | None:
 
 @dataclass(frozen=True, slots=True)
 class TableTask:
-    """`told`: how the instruction words the rule. `level`: an index of LEVELS. `note`: adds a column that no rule uses."""
+    """`wording`: of the rule, in the instruction. `level`: an index of LEVELS. `note`: adds a column that no rule uses."""
 
     title: str
     trade: Trade
     rule: TableRule
-    told: str
+    wording: str
     level: int
     note: bool = False
 
@@ -408,7 +408,7 @@ class TableTask:
             f"The {trade.what} are in `{trade.file}.csv`, a record per line: id, {trade.group}, {trade.amount}.\n\n"
             f"Please write `{self.output}` with the columns `{trade.group},{trade.amount}`: for each {trade.group} that has\n"
             f"records that count, the sum of its {trade.amount}, in the order of the names.\n\n"
-            f"- {self.told}\n"
+            f"- {self.wording}\n"
             f"- A record without a number of {trade.amount} does not count.\n"
             "- Of records with the same id the first that has a number is taken, and the others are not.\n"
         )
@@ -473,12 +473,12 @@ def read_table_task(files: Mapping[str, str]) -> TableTask | None:
         return None
     name = inputs[0].removeprefix("environment/").removesuffix(".csv")
     trade = next((each for each in TRADES if each.file == name), None)
-    told = re.search(r"^- (.+)$", instruction, re.MULTILINE)
-    if trade is None or told is None:
+    wording = re.search(r"^- (.+)$", instruction, re.MULTILINE)
+    if trade is None or wording is None:
         return None
     level = next((place for place, word in enumerate(LEVELS) if f'"{word}"' in files.get("task.toml", "")), 0)
     title = re.match(r"# (.+)", instruction)
-    return TableTask(title[1] if title else trade.what, trade, rule, told[1], level)
+    return TableTask(title[1] if title else trade.what, trade, rule, wording[1], level)
 
 
 def _script(program: str) -> str:

@@ -1,8 +1,9 @@
 """Before a launch: what of it cannot run, task by task; what it can show and cost, with few or many replicates.
 
-What it will take are medians of earlier trials, or "unknown", never zero for unknown. A trial is estimated from earlier trials of the same task by the same agent and model under the same condition. An
-episode's author is estimated from earlier episodes about the same unit with the same author, model and agent, under the
-same condition: an agent's session is many calls, so an author of one call says nothing about it.
+The estimate is made of medians of earlier trials; what has none is unknown, never zero. A trial is estimated from
+earlier trials of the same task by the same agent and model under the same condition. An episode's author is estimated
+from earlier episodes about the same unit with the same author, model and agent, under the same condition: an agent's
+session is many calls, so an author of one call says nothing about it.
 
 If earlier work has tokens but no cost, and the model has a price, the cost is those tokens at the current price.
 `Amount.priced` counts such parts.

@@ -22,7 +22,7 @@ document.addEventListener("htmx:afterSwap", () => {
   }
 });
 
-// A form that the server writes anew keeps what somebody typed or chose while its request was on the way, and the caret.
+// A form that its answer replaces keeps what somebody typed or chose since the request, and the caret.
 let touched = new Set();
 let kept = [];
 document.addEventListener("input", (event) => touched.add(event.target));

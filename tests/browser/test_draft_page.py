@@ -65,8 +65,8 @@ def test_the_form_follows_the_loop_and_keeps_what_was_typed(context: BrowserCont
     assert errors == []
 
 
-def test_what_is_typed_while_the_form_is_written_anew_stays(context: BrowserContext, live_server: Any) -> None:
-    """Its answer knows nothing of it; the next request does."""
+def test_what_is_typed_before_the_form_is_replaced_stays(context: BrowserContext, live_server: Any) -> None:
+    """The answer does not contain it; the next request sends it."""
     page, errors = open_in(context, live_server.url, "light")
     page.goto(f"{live_server.url}/drafts/new/")
     page.wait_for_function(LISTENS)

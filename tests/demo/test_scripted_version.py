@@ -9,7 +9,7 @@ from demo.scripted import VERSION
 from runner.base.digests import digest_json
 from tools.prose import read_prose
 
-OF_VERSION = ("4", "f0990eb8a6f4aa892cd4f501565cedf7dda6f6a7d0a096691fc8ef7cd5f61274")
+OF_VERSION = ("4", "daa6f2c316b67a0591375371587c8664e48411aac6556792004c71c3a42aac4c")
 
 
 def test_the_version_is_that_of_the_code() -> None:

@@ -6,10 +6,10 @@ sees it. Its parts: the same tools (200), shared words in the calls' arguments (
 tool with the same short result is not yet the same step. Prompts are not the agent's doing and always belong together,
 so that a longer prompt is one difference.
 
-Steps that belong together are paired in bounded time and memory. Pair the equal steps at both ends first. Then pair anchors: steps whose action occurs once on each side, in the longest
-chain with the same order on both. In the stretches left, maximise the total likeness by dynamic programming. If these
-have more than `max_cells` pairs together, search long ones in a band around their diagonal, and mark the alignment as
-banded.
+Steps that belong together are paired in bounded time and memory. Pair the equal steps at both ends first. Then pair
+anchors: steps whose action occurs once on each side, in the longest chain with the same order on both. In the stretches
+left, maximise the total likeness by dynamic programming. If these have more than `max_cells` pairs together, search
+long ones in a band around their diagonal, and mark the alignment as banded.
 
 Bounds for n and m steps: max_cells + 3 * (n + m) pairs are compared, each in constant time; memory is a byte for each
 of them, and a few numbers per step. Everything else is O(n log n), with at most MAX_DEPTH passes.

@@ -1,12 +1,14 @@
 """Count how later trials ended whose library held certain lines. This is association: they differ in more than that.
 
-The change to show first is the one after a failure with the best later readers against no-skill; the example's probe takes
-it back, so that nobody picks the change that looks best. Pure except for `read_no_skill`, the one query of the baseline. In the ledger, a trial counts for a decision while its
-library holds at least one line that the decision wrote. It counts as read if it read a skill with such a line.
+The change to show first is the one after a failure with the best later readers against no-skill; the example's probe
+takes it back, so that nobody picks the change that looks best. Pure except for `read_no_skill`, the one query of the
+baseline. In the ledger, a trial counts for a decision while its library holds at least one line that the decision
+wrote. It counts as read if it read a skill with such a line.
 
-Suspects are the lines of a condition's libraries whose later readers passed least, compared with no-skill. They are counted as
-blame does, over all replicates at once, and a probe can test them. Lines are identified by their text: what one author wrote into four libraries is one line with the readers of all four. Lines that the same trials
-read cannot be separated and are listed together.
+Suspects are the lines of a condition's libraries whose later readers passed least, compared with no-skill. They are
+counted as blame does, over all replicates at once, and a probe can test them. Lines are identified by their text: what
+one author wrote into four libraries is one line with the readers of all four. Lines that the same trials read cannot be
+separated and are listed together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Verdicts of graders that list what they expected, and the rows of a benchmark.json: one for each eval, condition and run, in whichever of its many shapes it was written.
+"""Read the verdicts of graders that list what they expected, and the rows of a benchmark.json in any of its shapes: one
+for each eval, condition and run.
 
 Known: `runs[]` with a configuration; a condition with `evals[]`; evals that hold their conditions; `configurations[]`;
 results by the eval's id; `per_case[]` without a condition.

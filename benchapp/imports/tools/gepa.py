@@ -162,8 +162,8 @@ class GepaRun:
             if each.row.raw.get("subsample_ids") and not each.scores(PARENT):
                 unscored[each.reason or "no reason in the log"].append(str(each.number))
         for reason, numbers in unscored.items():
-            told = f"none, so no trial, in {len(numbers)}: {list_names(numbers)}. {reason}"
-            self.root.report(path, "iterations", "a score for each item of the minibatch", told[:300])
+            message = f"none, so no trial, in {len(numbers)}: {list_names(numbers)}. {reason}"
+            self.root.report(path, "iterations", "a score for each item of the minibatch", message[:300])
         return found
 
     def _read_iteration(self, found: Iteration) -> Iteration:

@@ -163,8 +163,8 @@ class Evaluation:
             files = {path: file for sub in skills for path, file in read_skill(self.root, sub, clean(sub.name)).items()}
             if self._is_inside(above):
                 found[given] = files
-        if told := [given for given, files in found.items() if files]:
-            message = f"{list_names(sorted(told))}: taken as they are now"
+        if folders := [given for given, files in found.items() if files]:
+            message = f"{list_names(sorted(folders))}: taken as they are now"
             self.document.report("config.providers", "the skills that the agents had", message)
         return found
 

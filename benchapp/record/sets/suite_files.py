@@ -1,7 +1,8 @@
 """The available suites, bundled or loaded from a folder of this machine, and their rows: environments, families, tasks
 with their current revisions, and task groups. Groups of a mapping file win over those that a suite declares.
 
-The record also has the files of a loaded suite, for machines without the folder it was loaded from. Such a machine writes them into a cache in the var folder, one folder for each list of files, named by its digest.
+The record also has the files of a loaded suite, for machines without the folder it was loaded from. Such a machine
+writes them into a cache in the var folder, one folder for each list of files, named by its digest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Read a queue's reviews and the record's facts about each item in a handful of queries, and count the taxonomy: how often each code is carried, of the population, per 100 failed and per 100 attempted."""
+"""Read a queue's reviews and the record's facts about each item in a handful of queries, and count the taxonomy: how
+often each code was given, as a share of the population, per 100 failed and per 100 attempted."""
 
 from __future__ import annotations
 

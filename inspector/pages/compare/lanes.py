@@ -30,7 +30,6 @@ TICKS = 5  # about this many on an axis
 ROOM_OF_WORD = 0.2  # of the axis, between the middles of the baseline's word and of a number
 ROOM = 0.06  # of the axis, free on either side
 FEW = 10  # scored trials: below it k of n, since a percentage would pretend to know more
-UNKNOWN, NOT_YET = "unknown", "not yet"
 BAR_HEIGHT = 26  # px
 
 
@@ -64,7 +63,7 @@ class PointAxis:
 
 
 def _say_missing(group: Group) -> str:
-    return NOT_YET if group.is_unfinished else UNKNOWN
+    return "not yet" if group.is_unfinished else "unknown"
 
 
 def draw_share(condition: str, share: float, ends: tuple[float, float] | None, says: str) -> SafeString:

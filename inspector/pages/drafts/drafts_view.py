@@ -436,8 +436,7 @@ def drafts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     for row in page:
         steps, edits, scripts, cost = read_totals(row)
         listed.append(ListedDraft(row, steps, edits, cost, scripted=scripts > 0))
-    data = {"drafts": listed}
-    return render_page(request, "drafts/drafts.html", data=data, context={"page": page}, page=page, as_json=as_json)
+    return render_page(request, "drafts/drafts.html", data={"drafts": listed}, page=page, as_json=as_json)
 
 
 @needs(User.Level.OPERATOR, to_change=True)

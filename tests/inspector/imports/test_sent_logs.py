@@ -309,26 +309,25 @@ def test_scores_without_a_verdict_are_told_by_task_and_condition(tmp_path: Path,
     assert "No metric covers" not in shown
 
 
-def test_the_best_of_several_groups_without_a_baseline_is_named(tmp_path: Path, client: Client) -> None:
-    """ "2 of 2 tasks solved." over two conditions would read as if both had."""
-    for condition, ends in {"with-skills@1": [True, False], "with-skills@2": [True, True]}.items():
-        with start(tmp_path, name=condition.replace("@", "-"), condition=condition) as run:
+def show_two_conditions(folder: Path, client: Client, first: list[bool], second: list[bool]) -> str:
+    """The experiment's page after an import of two iterations; of each task whether it was solved."""
+    for condition, ends in {"with-skills@1": first, "with-skills@2": second}.items():
+        with start(folder, name=condition.replace("@", "-"), condition=condition) as run:
             for number, success in enumerate(ends):
                 with run.trial(f"task-{number}", "deployment") as trial:
                     trial.end(success=success)
-    import_paths([tmp_path])
-    shown = client.get(Experiment.objects.get().get_absolute_url()).content.decode()
+    import_paths([folder])
+    return client.get(Experiment.objects.get().get_absolute_url()).content.decode()
+
+
+def test_the_best_of_several_groups_without_a_baseline_is_named(tmp_path: Path, client: Client) -> None:
+    """ "2 of 2 tasks solved." over two conditions would read as if both had."""
+    shown = show_two_conditions(tmp_path, client, [True, False], [True, True])
     assert "2 of 2" in shown
     assert "the most of 2 groups." in shown
 
 
 def test_of_equal_groups_without_a_baseline_none_is_called_the_best(tmp_path: Path, client: Client) -> None:
-    for condition, ends in {"with-skills@1": [True, False], "with-skills@2": [False, True]}.items():
-        with start(tmp_path, name=condition.replace("@", "-"), condition=condition) as run:
-            for number, success in enumerate(ends):
-                with run.trial(f"task-{number}", "deployment") as trial:
-                    trial.end(success=success)
-    import_paths([tmp_path])
-    shown = client.get(Experiment.objects.get().get_absolute_url()).content.decode()
+    shown = show_two_conditions(tmp_path, client, [True, False], [False, True])
     assert "All 2 groups passed 50 % of instances each." in shown
     assert "the most of" not in shown

@@ -412,7 +412,7 @@ def test_decisions_are_about_skills_and_stay_blind_to_the_condition(client: Clie
 
 
 def test_somebody_who_hides_the_condition_is_not_overruled(client: Client) -> None:
-    """Whoever chose something else before is shown the form again, without the proposal to hide."""
+    """After any other choice the form is shown again, and does not propose to hide."""
     finished_experiment(1)
     page = client.post(NEW, {**sent_as_opened(client), "show": "1"}).text
     proposed = re.search(r'name="proposed_hides_conditions" value="([^"]*)"', page)
