@@ -23,12 +23,20 @@ for (const each of document.querySelectorAll("[data-choose], [data-sides]")) eac
   }
 });
 
-// Runs are compared once two sides have some.
+// Runs are compared once two sides have some; each side says what it holds.
 const sides = document.querySelector("[data-sides]");
 const follow = () => {
-  const ticked = new Set([...new FormData(sides).keys()].filter((name) => /^[a-d]$/.test(name)));
-  sides.querySelector("[data-compares]").disabled = ticked.size < 2;
-  sides.querySelector("[data-needs]").hidden = ticked.size >= 2;
+  let filled = 0;
+  for (const holds of sides.querySelectorAll("[data-holds]")) {
+    const ticked = [...sides.querySelectorAll(`input[type=checkbox][name=${holds.dataset.holds}]:checked`)];
+    const unlisted = sides.querySelectorAll(`input[type=hidden][name=${holds.dataset.holds}]`).length;
+    const words = ticked.map((box) => box.dataset.says);
+    if (unlisted) words.push(`${unlisted} not in this list`);
+    holds.textContent = words.join("; ") || holds.dataset.empty;
+    holds.toggleAttribute("data-filled", words.length > 0);
+    filled += words.length > 0;
+  }
+  sides.querySelector("[data-compares]").disabled = filled < 2;
 };
 if (sides) {
   sides.addEventListener("change", follow);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -14,8 +15,8 @@ from django.db.models import Count, Q
 from benchapp.models import Experiment, Run, Trial
 from benchapp.models.experiments import ExperimentQuerySet
 from benchapp.stats.comparing.choices import MAX_SIDE_NAME, NO_SKILL, Side
-from benchapp.stats.comparing.condition_names import name_condition
-from runner.protocols.conditions import unpooled_conditions
+from benchapp.stats.comparing.condition_names import ITERATED, name_condition
+from runner.protocols.conditions import base_name, unpooled_conditions
 
 MOST_EXPERIMENTS = 40  # the newest that match
 MOST_SUGGESTIONS = 6
@@ -103,40 +104,40 @@ class SuggestedSide(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Two sides that share tasks. `query`: the address of their comparison."""
+    """Sides that share tasks. `query`: the address of their comparison."""
 
-    sides: tuple[SuggestedSide, SuggestedSide]
+    title: str
     evidence: str
+    query: str
+    sides: tuple[Sequence[CandidateRun], ...]
 
-    @property
-    def title(self) -> str:
-        return " / ".join(name_condition(side.name).title for side in self.sides)
+    @classmethod
+    def of_pair(cls, first: SuggestedSide, second: SuggestedSide, evidence: str) -> Suggestion:
+        pairs = []
+        for letter, side in (("a", first), ("b", second)):
+            pairs += [(letter, str(run.run)) for run in side.runs]
+            pairs.append((f"name_{letter}", side.name))
+        title = " / ".join(name_condition(side.name).title for side in (first, second))
+        return cls(title, evidence, urlencode(pairs), (first.runs, second.runs))
 
     @property
     def trials(self) -> int:
-        return sum(sum_up_runs(side.runs).trials for side in self.sides)
+        return sum(sum_up_runs(side).trials for side in self.sides)
 
     @property
     def shared(self) -> int:
-        own, other = (sum_up_runs(side.runs).tasks for side in self.sides)
-        return len(own & other)
+        """Tasks on more than one side."""
+        tried = Counter(task for side in self.sides for task in sum_up_runs(side).tasks)
+        return sum(sides > 1 for sides in tried.values())
 
     @property
     def tasks(self) -> int:
-        return len(sum_up_runs([run for side in self.sides for run in side.runs]).tasks)
-
-    @property
-    def query(self) -> str:
-        pairs = []
-        for letter, side in zip("ab", self.sides, strict=True):
-            pairs += [(letter, str(run.run)) for run in side.runs]
-            pairs.append((f"name_{letter}", side.name))
-        return urlencode(pairs)
+        return len(frozenset.union(*(sum_up_runs(side).tasks for side in self.sides)))
 
     @property
     def key(self) -> frozenset[frozenset[UUID]]:
         """A key that is equal for suggestions of the same sides."""
-        return frozenset(frozenset(run.run for run in side.runs) for side in self.sides)
+        return frozenset(frozenset(run.run for run in side) for side in self.sides)
 
 
 def sum_up_runs(runs: Collection[CandidateRun]) -> TrialCounts:
@@ -191,6 +192,7 @@ def _count_trials(experiments: Collection[int]) -> dict[int, TrialCounts]:
 
 
 def _list_rows(runs: Sequence[CandidateRun]) -> list[SideRow]:
+    """List the conditions in their order, of imported iterations the last first."""
     by_condition: dict[str, list[CandidateRun]] = {}
     for run in runs:
         by_condition.setdefault(run.recorded, []).append(run)
@@ -198,16 +200,37 @@ def _list_rows(runs: Sequence[CandidateRun]) -> list[SideRow]:
         SideRow(found[0].condition, f"{found[0].experiment}:{condition}", tuple(found))
         for condition, found in by_condition.items()
     ]
-    return sorted(rows, key=lambda row: name_condition(row.condition).order)
+
+    def place(row: SideRow) -> tuple[int, tuple[int, int]]:
+        order = name_condition(row.condition).order
+        return (-order[1] if base_name(row.condition) in ITERATED else 0), order
+
+    return sorted(rows, key=place)
 
 
 def suggest(experiments: Sequence[CandidateExperiment]) -> list[Suggestion]:
-    """Suggest pairs of sides that share a task, the surest evidence first, each pair once."""
+    """Suggest pairs of sides over several experiments that share a task, the surest evidence first, each pair once."""
     found: dict[frozenset[frozenset[UUID]], Suggestion] = {}
     for each in (*_by_name(experiments), *_by_use(experiments), *_by_experiment(experiments)):
         if each.shared:
             found.setdefault(each.key, each)
     return list(found.values())[:MOST_SUGGESTIONS]
+
+
+def suggest_experiments(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
+    """Suggest each experiment whose own conditions share a task."""
+    for experiment in experiments:
+        rows = [row for row in experiment.rows if row.condition != Run.UNKNOWN]
+        if len(rows) > 1:
+            against = ", each against no skill" if any(row.condition == NO_SKILL for row in rows) else ""
+            found = Suggestion(
+                experiment.name,
+                f"its {len(rows)} conditions{against}",
+                urlencode({"experiment": experiment.public_id}),
+                tuple(row.runs for row in rows),
+            )
+            if found.shared:
+                yield found
 
 
 def _imported(experiments: Sequence[CandidateExperiment]) -> dict[frozenset[int], list[CandidateRun]]:
@@ -230,8 +253,9 @@ def _by_name(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]
         by_condition.pop(Run.UNKNOWN, None)
         for condition, others in sorted(by_condition.items(), key=lambda each: -len(each[1])):
             if bare and len({run.experiment for run in (*bare, *others)}) > 1:
-                sides = SuggestedSide(NO_SKILL, bare), SuggestedSide(condition, others)
-                yield Suggestion(sides, _write_evidence(bare, others))
+                yield Suggestion.of_pair(
+                    SuggestedSide(NO_SKILL, bare), SuggestedSide(condition, others), _write_evidence(bare, others)
+                )
 
 
 def _write_evidence(bare: Sequence[CandidateRun], others: Sequence[CandidateRun]) -> str:
@@ -254,8 +278,8 @@ def _by_use(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
         none = [run for run in known if not run.counts.opened]
         every = [run for run in known if run.counts.opened == run.counts.known]
         if none and every and len({run.experiment for run in (*none, *every)}) > 1:
-            sides = SuggestedSide("No skill opened", none), SuggestedSide("Skill opened", every)
-            yield Suggestion(sides, "by what the trials opened")
+            first, second = SuggestedSide("No skill opened", none), SuggestedSide("Skill opened", every)
+            yield Suggestion.of_pair(first, second, "by what the trials opened")
 
 
 def _by_experiment(experiments: Sequence[CandidateExperiment]) -> Iterator[Suggestion]:
@@ -273,4 +297,4 @@ def _by_experiment(experiments: Sequence[CandidateExperiment]) -> Iterator[Sugge
                 ends = ((older, before), (newer, own))
                 first, second = (SuggestedSide(each.name[:MAX_SIDE_NAME], runs) for each, runs in ends)
                 title = name_condition(row.condition).title
-                yield Suggestion((first, second), f"{title} in both experiments")
+                yield Suggestion.of_pair(first, second, f"{title} in both experiments")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 from django.http import HttpRequest, HttpResponse
@@ -27,7 +28,13 @@ from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.groups import Groups
 from benchapp.stats.comparing.selection import facets_of
-from benchapp.stats.comparing.side_suggestions import MOST_EXPERIMENTS, SideRow, list_candidates, suggest
+from benchapp.stats.comparing.side_suggestions import (
+    MOST_EXPERIMENTS,
+    SideRow,
+    list_candidates,
+    suggest,
+    suggest_experiments,
+)
 from benchapp.stats.inference.interval import Floats
 from benchapp.stats.metrics.catalogue import METRICS
 from inspector.web.responses import PathLink, render_page
@@ -36,6 +43,8 @@ from runner.agents import agent_title
 SAVED = 5  # newest saved comparisons, next to the suggestions
 NAMED = 8  # tasks that some side did not try
 CHIPS = 6  # agents and models of a side
+EXPERIMENTS = 3  # suggested for their own conditions
+UNFOLDED = 6  # rows of an experiment with more than two beyond these
 Members = Mapping[str, Sequence[Run]]  # letter of a side -> its runs
 
 
@@ -55,7 +64,7 @@ def choose_sides(request: HttpRequest, *, as_json: bool = False, missing: Sequen
         problems.append(f"{unknown[0][:80]!r} chooses nothing, expected experiment, or sides such as a and b")
     find = request.GET.get("find", "").strip()[:100]
     experiments = list_candidates(find)
-    suggestions = suggest(experiments) if not find else []
+    suggestions = [] if find else [*suggest(experiments), *islice(suggest_experiments(experiments), EXPERIMENTS)]
     # What has a name to compare it by comes first. The sort keeps the newest first within each half.
     experiments.sort(key=lambda each: all(row.condition == Run.UNKNOWN for row in each.rows))
     data = {
@@ -71,12 +80,17 @@ def choose_sides(request: HttpRequest, *, as_json: bool = False, missing: Sequen
     letters = LETTERS[: max(2, 1 + max((LETTERS.index(side.letter) + 1 for side in choices.sides), default=0))]
     context = {
         "listed": [
-            (each, [(row, [(letter, row in ticked.get(letter, [])) for letter in letters]) for row in each.rows])
+            (
+                each,
+                len(each.rows) - UNFOLDED if len(each.rows) > UNFOLDED + 2 else 0,
+                [(row, [(letter, row in ticked.get(letter, [])) for letter in letters]) for row in each.rows],
+            )
             for each in experiments
         ],
+        "unfolded": UNFOLDED,
         "suggestions": suggestions,
-        "letters": letters,
-        "names": [(letter, getattr(choices, f"name_{letter}")) for letter in letters],
+        "columns": len(letters) + 5,
+        "sides": [(letter, getattr(choices, f"name_{letter}"), ticked.get(letter, [])) for letter in letters],
         "hidden": list(_list_unlisted(choices, ticked)),
         "find": find,
         "saved": Comparison.objects.order_by("-created_at")[:SAVED],

@@ -81,7 +81,7 @@ def test_nothing_chosen_is_where_a_comparison_begins(client: Client) -> None:
     make_pair(2)
     text = client.get("/compare/").text
     assert "Found in your runs" in text
-    assert text.index("Choose runs") < text.index("Found in your runs")
+    assert text.index("What do you want to compare?") < text.index("Found in your runs")
     assert 'class="lanes"' not in text
     assert client.get("/compare.json").json()["groups"] == []
 
@@ -109,7 +109,7 @@ def test_an_unknown_experiment_is_not_found_and_a_wrong_address_is_a_bad_one(
     page = client.get(f"/compare/?{query}")
     assert (page.status_code, client.get(f"/compare.json?{query}").status_code) == (status, status)
     assert ("Page not found" in page.text, "expected" in page.text) == (status == 404, status == 400)
-    assert "Choose runs" in page.text or status in (200, 404)
+    assert "What do you want to compare?" in page.text or status in (200, 404)
     if "experiment" in query:  # nothing is left that names runs, and every run would be pooled
         assert client.get(f"/compare/cost/?{query}").status_code == 404
 

@@ -246,6 +246,31 @@ def test_the_chooser_shows_what_is_on_a_side_and_keeps_what_it_does_not_list(cli
     assert "Nothing matches" in client.get("/compare/sides/?find=zebra").content.decode()
 
 
+def test_an_experiment_whose_conditions_share_tasks_is_suggested(client: Client) -> None:
+    experiment = make_experiment(suite=make_suite(environments=1), name="Two ways")
+    for condition in ("no-skill", "selfgen-always"):
+        make_learning_run(experiment, condition=condition, outcomes=BASE)
+    make_learning_run(make_experiment(suite=experiment.suite), condition="no-skill", outcomes=BASE)
+    (found,) = client.get("/compare.json").json()["suggestions"]
+    assert (found["title"], found["evidence"]) == ("Two ways", "its 2 conditions, each against no skill")
+    assert found["tasks_on_both"] == found["tasks"] > 0
+    opened = client.get(found["url"])
+    assert opened.status_code == 302
+    assert opened["Location"] == f"/experiments/{experiment.public_id}.json"
+
+
+def test_the_last_iterations_come_first_and_the_oldest_are_folded(client: Client) -> None:
+    experiment = make_experiment(origin=Experiment.Origin.IMPORTED)
+    for iteration in range(1, 6):
+        for condition in ("no-skill", "with-skills"):
+            make_run(experiment, condition=f"{condition}@{iteration}", replicate=iteration)
+    (listed,) = client.get("/compare.json").json()["experiments"]
+    assert [row["condition"] for row in listed["rows"]][:3] == ["no-skill@5", "with-skills@5", "no-skill@4"]
+    html = client.get("/compare/").content.decode()
+    assert html.count('<tr class="folded"') == 4
+    assert "Show 4 more conditions" in html
+
+
 def test_choosing_takes_as_many_queries_for_many_runs(client: Client) -> None:
     assert assert_queries_flat(client, "/compare.json", lambda times: [make_jobs() for _ in range(times)]) <= 6
 
