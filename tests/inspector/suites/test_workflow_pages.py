@@ -74,7 +74,7 @@ def two_drew(task: Task, second: Workflow = FORKED) -> list[tuple[Client, User]]
 def test_a_workflow_is_drawn_step_by_step_and_handed_in(task: Task) -> None:
     client, user = login()
     first = client.get(page_of(task))
-    assert first.text.count('<legend class="bold">s') == 5
+    assert first.text.count('<legend class="bold">Step s') == 5
     assert "not s1" not in first.text
     assert "5 to 8 steps" in first.text
     assert "3 of 6 rules not kept yet" in first.text
@@ -171,7 +171,7 @@ def test_settling_starts_from_what_both_have_and_takes_steps_of_either(task: Tas
     client, _ = login()
     settle_page = f"{page_of(task)}settle/"
     said = client.get(settle_page).text
-    assert said.count('<legend class="bold">s') == 5
+    assert said.count('<legend class="bold">Step s') == 5
     start = draw("read:s1 extract:s2<s1 align:s3 compute:s4<s3 output:s5")
     client.post(settle_page, fields(start, act="take:1:validate"))
     grown = TaskWorkflow.objects.get(is_settled=True).workflow
