@@ -26,6 +26,7 @@ KEPT_DATA = ("data-chart", "data-page", "data-plotly")  # addresses that scripts
 PICTURES = ("png", "svg")  # what a chart can be saved as without a server
 OTHER_SITES = ("https://", "http://", "mailto:")
 INSIDE = r"""(?:[^>"']|"[^"]*"|'[^']*')*"""  # of a tag: a quoted value may hold ">"
+VALUE = r"""(?:=(?:"[^"]*"|'[^']*'|[^\s"'>]+))?"""  # of an attribute
 ATTRIBUTE = re.compile(r"""([^\s"'>/=]+)(?:=(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 
 
@@ -60,7 +61,7 @@ GONE = frozenset("form dialog kbd noscript select template textarea".split())  #
 TAG = re.compile(
     rf"""<(?:!--.*?--|/(?P<end>a|svg)|(?P<name>
         (?:a|svg|time|script|button|input|meta|{"|".join(sorted(GONE))})(?=[\s/>])
-        |[a-z][\w-]*(?={INSIDE}?\s(?:hx-|(?:href|src)="[^#]|data-(?:comment|chart|page|plotly)="|data-[\w-]+="[/?]
+        |[a-z][\w-]*(?=(?:\s+[^\s"'>/=]+{VALUE})*?\s+(?:hx-|(?:href|src)="[^#]|data-(?:comment|chart|page|plotly)="|data-[\w-]+="[/?]
             |class="[^"]*\b(?:{"|".join(sorted(KEY_WORDS))})\b))
     )(?P<attrs>{INSIDE}))>""",
     re.DOTALL | re.VERBOSE,
