@@ -60,16 +60,15 @@ class ArchivedRecord:
         runs = [run for each in self._runs for run in each.lines["run"]]
         found = {
             **{name: shared.value(row, name) for name in ("status", "started_at", "finished_at")},
-            **{
-                "experiment": row["public_id"],
-                "experiment_name": row["name"],
-                "suite": shared.value(row, "suite__key"),
-            },
+            "experiment": row["public_id"],
+            "experiment_name": row["name"],
+            "suite": shared.value(row, "suite__key"),
             "conditions": sorted({each["condition"] for each in runs}),
             "agent_models": sorted({each["agent_model"] for each in runs}),
             "scripted": any(each["scripted"] for each in runs),
             "is_probe": any(each.lines["probe"] for each in self._runs),
-            **{"runs": len(runs), "trials": len(trials)},
+            "runs": len(runs),
+            "trials": len(trials),
             "trials_scored": sum(each["success"] is not None for each in trials),
             "trials_passed": sum(each["success"] is True for each in trials),
         }
@@ -93,11 +92,17 @@ class ArchivedRecord:
         """One row per answer of an author, in the order of runs, episodes and numbers."""
         self._expect(experiment)
         elsewhere = {
-            **{"decision": "public_id", "experiment": "episode__run__experiment__public_id"},
-            **{"run": "episode__run__public_id", "episode": "episode__public_id", "episode_key": "episode__key"},
+            "decision": "public_id",
+            "experiment": "episode__run__experiment__public_id",
+            "run": "episode__run__public_id",
+            "episode": "episode__public_id",
+            "episode_key": "episode__key",
             **{name: f"episode__run__{name}" for name in ("condition", "agent_model", "author_model", "replicate")},
-            **{"family": "family__key", "before_digest": "before__digest", "after_digest": "after__digest"},
-            **{"after_trial": "after_trial__public_id", "after_task": "after_trial__task__key"},
+            "family": "family__key",
+            "before_digest": "before__digest",
+            "after_digest": "after__digest",
+            "after_trial": "after_trial__public_id",
+            "after_task": "after_trial__task__key",
             "after_success": "after_trial__success",
         }
         rows = (

@@ -91,10 +91,17 @@ def _shape_decision(experiment: str, run: JsonRow, episode: JsonRow, row: JsonRo
     found = {
         **{name: run[name] for name in ("condition", "agent_model", "author_model", "replicate")},
         **{name: row[name] for name in DECISIONS if name in row},
-        **{"decision": row["id"], "experiment": experiment, "run": run["id"]},
-        **{"episode": episode["id"], "episode_key": episode["key"]},
-        **{"after_trial": after.get("id"), "after_task": after.get("task"), "after_success": after.get("success")},
-        **{"before_digest": row["before"], "after_digest": row["after"]},
-        **{"lines_added": row["lines"]["added"], "lines_removed": row["lines"]["removed"]},
+        "decision": row["id"],
+        "experiment": experiment,
+        "run": run["id"],
+        "episode": episode["id"],
+        "episode_key": episode["key"],
+        "after_trial": after.get("id"),
+        "after_task": after.get("task"),
+        "after_success": after.get("success"),
+        "before_digest": row["before"],
+        "after_digest": row["after"],
+        "lines_added": row["lines"]["added"],
+        "lines_removed": row["lines"]["removed"],
     }
     return {name: None if found[name] == "" else found[name] for name in DECISIONS}

@@ -305,9 +305,7 @@ class Foreseen(Shaped):
     trials: int  # of this task and agent in the experiment
 
     json_shape = JsonShape(
-        *("task", "agent"),
-        *((name, partial(_read_part, name)) for name in ("path", "place", "expected")),
-        *("message", "trials"),
+        "task agent", *((name, partial(_read_part, name)) for name in ("path", "place", "expected")), "message trials"
     )
 
     def __str__(self) -> str:

@@ -226,7 +226,7 @@ class LeftOut(Shaped):
     delta: float
     interval: Interval | None
 
-    json_shape = JsonShape("condition", "skill?", "libraries", "skills", "delta", "interval")
+    json_shape = JsonShape("condition skill? libraries skills delta interval")
 
 
 def preview_skills(runs: Iterable[Run], *, times: int, max_usd: float | None = None) -> RoundsPreview:

@@ -36,7 +36,7 @@ class Arm(Shaped):
     condition: str
     author_agent: str | None = None  # likewise
 
-    json_shape = JsonShape("condition", "agent", "agent_model", "author_agent?", "author_model")
+    json_shape = JsonShape("condition agent agent_model author_agent? author_model")
 
     def __str__(self) -> str:
         models = " + ".join(name for name in (self.agent_model, self.author_model) if name)

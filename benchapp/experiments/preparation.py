@@ -436,10 +436,9 @@ class Planned(Shaped):
     slot: TrialSlot
 
     json_shape = JsonShape(
-        *("place", "condition=cell.arm.condition", "replicate=cell.replicate", "agent=cell.arm.agent"),
-        *("agent_model=cell.arm.agent_model", "author_agent=cell.arm.author_agent?"),
-        *("author_model=cell.arm.author_model", "seed=cell.seed"),
-        *("episode=unit", "phase=slot.phase", "task=slot.task", "sample=slot.sample"),
+        "place condition=cell.arm.condition replicate=cell.replicate agent=cell.arm.agent",
+        "agent_model=cell.arm.agent_model author_agent=cell.arm.author_agent? author_model=cell.arm.author_model",
+        "seed=cell.seed episode=unit phase=slot.phase task=slot.task sample=slot.sample",
     )
 
 

@@ -72,7 +72,7 @@ class TaskFit(Shaped):
     fit: Fit = Fit.UNKNOWN
     why: str = ""
 
-    json_shape = JsonShape("fit", "why?")
+    json_shape = JsonShape("fit why?")
 
 
 def judge_by_trials(alone: Rate, skilled: Rate) -> TaskFit:
@@ -217,8 +217,8 @@ class TaskCheck(Shaped):
     url: str = ""  # page of these trials, added by the page
 
     json_shape = JsonShape(
-        *("check=name", "condition", "passed", "failed", "trials", "runs=rule.runs"),
-        *("least=rule.least", "most=rule.most", "kept", "wavers", "seconds", "cost_usd", "url?"),
+        "check=name condition passed failed trials runs=rule.runs least=rule.least most=rule.most kept wavers",
+        "seconds cost_usd url?",
     )
 
     @property
@@ -285,9 +285,7 @@ class TaskVerdict(Shaped):
     checks: tuple[TaskCheck, ...]
     rank: int | None = None
 
-    json_shape = JsonShape(
-        *("task=key", "title", "family?", "verdict=admission", "reasons", "rank", "seconds", "cost_usd", "checks")
-    )
+    json_shape = JsonShape("task=key title family? verdict=admission reasons rank seconds cost_usd checks")
 
     @property
     def admission(self) -> Admission:

@@ -34,7 +34,7 @@ class Column(Shaped):
     unit: str = ""
     missing: str = ""
 
-    json_shape = JsonShape("name", "type=kind", "unit?", "meaning", "missing_means=missing?")
+    json_shape = JsonShape("name type=kind unit? meaning missing_means=missing?")
 
 
 IN_UNIT = "the metric's, column unit"

@@ -135,8 +135,8 @@ class JudgingProgress(Shaped):
     unknown_cost: int  # replies
 
     json_shape = JsonShape(
-        *("experiment", "model", "prompts", "scripted", "state", "runs", "done", "stopped", "waiting", "gone_through"),
-        *("reasons", "calls", "cost_usd", "unknown_cost"),
+        "experiment model prompts scripted state runs done stopped waiting gone_through reasons calls cost_usd",
+        "unknown_cost",
     )
 
     @property

@@ -22,11 +22,15 @@ class JsonShape:
     "*total"          every key of the attribute's own shape, at this level; none where it is null
     ("n", function)   the function's value for the row
 
+    One string may name several, with spaces between: "id=public_id status error?".
+
     A model instance becomes its public id; see `encode`.
     """
 
     def __init__(self, *entries: Entry) -> None:
-        self.readers = [_parse_entry(entry) for entry in entries]
+        self.readers: list[Reader] = []
+        for entry in entries:
+            self.readers += map(_parse_entry, entry.split() if isinstance(entry, str) else [entry])
 
     def read(self, row: object) -> dict[str, Any]:
         """Return the values from the row. Nested rows are left to the encoder."""

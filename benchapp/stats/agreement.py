@@ -145,7 +145,7 @@ class AgreementEstimate(Shaped):
     answers: int
     note: str = ""
 
-    json_shape = JsonShape("alpha=value", "interval", "items=units", "tasks=clusters", "answers", "note")
+    json_shape = JsonShape("alpha=value interval items=units tasks=clusters answers note")
 
 
 def estimate(units: Sequence[Unit[A]], clusters: Sequence[Hashable], distance: Distance[A]) -> AgreementEstimate:
@@ -245,7 +245,7 @@ class Counted(Shaped):
     k: int
     n: int
 
-    json_shape = JsonShape("k", "n", "share")
+    json_shape = JsonShape("k n share")
 
     @property
     def share(self) -> float | None:

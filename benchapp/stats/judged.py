@@ -191,7 +191,7 @@ class ChosenJudge(Shaped):
             again = f" Asked again it differs from itself by {fmean(self.retests.values()) ** 0.5:.1f} (SD, of 100); no interval says less."
         return f"Judged by {name}{which}: {judged} of {runs} run{'' if runs == 1 else 's'}.{others}{again}"
 
-    json_shape = JsonShape("model", "prompts", "repeat", "scripted=is_scripted", "other_judges")
+    json_shape = JsonShape("model prompts repeat scripted=is_scripted other_judges")
 
 
 def choose_judge(runs: Iterable[Run], as_of: datetime | None) -> ChosenJudge | None:

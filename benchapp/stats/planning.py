@@ -38,7 +38,7 @@ class Spread(Shaped):
     episode: float
     rerun: float
 
-    json_shape = JsonShape("share", "sample", "task", "episode", "rerun")
+    json_shape = JsonShape("share sample task episode rerun")
 
     @property
     def sample(self) -> float:
@@ -63,7 +63,7 @@ class Measured(Shaped):
     runs: int
     freedom: int
 
-    json_shape = JsonShape("spread", "runs", "freedom", "guessed")
+    json_shape = JsonShape("spread runs freedom guessed")
 
     @property
     def guessed(self) -> bool:
@@ -275,7 +275,7 @@ class Route(Shaped):
     more: int
     cost: RunCost
 
-    json_shape = JsonShape("unit", "more", "trials", "usd=cost.usd", "seconds=cost.seconds")
+    json_shape = JsonShape("unit more trials usd=cost.usd seconds=cost.seconds")
 
     @property
     def trials(self) -> int:
@@ -295,7 +295,7 @@ class Settling(Shaped):
     cost: DesignCost
     difference: float = SOUGHT
 
-    json_shape = JsonShape("difference", "power", "measured", "routes")
+    json_shape = JsonShape("difference power measured routes")
 
     @property
     def power(self) -> float | None:

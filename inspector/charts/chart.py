@@ -35,7 +35,7 @@ class TableColumn(Shaped):
     unit: str = ""
     read: Callable[[Any], object] | None = None
 
-    json_shape = JsonShape("key", "title", "unit")
+    json_shape = JsonShape("key title unit")
 
     @property
     def said_unit(self) -> str:

@@ -42,8 +42,13 @@ PHASE_WORDS = {
     Phase.EVALUATION: ("Evaluation", "the library frozen"),
 }
 GLYPHS = {
-    **{"passed": "✓", "failed": "✗", "unscored": "!", "skipped": "!"},
-    **{"blocked": "⊘", "running": "…", "waiting": "·"},
+    "passed": "✓",
+    "failed": "✗",
+    "unscored": "!",
+    "skipped": "!",
+    "blocked": "⊘",
+    "running": "…",
+    "waiting": "·",
 }
 
 

@@ -296,7 +296,7 @@ class SkillUsage(Shaped):
     first_step: int | None
     uses: int
 
-    json_shape = JsonShape("mounted=is_mounted", "used=kinds", "first_step")
+    json_shape = JsonShape("mounted=is_mounted used=kinds first_step")
 
     @property
     def word(self) -> str:

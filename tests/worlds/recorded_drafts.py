@@ -52,8 +52,12 @@ def make_draft(files: Mapping[str, str] | None = None, **fields: Any) -> Draft:
     brief = {"loop": "corpus", "family": "late-fees", "goal": "Fees that a <b>rule</b> decides.", "tasks": 2}
     draft = Draft.objects.create(
         **{
-            **{"name": f"late-fees-{number()}", "loop": "corpus", "brief": brief, "model": "scripted/apprentice"},
-            **{"head": head, "asked_at": timezone.now() - timedelta(minutes=40)},
+            "name": f"late-fees-{number()}",
+            "loop": "corpus",
+            "brief": brief,
+            "model": "scripted/apprentice",
+            "head": head,
+            "asked_at": timezone.now() - timedelta(minutes=40),
             **fields,
         }
     )
@@ -76,8 +80,14 @@ def add_step(draft: Draft, kind: str, texts: Mapping[str, str | None], **fields:
     started = draft.asked_at + timedelta(minutes=2 * place)
     step = DraftStep.objects.create(
         **{
-            **{"draft": draft, "number": place, "kind": kind, "status": "taken", "before": before, "after": after},
-            **{"started_at": started, "finished_at": started + timedelta(seconds=20)},
+            "draft": draft,
+            "number": place,
+            "kind": kind,
+            "status": "taken",
+            "before": before,
+            "after": after,
+            "started_at": started,
+            "finished_at": started + timedelta(seconds=20),
             **fields,
         }
     )

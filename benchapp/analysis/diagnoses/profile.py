@@ -108,7 +108,7 @@ class LibraryProfile(Shaped):
 
     json_shape = JsonShape(
         ("axes", lambda profile: dict(zip(PROFILE_GROUPS, profile.axes, strict=True)) if profile.axes else None),
-        *("overall", "skills", "libraries_read=read", "libraries", "patterns"),
+        "overall skills libraries_read=read libraries patterns",
     )
 
     @property

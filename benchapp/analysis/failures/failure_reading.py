@@ -262,7 +262,7 @@ class FailureRow(Shaped):
     further: tuple[int, ...]
 
     json_shape = JsonShape(
-        *("key", "title"),
+        "key title",
         ("primary", lambda row: dict(zip(COLUMNS, row.counts, strict=True))),
         ("beside_another", lambda row: dict(zip(COLUMNS, row.further, strict=True))),
         "total",

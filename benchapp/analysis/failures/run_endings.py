@@ -78,10 +78,10 @@ class Endings(Shaped):
 
     json_shape = JsonShape(
         "trials",
-        ("never_called_a_tool", JsonShape("count=silent", "of=observed").read),
+        ("never_called_a_tool", JsonShape("count=silent of=observed").read),
         ("ends", lambda found: {end.value: found.ends[end] for end in AgentEnd if found.ends.get(end)}),
-        ("author_answers", JsonShape("total=asked", "usable", "skipped=left_out").read),
-        *("equals_no_skill", "sentences"),
+        ("author_answers", JsonShape("total=asked usable skipped=left_out").read),
+        "equals_no_skill sentences",
     )
 
     @classmethod

@@ -37,7 +37,7 @@ _ROLES = [role.value for role in (*ACQUISITION_ROLES, *DEPLOYMENT_ROLES)]
 
 
 NOTE = ("note", lambda _: "association, not effect")  # an entry of every shape that counts later trials
-BESIDE = JsonShape("tasks=slots", "own", "no_skill=beside")
+BESIDE = JsonShape("tasks=slots own no_skill=beside")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Ended(Shaped):
     slots: int = 0
 
     json_shape = JsonShape(
-        *("mounted", "read", "not_read=unread", "reading_unknown=unknown"),
+        "mounted read not_read=unread reading_unknown=unknown",
         ("beside_no_skill", lambda ended: BESIDE.read(ended) if ended.slots else None),
     )
 
@@ -248,8 +248,9 @@ class LedgerRow(Shaped):
     deployment: Mapping[str, Ended]  # by role
 
     json_shape = JsonShape(
-        *("lines_written=written", "lines_standing=standing", NOTE, "all=all.total"),
-        *("same_family", "other_families"),
+        "lines_written=written lines_standing=standing",
+        NOTE,
+        "all=all.total same_family other_families",
         ("deployment", lambda row: {role or "no role": ended for role, ended in row.deployment.items()}),
     )
 
@@ -348,8 +349,8 @@ class SuspectLine:
 
 
 LINE = JsonShape(
-    *("text", "run=place.run.public_id", "episode=place.episode.public_id", "state=place.state.key"),
-    *("file=place.path", "line=place.number", "decision=place.decision.number"),
+    "text run=place.run.public_id episode=place.episode.public_id state=place.state.key file=place.path",
+    "line=place.number decision=place.decision.number",
 )
 
 
@@ -368,8 +369,9 @@ class SuspectLines(Shaped):
 
     json_shape = JsonShape(
         ("lines", lambda found: LINE.read_all(found.lines)),
-        *("skills", "libraries", "readers=ended.own", "no_skill=ended.beside", "tasks=ended.slots"),
-        *("readers_without=without.own", "no_skill_without=without.beside", NOTE),
+        "skills libraries readers=ended.own no_skill=ended.beside tasks=ended.slots readers_without=without.own",
+        "no_skill_without=without.beside",
+        NOTE,
     )
 
     @property

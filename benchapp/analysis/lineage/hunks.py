@@ -51,7 +51,7 @@ class Hunk(Shaped):
     before: File | None = None  # the whole file, where `kind` is not "lines"
     after: File | None = None
 
-    json_shape = JsonShape("id", "path", "place", "did")
+    json_shape = JsonShape("id path place did")
 
     @property
     def id(self) -> str:

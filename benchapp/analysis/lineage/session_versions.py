@@ -89,7 +89,7 @@ class SkillVersion(Shaped):
     is_gone: bool
     decision: int  # its number
 
-    json_shape = JsonShape("key", "commit?", "committed_at", "is_gone")
+    json_shape = JsonShape("key commit? committed_at is_gone")
 
 
 def read_versions(episodes: Iterable[Episode]) -> dict[int, list[SkillVersion]]:
@@ -142,8 +142,8 @@ class SeeingSession(Shaped):
     usd: float | None
 
     json_shape = JsonShape(
-        *("trial", "title", "started_at", "version=version.key", "read=has_read", "failed_call=failed"),
-        *("steps", "follow_ups", "seconds", "tokens", "usd", "matched_by_name=is_guess"),
+        "trial title started_at version=version.key read=has_read failed_call=failed steps follow_ups seconds tokens",
+        "usd matched_by_name=is_guess",
         ("changed_while_it_ran", lambda session: [each.key for each in session.changes]),
     )
 
@@ -156,7 +156,7 @@ class VersionSignals(Shaped):
     sessions: tuple[SeeingSession, ...]
 
     json_shape = JsonShape(
-        *("*version", "sessions=seen", "read", "changed_while_it_ran=changed"),
+        "*version sessions=seen read changed_while_it_ran=changed",
         ("failed_call", lambda row: {"sessions": row.failed[0], "known": row.failed[1]}),
         ("medians", lambda row: {name: {"median": one, "known": n} for name, (one, n) in row.medians.items()}),
     )

@@ -50,8 +50,8 @@ class WorkProgress(Shaped):
     hides_results: bool = False  # then passed and scored are 0
 
     json_shape = JsonShape(
-        *("total", "done", "passed", "scored", "running", "spent_usd", "spent_tokens"),
-        *("unknown_cost", "unknown_tokens", "eta_seconds", "eta_low_seconds", "eta_high_seconds", "hides_results?"),
+        "total done passed scored running spent_usd spent_tokens unknown_cost unknown_tokens eta_seconds",
+        "eta_low_seconds eta_high_seconds hides_results?",
     )
 
     def without_results(self) -> WorkProgress:

@@ -60,9 +60,7 @@ class ShownTryout(Shaped):
     parameters: int | None = None
     is_small: bool = False
 
-    json_shape = JsonShape(
-        *("asked", "answers", "is_begun", "is_over", "problem?", "models", "parameters", "is_small", "preset=values")
-    )
+    json_shape = JsonShape("asked answers is_begun is_over problem? models parameters is_small preset=values")
 
     @property
     def can_be_stored(self) -> bool:

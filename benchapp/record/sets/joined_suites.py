@@ -48,9 +48,7 @@ class Proposal(Shaped):
     tasks: int  # of the imported suite that are not joined
 
     json_shape = JsonShape(
-        "imported=imported.key",
-        "loaded=loaded.key",
-        "tasks",
+        "imported=imported.key loaded=loaded.key tasks",
         ("pairs", lambda row: [[theirs.key, ours.key] for theirs, ours in row.pairs]),
     )
 

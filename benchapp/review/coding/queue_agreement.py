@@ -178,7 +178,7 @@ class QuestionAgreement(Shaped):
     estimate: AgreementEstimate
     equal: Counted
 
-    json_shape = JsonShape("*estimate", "equal")
+    json_shape = JsonShape("*estimate equal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class Carried(Shaped):
     answers: int
     codes: QuestionAgreement
 
-    json_shape = JsonShape("answers", "codes_with_them=codes")
+    json_shape = JsonShape("answers codes_with_them=codes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +227,11 @@ class Agreement(Shaped):
     carried: Carried | None
 
     json_shape = JsonShape(
-        *("overlap_items=items", "complete_items=complete", "items=double", "reviewers", "skipped_reviews=skipped"),
-        *("informed_reviews=informed", "drawn_together=cluster", "codes", "top_codes=top"),
-        *("attribution", "first_failure"),
-        *(("by_code", lambda found: found.list_codes()), ("confusion", lambda found: found.list_cells()), "carried"),
+        "overlap_items=items complete_items=complete items=double reviewers skipped_reviews=skipped",
+        "informed_reviews=informed drawn_together=cluster codes top_codes=top attribution first_failure",
+        ("by_code", lambda found: found.list_codes()),
+        ("confusion", lambda found: found.list_cells()),
+        "carried",
     )
 
     @property

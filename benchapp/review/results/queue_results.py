@@ -303,11 +303,11 @@ class Heading(Shaped):
     stand_ins: frozenset[StandIn]
 
     json_shape = JsonShape(
-        *("codebook", "version", "version_digest=digest", "queues", "populations", "population_total", "unit"),
-        *("items_drawn=drawn", "items_coded=n"),
+        "codebook version version_digest=digest queues populations population_total unit items_drawn=drawn",
+        "items_coded=n",
         ("items_by_basis", lambda heading: {basis.value: count for basis, count in heading.counted.items()}),
-        *("items_overlap=overlap", "alpha=alpha.value", "alpha_low=alpha.low", "alpha_high=alpha.high"),
-        *("alpha_items=alpha.items", "alpha_says=alpha_said"),
+        "items_overlap=overlap alpha=alpha.value alpha_low=alpha.low alpha_high=alpha.high alpha_items=alpha.items",
+        "alpha_says=alpha_said",
         ("scripted", lambda heading: StandIn.SCRIPTED in heading.stand_ins),
     )
 

@@ -48,7 +48,7 @@ class RankRange(Shaped):
     worst: int
     of: int
 
-    json_shape = JsonShape("label=group.label", "best", "worst", "of")
+    json_shape = JsonShape("label=group.label best worst of")
 
     @property
     def says(self) -> str:
@@ -63,7 +63,7 @@ class Ranks(Shaped):
     models: int
     ranges: tuple[RankRange, ...]
 
-    json_shape = JsonShape("pairs", "ranges")
+    json_shape = JsonShape("pairs ranges")
 
     @property
     def by_group(self) -> dict[tuple[object, ...], RankRange]:
@@ -113,7 +113,7 @@ class AcrossModels(Shaped):
     pooled: PooledEffect
     source: str = ""
 
-    json_shape = JsonShape("condition", "source?", "*pooled")
+    json_shape = JsonShape("condition source? *pooled")
 
 
 def pool_conditions(comparison: GroupComparison, metric: TrialMetric) -> list[AcrossModels]:
@@ -158,8 +158,8 @@ class JudgedGroup(Shaped):
     effect: Effect = field(init=False)  # asked for hundreds of times by one page
 
     json_shape = JsonShape(
-        *("label=group.label", "metric=metric.key", "delta=difference.delta", "p_holm=difference.p"),
-        *("claim=difference.claim", "effect", "more=route.more?", "more_of=route.units?", "*interim", "*declaration"),
+        "label=group.label metric=metric.key delta=difference.delta p_holm=difference.p claim=difference.claim",
+        "effect more=route.more? more_of=route.units? *interim *declaration",
     )
 
     def __post_init__(self) -> None:

@@ -49,7 +49,7 @@ class GroupCertainty(Shaped):
     other_tasks: Interval | None
     read: Difference | None
 
-    json_shape = JsonShape("label=group.label", "difference", "families", "other_tasks?", "read?")
+    json_shape = JsonShape("label=group.label difference families other_tasks? read?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class GroupCost(Shaped):
     unit: MetricUnit
     cost: SolvedCost
 
-    json_shape = JsonShape("label=group.label", "unit", "cost")
+    json_shape = JsonShape("label=group.label unit cost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Item(Shaped):
     loss: float
     agreement: float | None
 
-    json_shape = JsonShape("task=task.key", "share", "baseline?", "gain", "loss", "agreement?")
+    json_shape = JsonShape("task=task.key share baseline? gain loss agreement?")
 
     @property
     def never_moves(self) -> bool:
@@ -288,7 +288,7 @@ class TransferCell(Shaped):
     direction: Direction
     found: Transfer
 
-    json_shape = JsonShape("writer=writer.key", "reader=reader.key", "direction", "*found")
+    json_shape = JsonShape("writer=writer.key reader=reader.key direction *found")
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ class MetricCell(Shaped):
     json_shape = JsonShape(
         "value",
         ("passed", lambda cell: cell.rate.passed if cell.metric.is_share else None),
-        *("scored=rate.scored", "planned=rate.planned"),
+        "scored=rate.scored planned=rate.planned",
         ("low", lambda cell: cell.interval and cell.interval[0]),
         ("high", lambda cell: cell.interval and cell.interval[1]),
         "replicates",

@@ -59,8 +59,12 @@ WORDS = {
 }
 NO_VERDICT_YET = f"{WORDS[Effect.ESTIMATE]} before the end"
 GLYPHS = {
-    **{Effect.BETTER: "▲", Effect.WORSE: "▼", Effect.SAME: "≈"},
-    **{Effect.OPEN: "↔", Effect.TOO_SMALL: "–", Effect.ESTIMATE: "·"},
+    Effect.BETTER: "▲",
+    Effect.WORSE: "▼",
+    Effect.SAME: "≈",
+    Effect.OPEN: "↔",
+    Effect.TOO_SMALL: "–",
+    Effect.ESTIMATE: "·",
 }
 CLAIMS = {  # the scope of the verdict
     Claim.ONE_RUN: "in this run; reruns not measured",

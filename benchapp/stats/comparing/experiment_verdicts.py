@@ -52,7 +52,7 @@ class ExperimentVerdict(Shaped):
     is_baseline_alone: bool  # every run is without a skill: skills are missing, not a baseline
     episodes: int  # behind the difference with the most
 
-    json_shape = JsonShape("answer", "metric", "ways")
+    json_shape = JsonShape("answer metric ways")
 
     @property
     def headlines(self) -> list[JudgedWay]:

@@ -23,8 +23,7 @@ class SourcePasses(Shaped):
     difference: passk.DrawnMean | None
 
     json_shape = JsonShape(
-        *("metric=metric.key", "solved=rate.passed", "complete=rate.scored", "tasks=rate.planned"),
-        *("estimate=drawn", "difference"),
+        "metric=metric.key solved=rate.passed complete=rate.scored tasks=rate.planned estimate=drawn difference"
     )
 
 
@@ -36,7 +35,7 @@ class Passes(Shaped):
     name: str
     parts: tuple[SourcePasses, ...]
 
-    json_shape = JsonShape("label=group.label", "name", "parts")
+    json_shape = JsonShape("label=group.label name parts")
 
 
 def has_samples(comparison: GroupComparison) -> bool:

@@ -65,8 +65,8 @@ class Difference(Shaped):
     missing: MissingBounds | None = None
 
     json_shape = JsonShape(
-        *("tasks", "clusters", "replicates", "own", "other", "delta", "claim", "comparisons", "interval", "p_holm=p"),
-        *("bound_of_difference", "rerun_interval", "discordant", "dropped", "missing"),
+        "tasks clusters replicates own other delta claim comparisons interval p_holm=p bound_of_difference",
+        "rerun_interval discordant dropped missing",
     )
 
     @property
@@ -190,9 +190,7 @@ class InterimEvidence(Shaped):
     json_shape = JsonShape(
         "evidence=value",
         ("evidence_needed", lambda _: model.ENOUGH_EVIDENCE),
-        "evidence_over=comparisons",
-        "evidence_replicates=replicates",
-        "found_at_any_look=is_enough",
+        "evidence_over=comparisons evidence_replicates=replicates found_at_any_look=is_enough",
         ("evidence_for", lambda found: "rise" if found.is_rise else "drop"),
     )
 

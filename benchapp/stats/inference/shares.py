@@ -56,7 +56,7 @@ class Rate(Shaped):
     scored: int = 0
     planned: int = 0
 
-    json_shape = JsonShape("passed", "scored", "planned", "rate=value", "low", "high")
+    json_shape = JsonShape("passed scored planned rate=value low high")
 
     @property
     def value(self) -> float | None:

@@ -25,9 +25,7 @@ class BesideNoSkill(Shaped):
     sibling: Rate
     phase: Phase
 
-    json_shape = JsonShape(
-        *("tasks", "passed=own.passed", "sibling_passed=sibling.passed", "sibling_phase=phase", "difference")
-    )
+    json_shape = JsonShape("tasks passed=own.passed sibling_passed=sibling.passed sibling_phase=phase difference")
 
     @property
     def tasks(self) -> int:

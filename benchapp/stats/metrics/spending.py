@@ -94,7 +94,7 @@ class RunSpending(Shaped):
     judge: Spending = Spending()
     replays: Spending = Spending()
 
-    json_shape = JsonShape("agent", "author", "judge")
+    json_shape = JsonShape("agent author judge")
 
     @classmethod
     def restore(cls, fact: Fact) -> RunSpending:

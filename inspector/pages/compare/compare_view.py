@@ -217,11 +217,12 @@ def comparison_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object
     }
 
 
-ANSWER = JsonShape("metric=metric.key", "question", "heading", "judged", "ranks", "settling?")
-METRIC = JsonShape("key", "meaning", "unit", "source")
+ANSWER = JsonShape("metric=metric.key question heading judged ranks settling?")
+METRIC = JsonShape("key meaning unit source")
 GROUP = JsonShape(
-    *("label", ("experiment", lambda group: None if group.side else group.first.experiment)),
-    *("condition", "agent_model", "author_model", "author_agent?", "harness", "scripted"),
+    "label",
+    ("experiment", lambda group: None if group.side else group.first.experiment),
+    "condition agent_model author_model author_agent? harness scripted",
 )
 
 

@@ -158,8 +158,9 @@ def _read_tested(runs: Sequence[Run]) -> list[Tested]:
 
 
 SUSPECTS = JsonShape(
-    *("label=group.label", "condition=group.condition", "agent_model=group.agent_model", "metric=judged.metric.key"),
-    *(("effect", lambda each: each.judged and each.judged.effect.value), "lines=found", "total", "runs_left_out"),
+    "label=group.label condition=group.condition agent_model=group.agent_model metric=judged.metric.key",
+    ("effect", lambda each: each.judged and each.judged.effect.value),
+    "lines=found total runs_left_out",
 )
 
 
@@ -173,14 +174,16 @@ class GroupLibraries(Shaped):
     reuse: tuple[Reuse, ...]
 
     json_shape = JsonShape(
-        *("label=group.label", "runs=group.runs", ("libraries", lambda each: len(each.libraries)), "skills"),
+        "label=group.label runs=group.runs",
+        ("libraries", lambda each: len(each.libraries)),
+        "skills",
         ("files", lambda each: dict(each.files)),
         ("decisions", lambda each: dict(each.decisions)),
-        *("skills_created=created", "skills_deleted=deleted"),
+        "skills_created=created skills_deleted=deleted",
         ("lines_added", lambda each: each.lines[0]),
         ("lines_removed", lambda each: each.lines[1]),
         "later_trials=later",
-        ("never_read", lambda each: JsonShape("skill", "mounted").read_all(each.never_read)),
+        ("never_read", lambda each: JsonShape("skill mounted").read_all(each.never_read)),
     )
 
     @property

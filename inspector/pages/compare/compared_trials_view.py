@@ -227,7 +227,7 @@ def _trial_twin(shown: ListedTrial) -> dict[str, object]:
     }
 
 
-OF_RUN = JsonShape("run=public_id", "condition", "replicate", "agent_model", "harness", "scripted")
+OF_RUN = JsonShape("run=public_id condition replicate agent_model harness scripted")
 
 
 # --- the filter in words ---------------------------------------------------------------------------------------------

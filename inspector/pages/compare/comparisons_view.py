@@ -251,9 +251,9 @@ def _stream_export(asked: Export, form: str) -> HttpResponseBase:
     return StreamingHttpResponse(asked.pieces(form), content_type=FORMATS[form], headers=attach(name))
 
 
-METRIC = JsonShape("key", "unit", "meaning", "phases", "role", "source?")
+METRIC = JsonShape("key unit meaning phases role source?")
 NONE = ("phases", lambda _: None), ("role", lambda _: None)  # a metric of whole runs is of no phase
-RUN_METRIC = JsonShape("key", "unit", "meaning", *NONE, "source?")
+RUN_METRIC = JsonShape("key unit meaning", *NONE, "source?")
 
 
 def dictionary(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:

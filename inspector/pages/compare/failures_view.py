@@ -181,12 +181,11 @@ def _cells(choices: Choices, row: FailureRow, places: Iterable[int], **narrower:
     ]
 
 
-SIGN = JsonShape(
-    *("class=failure", "why", "check?", "start", "end", ("quote", lambda sign: redact_text(sign.quote)), "step")
-)
+SIGN = JsonShape("class=failure why check? start end", ("quote", lambda sign: redact_text(sign.quote)), "step")
 REFUSAL = JsonShape(
-    *("trial=refused.trial", link_to("trial-json", "refused.trial"), "task=refused.task", "sample=refused.sample"),
-    *("group=group.label", "replicate=run.replicate", "source=refused.source?"),
+    "trial=refused.trial",
+    link_to("trial-json", "refused.trial"),
+    "task=refused.task sample=refused.sample group=group.label replicate=run.replicate source=refused.source?",
     ("class", lambda shown: choose_column(shown.refused)),
     ("signs", lambda shown: SIGN.read_all(shown.refused.classified.signs)),
 )

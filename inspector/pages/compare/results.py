@@ -55,8 +55,7 @@ class Permalink(Shaped):
     unfinished: str
 
     json_shape = JsonShape(
-        *("as_of", "runs_added_since=added", "trials_revised_since=revised", "numbers_differ=differs"),
-        *("unfinished?", "permalink"),
+        "as_of runs_added_since=added trials_revised_since=revised numbers_differ=differs unfinished? permalink"
     )
 
 

@@ -212,9 +212,9 @@ def _list_unmatched_models(members: Members) -> Iterator[str]:
             yield f"Only side {letter.upper()} has {', '.join(sorted(alone))}."
 
 
-ROW = JsonShape("condition", "part", "models", ("runs", lambda row: len(row.runs)), "trials", "tasks")
-EXPERIMENT = JsonShape("public_id", "name", ("rows", lambda each: ROW.read_all(each.rows)))
+ROW = JsonShape("condition part models", ("runs", lambda row: len(row.runs)), "trials tasks")
+EXPERIMENT = JsonShape("public_id name", ("rows", lambda each: ROW.read_all(each.rows)))
 SUGGESTION = JsonShape(
-    *("title", "evidence", "trials", "tasks_on_both=shared", "tasks"),
+    "title evidence trials tasks_on_both=shared tasks",
     ("url", lambda each: PathLink(f"{reverse('compare-json')}?{each.query}")),
 )

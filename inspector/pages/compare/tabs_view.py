@@ -89,10 +89,11 @@ class TaskRow:
     change: str
 
 
-CELL = JsonShape("label=group.label", "passed", "scored", ("trials", lambda cell: len(cell.squares)))
+CELL = JsonShape("label=group.label passed scored", ("trials", lambda cell: len(cell.squares)))
 ROW = JsonShape(
-    *("task=task.key", ("family", lambda row: row.task.family.key if row.task.family else None), "role=task.role"),
-    "gain",
+    "task=task.key",
+    ("family", lambda row: row.task.family.key if row.task.family else None),
+    "role=task.role gain",
     ("groups", lambda row: CELL.read_all(row.cells)),
 )
 
@@ -191,10 +192,10 @@ class ReplayedGroup(Shaped):
     drawn: SafeString
 
     json_shape = JsonShape(
-        *("label=group.label", "runs=group.runs"),
+        "label=group.label runs=group.runs",
         ("own", lambda shown: _rates(shown.replay.own)),
         ("placebo", lambda shown: _rates(shown.replay.placebo)),
-        *("minus=replay.label", "net_recovery=replay.net_recovery", "net_regression=replay.net_regression"),
+        "minus=replay.label net_recovery=replay.net_recovery net_regression=replay.net_regression",
         "net_lift=replay.net_lift",
     )
 
@@ -305,7 +306,7 @@ class CostRow(Shaped):
     writing: float | None
     times: float | None
 
-    json_shape = JsonShape("*of_group", "passed=cell.rate.passed", "scored=cell.rate.scored", "writing", "times")
+    json_shape = JsonShape("*of_group passed=cell.rate.passed scored=cell.rate.scored writing times")
 
 
 def cost(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
@@ -327,7 +328,7 @@ def cost(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare_cost.html", data=data, context=context, as_json=as_json)
 
 
-BILL = JsonShape("usd=spent_usd", "estimated_usd", "tokens=spent_tokens", "unknown_cost", "unknown_tokens")
+BILL = JsonShape("usd=spent_usd estimated_usd tokens=spent_tokens unknown_cost unknown_tokens")
 
 
 def sum_up(spending: Iterable[RunSpending]) -> dict[str, object]:
@@ -454,10 +455,8 @@ def build_members(
 
 
 MEMBER = JsonShape(
-    *("id=run", "condition=run.condition", "replicate=run.replicate", "harness=run.harness"),
-    *("harness_version=run.harness_version?", "agent_model=run.agent_model", "author_agent=run.author_agent?"),
-    *("author_model=run.author_model",),
-    *("scripted=run.scripted", "status=run.status", "setup_digest=run.setup_digest?", "trials=tally"),
-    *("mean_reward", "rewards", "spent", "endings"),
+    "id=run condition=run.condition replicate=run.replicate harness=run.harness harness_version=run.harness_version?",
+    "agent_model=run.agent_model author_agent=run.author_agent? author_model=run.author_model scripted=run.scripted",
+    "status=run.status setup_digest=run.setup_digest? trials=tally mean_reward rewards spent endings",
     link_to("run-json", "run.public_id"),
 )

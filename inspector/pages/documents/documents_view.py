@@ -107,7 +107,8 @@ def _cut(text: str, words: Words) -> Iterator[tuple[str, bool]]:
 
 
 FOUND = JsonShape(
-    *("name=entry.name", "title=entry.title", ("sections", lambda each: [part.title for part in each.sections])),
+    "name=entry.name title=entry.title",
+    ("sections", lambda each: [part.title for part in each.sections]),
     link_to("document", "entry.name"),
 )
 

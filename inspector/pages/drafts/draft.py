@@ -44,7 +44,7 @@ LOOP_WORDS = {
 MAX_CHARS = 200_000  # of a file that a form sends
 MAX_PATH = 300
 CHECKS = {"screening": "Screening", "workflow": "Workflow", "qualification": "Qualification"}
-CHECK = JsonShape("state", "says", ("url", lambda check: PathLink(check.url) if check.url else None))
+CHECK = JsonShape("state says", ("url", lambda check: PathLink(check.url) if check.url else None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class DraftedTask(Shaped):
     instruction: str  # path of its instruction; "" where it has none
 
     json_shape = JsonShape(
-        *("key=ready.key", "files", "is_ready=ready.is_ready"),
+        "key=ready.key files is_ready=ready.is_ready",
         *((name, lambda task, name=name: CHECK.read(getattr(task.ready, name))) for name in CHECKS),
     )
 
@@ -76,7 +76,7 @@ class DraftAct(Shaped):
     act: str = ""
     url: str = ""
 
-    json_shape = JsonShape("words", "act?", ("url", lambda each: PathLink(each.url) if each.url else None))
+    json_shape = JsonShape("words act?", ("url", lambda each: PathLink(each.url) if each.url else None))
 
 
 CONTINUE, TRY, STOP = DraftAct("Continue", "go-on"), DraftAct("Try as suite", "try"), DraftAct("Stop", "stop")

@@ -29,11 +29,10 @@ class DraftedStep(Shaped):
     changes: tuple[FileChange, ...]
 
     json_shape = JsonShape(
-        *("number=row.number", "kind=row.kind", "status=row.status", "key=row.key?", "role=row.role?", "by", "model?"),
-        *("scripted=row.scripted", "summary=row.summary", "accepts=row.accepts", "words=row.words?"),
-        *("findings=row.findings", "error=row.error?", "input_tokens=row.input_tokens"),
-        *("output_tokens=row.output_tokens", "cost_usd=row.cost_usd", "started_at=row.started_at"),
-        *("finished_at=row.finished_at", "before=row.before.digest", "after=row.after.digest"),
+        "number=row.number kind=row.kind status=row.status key=row.key? role=row.role? by model?",
+        "scripted=row.scripted summary=row.summary accepts=row.accepts words=row.words? findings=row.findings",
+        "error=row.error? input_tokens=row.input_tokens output_tokens=row.output_tokens cost_usd=row.cost_usd",
+        "started_at=row.started_at finished_at=row.finished_at before=row.before.digest after=row.after.digest",
         ("files", lambda step: {word: [each.path for each in found] for word, found in step.by_status}),
         ("url", lambda step: PageLink("draft-step-json", step.row.draft.public_id, step.row.number)),
     )
@@ -92,7 +91,7 @@ class DraftedFile(Shaped):
     version: Version
     step: DraftedStep
 
-    json_shape = JsonShape("path", "digest=version.digest", "bytes=version.size", "step=step.row.number")
+    json_shape = JsonShape("path digest=version.digest bytes=version.size step=step.row.number")
 
     @property
     def name(self) -> str:

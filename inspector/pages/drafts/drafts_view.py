@@ -40,16 +40,15 @@ from runner.drafting.draft import DraftBrief, Loop
 JSON_CHARS = 400_000  # of one text in the twin
 MAX_KEY = 200
 DIFF = JsonShape(
-    *("path=diff.path", "status=diff.status", "added=diff.added", "removed=diff.removed", "note=diff.note"),
+    "path=diff.path status=diff.status added=diff.added removed=diff.removed note=diff.note",
     "lines_left_out=rows_left_out",
 )
 DRAFT = JsonShape(
-    *("id=row.public_id", "name=row.name", "loop=row.loop", "brief", "model=row.model", "status=row.status"),
-    *("reason=row.reason?", "state", "head=row.head.digest", "spent", "max_calls=row.max_calls", "max_usd=row.max_usd"),
-    "asked_by=row.asked_by.username",
+    "id=row.public_id name=row.name loop=row.loop brief model=row.model status=row.status reason=row.reason? state",
+    "head=row.head.digest spent max_calls=row.max_calls max_usd=row.max_usd asked_by=row.asked_by.username",
     ("suite", lambda draft: draft.row.suite and PageLink("suite-json", draft.row.suite.key)),
     ("admitted_as", lambda draft: draft.row.admitted_as and PageLink("suite-json", draft.row.admitted_as.key)),
-    *("tasks", "steps", "files"),
+    "tasks steps files",
 )
 MAX_FILES = 30  # typed into the form; more come from a folder by the command
 SLUG = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
@@ -85,8 +84,7 @@ class OpenedFile(Shaped):
     typed: tuple[ShownFile, ...] = field(default=())
 
     json_shape = JsonShape(
-        *("path", "head", "exists", "bytes=size", "text"),
-        ("steps", lambda file: [step.row.number for step in file.steps]),
+        "path head exists bytes=size text", ("steps", lambda file: [step.row.number for step in file.steps])
     )
 
 
@@ -409,8 +407,8 @@ class ListedDraft(Shaped):
     scripted: bool
 
     json_shape = JsonShape(
-        *("id=row.public_id", "name=row.name", "loop=row.loop", "status=row.status", "model=row.model", "scripted"),
-        *("steps", "edits", "cost_usd", "asked_at=row.asked_at", "admitted_as=row.admitted_as.key"),
+        "id=row.public_id name=row.name loop=row.loop status=row.status model=row.model scripted steps edits",
+        "cost_usd asked_at=row.asked_at admitted_as=row.admitted_as.key",
         link_to("draft-json", "row.public_id"),
     )
 

@@ -74,21 +74,14 @@ SCORES = 200  # rows of the table of scores; the twin has all
 GROUPS_PER_PAGE = 15  # condition x models x harness
 FIRST_CALLS = 200  # offered as limit: there is a call for each key point, and nobody should be surprised by the bill
 PASS = JsonShape(
-    "run",
-    "model",
-    "prompts=prompt_version",
-    "repeat",
-    "scripted",
-    "finished_at",
-    "stopped?",
-    link_to("judgements-json", "run.public_id"),
+    "run model prompts=prompt_version repeat scripted finished_at stopped?", link_to("judgements-json", "run.public_id")
 )
 ROUNDS, SKILLS = "rounds", "skills"
 FIRST_TIMES = 1  # as the deployment of most protocols
-PREVIEW = JsonShape(("probes", lambda found: len(found.probes)), "trials", "estimate")
-EXPERIMENT = JsonShape("id=public_id", "name", "status", "origin", "suite=suite.key", "source?")
-TIMES = JsonShape("created_at", "started_at", "finished_at")
-DECLARED = JsonShape(*HYPOTHESIS, "waiting", "is_found")
+PREVIEW = JsonShape(("probes", lambda found: len(found.probes)), "trials estimate")
+EXPERIMENT = JsonShape("id=public_id name status origin suite=suite.key source?")
+TIMES = JsonShape("created_at started_at finished_at")
+DECLARED = JsonShape(*HYPOTHESIS, "waiting is_found")
 
 
 def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:

@@ -435,11 +435,9 @@ def _select_editable(batch: ImportBatch | None) -> QuerySet[Run]:
     )
 
 
-BATCH = JsonShape(
-    *("id=public_id", "paths", "format", "status", "counts", "problems=problems_total", "started_at", "finished_at"),
-)
-PROBLEM = JsonShape("path", "place", "expected", "message")
+BATCH = JsonShape("id=public_id paths format status counts problems=problems_total started_at finished_at")
+PROBLEM = JsonShape("path place expected message")
 RUN = JsonShape(
-    *("id=public_id", "experiment=experiment.name", "condition", "replicate", "agent_model", "author_model"),
-    *("trials=trials_total", link_to("run-json")),
+    "id=public_id experiment=experiment.name condition replicate agent_model author_model trials=trials_total",
+    link_to("run-json"),
 )

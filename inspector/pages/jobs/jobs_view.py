@@ -85,9 +85,8 @@ class Troubled(Shaped):
     hidden: str = ""  # what is shown in place of the words of its trial
 
     json_shape = JsonShape(
-        *("episode", "title=episode.title", "experiment=episode.run.experiment", "run=episode.run"),
-        *("label=episode.run.label", "trouble", "failures=episode.failures", "reason", "next_try"),
-        "trial=latest.trial",
+        "episode title=episode.title experiment=episode.run.experiment run=episode.run label=episode.run.label",
+        "trouble failures=episode.failures reason next_try trial=latest.trial",
     )
 
     @property
@@ -120,8 +119,8 @@ class OpenExperiment(Shaped):
     is_qualification: bool = False  # it drops trials that can no longer change a verdict
 
     json_shape = JsonShape(
-        *("id=experiment", "name=experiment.name", "episodes=counts", "status=experiment.status"),
-        *("progress", ("scripted", lambda shown: StandIn.SCRIPTED in shown.stand_ins)),
+        "id=experiment name=experiment.name episodes=counts status=experiment.status progress",
+        ("scripted", lambda shown: StandIn.SCRIPTED in shown.stand_ins),
     )
 
     @property
@@ -140,8 +139,9 @@ class EndedExperiment(Shaped):
     verdicts: list[TaskVerdict]
 
     json_shape = JsonShape(
-        *("id=experiment", "name=experiment.name", "status=experiment.status", "finished_at=experiment.finished_at"),
-        *("seconds=experiment.seconds", "progress", ("scripted", lambda shown: StandIn.SCRIPTED in shown.stand_ins)),
+        "id=experiment name=experiment.name status=experiment.status finished_at=experiment.finished_at",
+        "seconds=experiment.seconds progress",
+        ("scripted", lambda shown: StandIn.SCRIPTED in shown.stand_ins),
     )
 
     @property

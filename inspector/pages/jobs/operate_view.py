@@ -365,16 +365,17 @@ def _build_attempts(episode: Episode) -> list[dict[str, object]]:
 
 
 ATTEMPT = JsonShape(
-    *("id=public_id", "trial", "task=trial.task.key", "title=trial.task.title", "phase=trial.phase", "number"),
-    *("status", "counts", "exception_type?", "started_at", ("url", lambda attempt: attempt.trial.get_absolute_url())),
+    "id=public_id trial task=trial.task.key title=trial.task.title phase=trial.phase number status counts",
+    "exception_type? started_at",
+    ("url", lambda attempt: attempt.trial.get_absolute_url()),
 )
-LEASE = JsonShape("owner=lease_owner", "until=lease_until")
+LEASE = JsonShape("owner=lease_owner until=lease_until")
 EPISODE = JsonShape(
-    *("id=public_id", "run", "title", "status", "failures", "blocked_reason?"),
+    "id=public_id run title status failures blocked_reason?",
     ("url", lambda episode: PageLink("operate-json", "episode", episode.public_id)),
 )
 ONE_EPISODE = JsonShape(
-    *("blocked_reason?", "last_failure?", "failures", "wish?"),
+    "blocked_reason? last_failure? failures wish?",
     ("lease", lambda episode: LEASE.read(episode) if episode.lease_owner else None),
     ("next_try", lambda episode: episode.lease_until if not episode.lease_owner else None),
     ("log", lambda episode: live.read_log(str(episode.public_id))),

@@ -233,7 +233,7 @@ class CheckedLaunch(Shaped):
 
     json_shape = JsonShape(
         ("runs", lambda checked: len(checked.prepared.plans)),
-        *("estimate", "first_trials=first", "cannot_run=foreseen.problems", "notes=foreseen.notes", "design"),
+        "estimate first_trials=first cannot_run=foreseen.problems notes=foreseen.notes design",
     )
 
     @property

@@ -422,20 +422,21 @@ def _cut_passage(text: str, start: int, end: int) -> SeenPassage:
 
 
 CALL = JsonShape(
-    *("id=public_id", "key", "model", "scripted", "status", "input_tokens", "cached_tokens", "output_tokens"),
-    *("cost_usd", "started_at", "finished_at", "price_table?", "error?"),
+    "id=public_id key model scripted status input_tokens cached_tokens output_tokens cost_usd started_at finished_at",
+    "price_table? error?",
 )
-MESSAGE = JsonShape("role", "length", ("text", lambda message: message.text[:JSON_CHARS]))
+MESSAGE = JsonShape("role length", ("text", lambda message: message.text[:JSON_CHARS]))
 TURN = JsonShape(
-    *("purpose=call.purpose", ("said", lambda turn: turn.said[:JSON_CHARS]), "held_back=is_held_back"),
+    "purpose=call.purpose",
+    ("said", lambda turn: turn.said[:JSON_CHARS]),
+    "held_back=is_held_back",
     ("call", lambda turn: CALL.read(turn.call)),
 )
-CHANGED = JsonShape("message=path", "added", "removed")
+CHANGED = JsonShape("message=path added removed")
 EVIDENCE = JsonShape(
-    *("trial", "compaction=compaction.kind", "steps_kept=compaction.steps_kept"),
-    "steps_total=compaction.steps_total",
+    "trial compaction=compaction.kind steps_kept=compaction.steps_kept steps_total=compaction.steps_total"
 )
-STEP = JsonShape("number", "shown=is_seen", "reasons", "characters_shown=seen", "characters=length")
+STEP = JsonShape("number shown=is_seen reasons characters_shown=seen characters=length")
 SESSION_STEP = JsonShape(
-    "number", "source", ("texts", lambda step: [[field.kind, field.label] for field in step.fields]), "is_error"
+    "number source", ("texts", lambda step: [[field.kind, field.label] for field in step.fields]), "is_error"
 )

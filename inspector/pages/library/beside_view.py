@@ -312,19 +312,18 @@ def _count_passed(pairs: Sequence[TaskPair]) -> tuple[int, int]:
 # --- the twin ----------------------------------------------------------------------------------------------------------
 
 
-SKILL = JsonShape("name", "path", "lines", "readers")
+SKILL = JsonShape("name path lines readers")
 PAIR = JsonShape(
     ("left", lambda pair: SKILL.read(pair.left) if pair.left else None),
     ("right", lambda pair: SKILL.read(pair.right) if pair.right else None),
     "likeness",
 )
-LINE = JsonShape("number=new", "text", "readers_passed=readers.passed?", "readers_scored=readers.scored?")
-SIDE = JsonShape("run", "episode", "condition=run.condition", link_to("run-json", "run.public_id"))
+LINE = JsonShape("number=new text readers_passed=readers.passed? readers_scored=readers.scored?")
+SIDE = JsonShape("run episode condition=run.condition", link_to("run-json", "run.public_id"))
 ROW = JsonShape(
     ("left", lambda row: LINE.read(row.left) if row.left else None),
     ("right", lambda row: LINE.read(row.right) if row.right else None),
 )
 TASK = JsonShape(
-    *("task=left.title", "left=left.public_id", "right=right.public_id"),
-    *("left_passed=left.success", "right_passed=right.success"),
+    "task=left.title left=left.public_id right=right.public_id left_passed=left.success right_passed=right.success"
 )

@@ -345,18 +345,19 @@ def _origin_twin(episode: Episode, origin: LineOrigin) -> dict[str, object]:
     return {"state": origin.state.key, "word": origin.word, "decision": made_by, **COUNTED.read(origin)}
 
 
-DECISION = JsonShape("id=public_id", "number", "operation_type", "summary")
-COUNTED = JsonShape("lines", "rounds_ago", "later_trials=later")
-SPAN = JsonShape("first", "last", "origin=origin.state.key")
-LEDGER = JsonShape("state=stop.after.key", "*row", ("probes", lambda entry: RESULT.read_all(entry.probes)))
+DECISION = JsonShape("id=public_id number operation_type summary")
+COUNTED = JsonShape("lines rounds_ago later_trials=later")
+SPAN = JsonShape("first last origin=origin.state.key")
+LEDGER = JsonShape("state=stop.after.key *row", ("probes", lambda entry: RESULT.read_all(entry.probes)))
 EVIDENCE = JsonShape(
     *("trial", link_to("trial-json", "trial.public_id")),
     ("steps", lambda shown: shown.excerpt and [one.step for one in shown.excerpt.segments if one.step]),
 )
-OVERLAP = JsonShape("trial", "step=overlap.step", "shared_words=overlap.shared", "words=overlap.words")
+OVERLAP = JsonShape("trial step=overlap.step shared_words=overlap.shared words=overlap.words")
 LINE = JsonShape(
-    *("number", "text", ("written_with", lambda line: [line.first, line.last]), "origin=origin.state.key"),
-    *("stands_until=stands_until.key", "later_trials=later", "ledger"),
+    "number text",
+    ("written_with", lambda line: [line.first, line.last]),
+    "origin=origin.state.key stands_until=stands_until.key later_trials=later ledger",
     ("probes", lambda line: RESULT.read_all(line.probes)),
     ("evidence", lambda line: EVIDENCE.read_all(line.evidence)),
     ("by_overlap", lambda line: OVERLAP.read_all(line.alike)),

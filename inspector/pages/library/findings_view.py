@@ -278,14 +278,13 @@ def _cut_pieces(line: str, start: int, end: int) -> list[tuple[str, bool]]:
 # --- the twin ----------------------------------------------------------------------------------------------------------
 
 
-DIAGNOSIS = JsonShape(
-    *("left_out", "files_cut=cut", "tasks_seen", "trials_read", "trials_left_out", "references"),
-)
+DIAGNOSIS = JsonShape("left_out files_cut=cut tasks_seen trials_read trials_left_out references")
 FINDING = JsonShape(
-    *("rule=finding.rule", "group=finding.group", "severity=finding.severity", "heuristic=rule.is_heuristic"),
-    *("path=finding.path", "line=finding.line?", "start=finding.start", "end=finding.end", "quote=finding.quote"),
-    *("says=finding.says", "trial=finding.trial"),
+    "rule=finding.rule group=finding.group severity=finding.severity heuristic=rule.is_heuristic path=finding.path",
+    "line=finding.line? start=finding.start end=finding.end quote=finding.quote says=finding.says",
+    "trial=finding.trial",
     ("trial_url", lambda shown: shown.finding.trial and PageLink("trial-json", shown.finding.trial.public_id)),
-    *("step=finding.step", "field=finding.field?", ("url", lambda shown: PathLink(shown.file_url))),
+    "step=finding.step field=finding.field?",
+    ("url", lambda shown: PathLink(shown.file_url)),
 )
-EPISODE = JsonShape("id=public_id", "title", "alarms", ("read", lambda episode: episode.alarms is not None))
+EPISODE = JsonShape("id=public_id title alarms", ("read", lambda episode: episode.alarms is not None))

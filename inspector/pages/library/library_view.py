@@ -358,38 +358,39 @@ def _evidence_twin(shown: ShownTrial) -> dict[str, object]:
 
 
 EPISODE = JsonShape(
-    *("id=public_id", "key", "title", "decisions=decisions_total", "library_digest=library.digest"),
+    "id=public_id key title decisions=decisions_total library_digest=library.digest",
     ("url", lambda episode: PageLink("library-json", episode.run.public_id, episode=episode.public_id)),
 )
-STATE = JsonShape("key", "digest?")
-AFTER_TRIAL = JsonShape("id=public_id", "task=task.key", "success", link_to("trial-json"))
+STATE = JsonShape("key digest?")
+AFTER_TRIAL = JsonShape("id=public_id task=task.key success", link_to("trial-json"))
 DECISION = JsonShape(
-    *("id=decision", "number=decision.number", "round=decision.round", "status=decision.status", "word"),
-    *("mode=decision.mode", "operation_type=decision.operation_type", "answer=decision.answer"),
-    *("family=decision.family.key", "summary=decision.summary", "error=decision.error", "findings=decision.findings"),
+    "id=decision number=decision.number round=decision.round status=decision.status word mode=decision.mode",
+    "operation_type=decision.operation_type answer=decision.answer family=decision.family.key",
+    "summary=decision.summary error=decision.error findings=decision.findings",
     ("after_trial", lambda stop: stop.decision.after_trial and AFTER_TRIAL.read(stop.decision.after_trial)),
-    *("before=before.digest?", "after=after.digest?", "from=before.key", "to=after.key"),
-    ("lines", JsonShape("added=decision.lines_added", "removed=decision.lines_removed").read),
+    "before=before.digest? after=after.digest? from=before.key to=after.key",
+    ("lines", JsonShape("added=decision.lines_added removed=decision.lines_removed").read),
     "files_changed=decision.files_changed",
 )
-SEEDING = JsonShape("family=seeding.family.key", "to=after.key")
-SEAL = JsonShape("seal", "library_digest", "setup_digest")
-FILE = JsonShape("path", "renamed_from?", "status", "old=old.digest", "new=new.digest", "bytes=size")
-DIFF_LINE = JsonShape("sign", "old", "new", "text", "note")
+SEEDING = JsonShape("family=seeding.family.key to=after.key")
+SEAL = JsonShape("seal library_digest setup_digest")
+FILE = JsonShape("path renamed_from? status old=old.digest new=new.digest bytes=size")
+DIFF_LINE = JsonShape("sign old new text note")
 DIFF = JsonShape(
-    *("path=diff.path", "status=diff.status", "added=diff.added", "removed=diff.removed", "note=diff.note"),
-    *(("hunks", _hunks_twin), "lines_left_out=rows_left_out"),
+    "path=diff.path status=diff.status added=diff.added removed=diff.removed note=diff.note",
+    ("hunks", _hunks_twin),
+    "lines_left_out=rows_left_out",
 )
-COMPACTION = JsonShape("compaction=kind", "version", "tokens", "steps_kept", "steps_total")
+COMPACTION = JsonShape("compaction=kind version tokens steps_kept steps_total")
 MACHINE = JsonShape(
     ("states", lambda machine: STATE.read_all(machine.rail.states)),
     ("decisions", lambda machine: DECISION.read_all(stop for stop in machine.rail.stops if stop.decision)),
     ("seedings", lambda machine: SEEDING.read_all(stop for stop in machine.rail.stops if stop.seeding)),
     ("seal", lambda machine: SEAL.read(machine.rail.seal.seal) if machine.rail.seal else None),
-    *("from=selection.before.key", "to=selection.after.key", "decision=decision.number", "proposal=is_proposal"),
+    "from=selection.before.key to=selection.after.key decision=decision.number proposal=is_proposal",
     "not_there=missing?",
     ("files", lambda machine: FILE.read_all(machine.changes)),
     ("diff", lambda machine: DIFF.read_all(machine.files)),
     ("evidence", lambda machine: list(map(_evidence_twin, machine.evidence))),
-    *("users", "ledger"),
+    "users ledger",
 )

@@ -16,17 +16,19 @@ MAX_SHOWN = 20  # newest first
 MAX_LISTED = 8  # on a run's page
 MAX_IN_LEDGER = 100
 
-TEST = JsonShape("p", "smallest_p=smallest", "tasks", "is_enough")
+TEST = JsonShape("p smallest_p=smallest tasks is_enough")
 TASK_LINE = JsonShape(
-    *("task=task.key", "own"),
+    "task=task.key own",
     *((side, lambda line, side=side: line.sides[side]) for side in SIDES),
     ("of_acquisition", lambda line: sorted(line.learning)),
 )
 RESULT = JsonShape(
-    *("id=probe", "run=probe.run", link_to("run-json", "probe.run.public_id"), "status=probe.run.status"),
-    *("scripted=probe.run.scripted", "of=probe.origin", "decision=probe.decision.number", "state=probe.state"),
-    *("reverted=probe.reverted", "reverted_digest=probe.reverted_digest?", "library_digest=probe.library.digest"),
-    *("times=probe.times", "reason=probe.reason", "by=probe.actor_name", "at=probe.created_at", "own"),
+    "id=probe run=probe.run",
+    link_to("run-json", "probe.run.public_id"),
+    "status=probe.run.status scripted=probe.run.scripted of=probe.origin decision=probe.decision.number",
+    "state=probe.state reverted=probe.reverted reverted_digest=probe.reverted_digest?",
+    "library_digest=probe.library.digest times=probe.times reason=probe.reason by=probe.actor_name",
+    "at=probe.created_at own",
     *((side, lambda result, side=side: result.side(side)) for side in SIDES),
     "original_had_the_library=original_had_it",
     ("tests", lambda result: {side: TEST.read(test) for side, test in result.tests.items()}),

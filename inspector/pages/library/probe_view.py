@@ -39,7 +39,7 @@ MAX_HUNKS = 60
 MAX_LINES = 80  # of one side of a hunk
 MAX_LINE = 400  # characters
 ABOUT_LINES = ("file", "line", "lines", "libraries")  # of an address
-PREVIEW = JsonShape("trials", "estimate=estimate.whole")
+PREVIEW = JsonShape("trials estimate=estimate.whole")
 
 
 @needs(User.Level.OPERATOR, to_change=True)

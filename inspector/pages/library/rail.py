@@ -210,7 +210,7 @@ class Users(Shaped):
     same_family: Ended = Ended()  # the same as of the decision that made the state
     other_families: Ended = Ended()
 
-    json_shape = JsonShape("path", "*later", "same_family", "other_families")
+    json_shape = JsonShape("path *later same_family other_families")
 
     @property
     def total(self) -> int:

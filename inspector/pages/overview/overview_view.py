@@ -193,17 +193,13 @@ class ExperimentRow(Shaped):
     forest: SafeString = SafeString("")
 
     json_shape = JsonShape(
-        *("id=experiment", "name=experiment.name", "status=experiment.status", "origin=experiment.origin"),
-        *("suite=experiment.suite.key", "conditions", "is_probe", "measure"),
+        "id=experiment name=experiment.name status=experiment.status origin=experiment.origin",
+        "suite=experiment.suite.key conditions is_probe measure",
         ("results", lambda row: [{"condition": name, **encode(tally)} for name, tally in row.results]),
-        *("agent_models=models", "scripted", ("runs", lambda row: len(row.runs)), "trials=tally", "progress"),
-        *(
-            "verdict",
-            "spent_usd=bill.spent_usd",
-            "spent_tokens=bill.spent_tokens",
-            "unknown_tokens=bill.unknown_tokens",
-            "stopped?",
-        ),
+        "agent_models=models scripted",
+        ("runs", lambda row: len(row.runs)),
+        "trials=tally progress verdict spent_usd=bill.spent_usd spent_tokens=bill.spent_tokens",
+        "unknown_tokens=bill.unknown_tokens stopped?",
         *(f"{name}=experiment.{name}" for name in ("created_at", "started_at", "finished_at")),
         link_to("experiment-json", "experiment.public_id"),
     )

@@ -76,10 +76,11 @@ class Tour(Shaped):
     stops: tuple[TourStop, ...]
 
     json_shape = JsonShape(
-        *("check", "message", "path", ("first_line", lambda tour: tour.added[0][0])),
+        "check message path",
+        ("first_line", lambda tour: tour.added[0][0]),
         ("lines", lambda tour: [text for _, text in tour.added]),
         ("scripted", lambda tour: StandIn.SCRIPTED in tour.stand_ins),
-        *("readers=share", "no_skill=bare", "with_lines=kept", "without_lines=taken", "effect"),
+        "readers=share no_skill=bare with_lines=kept without_lines=taken effect",
         ("is_clear", lambda tour: tour.effect.is_clear),
         ("urls", lambda tour: [PathLink(stop.url) for stop in tour.stops]),
     )

@@ -138,7 +138,7 @@ def _render_text(comment: Comment) -> tuple[Comment, SafeString | None]:
 
 
 COMMENT = JsonShape(
-    *("id=public_id", "on", "place", "url=address", "author=author.username", "written_at", "retracted_at"),
+    "id=public_id on place url=address author=author.username written_at retracted_at",
     ("text", lambda comment: None if comment.retracted_at else comment.text),
 )
 

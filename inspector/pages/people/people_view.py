@@ -210,8 +210,6 @@ def _page(request: HttpRequest, *, as_json: bool, extra: Mapping[str, object] | 
     return render_page(request, "people/people.html", data=data, context=context, page=page, as_json=as_json)
 
 
-TOKEN = JsonShape("id=public_id", "name", "scope", "hint", "made_at", "last_used_at")
-PERSON = JsonShape(
-    *("account=username", "level", "active=is_active", "joined_at=date_joined", "last_login", "last_act"),
-)
+TOKEN = JsonShape("id=public_id name scope hint made_at last_used_at")
+PERSON = JsonShape("account=username level active=is_active joined_at=date_joined last_login last_act")
 """Without the pseudonym: who stands behind one in an export is for its bearer to tell."""

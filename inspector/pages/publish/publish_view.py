@@ -274,18 +274,7 @@ def _as_id(text: str) -> UUID:
 
 
 PUBLICATION = JsonShape(
-    *(
-        "id=public_id",
-        "form",
-        "title",
-        "status",
-        "reason?",
-        "made_at",
-        "finished_at",
-        "pages_drawn",
-        "pages_known",
-        "facts",
-    ),
+    "id=public_id form title status reason? made_at finished_at pages_drawn pages_known facts",
     (
         "url",
         lambda row: (

@@ -23,8 +23,10 @@ DRAFTS = 10
 OFFERED = 2  # experiments: one's own newest and the example
 CODEBOOKS = 12
 DRAFT = JsonShape(
-    *("queue=item.queue.name", ("item", lambda draft: draft.item.ordinal + 1)),
-    *(link_to("review-item", "item.public_id"), "saved_at"),
+    "queue=item.queue.name",
+    ("item", lambda draft: draft.item.ordinal + 1),
+    link_to("review-item", "item.public_id"),
+    "saved_at",
 )
 
 

@@ -274,22 +274,19 @@ def _read_content(blob: Blob | None) -> dict[str, Any]:
 # --- the twins --------------------------------------------------------------------------------------------------------
 
 
-MEAN = JsonShape("value", "rows", "tasks")
-OUTCOME = JsonShape("mean", "*rate")
-ENDING = JsonShape("metric", "questions=total", "contradictions")
-SPREAD = JsonShape("n", "mean", "sd")
+MEAN = JsonShape("value rows tasks")
+OUTCOME = JsonShape("mean *rate")
+ENDING = JsonShape("metric questions=total contradictions")
+SPREAD = JsonShape("n mean sd")
 SPREAD_LINE = JsonShape(
     "measure=name",
     ("samples", lambda line: line.samples and SPREAD.read(line.samples)),
     ("replicates", lambda line: line.replicates and SPREAD.read(line.replicates)),
 )
-JUDGED_BY = JsonShape(
-    *("id=public_id", "model", "scripted", "prompt_version", "repeat", "metrics", "started_at", "finished_at"),
-    "stopped",
-)
-JUDGEMENT = JsonShape("item", "raw", "label?", "value", "reason")
+JUDGED_BY = JsonShape("id=public_id model scripted prompt_version repeat metrics started_at finished_at stopped")
+JUDGEMENT = JsonShape("item raw label? value reason")
 QUESTION = JsonShape(
-    *("id=public_id", "metric", "task=task.key", "skill?", "trial=attempt.trial", "key_point=point?", "status"),
-    *("problem?", ("items", lambda unit: JUDGEMENT.read_all(unit.judgements.all()))),
+    "id=public_id metric task=task.key skill? trial=attempt.trial key_point=point? status problem?",
+    ("items", lambda unit: JUDGEMENT.read_all(unit.judgements.all())),
     ("url", lambda unit: PageLink("judged-unit-json", unit.judging.run.public_id, unit.public_id)),
 )

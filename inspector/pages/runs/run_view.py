@@ -67,18 +67,18 @@ PHASE_TITLES: dict[str, str] = {
 PHASE_ORDER = [*PHASE_TITLES]  # as time goes: the library is written, sealed, used; replay looks back
 ROLE_ORDER: list[str] = [*Role]
 
-PROBE = JsonShape("run=origin.run", "episode=origin", "state", "reverted")
+PROBE = JsonShape("run=origin.run episode=origin state reverted")
 RUN = JsonShape(
-    *("id=public_id", "experiment", "condition", "replicate", "harness", "harness_version?", "agent_model"),
-    *("author_agent?", "author_model", "scripted", "status", "seed", "forked_from"),
+    "id=public_id experiment condition replicate harness harness_version? agent_model author_agent? author_model",
+    "scripted status seed forked_from",
     ("probe_of", lambda run: PROBE.read(run.probe) if hasattr(run, "probe") else None),
-    *("setup_digest?", "notice?"),
+    "setup_digest? notice?",
 )
 LIBRARY = JsonShape(
-    *("episode=public_id", "title", "digest=library.digest", "skills=library.skills_total"),
-    *("files=library.files_total", "bytes=library.bytes_total"),
+    "episode=public_id title digest=library.digest skills=library.skills_total files=library.files_total",
+    "bytes=library.bytes_total",
 )
-STANDING_STILL = JsonShape("episode=public_id", "status", "reason=told?")
+STANDING_STILL = JsonShape("episode=public_id status reason=told?")
 
 
 def run_page(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:

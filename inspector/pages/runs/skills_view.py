@@ -108,7 +108,7 @@ class SkillRow:
 
 
 SKILL = JsonShape(
-    *("skill=found.skill", "episode", "*found.funnel", "of_its_family=found.own"),
+    "skill=found.skill episode *found.funnel of_its_family=found.own",
     ("silent_bypass", lambda row: len(row.found.bypassed)),
     ("read_and_failed", lambda row: len(row.found.failed)),
     ("rival_read_instead", lambda row: len(row.found.rivals)),

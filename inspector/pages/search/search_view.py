@@ -261,10 +261,9 @@ def _excerpt_twin(excerpt: Excerpt) -> dict[str, object]:
     return {"in": excerpt.section, "text": text, "marks": marks}
 
 
-PROBLEM = JsonShape("start", "end", "message")
+PROBLEM = JsonShape("start end message")
 HIT = JsonShape(
-    *("kind", "title", "url", "step", "trial"),
-    *("status=trial.status", "phase=trial.phase", "role=trial.task.role?", "run"),
-    *("condition=run.condition", "agent_model=run.agent_model", "scripted=run.scripted", "by=said_by?"),
-    *("terms=shown.terms", ("excerpts", lambda hit: [_excerpt_twin(excerpt) for excerpt in hit.excerpts])),
+    "kind title url step trial status=trial.status phase=trial.phase role=trial.task.role? run",
+    "condition=run.condition agent_model=run.agent_model scripted=run.scripted by=said_by? terms=shown.terms",
+    ("excerpts", lambda hit: [_excerpt_twin(excerpt) for excerpt in hit.excerpts]),
 )

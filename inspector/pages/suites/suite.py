@@ -63,13 +63,13 @@ class SuiteTask(Shaped):
     fit: TaskFit = TaskFit()
 
     json_shape = JsonShape(
-        *("key", "title", "environment?", "family?", "role?"),
+        "key title environment? family? role?",
         ("groups", lambda row: {name: list(values) for name, values in row.groups.items()}),
         ("passed", lambda row: row.rate and row.rate.passed),
         ("scored", lambda row: row.rate and row.rate.scored),
         ("planned", lambda row: row.rate and row.rate.planned),
         ("trials_url", lambda row: PathLink(row.trials_url) if row.trials_url else None),
-        *("fit=fit.fit", "fit_why=fit.why?"),
+        "fit=fit.fit fit_why=fit.why?",
     )
 
     @property
@@ -108,7 +108,7 @@ class SuiteFamily(Shaped):
     tasks: int
     skills: tuple[str, ...] = ()
 
-    json_shape = JsonShape("key", "name", "environment?", "description", "tasks", "skills")
+    json_shape = JsonShape("key name environment? description tasks skills")
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +321,7 @@ class ReferenceSkill(Shaped):
     text: str
     files: int
 
-    json_shape = JsonShape("name", "files", "text")
+    json_shape = JsonShape("name files text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +339,7 @@ class SuiteTaskView(Shaped):
     hides: bool  # are there trials that this reader has yet to code?
 
     json_shape = JsonShape(
-        *("*task", "instruction", "verified", "tests", "reference_skills=skills"),
+        "*task instruction verified tests reference_skills=skills",
         ("environment", lambda row: dict(row.environment)),
         ("conditions", lambda row: dict(row.conditions)),
         "hides?",

@@ -57,8 +57,8 @@ TONES = {Admission.ADMIT: "ok", Admission.REJECT: "bad", Admission.LOOK: "warn"}
 BARE = "no-skill"
 TRACES = frozenset({"raw-trajectory", "history-context"})  # no skill, and not bare either
 MOST_SQUARES = 12  # of one cell; more trials are a count
-QUOTE = JsonShape("task?", "path", ("line", lambda quote: quote.line or None), "text?")
-FINDING = JsonShape("kind", "weight", "tasks", "says", ("quotes", lambda finding: QUOTE.read_all(finding.quotes)))
+QUOTE = JsonShape("task? path", ("line", lambda quote: quote.line or None), "text?")
+FINDING = JsonShape("kind weight tasks says", ("quotes", lambda finding: QUOTE.read_all(finding.quotes)))
 
 
 # --- screening: leaks, near-duplicates, roles that do not hold --------------------------------------------------------
@@ -112,8 +112,7 @@ class SuiteQualification(Shaped):
     tasks: tuple[TaskVerdict, ...]
 
     json_shape = JsonShape(
-        *("id=experiment", "status=experiment.status", "digest", "is_of_this_state", "asked?", "measured_at"),
-        "counts",
+        "id=experiment status=experiment.status digest is_of_this_state asked? measured_at counts",
         ("chances", lambda found: [_read_chances(title, rule) for title, rule in found.rules]),
         "tasks",
         link_to("experiment-json", "experiment.public_id"),
@@ -289,7 +288,7 @@ class TaskMatrix(Shaped):
     source: str
     cells: Mapping[str, Mapping[str, MatrixCell]]
 
-    json_shape = JsonShape("experiment", "conditions", "models", "source")
+    json_shape = JsonShape("experiment conditions models source")
 
     @property
     def hidden_by(self) -> Queue | None:

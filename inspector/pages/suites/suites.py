@@ -101,10 +101,9 @@ class ListedSuite(Shaped):
         return describe_account(self.account, only_partial=True)
 
     json_shape = JsonShape(
-        *("key", "name", "version?", "format", "licence?", "families", "tasks"),
-        *("attributes", "experiments", "can_launch", "answer?"),
+        "key name version? format licence? families tasks attributes experiments can_launch answer?",
         ("account", lambda row: row.account or None),
-        *("passed=rate.passed", "scored=rate.scored", "planned=rate.planned"),
+        "passed=rate.passed scored=rate.scored planned=rate.planned",
         ("qualification", lambda row: row.qualification and dict(row.qualification._asdict())),
         ("url", lambda row: PageLink("suite", row.key)),
     )

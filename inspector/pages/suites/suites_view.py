@@ -32,17 +32,16 @@ from inspector.web.responses import link_to, render_page
 from inspector.web.subject import without_closed, words_of
 from runner.base.errors import SetupError
 
-EXPERIMENT = JsonShape("id=public_id", "name", "status", "created_at", link_to("experiment"))
+EXPERIMENT = JsonShape("id=public_id name status created_at", link_to("experiment"))
 SUITE = JsonShape(
-    *("key", "id=row.public_id", "name", "version?", "format", "digest?", "absent?", "folder_only?"),
-    *("splits", "attributes", "families", "tasks"),
+    "key id=row.public_id name version? format digest? absent? folder_only? splits attributes families tasks",
     ("notes", lambda view: view.read.notes if view.read else ()),
     ("experiments", lambda view: EXPERIMENT.read_all(view.experiments)),
 )
-DRAFT = JsonShape("id=public_id", "name", "status", link_to("draft"))
+DRAFT = JsonShape("id=public_id name status", link_to("draft"))
 USUAL_GROUPS = ("family", "role", "fit")  # the other ways to group tasks are behind "more"
 EXPERIMENTS_OFFERED = 6  # above the tasks; all are listed below them
-JOINED = JsonShape("key", "name", link_to("suite", "key"))
+JOINED = JsonShape("key name", link_to("suite", "key"))
 
 
 def suites(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:

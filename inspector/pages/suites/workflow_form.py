@@ -278,7 +278,7 @@ class DrawnWorkflow(Shaped):
     number: int
 
     json_shape = JsonShape(
-        *("by=row.by", "handed_in_at=row.handed_in_at", "finds_consistent=row.finds_consistent"),
+        "by=row.by handed_in_at=row.handed_in_at finds_consistent=row.finds_consistent",
         ("workflow", lambda drawn: to_plain(drawn.row.workflow)),
         ("alone", lambda drawn: {"steps": drawn.steps, "edges": [list(edge) for edge in drawn.edges]}),
     )

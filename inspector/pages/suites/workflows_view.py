@@ -59,7 +59,7 @@ from runner.suites.workflows.workflow_comparison import (
 )
 
 RULE = JsonShape("name", ("problem", lambda rule: rule.problem or None))
-AGREEMENT = JsonShape("steps", "edges", "graph")
+AGREEMENT = JsonShape("steps edges graph")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,10 @@ class WorkflowRow(Shaped):
     membership: Membership | None
 
     json_shape = JsonShape(
-        *("key=task.key", "title=task.title", "handed_in=seen.handed_in", "hidden=is_hidden", "may_draw", "may_settle"),
+        "key=task.key title=task.title handed_in=seen.handed_in hidden=is_hidden may_draw may_settle",
         ("by", lambda row: [each.by for each in row.seen.annotations]),
         ("agreement", lambda row: row.agreement and AGREEMENT.read(row.agreement)),
-        *("screening=seen.screening", "settled", "varies", "membership"),
+        "screening=seen.screening settled varies membership",
         ("workflow", lambda row: row.seen.standing and to_plain(row.seen.standing)),
         ("url", lambda row: PathLink(row.url)),
     )
@@ -117,7 +117,7 @@ class WorkflowFamily(Shaped):
     standing: int
 
     json_shape = JsonShape(
-        *("environment?", "name?", "standing"),
+        "environment? name? standing",
         ("shared", lambda family: to_plain(family.shared)),
         ("agreement", lambda family: family.agreement),
         "tasks=rows",
@@ -330,8 +330,12 @@ def _page(
     if editor is None and not barred:
         editor = open_editor(seen, settles=settles)
     data = {
-        **{"suite": view.key, "key": task.key, "title": task.title, "handed_in": seen.handed_in},
-        **{"hidden": seen.is_hidden and seen.handed_in > 0, "barred": barred or None},
+        "suite": view.key,
+        "key": task.key,
+        "title": task.title,
+        "handed_in": seen.handed_in,
+        "hidden": seen.is_hidden and seen.handed_in > 0,
+        "barred": barred or None,
         "draft": to_plain(editor.workflow) if editor and editor.revision else None,
         "rules": RULE.read_all(editor.rules) if editor else [],
         "drawn": list_drawn(seen),
@@ -347,7 +351,8 @@ def _page(
         "instruction": read_instruction(view, task.key),
         "seen": seen,
         "editor": editor,
-        **{"settles": settles, "faults": problems or []},
+        "settles": settles,
+        "faults": problems or [],
         "settled_svg": draw_workflow(seen.settled.workflow, "Settled workflow") if seen.settled else "",
         "may_settle": not settles and not seen.explain_barred(user),
         "may_screen": seen.may_screen(user),

@@ -301,15 +301,14 @@ def _number(place: int | None) -> int | None:
 
 
 HALF = JsonShape(
-    *("label", "run=trial.episode.run", "condition=trial.episode.run.condition"),
-    *("replicate=trial.episode.run.replicate", "agent_model=trial.episode.run.agent_model"),
-    *("harness=trial.episode.run.harness", "scripted=trial.episode.run.scripted"),
-    *("library_digest=trial.snapshot.digest", "attempt=attempt.number", "trajectory"),
+    "label run=trial.episode.run condition=trial.episode.run.condition replicate=trial.episode.run.replicate",
+    "agent_model=trial.episode.run.agent_model harness=trial.episode.run.harness scripted=trial.episode.run.scripted",
+    "library_digest=trial.snapshot.digest attempt=attempt.number trajectory",
     ("tokens_by_step", _sum_by_step),
 )
-SKILL = JsonShape("skill=slug", "A=left", "B=right")
-CHECK = JsonShape("name", "group", "A=left", "B=right")
+SKILL = JsonShape("skill=slug A=left B=right")
+CHECK = JsonShape("name group A=left B=right")
 STEPS = (("A", lambda row: _number(row.left)), ("B", lambda row: _number(row.right)))
 PARTING = JsonShape(*STEPS, "differs")
-UNIT_ROW = JsonShape(*STEPS, "kind", "differs")
-UNIT = JsonShape("row", "kind", "is_first_divergence=is_parting", ("steps", lambda unit: UNIT_ROW.read_all(unit.rows)))
+UNIT_ROW = JsonShape(*STEPS, "kind differs")
+UNIT = JsonShape("row kind is_first_divergence=is_parting", ("steps", lambda unit: UNIT_ROW.read_all(unit.rows)))

@@ -400,44 +400,47 @@ def _build_next(request: HttpRequest, reading: StepReading, view: str) -> str | 
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
 
 
-TASK = JsonShape("key", "title", "role?")
-RUN = JsonShape("id=public_id", "condition", "scripted", link_to("run-json"))
+TASK = JsonShape("key title role?")
+RUN = JsonShape("id=public_id condition scripted", link_to("run-json"))
 ATTEMPT = JsonShape(
-    *("id=public_id", "number", "status", "counts", "started_at", "finished_at", "input_tokens", "output_tokens"),
-    *("cost_usd", "estimated_usd", "price_table?", *BOUND_OF.values(), "queued_seconds", "exception_type", "lineage"),
+    "id=public_id number status counts started_at finished_at input_tokens output_tokens cost_usd estimated_usd",
+    "price_table?",
+    *BOUND_OF.values(),
+    "queued_seconds exception_type lineage",
     ("exception_message", lambda attempt: attempt.exception_message[:JSON_CHARS]),
 )
-CHECK = JsonShape("group", "name", "status", "message")
-DIMENSION = JsonShape("name", "score", "max_score", "weight")
+CHECK = JsonShape("group name status message")
+DIMENSION = JsonShape("name score max_score weight")
 VERDICT = JsonShape(
-    *("source", "primary=is_primary", "success", "reward", "outcome", "process", "overall", "rewards", "notes"),
+    "source primary=is_primary success reward outcome process overall rewards notes",
     ("checks", lambda verdict: CHECK.read_all(verdict.checks.all())),
 )
 TRAJECTORY = JsonShape(
-    *("id=public_id", "name", "kind", "source_format", "digest", "steps=steps_total", "copied_steps", "parent"),
-    *("input_tokens", "output_tokens"),
+    "id=public_id name kind source_format digest steps=steps_total copied_steps parent input_tokens output_tokens",
     ("tool_call_id", lambda one: one.extra.get("tool_call_id")),
     ("provider_delay", lambda one: one.extra.get("provider_delay") if one.provider_delay else None),
     ("events_without_step", lambda one: one.extra.get("facts", {}).get("events_without_step", {})),
     ("not_sent", lambda one: one.extra.get("not_sent", [])),
 )
 STEP = JsonShape(
-    *("number", "source", "time=timestamp", "model"),
+    "number source time=timestamp model",
     ("error", lambda step: any(observation.is_error for observation in step.observations)),
-    *("input_tokens=usage.input_tokens", "output_tokens=usage.output_tokens"),
+    "input_tokens=usage.input_tokens output_tokens=usage.output_tokens",
 )
-COMPACTION = JsonShape("version", "tokens", "kept=steps_kept", "of=steps_total")
+COMPACTION = JsonShape("version tokens kept=steps_kept of=steps_total")
 SEEN = JsonShape(
-    *("skill=episode.key", "*version", "read=has_read", "matched_by_name=is_guess"),
-    *(("changed_while_it_ran", lambda each: [version.key for version in each.changes]), ("url", _seen_link)),
+    "skill=episode.key *version read=has_read matched_by_name=is_guess",
+    ("changed_while_it_ran", lambda each: [version.key for version in each.changes]),
+    ("url", _seen_link),
 )
-DECISION = JsonShape("number", "status", ("url", _library_link))
+DECISION = JsonShape("number status", ("url", _library_link))
 SHOWN_IN = JsonShape("number", ("url", _library_link))
 FACTS = JsonShape(
-    *("id=public_id", "status", ("task", lambda trial: TASK.read(trial.task)), "family=task.family.key", "phase"),
-    *("sample", "experiment=episode.run.experiment", ("run", lambda trial: RUN.read(trial.episode.run)), "episode"),
-    *("library_digest=snapshot.digest", "success", "reward", "outcome", "process", "overall", "checks_passed"),
-    *("checks_total", "turns", "input_tokens", "cached_tokens", "output_tokens", "input_at_least?", "estimated_usd"),
-    *("output_at_least?", "cost_usd", "duration_seconds", "exception_type", "skills_mounted", "skills_read"),
-    "finished_at",
+    "id=public_id status",
+    ("task", lambda trial: TASK.read(trial.task)),
+    "family=task.family.key phase sample experiment=episode.run.experiment",
+    ("run", lambda trial: RUN.read(trial.episode.run)),
+    "episode library_digest=snapshot.digest success reward outcome process overall checks_passed checks_total turns",
+    "input_tokens cached_tokens output_tokens input_at_least? estimated_usd output_at_least? cost_usd",
+    "duration_seconds exception_type skills_mounted skills_read finished_at",
 )

@@ -6,37 +6,33 @@ from benchapp.record.json_shape import JsonShape
 from inspector.web.responses import link_to
 from inspector.web.text.formats import in_a_line
 
-RUN_HEAD = JsonShape("id=public_id", "condition", "scripted")
+RUN_HEAD = JsonShape("id=public_id condition scripted")
 
 TRIAL = JsonShape(
-    *("id=public_id", "episode", "task=task.key", "title=task.title", "family=task.family.key", "role=task.role?"),
-    *("phase", "sample", "status", "success", "reward", "outcome", "process", "checks_passed", "checks_total"),
-    *("steps", "input_tokens", "cached_tokens", "output_tokens", "input_at_least?", "output_at_least?"),
-    *("cost_usd", "estimated_usd", "duration_seconds"),
-    *("exception_type?", "skills_mounted", "skills_read", "attempts=attempts_total"),
+    "id=public_id episode task=task.key title=task.title family=task.family.key role=task.role? phase sample status",
+    "success reward outcome process checks_passed checks_total steps input_tokens cached_tokens output_tokens",
+    "input_at_least? output_at_least? cost_usd estimated_usd duration_seconds exception_type? skills_mounted",
+    "skills_read attempts=attempts_total",
     link_to("trial-json"),
 )
 
-ATTEMPT = JsonShape(
-    *("id=public_id", "trial", "task=trial.task.key", "phase=trial.phase", "number", "status", "started_at"),
-    "exception_type?",
-)
+ATTEMPT = JsonShape("id=public_id trial task=trial.task.key phase=trial.phase number status started_at exception_type?")
 
 AT_WORK = JsonShape(
-    *("attempt", "number=attempt.number", "experiment=attempt.trial.episode.run.experiment"),
-    *("run=attempt.trial.episode.run", "label=attempt.trial.episode.run.label", "episode=attempt.trial.episode"),
-    *("trial=attempt.trial", "task=attempt.trial.task.key", "phase=attempt.trial.phase"),
+    "attempt number=attempt.number experiment=attempt.trial.episode.run.experiment run=attempt.trial.episode.run",
+    "label=attempt.trial.episode.run.label episode=attempt.trial.episode trial=attempt.trial",
+    "task=attempt.trial.task.key phase=attempt.trial.phase",
     ("step", lambda row: in_a_line(row.step) or None),
-    *("started_at=attempt.started_at", "worker=attempt.worker?", "lease_until=attempt.trial.episode.lease_until"),
-    *("silent_seconds", "stuck=is_stuck"),
+    "started_at=attempt.started_at worker=attempt.worker? lease_until=attempt.trial.episode.lease_until",
+    "silent_seconds stuck=is_stuck",
 )
 """Of a benchapp.experiments.work.progress.AtWork."""
 
 AUTHOR_CALL = JsonShape(
-    *("experiment=episode.run.experiment", "run=episode.run", "label=episode.run.label", "episode", "model", "purpose"),
-    *("mode", "family", "started_at", "worker=episode.lease_owner?"),
+    "experiment=episode.run.experiment run=episode.run label=episode.run.label episode model purpose mode family",
+    "started_at worker=episode.lease_owner?",
 )
 """Of a ModelCall of an author at work."""
 
-SETUP = JsonShape("differs", "unknown", "*compared")
+SETUP = JsonShape("differs unknown *compared")
 """Of how far the setups of compared runs agree; `settings` only where several of one benchmark are compared."""

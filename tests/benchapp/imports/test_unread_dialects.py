@@ -50,7 +50,10 @@ PI = [
     {"type": "session", "version": 3, "id": "p1", "timestamp": AT, "cwd": "/w"},
     {"type": "message", "id": "a", "parentId": None, "timestamp": AT, "message": {"role": "user", "content": "Go"}},
     {
-        **{"type": "message", "id": "b", "parentId": "a", "timestamp": AT},
+        "type": "message",
+        "id": "b",
+        "parentId": "a",
+        "timestamp": AT,
         "message": {"role": "assistant", "content": [], "provider": "lab", "stopReason": "stop"},
     },
 ]

@@ -18,8 +18,16 @@ pytestmark = pytest.mark.django_db
 
 NEW = "/drafts/new/"
 FILLED = {
-    **{"loop": "corpus", "family": "late-fees", "goal": "Fees.\r\nOnly fees.", "tasks": "2", "image": "python:3.12"},
-    **{"model": "scripted/apprentice", "max_revisions": "4", "max_calls": "9", "max_usd": "", "act": "start"},
+    "loop": "corpus",
+    "family": "late-fees",
+    "goal": "Fees.\r\nOnly fees.",
+    "tasks": "2",
+    "image": "python:3.12",
+    "model": "scripted/apprentice",
+    "max_revisions": "4",
+    "max_calls": "9",
+    "max_usd": "",
+    "act": "start",
     "corpus": f"starter-corpora{SPLIT}regatta-rules",
 }
 

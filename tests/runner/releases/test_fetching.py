@@ -84,8 +84,14 @@ def test_the_table_pins_what_git_holds_and_every_image_has_a_recipe() -> None:
 )
 def test_a_table_that_pins_nothing_is_refused(tmp_path: Path, change: dict[str, str | None], said: str) -> None:
     values = {
-        **{"title": "Ours", "url": "https://example.org/ours.git", "commit": "a" * 40, "digest": "unknown"},
-        **{"licence": "MIT", "size": "1 MB", "folder": "", "format": "harbor"},
+        "title": "Ours",
+        "url": "https://example.org/ours.git",
+        "commit": "a" * 40,
+        "digest": "unknown",
+        "licence": "MIT",
+        "size": "1 MB",
+        "folder": "",
+        "format": "harbor",
         **change,
     }
     table = tmp_path / "releases.toml"

@@ -41,7 +41,10 @@ LOGS: dict[str, list[dict[str, Any]]] = {
         {
             **{**CLAUDE, "type": "assistant"},
             "message": {
-                **{"id": "m", "role": "assistant", "model": "claude-x", "stop_reason": "tool_use"},
+                "id": "m",
+                "role": "assistant",
+                "model": "claude-x",
+                "stop_reason": "tool_use",
                 "content": [{"type": "tool_use", "id": "t", "name": "Read", "input": {"file_path": "a.png"}}],
             },
         },
@@ -86,7 +89,11 @@ LOGS: dict[str, list[dict[str, Any]]] = {
         {
             "type": "item.completed",
             "item": {
-                **{"id": "i", "type": "mcp_tool_call", "server": "s", "tool": "shot", "status": "completed"},
+                "id": "i",
+                "type": "mcp_tool_call",
+                "server": "s",
+                "tool": "shot",
+                "status": "completed",
                 "result": {"content": [{"type": "image", "data": DATA, "mimeType": "image/png"}]},
             },
         },
@@ -94,17 +101,25 @@ LOGS: dict[str, list[dict[str, Any]]] = {
     "gemini": [
         {"sessionId": "s", "projectHash": "h", "startTime": "2026-03-01T10:00:00Z"},
         {
-            **{"id": "1", "type": "user", "timestamp": "2026-03-01T10:00:00Z"},
+            "id": "1",
+            "type": "user",
+            "timestamp": "2026-03-01T10:00:00Z",
             "content": [{"text": "What?"}, {"inlineData": {"mimeType": "image/png", "data": DATA}}],
         },
     ],
     "gemini, a result": [
         {"sessionId": "s", "projectHash": "h", "startTime": "2026-03-01T10:00:00Z"},
         {
-            **{"id": "1", "type": "gemini", "timestamp": "2026-03-01T10:00:00Z", "content": ""},
+            "id": "1",
+            "type": "gemini",
+            "timestamp": "2026-03-01T10:00:00Z",
+            "content": "",
             "toolCalls": [
                 {
-                    **{"id": "c", "name": "read_file", "args": {}, "status": "success"},
+                    "id": "c",
+                    "name": "read_file",
+                    "args": {},
+                    "status": "success",
                     "result": [
                         {
                             "functionResponse": {
@@ -130,7 +145,9 @@ LOGS: dict[str, list[dict[str, Any]]] = {
     ],
     "inspect": [
         {
-            **{"id": "s", "epoch": 1, "input": "What?"},
+            "id": "s",
+            "epoch": 1,
+            "input": "What?",
             "messages": [
                 {
                     "role": "user",

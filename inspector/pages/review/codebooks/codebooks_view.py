@@ -40,9 +40,7 @@ CHANGES = {  # kind: (title, where the labels go)
     "kept": ("Kept", "Their labels stay."),
 }
 CHECKED = {*MUST_LOOK, RETIRED}  # whose labels a reader must look at again
-CODE_FATE = JsonShape(
-    "code=code.name", "kind=fate.kind", "becomes=fate.code.name", "must_look=fate.must_look", "labels"
-)
+CODE_FATE = JsonShape("code=code.name kind=fate.kind becomes=fate.code.name must_look=fate.must_look labels")
 PER_PAGE = 50
 ACTS_PER_PAGE = 50
 WITH_VERSION = frozenset({"codebook.drafted", "codebook.discarded", "codebook.frozen"})
@@ -187,18 +185,19 @@ def _carry_page(request: HttpRequest, plan: CarryPlan, *, as_json: bool) -> Http
 
 
 Detail = dict[str, Any]  # of an act in the log, as JSON
-CODEBOOK_HEAD = JsonShape("id=public_id", "name", "about", "cloned_from?")
+CODEBOOK_HEAD = JsonShape("id=public_id name about cloned_from?")
 CODEBOOK = JsonShape(
-    *("id=public_id", "name"),
-    ("versions", lambda codebook: JsonShape("number", "frozen_at", "id=public_id").read_all(codebook.versions.all())),
-    *("queues=queues_total", link_to("codebook-json")),
+    "id=public_id name",
+    ("versions", lambda codebook: JsonShape("number frozen_at id=public_id").read_all(codebook.versions.all())),
+    "queues=queues_total",
+    link_to("codebook-json"),
 )
 VERSION = JsonShape(
-    *("id=public_id", "number", "codes=codes_total", "queues=queues_total", "digest?", "note", "frozen_at"),
-    *("frozen_by=frozen_by.username", link_to("codebook-version-json")),
+    "id=public_id number codes=codes_total queues=queues_total digest? note frozen_at frozen_by=frozen_by.username",
+    link_to("codebook-version-json"),
 )
-STARTER = JsonShape("key", "name=text.name", "codes=codes_total", "source=text.source")
-ACT = JsonShape("at", "by=actor_name", "verb", "detail", "reason")
+STARTER = JsonShape("key name=text.name codes=codes_total source=text.source")
+ACT = JsonShape("at by=actor_name verb detail reason")
 
 
 class StartForm(forms.Form):

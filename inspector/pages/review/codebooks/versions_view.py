@@ -53,8 +53,8 @@ KIND_WORDS = {
     CodeOrigin.Kind.MERGED: "merged from",
     CodeOrigin.Kind.SPLIT: "split from",
 }
-VERSION = JsonShape("id=public_id", "codebook=codebook.name", "number", "frozen_at", "digest?", "note")
-ORIGIN = JsonShape("kind", "before=before.name")
+VERSION = JsonShape("id=public_id codebook=codebook.name number frozen_at digest? note")
+ORIGIN = JsonShape("kind before=before.name")
 CONTENT_TYPES = {"yaml": "application/yaml", "json": "application/json"}
 MIN_PARTS, MAX_PARTS = 2, 6
 TEXTS = {"definition": "Definition", "include": "Use it when", "exclude": "Not when, and what instead"}
@@ -259,8 +259,8 @@ class ExampleView(Shaped):
     place: str
 
     json_shape = JsonShape(
-        *("id=example.public_id", "trial=example.trial", "decision=example.decision", "step=example.step"),
-        *("field=example.field", "quote=example.quote", "note=example.note", "is_counter=example.is_counter"),
+        "id=example.public_id trial=example.trial decision=example.decision step=example.step field=example.field",
+        "quote=example.quote note=example.note is_counter=example.is_counter",
     )
 
 
@@ -280,10 +280,10 @@ class CodeRow(Shaped):
     judges_skills: bool  # so nobody can judge it while a queue hides skills
 
     json_shape = JsonShape(
-        *("id=code.public_id", "name=code.name", "parent", "definition=code.definition", "include=code.include"),
+        "id=code.public_id name=code.name parent definition=code.definition include=code.include",
         "exclude=code.exclude",
         ("origins", lambda row: ORIGIN.read_all(row.code.origins.all())),
-        *("labels", "examples", "examples_hidden", "keys=key", "judges_skills"),
+        "labels examples examples_hidden keys=key judges_skills",
     )
 
 

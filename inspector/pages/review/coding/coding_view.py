@@ -79,8 +79,8 @@ class CodeLine(Shaped):
     waits: bool
 
     json_shape = JsonShape(
-        *("id=code.public_id", "name=code.name", "depth", "definition=code.definition", "include=code.include"),
-        *("exclude=code.exclude", "keys=key", "waits_for_skills=waits"),
+        "id=code.public_id name=code.name depth definition=code.definition include=code.include exclude=code.exclude",
+        "keys=key waits_for_skills=waits",
     )
 
 
@@ -448,18 +448,19 @@ def _first_problem(error: ValidationError) -> str:
 
 
 MARK = JsonShape(
-    *("step", "field", "path", ("codes", lambda mark: [label.code.name for label in mark.labels.all()])),
-    *("attribution", "first=is_first_failure", "memo"),
+    "step field path",
+    ("codes", lambda mark: [label.code.name for label in mark.labels.all()]),
+    "attribution first=is_first_failure memo",
 )
 REVIEW = JsonShape(
-    *("reviewer=reviewer.username", "state", "confidence", "memo"),
-    ("marks", lambda review: MARK.read_all(review.marks.all())),
+    "reviewer=reviewer.username state confidence memo", ("marks", lambda review: MARK.read_all(review.marks.all()))
 )
 ITEM = JsonShape(
-    *("item=item.public_id", "queue=item.queue.name", "unit=item.queue.unit"),
-    *("instructions=item.queue.instructions", ("codebook", lambda coding: str(coding.item.queue.version))),
-    *("codes", "state=review.state", "draft"),
-    *(("others", lambda coding: REVIEW.read_all(coding.others)), ("guess", lambda coding: list(coding.guess) or None)),
+    "item=item.public_id queue=item.queue.name unit=item.queue.unit instructions=item.queue.instructions",
+    ("codebook", lambda coding: str(coding.item.queue.version)),
+    "codes state=review.state draft",
+    ("others", lambda coding: REVIEW.read_all(coding.others)),
+    ("guess", lambda coding: list(coding.guess) or None),
 )
 
 

@@ -44,9 +44,9 @@ FIRST_REVIEW = 3  # its key; 1 and 2 start from all codes and from the shared on
 LAST_KEY = 9
 MAX_QUOTE = 400
 RESOLUTION = JsonShape(
-    *("id=public_id", "adjudicator=adjudicator.pseudonym", "category"),
+    "id=public_id adjudicator=adjudicator.pseudonym category",
     ("codes", lambda resolution: sorted(code.name for code in resolution.codes.all())),
-    *("attribution", "resolved_at", "superseded_at"),
+    "attribution resolved_at superseded_at",
 )
 
 
@@ -201,7 +201,7 @@ class ReviewView(Shaped):
     start: str  # public ids of its codes, as the form takes them
     key: str
 
-    json_shape = JsonShape("reviewer=review.reviewer.pseudonym", "codes", ("marks", lambda view: len(view.marks)))
+    json_shape = JsonShape("reviewer=review.reviewer.pseudonym codes", ("marks", lambda view: len(view.marks)))
 
 
 def _read_sheet(item: QueueItem, filled: Filled | None) -> dict[str, object]:

@@ -397,27 +397,29 @@ def read_exhibit(exhibit: Exhibit) -> dict[str, object]:
 
 
 EXHIBIT = JsonShape(
-    *("unit", "title", "key", ("facts", lambda exhibit: dict(exhibit.facts))),
+    "unit title key",
+    ("facts", lambda exhibit: dict(exhibit.facts)),
     ("hidden", lambda exhibit: [name for name in ("conditions", "models") if getattr(exhibit.hidden, name)]),
-    *("may_still_tell=cues", ("url", lambda exhibit: PathLink(exhibit.address) if exhibit.address else None)),
+    "may_still_tell=cues",
+    ("url", lambda exhibit: PathLink(exhibit.address) if exhibit.address else None),
 )
 
 # --- a trial ---------------------------------------------------------------------------------------------------------
 
-PIECE = JsonShape("text", "left_out")
-TRAJECTORY = JsonShape("index", "name", "kind", "steps")
+PIECE = JsonShape("text left_out")
+TRAJECTORY = JsonShape("index name kind steps")
 STEP = JsonShape(
-    *("number", "source", "error=is_error", "copied=is_copied", "model?", "time?", "input_tokens", "output_tokens"),
+    "number source error=is_error copied=is_copied model? time? input_tokens output_tokens",
     ("skills", lambda step: [{"skill": skill, "used": kind} for skill, kind in step.skills]),
 )
-CHECK = JsonShape("name", "status", "message", "message_left_out")
+CHECK = JsonShape("name status message message_left_out")
 CHECKS = JsonShape(
-    *("group=name", "passed", "total"),
-    *(("checks", lambda group: CHECK.read_all((*group.open, *group.good))), "left_out"),
+    "group=name passed total", ("checks", lambda group: CHECK.read_all((*group.open, *group.good))), "left_out"
 )
-DIMENSION = JsonShape("name", "score", "max_score", ("reason", lambda dimension: dimension.reason[:MAX_TEXT]))
+DIMENSION = JsonShape("name score max_score", ("reason", lambda dimension: dimension.reason[:MAX_TEXT]))
 VERDICT = JsonShape(
-    *("says=word", "reward=verdict.reward", ("groups", lambda view: CHECKS.read_all(view.groups))),
+    "says=word reward=verdict.reward",
+    ("groups", lambda view: CHECKS.read_all(view.groups)),
     ("dimensions", lambda view: DIMENSION.read_all(view.dimensions)),
 )
 
@@ -472,15 +474,11 @@ def _read_parts(exhibit: Exhibit, index: int, number: int, field: FieldView) -> 
 # --- a decision, a library -------------------------------------------------------------------------------------------
 
 
-SEGMENT = JsonShape(
-    *("step", "heading", ("text", lambda segment: "".join(text for text, _ in segment.pieces)[:MAX_TEXT])),
-)
-SEEN_TRIAL = JsonShape(
-    "title", "status", ("shown", lambda seen: seen.excerpt and SEGMENT.read_all(seen.excerpt.segments))
-)
-LINE = JsonShape("sign", "old", "new", "text")
+SEGMENT = JsonShape("step heading", ("text", lambda segment: "".join(text for text, _ in segment.pieces)[:MAX_TEXT]))
+SEEN_TRIAL = JsonShape("title status", ("shown", lambda seen: seen.excerpt and SEGMENT.read_all(seen.excerpt.segments)))
+LINE = JsonShape("sign old new text")
 CHANGED_FILE = JsonShape(
-    *("path=diff.path", "status=diff.status", "added=diff.added", "removed=diff.removed", "note=diff.note"),
+    "path=diff.path status=diff.status added=diff.added removed=diff.removed note=diff.note",
     (
         "lines",
         lambda file: LINE.read_all(
@@ -490,15 +488,18 @@ CHANGED_FILE = JsonShape(
     "lines_left_out=rows_left_out",
 )
 LIBRARY_FILE = JsonShape(
-    *("path", "bytes=size", ("lines", lambda file: LINE.read_all(file.rows)), "lines_left_out=rows_left_out", "note"),
+    "path bytes=size", ("lines", lambda file: LINE.read_all(file.rows)), "lines_left_out=rows_left_out note"
 )
 DECISION = JsonShape(
-    *("status=decision.status", "mode?", "operation?", ("summary", lambda shown: shown.summary[:MAX_TEXT])),
+    "status=decision.status mode? operation?",
+    ("summary", lambda shown: shown.summary[:MAX_TEXT]),
     ("error", lambda shown: shown.error[:MAX_TEXT]),
     ("findings", lambda shown: [{name: finding.get(name) for name in FINDING} for finding in shown.findings]),
-    *(("reply", lambda shown: shown.reply[:MAX_TEXT]), "proposed=is_proposal"),
+    ("reply", lambda shown: shown.reply[:MAX_TEXT]),
+    "proposed=is_proposal",
     ("files", lambda shown: CHANGED_FILE.read_all(shown.files)),
-    *(("paths", lambda shown: shown.paths[:MAX_PATHS]), "files_total"),
+    ("paths", lambda shown: shown.paths[:MAX_PATHS]),
+    "files_total",
     ("evidence", lambda shown: SEEN_TRIAL.read_all(shown.evidence)),
     ("verdict_before", lambda shown: shown.verdict and VERDICT.read(shown.verdict)),
 )

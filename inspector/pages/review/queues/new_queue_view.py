@@ -162,7 +162,7 @@ SKETCH = JsonShape(
         ],
     ),
     ("items", lambda sketch: sketch and len(sketch.items)),
-    *("controls", "overlap", "reviews", "reviews_per_person=per_person"),
+    "controls overlap reviews reviews_per_person=per_person",
 )
 """Of a Sketch; null for all that is not known."""
 

@@ -118,11 +118,12 @@ def kept_filter(request: HttpRequest) -> dict[str, str] | None:
 
 
 QUEUE = JsonShape(
-    *("id=queue.public_id", "name=queue.name", link_to("queue-json", "queue.public_id")),
-    ("codebook", JsonShape("name=queue.version.codebook.name", "version=queue.version.number").read),
-    *("unit=queue.unit", "open=queue.is_open", "items"),
-    ("reviews", JsonShape("submitted=filled", "needed=slots", "held").read),
-    ("own", JsonShape("left=own_left", "done=own_done").read),
+    "id=queue.public_id name=queue.name",
+    link_to("queue-json", "queue.public_id"),
+    ("codebook", JsonShape("name=queue.version.codebook.name version=queue.version.number").read),
+    "unit=queue.unit open=queue.is_open items",
+    ("reviews", JsonShape("submitted=filled needed=slots held").read),
+    ("own", JsonShape("left=own_left done=own_done").read),
 )
 """Of a QueueProgress."""
 

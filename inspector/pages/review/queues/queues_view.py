@@ -57,13 +57,10 @@ HIDDEN = {
     "hides_models": "the models",
 }
 QUEUE_RULES = JsonShape(
-    *("instructions", "population_total", "sampling", "stratified_by=strata?", "seed", "reviews_per_item"),
+    "instructions population_total sampling stratified_by=strata? seed reviews_per_item",
     ("hidden", lambda queue: [name.removeprefix("hides_") for name in HIDDEN if getattr(queue, name)]),
 )
-PERSON = JsonShape(
-    *("name=user.username", "assigned=is_assigned", "submitted=done", "drafts", "skipped", "left"),
-    "median_seconds=seconds",
-)
+PERSON = JsonShape("name=user.username assigned=is_assigned submitted=done drafts skipped left median_seconds=seconds")
 
 
 def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
@@ -197,9 +194,11 @@ class ItemRow(Shaped):
     own_codes: tuple[str, ...] | None = None  # the reader's codes; None if they submitted nothing
 
     json_shape = JsonShape(
-        *("number", link_to("review-item", "item.public_id")),
-        *(("title", lambda row: row.names[0]), ("family", lambda row: row.names[1] or None)),
-        *("status", "own?", "reviews=filled", "reviews_needed=item.reviews_needed"),
+        "number",
+        link_to("review-item", "item.public_id"),
+        ("title", lambda row: row.names[0]),
+        ("family", lambda row: row.names[1] or None),
+        "status own? reviews=filled reviews_needed=item.reviews_needed",
     )
 
     @property
@@ -271,10 +270,7 @@ class QueueDraw(Shaped):
     inclusion: float | None  # of all items but controls, where it is one number
     trials_query: str  # for Compare's list of trials; empty where it would give something away or does not apply
 
-    json_shape = JsonShape(
-        *("from=says", "selection=chips", "parts_hidden=masked"),
-        *("strata", "drawn", "controls", "overlap", "inclusion"),
-    )
+    json_shape = JsonShape("from=says selection=chips parts_hidden=masked strata drawn controls overlap inclusion")
 
 
 def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:

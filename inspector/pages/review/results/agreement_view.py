@@ -65,8 +65,9 @@ class AnswerView(Shaped):
     step: int | None
 
     json_shape = JsonShape(
-        *("reviewer=user.pseudonym", ("codes", lambda view: sorted([*view.shared, *view.own]))),
-        *("attribution=answer.attribution", "first_failure_step=step"),
+        "reviewer=user.pseudonym",
+        ("codes", lambda view: sorted([*view.shared, *view.own])),
+        "attribution=answer.attribution first_failure_step=step",
     )
 
 
@@ -78,9 +79,11 @@ class DisagreementRow(Shaped):
     differs: list[str]
 
     json_shape = JsonShape(
-        *("item=compared.item.public_id", ("number", lambda row: row.compared.item.ordinal + 1), "title"),
-        *(("differs", lambda row: sorted(row.compared.differs)), "state=compared.standing"),
-        *("category=compared.resolution.category", "answers=said"),
+        "item=compared.item.public_id",
+        ("number", lambda row: row.compared.item.ordinal + 1),
+        "title",
+        ("differs", lambda row: sorted(row.compared.differs)),
+        "state=compared.standing category=compared.resolution.category answers=said",
         link_to("resolve-json", "compared.item.public_id"),
     )
 
@@ -222,12 +225,12 @@ def query_of(wanted: Wanted, codes: dict[int, Code]) -> str:
 
 
 QUEUE = JsonShape(
-    *("queue=public_id", "name", "codebook=version.codebook.name", "codebook_version=version.number"),
+    "queue=public_id name codebook=version.codebook.name codebook_version=version.number",
     "version_id=version.public_id",
 )
 REPORT = JsonShape(
-    *("id=public_id", "occasion", "before_discussion=is_before_discussion", "taken_at", "taken_by=taken_by.pseudonym"),
-    *("items=items_total", "reviewers=reviewers_total", "values"),
+    "id=public_id occasion before_discussion=is_before_discussion taken_at taken_by=taken_by.pseudonym",
+    "items=items_total reviewers=reviewers_total values",
 )
 
 

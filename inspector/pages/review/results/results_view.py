@@ -193,7 +193,7 @@ class OwnCount(Shaped):
     items: int
     of: int
 
-    json_shape = JsonShape("code", "items", "of", "interval")
+    json_shape = JsonShape("code items of interval")
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -350,20 +350,21 @@ def _read_facets(found: Results) -> list[tuple[str, str, list[tuple[str, str, bo
 # --- the twin ----------------------------------------------------------------------------------------------------------
 
 
-SHARE = JsonShape("k", "n", "clusters", "value", "interval", "sampling", "note?")
+SHARE = JsonShape("k n clusters value interval sampling note?")
 ROW = JsonShape(
-    *("code=code.name", "id=code.public_id", "depth", "definition=code.definition?"),
+    "code=code.name id=code.public_id depth definition=code.definition?",
     ("shares", lambda row: {per.value: SHARE.read(share) for per, share in row.shares.items()}),
     "estimated_total=estimated",
     ("controls", lambda row: dict(zip(("k", "n"), row.controls, strict=True)) if row.controls else None),
 )
-GUESSES = JsonShape("right", "named", "unsure", "chance", "p")
-FIRST_FAILURES = JsonShape("shares_by_tenth=shares", "marks_by_tenth=counts", "items")
+GUESSES = JsonShape("right named unsure chance p")
+FIRST_FAILURES = JsonShape("shares_by_tenth=shares marks_by_tenth=counts items")
 SATURATION = JsonShape(
-    *("codes_after_each_item=found", ("says", lambda found: found.says())),
-    *("items_with_a_code_of_their_own=lone", "next_brings_a_new_one=chance", "at_most"),
+    "codes_after_each_item=found",
+    ("says", lambda found: found.says()),
+    "items_with_a_code_of_their_own=lone next_brings_a_new_one=chance at_most",
 )
-SELECTION = JsonShape("attempted", "failed", "population")
+SELECTION = JsonShape("attempted failed population")
 
 
 def _read_twin(found: Results) -> dict[str, object]:

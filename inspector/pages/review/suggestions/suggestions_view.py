@@ -69,29 +69,31 @@ class PairRow(Shaped):
     suggestion: Suggestion | None
 
     json_shape = JsonShape(
-        *("item=item.public_id", ("number", lambda row: row.item.ordinal + 1), "code=code.name"),
-        *("step=suggestion.step", "quote=suggestion.quote", "reason=suggestion.reason"),
+        "item=item.public_id",
+        ("number", lambda row: row.item.ordinal + 1),
+        "code=code.name step=suggestion.step quote=suggestion.quote reason=suggestion.reason",
         link_to("review-item-json", "item.public_id"),
     )
 
 
 def _read_rate(rate: Rate | None) -> dict[str, object] | None:
-    return JsonShape("k=passed", "n=scored", "low", "high").read(rate) if rate else None
+    return JsonShape("k=passed n=scored low high").read(rate) if rate else None
 
 
 SOURCE = JsonShape("source=key", ("items", lambda source: len(source.looked)), "scripted")
 MATCH = JsonShape(
-    *("code=code.name", "both", "only_people=people_only", "only_source=source_only", "neither"),
-    *(("tpr", lambda match: _read_rate(match.found)), ("tnr", lambda match: _read_rate(match.left_alone))),
+    "code=code.name both only_people=people_only only_source=source_only neither",
+    ("tpr", lambda match: _read_rate(match.found)),
+    ("tnr", lambda match: _read_rate(match.left_alone)),
     ("precision", lambda match: _read_rate(match.right)),
 )
 RULE = JsonShape(
-    *("rule=rule.key", "sees=rule.sees", "cannot_see=rule.cannot_see", "code=code.name", "proposes=rule.codes"),
-    *("items=spoke", ("precision", lambda record: _read_rate(record.right))),
+    "rule=rule.key sees=rule.sees cannot_see=rule.cannot_see code=code.name proposes=rule.codes items=spoke",
+    ("precision", lambda record: _read_rate(record.right)),
     ("recall", lambda record: _read_rate(record.found)),
 )
 BILL = JsonShape(
-    *("model", "prompt_version=version", "scripted", "calls", "statuses", "input_tokens", "output_tokens", "cost_usd"),
+    "model prompt_version=version scripted calls statuses input_tokens output_tokens cost_usd",
     "calls_of_known_cost=priced",
 )
 

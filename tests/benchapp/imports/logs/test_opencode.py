@@ -71,7 +71,10 @@ MESSAGES = [
     },
     {
         "info": {
-            **{"id": "msg_3", "sessionID": "ses_1", "role": "assistant", "time": {"created": AT + 2_000}},
+            "id": "msg_3",
+            "sessionID": "ses_1",
+            "role": "assistant",
+            "time": {"created": AT + 2_000},
             "error": {"name": "ProviderError", "data": {"message": "too many requests"}},
         },
         "parts": [],
