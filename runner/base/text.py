@@ -32,6 +32,12 @@ def natural_key(text: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.findall(r"\d{1,9}|\D+", text)]
 
 
+def parse_count(text: str, most: int = 10**9) -> int | None:
+    """Parse what an address or a form gives for a whole number from 0 to `most`; None for anything else."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    return count if is_number and (count := int(text)) <= most else None
+
+
 def mark_left_out(characters: int) -> str:
     """The mark that stands for characters left out of a text."""
     return f"[... {characters:,} characters left out ...]"

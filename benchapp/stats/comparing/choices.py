@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from benchapp.models import Experiment, Run
+from runner.base.text import parse_count
 
 LETTERS = ("a", "b", "c", "d")  # side A is the baseline
 UUID_LENGTH = 36
@@ -219,10 +220,6 @@ def _uuid(text: str) -> UUID | None:
         return None
 
 
-def _replicate(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
-
-
 def _date(text: str) -> date | None:
     try:
         day = parse_date(text)
@@ -250,7 +247,7 @@ READERS: dict[str, tuple[Callable[[str], object], str]] = {
         for letter in LETTERS
     },
     "pool": (lambda text: text if text == MODEL_ROWS else None, f"{MODEL_ROWS}, or nothing"),
-    "replicate": (_replicate, "a whole number"),
+    "replicate": (parse_count, "a whole number"),
     "since": (_date, "a day such as 2026-03-31"),
     "until": (_date, "a day such as 2026-03-31"),
     "as_of": (_moment, "a time in the past, such as 2026-03-31T12:00:00Z"),

@@ -32,6 +32,7 @@ from inspector.web.responses import PageLink, link_to, paginate, render_page, wa
 from inspector.web.subject import find_neighbours
 from runner.base.digests import digest_bytes
 from runner.base.errors import RunnerError, SetupError
+from runner.base.text import parse_count
 from runner.base.trees import check_relative
 from runner.base.types import File, Files
 from runner.drafting import loops
@@ -158,9 +159,10 @@ def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool 
 
 def _show_now(request: HttpRequest, row: Draft) -> HttpResponse:
     """The head alone, every few seconds: while a worker works no file is read for it."""
-    steps, seen = row.steps.order_by("number"), request.GET.get("seen", "")
+    steps = row.steps.order_by("number")
     total = steps.count()
-    known = min(int(seen[:6]), total) if seen.isascii() and seen.isdecimal() else total
+    seen = parse_count(request.GET.get("seen", ""), total)
+    known = total if seen is None else seen
     state = describe_waiting(row, steps.last()) if _is_live(row) else read_draft(row).state
     context = {
         "row": row,

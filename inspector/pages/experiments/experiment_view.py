@@ -63,6 +63,7 @@ from inspector.web.responses import PageLink, link_to, next_url, paginate, read_
 from inspector.web.subject import words_of
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.errors import RunnerError, SetupError
+from runner.base.text import parse_count
 from runner.judging.metrics import SCORED
 from runner.models.presets import preset_files
 from runner.prompts.roles import OWN
@@ -223,8 +224,8 @@ def _render_count(request: HttpRequest, found: Experiment) -> HttpResponse:
     """How far it is, every few seconds, and what came since the page was loaded (`?seen=` trials). The browser loads the
     page again for the first result and at the end; in between its reader decides."""
     progress = progress_of([found])[found.pk]
-    sent = request.GET.get("seen", "")
-    seen = int(sent) if sent.isdecimal() else progress.done
+    seen = parse_count(request.GET.get("seen", ""))
+    seen = progress.done if seen is None else seen
     counts = {"total": progress, "time_left": progress.time_left, "seen": seen, "newer": progress.done - seen}
     context = {"experiment": found, "is_live": found.is_live, "is_fragment": True, **counts}
     response = render(request, "experiments/_experiment_live.html", context)

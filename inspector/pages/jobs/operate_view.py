@@ -59,6 +59,7 @@ from inspector.web.responses import PageLink, next_url, paginate, render_page, w
 from inspector.web.subject import without_closed, words_of
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
 from runner.base.errors import RunnerError, SetupError
+from runner.base.text import parse_count
 from runner.base.types import TrialSlot
 from runner.protocols.qualification import MUST_PASS
 
@@ -325,10 +326,10 @@ def _parse_slot(text: str) -> TrialSlot | None:
 
 
 def _fork(episode: Episode, given: Mapping[str, str], reason: str, by: User) -> tuple[str, Run]:
-    place = given.get("before", "").strip()
-    if not (place.isascii() and place.isdigit() and len(place) < 9):
-        raise NotPossible(f"expected the place to run again from, found {place[:60]!r}")
-    run = fork(episode, before=int(place), dice="same" if given.get("dice") == "same" else "new", reason=reason, by=by)
+    place = parse_count(sent := given.get("before", "").strip())
+    if place is None:
+        raise NotPossible(f"expected the place to run again from, found {sent[:60]!r}")
+    run = fork(episode, before=place, dice="same" if given.get("dice") == "same" else "new", reason=reason, by=by)
     return "The fork is a new experiment and continues from there. The old run does not change.", run
 
 

@@ -40,6 +40,7 @@ from inspector.reader.steps import draw_steps
 from inspector.reader.verdict import write_ending
 from inspector.web.responses import PageLink, is_published, link_to, read_htmx, render_page
 from inspector.web.subject import find_neighbours, of_trial, words_of
+from runner.base.text import parse_count
 from runner.base.types import Phase, TrajectoryKind
 from runner.trajectories.atif_values import step_from_json
 from runner.trajectories.fields import fields
@@ -77,8 +78,7 @@ def live_trial(request: HttpRequest, found: Trial) -> HttpResponse:
     """A fragment for htmx; anybody else is sent to the page it belongs to."""
     if not read_htmx(request):
         return redirect(found)
-    number = request.GET.get("attempt", "")
-    attempt = get_object_or_404(found.attempts, number=int(number) if number.isdecimal() and len(number) < 6 else 0)
+    attempt = get_object_or_404(found.attempts, number=parse_count(request.GET.get("attempt", "")) or 0)
     context = {"live": read_steps_since(attempt, request.GET.get("after", "")), "this_trial": found, "is_more": True}
     return render(request, "trials/_live_more.html", context)
 
