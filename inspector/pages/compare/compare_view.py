@@ -94,7 +94,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "papers": PAPERS,
         "experiments_total": len({run.experiment_id for run in comparison.runs}),
     }
-    return render_page(request, "compare/compare.html", data=data, context=context, as_json=False)
+    return render_page(request, "compare/compare.html", data=data, context=context)
 
 
 def find_new_address(choices: Choices, parent: Experiment | None, *, as_json: bool) -> str:

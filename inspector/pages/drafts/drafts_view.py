@@ -173,7 +173,7 @@ def _show_now(request: HttpRequest, row: Draft) -> HttpResponse:
         "newer": total - known,
         "last": total,
     }
-    return render_page(request, "drafts/_draft_now.html", data={}, context=context, as_json=False)
+    return render_page(request, "drafts/_draft_now.html", context=context)
 
 
 def _is_live(row: Draft) -> bool:
@@ -199,16 +199,16 @@ def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: b
     asked, answered = (contents.get(each or "") for each in (step.row.request_id, step.row.reply_id))
     prompt, reply = parse_prompt(asked) if asked else None, parse_reply(answered) if answered else None
 
-    def build_twin() -> dict[str, object]:
-        messages = prompt.messages if prompt else ()
-        sent = [{"role": message.role, "text": message.text[:JSON_CHARS]} for message in messages]
-        return {
+    if as_json:
+        sent = [{"role": each.role, "text": each.text[:JSON_CHARS]} for each in prompt.messages] if prompt else None
+        data = {
             "draft": PageLink("draft-json", public_id),
             "step": step,
             "diff": DIFF.read_all(files),
-            "prompt": sent if prompt else None,
+            "prompt": sent,
             "reply": reply.text[:JSON_CHARS] if reply else None,
         }
+        return render_page(request, "drafts/draft_step.html", data=data, as_json=True)
 
     call = {
         "files": files,
@@ -220,7 +220,7 @@ def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: b
         "after": after and after.row.number,
     }
     context = {"row": row, "call": call, "step": step, "max_section": MAX_SECTION}
-    return render_page(request, "drafts/draft_step.html", data=build_twin, context=context, as_json=as_json)
+    return render_page(request, "drafts/draft_step.html", context=context)
 
 
 @never_cache

@@ -143,8 +143,6 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         **(_read_probed(request, found) if data["is_probe"] else {"title": found.name, "is_probe": False}),
         "page": groups,
         "page_name": "groups",
-        "libraries": data["libraries"],
-        "scores": data["scores"],
         "scores_shown": data["scores"][:SCORES],
         "validation": next(iter(build_gallery((VALIDATION,), sheet).cards), None),
         "total": total,
@@ -162,7 +160,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
             "held_in_words": say_held(declared.hypotheses),
             "unknown_metrics": list_unknown_metrics(found),
         }
-    return render_page(request, "experiments/experiment.html", data=data, context=context, as_json=False)
+    return render_page(request, "experiments/experiment.html", data=data, context=context)
 
 
 def _list_libraries(request: HttpRequest, found: Experiment) -> list[dict[str, object]]:

@@ -157,7 +157,7 @@ def _show(
     if isinstance(target, Episode):
         context |= _read_episode_parts(target, data["attempts"], data["log"], words_of(request))
     template = "jobs/_operate_live.html" if is_live else "jobs/operate.html"
-    response = render_page(request, template, data=data, context=context, as_json=False, status=422 if refused else 200)
+    response = render_page(request, template, data=data, context=context, status=422 if refused else 200)
     if is_live and request.GET.get("was", target.status) != target.status:
         response["HX-Refresh"] = "true"  # other acts fit now
     return response

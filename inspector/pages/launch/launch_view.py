@@ -507,4 +507,4 @@ def _render(
         **({"section": "draft"} if qualifies else {}),  # it belongs to the suites
         "chosen_example": request.GET.get("example", ""),
     }
-    return render_page(request, "launch/launch.html", data=data, context=context, as_json=False, status=status)
+    return render_page(request, "launch/launch.html", data=data, context=context, status=status)

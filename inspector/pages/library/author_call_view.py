@@ -143,7 +143,7 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
         "session": session,
         "session_query": session_query,
     }
-    return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
+    return render_page(request, TEMPLATE, context=context)
 
 
 def _choose_evidence(evidence: Sequence[DecisionEvidence], asked: str) -> DecisionEvidence | None:

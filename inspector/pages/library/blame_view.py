@@ -183,7 +183,7 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
         "has_probes": any(entry.probes for entry in ledger),
         "is_beside": bool(course.baseline),  # whether this experiment has no-skill trials of these tasks
     }
-    return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
+    return render_page(request, TEMPLATE, context=context)
 
 
 def find_line(episode: Episode, decision: Decision, at: str, path: str, text: str) -> ChosenLine | None:

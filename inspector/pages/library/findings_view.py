@@ -156,7 +156,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
         "trend": _draw_trend(episode, trend),
         "chart_width": max(1, len(filled)) * STEP,
     }
-    return render_page(request, TEMPLATE, data={}, context=context, page=page, as_json=False)
+    return render_page(request, TEMPLATE, context=context, page=page)
 
 
 @needs(User.Level.OPERATOR)

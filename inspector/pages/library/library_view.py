@@ -59,6 +59,7 @@ VIEWS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source
 TABS = ("why", "trajectory", "verdict", "users")
 SOURCE_ROWS = 1_500
 MAX_HEADING = 120  # characters
+TEMPLATE = "library/library.html"
 SESSIONS: dict[str, tuple[str, Callable[[SeeingSession], object]]] = {
     "": ("could see it", lambda session: True),
     "read": ("read it", lambda session: session.has_read),
@@ -75,14 +76,15 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
     decision = machine.decision if machine else None
     probed = once_for(run, ("probed", decision), lambda: read_probes_about(decision))
 
-    def twin() -> dict[str, object]:
-        return {
+    if as_json:
+        data = {
             "run": RUN_HEAD.read(run),
             "episodes": EPISODE.read_all(episodes),
             "episode": episode,
             **(MACHINE.read(machine) if machine else {}),
             "probes": RESULT.read_all(probed),
         }
+        return render_page(request, TEMPLATE, data=data, as_json=True)
 
     episode_before, episode_after = find_neighbours(episodes, episode)
     context = {
@@ -96,13 +98,13 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
         "probed": probed,
         "commented": None,
     }
-    if machine and not (as_json or is_published(request)):
+    if machine and not is_published(request):
         state = {"from": machine.selection.before.key, "to": machine.selection.after.key}
         if machine.is_proposal and machine.decision:
             state = {"decision": str(machine.decision.number)}
         place = {"episode": str(machine.episode.public_id), **state, "view": machine.view}
         context["commented"] = count_line_comments(run, place)
-    return render_page(request, "library/library.html", data=twin, context=context, as_json=as_json)
+    return render_page(request, TEMPLATE, context=context)
 
 
 @of_run

@@ -180,7 +180,7 @@ def _grid_page(
         "calling": calling,
         **read_probes_of_run(run, words_of(request)),
     }
-    return render_page(request, template, data={}, context=context, as_json=False)
+    return render_page(request, template, context=context)
 
 
 def _list_page(request: HttpRequest, run: Run, tally: TrialTally, *, as_json: bool) -> HttpResponse:

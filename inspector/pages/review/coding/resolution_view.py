@@ -184,7 +184,7 @@ def _page(
         "left": left,
         "query": query,
     }
-    return render_page(request, "review/resolve.html", data=data, context=context, as_json=False, status=status)
+    return render_page(request, "review/resolve.html", data=data, context=context, status=status)
 
 
 # --- what is next to the evidence --------------------------------------------------------------------------------------
