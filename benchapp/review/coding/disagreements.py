@@ -127,7 +127,7 @@ class AdjudicatorVerdict:
     """The adjudicator's answer: codes of the queue's version or `nothing_wrong`, what failed, why reviews differed."""
 
     codes: frozenset[UUID]
-    category: str
+    category: str = ""
     attribution: str = ""
     memo: str = ""
     nothing_wrong: bool = False
