@@ -35,9 +35,9 @@ from benchapp.stats.comparing.narrowing import (
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.pages.compare.results import list_tabs, read_parent
 from inspector.reader.reading import Origin, read_origins
-from inspector.web.forms import TRIAL_COLUMNS, list_heads, sort_unknown_last
 from inspector.web.responses import PageLink, paginate, render_page
 from inspector.web.text.row_shapes import TRIAL
+from inspector.web.trial_columns import TRIAL_COLUMNS, list_heads, sort_unknown_last
 from runner.base.types import CheckStatus, Phase
 
 PAGE = "compare/compare_trials.html"

@@ -38,9 +38,10 @@ from benchapp.stats.comparing.side_suggestions import (
     suggest,
     sum_up_runs,
 )
+from inspector.pages.imports.assign_form import CONDITIONS, AssignForm
 from inspector.pages.imports.upload_view import describe_upload, list_roots
 from inspector.web.access import is_local, needs, user_of
-from inspector.web.forms import CONDITIONS, AssignForm, parse_id
+from inspector.web.forms import parse_id
 from inspector.web.responses import link_to, next_url, paginate, render_page
 from inspector.web.subject import words_of
 from runner.protocols.conditions import unpooled_conditions

@@ -47,11 +47,11 @@ from inspector.pages.jobs.budget import BudgetPart, budget_of
 from inspector.pages.library.probe import read_probes_of_run
 from inspector.pages.library.rail import choose_episode
 from inspector.pages.runs.cursor import draw_evolution
-from inspector.web.forms import OF_RUN, TRIAL_COLUMNS, TrialListForm, list_heads
 from inspector.web.responses import PageLink, address_of_any, paginate, read_htmx, render_page, wants_fragment
 from inspector.web.subject import without_closed, words_of
 from inspector.web.text.formats import in_a_line
 from inspector.web.text.row_shapes import ATTEMPT, AUTHOR_CALL, TRIAL
+from inspector.web.trial_columns import OF_RUN, TRIAL_COLUMNS, TrialListForm, list_heads
 from runner.base.types import DecisionStatus, Phase, Role, UseKind
 
 PER_PAGE = 100  # trials, or episodes
