@@ -31,6 +31,8 @@ from runner.base.types import (
     TrajectoryKind,
     Usage,
     Verdict,
+    choose_reward,
+    is_success,
 )
 from runner.engine.model_calls import WatchedModel
 from runner.engine.toolbox import Cleaner, Toolbox
@@ -45,7 +47,7 @@ from runner.sandboxes.needs import Needs
 from runner.suites.tasks.task_files import read_tree, read_workspace_files, script_command
 from runner.trajectories.compaction import compact
 from runner.trajectories.readers.skill_use import skill_uses
-from runner.verifying.verifier import FULL_REWARD, MAX_OUTPUT_CHARS, SOURCE, run_verifier
+from runner.verifying.verifier import MAX_OUTPUT_CHARS, SOURCE, run_verifier
 
 SECONDS_BETWEEN_BILLS = 1.0  # a program that reports all its steps at once is not billed step by step
 
@@ -302,12 +304,12 @@ def join_verdicts(verdicts: Sequence[tuple[str, Verdict]], *, last_decides: bool
     rewards = {name: sum(each.get(name, 0.0) for each in named) / len(named) for name in names}
     if last_decides:
         rewards = named[-1]
-    reward = rewards.get("reward", next(iter(rewards.values())) if len(rewards) == 1 else None)
+    reward = choose_reward(rewards)
     outputs = (f"=== {stage}\n{verdict.output}" for stage, verdict in verdicts)
     notes = tuple(f"{stage}: {line}" for stage, verdict in verdicts for line in verdict.notes)
     return Verdict(
         source=SOURCE,
-        success=None if reward is None else reward >= FULL_REWARD and not note,
+        success=False if note and reward is not None else is_success(reward),
         reward=reward,
         outcome=_mean([verdict.outcome for _, verdict in verdicts]),
         process=_mean([verdict.process for _, verdict in verdicts]),
