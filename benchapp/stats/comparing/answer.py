@@ -120,7 +120,7 @@ def pool_conditions(comparison: GroupComparison, metric: TrialMetric) -> list[Ac
     """Pool every condition that at least three agent models were tried with, each once."""
     found: dict[str, dict[str, list[ClaimTest]]] = {}
     for group, baseline in comparison.groups.pairs:
-        difference = comparison.difference(group, metric)
+        difference = comparison.between(group, baseline, metric)
         if difference and difference.test and group.agent_model == baseline.agent_model:
             found.setdefault(group.condition, {}).setdefault(group.agent_model, []).append(difference.test)
     pooled = {

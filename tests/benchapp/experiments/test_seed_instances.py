@@ -134,7 +134,8 @@ def test_a_difference_is_over_the_instances_that_count_on_both_sides(done: Exper
     comparison = comparison_of(Choices(baseline="one-shot"))
     (group,) = (group for group in comparison.groups.all if group.condition == "one-shot@2")
     both = {
-        key: comparison.difference(group, METRICS[key]) for key in ("accuracy", "accuracy-seed", "accuracy-held-out")
+        key: comparison.family_difference(group, METRICS[key])
+        for key in ("accuracy", "accuracy-seed", "accuracy-held-out")
     }
     assert {key: found and found.tasks for key, found in both.items()} == {
         "accuracy": 3, "accuracy-seed": 1, "accuracy-held-out": 1,
