@@ -339,7 +339,7 @@ def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> 
     whole = None if tokens is None else int(tokens)
     going_on = budgets.raise_budget(run, usd=usd, tokens=whole, reason=reason, by=by)
     for episode in going_on:
-        advance.hint(str(episode.public_id))
+        advance.hint(episode)
     return f"Budget raised. {_write_episode_count(len(going_on))} resumed."
 
 

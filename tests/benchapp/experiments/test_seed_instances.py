@@ -46,7 +46,7 @@ def done(
     """Launched, and worked on until no episode wants more."""
     queue: list[str] = []
     monkeypatch.setenv("SKILLGLASS_SANDBOXES", str(tmp_path / "boxes"))
-    monkeypatch.setattr(advance, "hint", lambda episode, **_: queue.append(episode) or True)
+    monkeypatch.setattr(advance, "put_hint", lambda episode, needs, **_: queue.append(episode) or True)
     with django_capture_on_commit_callbacks(execute=True):
         experiment = launch(SPEC)
     while queue:
