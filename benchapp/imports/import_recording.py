@@ -175,6 +175,7 @@ class ExperimentRecorder:
         try:
             return self._record(batch)
         except Exception:  # storing each alone shows which trial it is
+            logger.warning("%d trials cannot be stored together: storing each alone", len(batch), exc_info=True)
             self.samples.clear()
         return [run for packed in batch for run in self._try(packed.found, partial(self._record, [packed]))]
 
