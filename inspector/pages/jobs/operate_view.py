@@ -181,9 +181,9 @@ def _read_episode_parts(
     hidden = {trial.pk: trial for trial in words.hidden_results().filter(episode=episode)}
     alike: Counter[tuple[object, object]] = Counter(episode.trials.values_list("task__key", "phase"))
     aside = []
-    for trial in episode.trials.blocked().select_related("task"):
+    for trial, reason in episode.trials.explain_blocked():
         queue = words.closing_trial(trial.task_id, episode.key)
-        aside.append((trial, hidden_until(queue) if queue else trial.explain_blocked()))
+        aside.append((trial, hidden_until(queue) if queue else reason))
     return {
         "single": True,
         "places": _list_places(episode),
