@@ -377,12 +377,12 @@ def _attempt(
     job = AgentJob(
         task,
         instruction,
-        slugs(library),
-        step.slot.seed(plan.run_seed),
-        plan.limits,
-        watcher.before_call,
-        step.library,
-        read_descriptions(library),
+        skills=slugs(library),
+        seed=step.slot.seed(plan.run_seed),
+        limits=plan.limits,
+        before_call=watcher.before_call,
+        library=step.library,
+        descriptions=read_descriptions(library),
         advised=plan.notice == "ours",
     )
     model = watcher.watched(f"agent/{place}", recorder if plan.record_calls else None)

@@ -353,8 +353,8 @@ def _write_lede(answer: Answer) -> str:
         parts.append("If rerun: unknown.")
     if best.interim:
         parts.append(best.interim.sentence)
-    if best.declaration:
-        parts.append("Declared before the run." if best.declaration.is_declared else "Not declared before the run.")
+    if best.is_declared is not None:
+        parts.append("Declared before the run." if best.is_declared else "Not declared before the run.")
     return " ".join(parts)
 
 
