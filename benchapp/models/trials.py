@@ -349,8 +349,8 @@ class Attempt(PublicModel):
 
     def own_trajectories(self) -> list[Trajectory]:
         """Return the agent's own trajectories: the main one, or the stages of a trial that has only stages."""
-        standing = self.trajectories.filter(is_superseded=False)
-        return list(standing.filter(kind="main")[:1]) or list(standing.filter(kind="stage"))
+        main = self.trajectories.main()
+        return [main] if main else list(self.trajectories.current().filter(kind="stage"))
 
 
 MAX_MESSAGE = 20_000  # characters of a check's message; a blob has the verifier's whole output

@@ -251,7 +251,7 @@ class DiagnosisEvidence:
         """Return a digest that is equal while nothing changed that the state is compared with. Reads no blob."""
         before = self._before(state.sequence)
         trials = [trial.pk for trial, _ in before]
-        found = models.Trajectory.objects.filter(attempt__trial__in=trials, attempt__counts=True, is_superseded=False)
+        found = models.Trajectory.objects.current().filter(attempt__trial__in=trials, attempt__counts=True)
         digests = sorted(found.values_list("digest", flat=True))
         printed = sorted(blob for trial, blob in self._printed if trial in set(trials))
         return digest_json([digests, printed, sorted(trials), sorted(blob for blob, _ in self.reference_files)])
@@ -361,10 +361,7 @@ def _find_first_places(
 
     A first place in a step that opened a skill, or in the next one, came from a skill and is not a sighting.
     """
-    found = models.Trajectory.objects.filter(
-        attempt__trial=trial, attempt__counts=True, is_superseded=False, kind="main"
-    )
-    for trajectory in found[:1]:
+    if trajectory := models.Trajectory.objects.of_counting_attempt(trial).main():
         left, budget = dict(wanted), MAX_TRIAL_CHARS
         opened = set(trajectory.skill_uses.exclude(step=None).exclude(kind="mounted").values_list("step", flat=True))
         for step in iterate_steps(trajectory):

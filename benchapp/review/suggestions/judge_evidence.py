@@ -88,7 +88,7 @@ def evidence_of(item: QueueItem) -> JudgeEvidence:
 
 def _of_trial(item: QueueItem, trial: Trial) -> JudgeEvidence:
     attempt = trial.counting_attempt()
-    main = attempt.trajectories.filter(is_superseded=False, kind="main").first() if attempt else None
+    main = attempt.trajectories.main() if attempt else None
     verdict = attempt.verdicts.filter(is_primary=True).first() if attempt else None
     blob = trial.task_revision.instruction if trial.task_revision else None
     instruction = blob.text() if blob else ""
