@@ -25,7 +25,7 @@ from runner.base.text import storable, storable_value
 from runner.base.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage
 from runner.base.types import SkillUse as UseValue
 from runner.models.call_prices import estimate_cost
-from runner.trajectories.compaction import StepTexts, compact
+from runner.trajectories.compaction import ShownVerdict, StepTexts, compact
 from runner.trajectories.images import with_files
 from runner.trajectories.readers import ATIF, PLAIN_TEXT
 from runner.trajectories.readers.claude import STARTING
@@ -188,9 +188,8 @@ class AttemptPacker:
                 compact(
                     packed.steps() if texts is None else texts,
                     kind,
-                    verdict=verdict,
+                    shown=ShownVerdict(verdict, with_checks=kind is CompactionKind.RICH),
                     title=Redactor(self.redactor.known).text(self.trial.task.title),
-                    with_checks=kind is CompactionKind.RICH,
                 ),
                 self.blobs,
             )

@@ -56,6 +56,21 @@ class Occasion:
     budget_tokens: int | None = None  # of everything it writes for this library; None: only the call's own limit
     in_folder: bool = False  # the author works on the files themselves, and its patch is what changed
 
+    @classmethod
+    def without_evidence(cls, family: Family) -> Occasion:
+        """Return the occasion of a family's first skill in an empty library, to judge files by themselves."""
+        return cls(
+            mode=AuthorMode.INDUCE,
+            family=family,
+            tier3_required=False,
+            after_trial=None,
+            feedback="none",
+            profile="paper",
+            library={},
+            family_slugs=(),
+            evidence=(),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class PatchJudgement:

@@ -139,12 +139,12 @@ def answer_by_agent(step: Ask, occasion: Occasion, plan: EpisodePlan, calls: Aut
             job = AgentJob(
                 task,
                 str(request.messages[-1]["content"]),
-                slugs(kit.own_skills),
-                step.seed(plan.run_seed),
-                plan.author_limits,
-                watcher.before_call,
-                bool(kit.own_skills),
-                read_descriptions(kit.own_skills),
+                skills=slugs(kit.own_skills),
+                seed=step.seed(plan.run_seed),
+                limits=plan.author_limits,
+                before_call=watcher.before_call,
+                library=bool(kit.own_skills),
+                descriptions=read_descriptions(kit.own_skills),
             )
             run = toolbox.clean.run(agent.run(job, sandbox, watcher.watched(key, None), watcher))
             watcher.require_budget()

@@ -58,8 +58,8 @@ def advance(plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> bool:
             return True
         if isinstance(step, RunTrial):
             ran = step.slot
-    if aside := recorder.aside():
-        raise TrialsLeft(aside)
+    if reasons := recorder.aside_reasons():
+        raise TrialsLeft(reasons)
     return False
 
 

@@ -68,7 +68,15 @@ def fold(history: History) -> EpisodeState:
             case _:  # a refusal changes nothing
                 pass
     return EpisodeState(
-        snapshot, rounds, decisions, trials, frozenset(skipped), answers, frozenset(equipped), left_by, frozen
+        snapshot=snapshot,
+        rounds=rounds,
+        decisions=decisions,
+        trials=trials,
+        skipped=frozenset(skipped),
+        answers=answers,
+        equipped=frozenset(equipped),
+        left_by=left_by,
+        frozen=frozen,
     )
 
 

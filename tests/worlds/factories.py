@@ -324,7 +324,7 @@ def record_steps(attempt: Attempt, steps: Sequence[Step], *, name: str = "main",
     trajectory = packed.row(attempt, head, reader_version="test", ordinal=attempt.trajectories.count())
     save_packed([(trajectory, packed)])
     for kind in CompactionKind:
-        found = compact(steps, kind, verdict=None, title=name, with_checks=True)
+        found = compact(steps, kind, title=name)
         spans = [[span.step, span.field, span.start, span.end, span.length, span.reason] for span in found.spans]
         Compaction.objects.create(
             trajectory=trajectory,

@@ -106,8 +106,8 @@ class Command(BaseCommand):
                 times = "" if episode.blocked_reason or not episode.failures else times
                 self.stdout.write(f"    {times}{told.splitlines()[0]}")
             if episode.status != Episode.Status.BLOCKED:
-                for trial in episode.trials.blocked().select_related("task"):
-                    why = next(iter(trial.explain_blocked().splitlines()), "")
+                for trial, reason in episode.trials.explain_blocked():
+                    why = next(iter(reason.splitlines()), "")
                     self.stdout.write(f"    blocked, other trials continue: {slot_of(trial)}: {why}")
 
 

@@ -9,7 +9,7 @@ digest, so content without a row is harmless.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -110,9 +110,11 @@ class RowRecorder:
     def trajectories(self, slot: TrialSlot) -> tuple[TrajectoryValue, ...]:
         return recorded.read_trajectories(self._trial(slot))
 
-    def aside(self) -> Mapping[TrialSlot, str]:
-        blocked = self.episode.trials.blocked().select_related("task")
-        return {recorded.slot_of(trial): trial.explain_blocked() for trial in blocked}
+    def aside(self) -> Collection[TrialSlot]:
+        return [recorded.slot_of(trial) for trial in self.episode.trials.blocked().select_related("task")]
+
+    def aside_reasons(self) -> Mapping[TrialSlot, str]:
+        return {recorded.slot_of(trial): reason for trial, reason in self.episode.trials.explain_blocked()}
 
     def reply(self, key: str) -> ModelReply | None:
         return recorded.read_reply(self.episode, key)

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Protocol
 
 from benchapp.models import Mark, QueueItem, Snapshot, Trajectory
+from benchapp.models.trajectories import main_first
 from benchapp.record.trajectory_store import read_whole_steps
 from runner.trajectories.fields import fields
 
@@ -90,10 +91,7 @@ class ItemEvidence:
         """Trajectories of the attempt that counts, in the order of the page: main ones first."""
         if self.item.trial is None:
             return []
-        found = Trajectory.objects.filter(
-            attempt__trial=self.item.trial, attempt__counts=True, is_superseded=False
-        ).order_by("ordinal", "id")
-        return sorted(found, key=lambda trajectory: trajectory.kind != "main")
+        return main_first(Trajectory.objects.of_counting_attempt(self.item.trial))
 
     def index_of(self, trajectory_id: int | None) -> int:
         """Return the place of a trajectory in that order; 0 for none, -1 for one that was read again since."""

@@ -117,8 +117,13 @@ def _judge(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
     for judged in answer.judged:
         found, interval = judged.difference, judged.difference.interval
         way = JudgedWay(
-            *(judged.group.condition, judged.group.label, judged.effect, judged.words),
-            *(found.delta, found.own, found.other),
+            condition=judged.group.condition,
+            label=judged.group.label,
+            effect=judged.effect,
+            words=judged.words,
+            delta=found.delta,
+            own=found.own,
+            other=found.other,
             low=interval.low if interval else None,
             high=interval.high if interval else None,
         )

@@ -233,7 +233,7 @@ def judge_difference(comparison: GroupComparison, group: Group, metric: TrialMet
     """Judge a group's difference to its baseline with the declared ones if it is declared, else with its family."""
     baseline = comparison.groups.baseline_of(group)
     declared = find_declared(comparison, group, baseline, metric) if baseline else None
-    return declared.difference if declared else comparison.difference(group, metric)
+    return declared.difference if declared else comparison.family_difference(group, metric)
 
 
 def list_unknown_metrics(experiment: Experiment) -> list[str]:

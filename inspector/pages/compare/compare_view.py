@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -146,14 +145,14 @@ def build_answer_context(request: HttpRequest, sheet: ChartSheet, groups: Sequen
 
 def _draw_numbers(sheet: ChartSheet, groups: Sequence[Group]) -> tuple[AnswerHead | None, dict[str, object] | None]:
     """Return the head and the forest, which are kept with the comparison."""
-    kept, metric = sheet.comparison.drawn, sheet.metric.key if sheet.metric else ""
+    metric = sheet.metric.key if sheet.metric else ""
     key = sheet.comparison.choices, sheet.table, metric, tuple(group.identity for group in groups)
-    found = cast(tuple[AnswerHead | None, dict[str, object] | None] | None, kept.get(key))
-    if found is None:
+
+    def draw() -> tuple[AnswerHead | None, dict[str, object] | None]:
         head = build_head(sheet)
-        found = head, ForestBuilder(sheet, head.answer, groups).build() if head else None
-        kept.put(key, found)
-    return found
+        return head, ForestBuilder(sheet, head.answer, groups).build() if head else None
+
+    return sheet.comparison.draw(key, draw)
 
 
 def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, object]]:
@@ -354,8 +353,8 @@ def _write_lede(answer: Answer) -> str:
         parts.append("If rerun: unknown.")
     if best.interim:
         parts.append(best.interim.sentence)
-    if best.declaration:
-        parts.append("Declared before the run." if best.declaration.is_declared else "Not declared before the run.")
+    if best.is_declared is not None:
+        parts.append("Declared before the run." if best.is_declared else "Not declared before the run.")
     return " ".join(parts)
 
 

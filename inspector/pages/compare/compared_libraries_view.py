@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import cast
 from urllib.parse import quote_plus, urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -128,11 +127,8 @@ def _read_suspects(
 ) -> GroupSuspects:
     """Kept with the comparison: a run that changes makes another one. `closed`: runs whose libraries the reader may not see."""
     runs = [run for run in group.runs[:MAX_RUNS] if run.pk not in closed]
-    kept, key = sheet.comparison.drawn, ("suspects", group.identity, tuple(run.pk for run in runs))
-    ranked = cast(Sequence[SuspectLines] | None, kept.get(key))
-    if ranked is None:
-        ranked = rank_suspects(runs)
-        kept.put(key, ranked)
+    key = "suspects", group.identity, tuple(run.pk for run in runs)
+    ranked = sheet.comparison.draw(key, lambda: rank_suspects(runs))
     left_out = max(0, group.replicates - len(runs))
     return GroupSuspects(group, judged, tuple(ranked[:SHOWN]), len(ranked), left_out, _read_tested(runs))
 

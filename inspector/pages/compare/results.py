@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
 
 import numpy as np
 from django.http import HttpRequest
@@ -149,10 +148,7 @@ def find_answer(choices: Choices, parent: Experiment | None) -> str:
 def count_all(comparison: GroupComparison) -> dict[str, str]:
     """How much each page has, by its name, without those that have nothing; empty where a number would say little. Kept with the
     comparison, whose columns it counts."""
-    found = cast(dict[str, str] | None, comparison.drawn.get("counts"))
-    if found is None:
-        comparison.drawn.put("counts", found := _count(comparison))
-    return found
+    return comparison.once("counts", lambda: _count(comparison))
 
 
 def _count(comparison: GroupComparison) -> dict[str, str]:

@@ -182,9 +182,9 @@ def _read_episode_parts(
     hidden = {trial.pk: trial for trial in words.hidden_results().filter(episode=episode)}
     alike: Counter[tuple[object, object]] = Counter(episode.trials.values_list("task__key", "phase"))
     aside = []
-    for trial in episode.trials.blocked().select_related("task"):
+    for trial, reason in episode.trials.explain_blocked():
         queue = words.closing_trial(trial.task_id, episode.key)
-        aside.append((trial, hidden_until(queue) if queue else trial.explain_blocked()))
+        aside.append((trial, hidden_until(queue) if queue else reason))
     return {
         "single": True,
         "places": _list_places(episode),
@@ -340,7 +340,7 @@ def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> 
     whole = None if tokens is None else int(tokens)
     going_on = budgets.raise_budget(run, usd=usd, tokens=whole, reason=reason, by=by)
     for episode in going_on:
-        advance.hint(str(episode.public_id))
+        advance.hint(episode)
     return f"Budget raised. {_write_episode_count(len(going_on))} resumed."
 
 

@@ -157,7 +157,7 @@ def _read_account(trial: Trial, redactor: Redactor) -> Account:
     attempts = list(trial.attempts.order_by("number"))
     attempt = choose_attempt(attempts, "")
     verdicts = read_verdicts(attempt, clean=lambda text: visible(redactor.text(text)))
-    trajectory = choose_trajectory(list(attempt.trajectories.filter(is_superseded=False)) if attempt else [], "")
+    trajectory = choose_trajectory(list(attempt.trajectories.current()) if attempt else [], "")
     uses = list(attempt.skill_uses.order_by("step", "id")[:200]) if attempt else []
     total = trajectory.steps_total if trajectory else 0
     half = MAX_STEPS if total <= MAX_STEPS else MAX_STEPS // 2

@@ -176,7 +176,7 @@ def _trial_address(document: SearchDocument, trial: Trial, step: int | None, tex
     attempt = trajectory.attempt if trajectory else verdict.attempt if verdict else None
     if attempt and not attempt.counts:
         query["attempt"] = attempt.number
-    if trajectory and (trajectory.kind != "main" or query):
+    if trajectory and (not trajectory.is_main or query):
         query["trajectory"] = trajectory.public_id
     if step:
         query["step"] = step

@@ -41,7 +41,7 @@ from inspector.reader.verdict import write_ending
 from inspector.web.responses import PageLink, is_published, link_to, read_htmx, render_page
 from inspector.web.subject import find_neighbours, of_trial, words_of
 from runner.base.text import parse_count
-from runner.base.types import Phase, TrajectoryKind
+from runner.base.types import Phase
 from runner.trajectories.atif_values import step_from_json
 from runner.trajectories.fields import fields
 from runner.trajectories.readers.skill_use import step_uses
@@ -273,7 +273,7 @@ def read_kept_query(attempt: Attempt | None, trajectory: Trajectory | None) -> l
     kept: list[tuple[str, object]] = []
     if attempt and not attempt.counts:
         kept.append(("attempt", attempt.number))
-    if trajectory and trajectory.kind != "main":
+    if trajectory and not trajectory.is_main:
         kept.append(("trajectory", trajectory.public_id))
     return kept
 
@@ -303,7 +303,7 @@ def find_surroundings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | 
 
 def _list_seen(trial: Trial, opened: TrialReading) -> list[SeenSkill]:
     """List the skills in git that a session could see. Only sessions have a folder that a person worked in."""
-    main = next((one for one in opened.trajectories if one.kind == TrajectoryKind.MAIN), None)
+    main = next((one for one in opened.trajectories if one.is_main), None)
     if main is None or opened.attempt is None or not trial.episode.run.is_of_sessions:
         return []
     return list_seen_skills(opened.attempt, main.extra.get("cwd"), opened.uses)

@@ -450,6 +450,7 @@ def test_every_writing_method_of_the_protocol_is_held_against_the_fence() -> Non
         "trajectories",
         "reply",
         "aside",
+        "aside_reasons",
         "live_step",
         "attempt_number",
     }

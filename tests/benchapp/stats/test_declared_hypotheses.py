@@ -24,7 +24,7 @@ def judge(experiment: Experiment, **choices: object) -> dict[str, tuple[float | 
         each.group.condition: (
             each.difference.p,
             each.difference.comparisons,
-            each.declaration and each.declaration.is_declared,
+            each.is_declared,
         )
         for each in judge_groups(comparison, METRICS["ESR"])
     }

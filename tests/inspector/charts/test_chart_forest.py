@@ -52,7 +52,7 @@ def test_it_fills_only_what_excludes_zero() -> None:
     (row,) = better
     sheet = build_sheet(Choices(metric="ESR"), CHART)
     group = next(group for group in sheet.comparison.groups.all if group.condition == "better")
-    difference = sheet.comparison.difference(group, sheet.metric)
+    difference = sheet.comparison.family_difference(group, sheet.metric)
     assert difference is not None
     assert difference.interval is not None
     assert row["difference"] == pytest.approx(100 * difference.delta)

@@ -34,7 +34,7 @@ from inspector.reader.steps import (
 from inspector.reader.verdict import CheckLine, VerdictView, decide_checks, read_verdicts
 from inspector.web.text.markdown import render_markdown
 from runner.base.text import parse_count
-from runner.base.types import Source, Step, TrajectoryKind
+from runner.base.types import Source, Step
 from runner.trajectories.fields import fields
 
 MAX_TRAJECTORIES = 60
@@ -190,7 +190,7 @@ def _read_verdicts(
     """With masked texts, with what each check expected and found, read off its masked words, and the steps that most likely
     decided it. Such a step may have used a skill: while conditions are hidden no step is named."""
     index = None
-    if trajectory and not hidden.conditions and trajectory.kind == TrajectoryKind.MAIN:
+    if trajectory and not hidden.conditions and trajectory.is_main:
         index = read_step_index(trajectory, len(read_chunk_summaries(trajectory)))
     views = []
     for view in read_verdicts(attempt, clean=mask.text):  # checks are masked already
