@@ -28,7 +28,7 @@ from django.utils import timezone
 
 from benchapp.models import Comment, Mention, Run, Trajectory, Trial, User
 from benchapp.record.writing.human_acts import note_activity
-from benchapp.review.blinding import Words, unsaid_by
+from benchapp.review.blinding import ReviewAccess, unsaid_by
 from benchapp.stats.comparing.choices import Choices, parse_choices
 
 MAX_NAME = 1000
@@ -58,7 +58,7 @@ class CommentPlace:
         """Would its page show this person what a blind review hides from them?"""
         if self.trial is None and self.run is None:
             return False
-        return Words(user).closing(trial=self.trial, run=self.run) is not None
+        return ReviewAccess(user).closing(trial=self.trial, run=self.run) is not None
 
 
 def place_of(query: QueryDict) -> CommentPlace:
@@ -238,9 +238,9 @@ def comments_for(user: User) -> QuerySet[Comment]:
     not on units they must still code without knowing other people's opinions."""
     standing = Q(trial=None) | Q(trial__episode__run__experiment__deleted_at=None)
     standing &= Q(run=None) | Q(run__experiment__deleted_at=None)
-    words = Words(user)
+    access = ReviewAccess(user)
     readable = Comment.objects.filter(standing)
-    readable = readable.exclude(trial__in=words.closed_trials()).exclude(run__in=words.closed_runs())
+    readable = readable.exclude(trial__in=access.closed_trials()).exclude(run__in=access.closed_runs())
     unsaid = unsaid_by(user)
     early = Q(trial__in=unsaid.exclude(trial=None).values("trial"))
     early |= Q(run__in=unsaid.exclude(decision=None).values("decision__episode__run"), on=Comment.On.LINE)

@@ -17,7 +17,7 @@ from benchapp.exports.export_run import parse_trials_request
 from benchapp.models import Attempt, Check, Experiment, Trial, User
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import ReviewAccess
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import count_added_since
 from benchapp.stats.comparing.condition_names import say_label
@@ -169,7 +169,7 @@ def _tally(trials: QuerySet[Trial], choices: Choices) -> TrialTally:
 def read_reasons(trials: Iterable[Trial], user: User) -> dict[int, str]:
     """Failed trial -> its first failed check and how many more, else what ended the agent."""
     failed = [trial.pk for trial in trials if trial.success is False]
-    closed = Words(user).closed_trials().filter(pk__in=failed).values("pk")
+    closed = ReviewAccess(user).closed_trials().filter(pk__in=failed).values("pk")
     attempts = Attempt.objects.filter(trial__in=failed, counts=True).exclude(trial__in=closed)
     ended = attempts.exclude(exception_type="").values_list("trial", "exception_type")
     checks = Check.objects.filter(verdict__attempt__in=attempts, verdict__is_primary=True)

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from benchapp.experiments.probe_results import SIDES, ProbeResult, read_results
 from benchapp.models import Decision, Episode, Probe, Run
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import ReviewAccess
 from inspector.web.responses import link_to
 
 MAX_SHOWN = 20  # newest first
@@ -56,10 +56,10 @@ def read_probes_by_decision(episode: Episode) -> dict[int, list[ProbeResult]]:
     return found
 
 
-def read_probes_of_run(run: Run, words: Words) -> dict[str, object]:
+def read_probes_of_run(run: Run, access: ReviewAccess) -> dict[str, object]:
     """Return the newest probes of a run's libraries, and whether there are older ones. None of a closed library."""
     results, has_older = _read_newest(Probe.objects.standing().filter(origin__run=run), MAX_LISTED, sort=False)
-    shown = [each for each in results if each.probe.origin and not words.closing_library(each.probe.origin)]
+    shown = [each for each in results if each.probe.origin and not access.closing_library(each.probe.origin)]
     return {"probes": shown, "older_probes": has_older}
 
 

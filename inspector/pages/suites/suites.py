@@ -17,7 +17,7 @@ from benchapp.models import Experiment, Suite, Trial
 from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_files import StoredAccount, find_suite
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import ReviewAccess
 from benchapp.stats.inference.shares import Rate
 from inspector.web.responses import PageLink
 from runner.base.errors import Account, AccountLine, SuiteError
@@ -109,7 +109,7 @@ class ListedSuite(Shaped):
     )
 
 
-def list_suites(words: Words) -> list[ListedSuite]:
+def list_suites(access: ReviewAccess) -> list[ListedSuite]:
     """Those that can be launched first, bundled ones before others, each part by name. Counts leave out trials that this
     reader has yet to code."""
     counts = count_experiments()
@@ -124,7 +124,7 @@ def list_suites(words: Words) -> list[ListedSuite]:
     )
     rows = rows.exclude(joined_total__gt=0, joined_total=F("tasks_total"))  # all of it is in the list as another suite
     found = [*map(_list_bundled, SUITES), *map(_list_recorded, rows)]
-    counted = Trial.objects.pooled().exclude(pk__in=words.closed_trials())
+    counted = Trial.objects.pooled().exclude(pk__in=access.closed_trials())
     tallied = counted.order_by().values("task__suite__key").annotate(**TALLY)
     rates = {each["task__suite__key"]: Rate(each["passed"], each["scored"], each["planned"]) for each in tallied}
     digests = {each.key: each.digest for each in found}

@@ -46,7 +46,7 @@ from inspector.pages.suites.workflow_form import (
 from inspector.web.access import needs, user_of
 from inspector.web.forms import parse_id
 from inspector.web.responses import PageLink, PathLink, attach, read_htmx, render_page
-from inspector.web.subject import words_of
+from inspector.web.subject import review_access
 from runner.base.errors import SuiteProblems
 from runner.suites.documents import MAX_BYTES
 from runner.suites.workflows.workflow import VARIATIONS, Workflow, to_plain
@@ -159,7 +159,7 @@ class WorkflowFamily(Shaped):
 @needs(User.Level.REVIEWER, to_change=True)
 def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
     """POST: takes in a file."""
-    view, problems = read_suite_view(name, words_of(request)), list[str]()
+    view, problems = read_suite_view(name, review_access(request)), list[str]()
     if request.method == "POST":
         problems = _take_file(request, view)
         if not problems:
@@ -212,7 +212,7 @@ def list_families(view: SuiteView, user: User) -> list[WorkflowFamily]:
 
 @never_cache
 def workflows_file(request: HttpRequest, name: str) -> HttpResponse:
-    content = export_workflows(read_suite_view(name, words_of(request)).row, user_of(request))
+    content = export_workflows(read_suite_view(name, review_access(request)).row, user_of(request))
     return HttpResponse(content, "application/yaml; charset=utf-8", headers=attach("workflows.yaml"))
 
 
@@ -248,7 +248,7 @@ def workflow_settle(request: HttpRequest, name: str, task: str, *, as_json: bool
 
 
 def _answer(request: HttpRequest, name: str, key: str, *, settles: bool, as_json: bool) -> HttpResponse:
-    view = read_suite_view(name, words_of(request))
+    view = read_suite_view(name, review_access(request))
     task = next((each for each in view.tasks if each.key == key), None)
     if task is None:
         raise Http404(f"no task {key[:80]!r} in this suite")

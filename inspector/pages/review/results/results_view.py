@@ -16,7 +16,14 @@ from django.urls import reverse
 from benchapp.exports.formats import csv_pieces
 from benchapp.models import Label, Queue, QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.review.blinding import AskedElsewhere, Words, asked_elsewhere, open_to, reviews_alone, still_to_code
+from benchapp.review.blinding import (
+    AskedElsewhere,
+    ReviewAccess,
+    asked_elsewhere,
+    open_to,
+    reviews_alone,
+    still_to_code,
+)
 from benchapp.review.coding.queue_agreement import standing_report
 from benchapp.review.queues.populations import FACETS
 from benchapp.review.results.code_counts import count_together
@@ -279,7 +286,9 @@ def _explain_missing(causes: RankedCauses, user: User) -> str:
     found = causes.results
     if found.coding.unit != Queue.Unit.TRIAL or all(cause.examples for cause in causes.top):
         return ""
-    if QueueItem.objects.filter(queue__in=found.queues, trial__in=Words(user).closed_trials().values("pk")).exists():
+    if QueueItem.objects.filter(
+        queue__in=found.queues, trial__in=ReviewAccess(user).closed_trials().values("pk")
+    ).exists():
         return "You cannot see examples yet: another queue still asks you about these trials."
     return "No review holds an example."
 
