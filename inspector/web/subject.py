@@ -88,7 +88,7 @@ def of_trial(view: View) -> View:
 
 def of_trial_alone(view: View) -> View:
     """The same without the rows that a page shows around it: for a file or a text that needs none of them."""
-    return _of_trial(view, TrialQuerySet.standing)
+    return _of_trial(view, TrialQuerySet.not_deleted)
 
 
 def _of_trial(view: View, select: Callable[[TrialQuerySet], TrialQuerySet]) -> View:

@@ -313,9 +313,9 @@ class LabelExport:
             yield self._row(units[review.item_id], (*said, review.submitted_at, review.seconds), {**more, **carried})
 
     def _resolutions(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
-        standing = Resolution.objects.filter(item__queue=self.queue, superseded_at=None)
+        current = Resolution.objects.filter(item__queue=self.queue, superseded_at=None)
         names = ("item_id", "adjudicator__pseudonym", "attribution", "category", "memo", "resolved_at", "codes__name")
-        for item, who, attribution, category, memo, at, code in standing.order_by(
+        for item, who, attribution, category, memo, at, code in current.order_by(
             "item__ordinal", "codes__ordinal"
         ).values_list(*names):
             place = (attribution or None, *(None,) * (len(MARK_PLACE) - 1))

@@ -139,7 +139,7 @@ def _read_suspects(
 
 def _read_tested(runs: Sequence[Run]) -> list[Tested]:
     """Read the newest probes that took lines of a decision back and were tested."""
-    about = Probe.objects.standing().filter(origin__run__in=[run.pk for run in runs]).exclude(reverted_digest="")
+    about = Probe.objects.not_deleted().filter(origin__run__in=[run.pk for run in runs]).exclude(reverted_digest="")
     probes = list(about.exclude(decision=None).select_related("decision__before", "decision__after")[:MAX_PROBES])
     found: list[Tested] = []
     for result in read_results(probes) if probes else []:

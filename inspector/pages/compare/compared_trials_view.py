@@ -245,8 +245,8 @@ def _sentence(tally: TrialTally, narrowing: Narrowing) -> str:
 
 def _list_chips(choices: Choices, narrowing: Narrowing) -> Iterator[tuple[str, str]]:
     """Yield each part of the filter in words, and the address without it."""
-    standing = Experiment.objects.standing().filter(public_id__in=choices.experiment)
-    names: Mapping[object, str] = dict(standing.values_list("public_id", "name")) if choices.experiment else {}
+    kept = Experiment.objects.not_deleted().filter(public_id__in=choices.experiment)
+    names: Mapping[object, str] = dict(kept.values_list("public_id", "name")) if choices.experiment else {}
     for name, value, text in in_words(choices, narrowing):
         if name in dict(narrowing.pairs()):
             without = _address(choices, narrowing.without(name))

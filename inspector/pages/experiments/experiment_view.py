@@ -214,7 +214,7 @@ def _read_probed(request: HttpRequest, found: Experiment) -> dict[str, object]:
     """Return what its probes found, which answers another question than its conditions. Left out: forks, imports that do not
     say what they probe, and runs that the reader reviews blind."""
     closed = review_access(request).closed_runs().values("pk")
-    probes = list(Probe.objects.standing().filter(run__experiment=found).exclude(origin__run__in=closed))
+    probes = list(Probe.objects.not_deleted().filter(run__experiment=found).exclude(origin__run__in=closed))
     title = next((name_probe(probe) for probe in probes if probe.origin), found.name)
     return {"probed": read_results(probes), "title": title, "is_probe": True}
 
@@ -258,7 +258,7 @@ def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outc
 
 @needs(User.Level.OPERATOR, to_change=True)
 def experiment_judging(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found = get_object_or_404(Experiment.objects.standing(), public_id=public_id)
+    found = get_object_or_404(Experiment.objects.not_deleted(), public_id=public_id)
     problem = _order_judging(request, found) if request.method == "POST" else ""
     if request.method == "POST" and not problem:
         return redirect("experiment-judging", public_id)
@@ -336,7 +336,7 @@ class AskedMeasuring:
 @needs(User.Level.OPERATOR, to_change=True)
 def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """`?times=` asks for the estimate as well, which reads the suite."""
-    experiment = get_object_or_404(Experiment.objects.standing(), public_id=public_id)
+    experiment = get_object_or_404(Experiment.objects.not_deleted(), public_id=public_id)
     is_post = request.method == "POST"
     if is_post and request.POST.get("act") == "cancel":
         return _cancel_probes(request, experiment)

@@ -101,7 +101,7 @@ def accept(request: HttpRequest) -> HttpResponse:
 def arrange(request: HttpRequest) -> HttpResponse:
     """Join the experiments of a batch into one, rename it, or split it again: the form's `act`."""
     batch = get_object_or_404(ImportBatch, public_id=parse_id(request.POST.get("batch", "")))
-    experiments = list(Experiment.objects.standing().brought_by(batch))
+    experiments = list(Experiment.objects.not_deleted().brought_by(batch))
     author, name = Author(user_of(request)), request.POST.get("name", "")
     try:
         match request.POST.get("act"):
@@ -133,7 +133,7 @@ def undo(request: HttpRequest) -> HttpResponse:
 
 
 def list_arrivals(batch: ImportBatch) -> list[CandidateExperiment]:
-    return list_candidates(of=Experiment.objects.standing().brought_by(batch))
+    return list_candidates(of=Experiment.objects.not_deleted().brought_by(batch))
 
 
 def group_by_condition(arrivals: Sequence[CandidateExperiment]) -> dict[str, list[CandidateRun]]:
@@ -242,12 +242,12 @@ def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> 
     suggested = [code for code, runs in groups.items() if any(run.suggested == code != run.recorded for run in runs)]
     doubts = {code: doubt for code in suggested if (doubt := find_contradiction(code, groups[code]))}
     runs = [run for each in groups.values() for run in each]
-    standing = Experiment.objects.standing().brought_by(batch)
-    joined = standing.filter(runs__joined_from__isnull=False).distinct().first()
-    brought = Run.objects.filter(experiment__in=standing, condition__in=unpooled_conditions())
+    kept = Experiment.objects.not_deleted().brought_by(batch)
+    joined = kept.filter(runs__joined_from__isnull=False).distinct().first()
+    brought = Run.objects.filter(experiment__in=kept, condition__in=unpooled_conditions())
     paths = [Path(str(path)) for path in batch.paths]
     shared = {path.parent for path in paths} if len(paths) > 1 else set()
-    lacking, lacking_named = _list_lacking(standing, access)
+    lacking, lacking_named = _list_lacking(kept, access)
     said, faults = write_heading(batch, runs, problems, lacking_named)
 
     names = {run.run: name_folder(run) for run in runs}
@@ -351,13 +351,13 @@ def _name_batches(
     of_joined = Run.objects.filter(joined_from__in=[experiment for _, experiment in arrivals])
     wholes = dict(of_joined.values_list("joined_from", "experiment").distinct())
     places = [(batch, wholes.get(experiment, experiment)) for batch, experiment in arrivals]
-    standing = Experiment.objects.standing().in_bulk({experiment for _, experiment in places})
+    kept = Experiment.objects.not_deleted().in_bulk({experiment for _, experiment in places})
     found: dict[int, dict[int, Experiment]] = {}
     for batch, experiment in places:
-        if experiment in standing:
-            found.setdefault(batch, {})[experiment] = standing[experiment]
+        if experiment in kept:
+            found.setdefault(batch, {})[experiment] = kept[experiment]
     incomplete = INCOMPLETE & ~Q(pk__in=access.closed_trials())
-    by_experiment = Trial.objects.filter(episode__run__experiment__in=standing).order_by()
+    by_experiment = Trial.objects.filter(episode__run__experiment__in=kept).order_by()
     counts = {
         experiment: (lacking, scored)
         for experiment, lacking, scored in by_experiment.values_list("episode__run__experiment").annotate(
@@ -423,7 +423,7 @@ def _choose_batch(request: HttpRequest, batches: list[ImportBatch]) -> ImportBat
 
 def _select_editable(batch: ImportBatch | None) -> QuerySet[Run]:
     """Runs of an import that a person may edit, those without a condition first."""
-    brought = Experiment.objects.standing().brought_by(batch) if batch else Experiment.objects.none()
+    brought = Experiment.objects.not_deleted().brought_by(batch) if batch else Experiment.objects.none()
     runs = Run.objects.filter(experiment__in=brought, experiment__origin__in=EDITABLE).select_related("experiment")
     return runs.annotate(trials_total=Count("episodes__trials")).order_by(
         Case(When(Q(condition=Run.UNKNOWN), then=0), default=1),

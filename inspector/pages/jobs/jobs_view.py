@@ -225,7 +225,7 @@ def _open_experiments(workers: int | None = None) -> list[OpenExperiment]:
 
 def _ended_experiments() -> list[EndedExperiment]:
     """Those of ours that ended last, with what they took; numbers of ended runs are kept from one look to the next."""
-    own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN, finished_at__isnull=False)
+    own = Experiment.objects.not_deleted().filter(origin=Experiment.Origin.RUN, finished_at__isnull=False)
     ended = own.filter(status__in=(Experiment.Status.DONE, Experiment.Status.CANCELLED)).defer("spec", "estimate")
     found = list(ended.order_by("-finished_at", "-id")[:MAX_ENDED])
     runs = list(Run.objects.filter(experiment__in=found).only(*_OF_RUN)) if found else []

@@ -50,7 +50,7 @@ from inspector.pages.jobs.operator_acts import (
     experiment_of,
     in_lines,
     possible,
-    standing_of,
+    read_act_state,
 )
 from inspector.pages.jobs.timeline import draw_timeline
 from inspector.pages.people.act_words import say_verb
@@ -79,8 +79,8 @@ def _show(
 ) -> HttpResponse:
     episodes = episodes_of(target)
     is_live = wants_fragment(request)  # the part without the acts, every three seconds
-    standing = None if is_live else standing_of(kind, target, episodes)
-    acts = list(possible(standing)) if standing else []
+    state = None if is_live else read_act_state(kind, target, episodes)
+    acts = list(possible(state)) if state else []
     page = paginate(request, episodes if as_json else in_lines(episodes), per_page=EPISODES_PER_PAGE)
     within = {Experiment: "episode__run__experiment", Run: "episode__run", Episode: "episode"}[type(target)]
     under_way = at_work(Attempt.objects.under_way().filter(**{f"trial__{within}": target}), MAX_ATTEMPTS)
@@ -143,7 +143,7 @@ def _show(
         if isinstance(target, Episode)
         else draw_timeline(target, list(page), review_access(request), progress),
         "possible": acts,
-        "standing": standing,
+        "act_state": state,
         "activity": _read_activity(target),
         "progress": progress,
         "passes": _count_passes(target, progress),
@@ -231,7 +231,7 @@ def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> H
 
 def _find_target(kind: str, public_id: UUID) -> Target:
     if kind == "experiment":
-        return get_object_or_404(Experiment.objects.standing(), public_id=public_id)
+        return get_object_or_404(Experiment.objects.not_deleted(), public_id=public_id)
     if kind == "run":
         return get_object_or_404(Run.objects.for_detail().select_related("forked_from"), public_id=public_id)
     if kind == "episode":

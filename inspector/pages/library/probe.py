@@ -38,18 +38,18 @@ RESULT = JsonShape(
 
 def read_probes_of(episode: Episode, decision: int | None) -> tuple[list[ProbeResult], bool]:
     """Return those that took something back first, then their controls; and whether there are older ones."""
-    probes = Probe.objects.standing().filter(origin=episode)
+    probes = Probe.objects.not_deleted().filter(origin=episode)
     return _read_newest(probes if decision is None else probes.filter(decision__number=decision), MAX_SHOWN)
 
 
 def read_probes_about(decision: Decision | None) -> list[ProbeResult]:
     """Return the newest probes of a decision."""
-    return _read_newest(Probe.objects.standing().filter(decision=decision), MAX_SHOWN)[0] if decision else []
+    return _read_newest(Probe.objects.not_deleted().filter(decision=decision), MAX_SHOWN)[0] if decision else []
 
 
 def read_probes_by_decision(episode: Episode) -> dict[int, list[ProbeResult]]:
     """Return decision pk -> its probes, for the ledger of a library: the newest of the episode."""
-    results, _ = _read_newest(Probe.objects.standing().filter(origin=episode).exclude(decision=None), MAX_IN_LEDGER)
+    results, _ = _read_newest(Probe.objects.not_deleted().filter(origin=episode).exclude(decision=None), MAX_IN_LEDGER)
     found: dict[int, list[ProbeResult]] = defaultdict(list)
     for result in results:
         found[result.probe.decision_id or 0].append(result)
@@ -58,7 +58,7 @@ def read_probes_by_decision(episode: Episode) -> dict[int, list[ProbeResult]]:
 
 def read_probes_of_run(run: Run, access: ReviewAccess) -> dict[str, object]:
     """Return the newest probes of a run's libraries, and whether there are older ones. None of a closed library."""
-    results, has_older = _read_newest(Probe.objects.standing().filter(origin__run=run), MAX_LISTED, sort=False)
+    results, has_older = _read_newest(Probe.objects.not_deleted().filter(origin__run=run), MAX_LISTED, sort=False)
     shown = [each for each in results if each.probe.origin and not access.closing_library(each.probe.origin)]
     return {"probes": shown, "older_probes": has_older}
 

@@ -73,7 +73,7 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     counts = found.order_by().aggregate(**{f"tab_{key}": Count("pk", filter=test) for key, (_, test) in TABS.items()})
     page = paginate(request, asked.order_by_tab(found), per_page=PER_PAGE)
     rows = build_rows(list(page))
-    extra = Experiment.objects.standing().count_extra()
+    extra = Experiment.objects.not_deleted().count_extra()
     probes = sum(count for (is_probe, _), count in extra.items() if is_probe)
     qualifications = extra.total() - probes
     live = any(Experiment.Status(status).is_open for _, status in extra) or any(row.experiment.is_open for row in rows)

@@ -150,7 +150,7 @@ def find_place(user: User, asked: str) -> dict[str, object] | None:
 
 def _select_probes() -> QuerySet[Probe]:
     """Select the newest that took something back and have ended."""
-    found = Probe.objects.standing().exclude(reverted_digest="").exclude(origin=None)
+    found = Probe.objects.not_deleted().exclude(reverted_digest="").exclude(origin=None)
     return found.exclude(decision=None).filter(run__status=Run.Status.DONE)[:MAX_PROBES]
 
 

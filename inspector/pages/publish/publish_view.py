@@ -181,7 +181,7 @@ def _count_unresolved(subject: Subject | None, user: User) -> int:
 def _offer_subjects(find: str) -> dict[str, object]:
     """Experiments that compare conditions, then the other ones, and review queues, the newest first. `find`: part of
     the name."""
-    experiments = Experiment.objects.standing().comparing().filter(name__icontains=find)
+    experiments = Experiment.objects.not_deleted().comparing().filter(name__icontains=find)
     experiments = experiments.annotate(conditions=Count("runs__condition", distinct=True))
     experiments = experiments.annotate(single=Case(When(conditions__gt=1, then=0), default=1)).only("public_id", "name")
     submitted = Review.objects.filter(item__queue=OuterRef("pk"), state=Review.State.SUBMITTED)

@@ -269,7 +269,7 @@ def _list_tasks(row: models.Suite, read: Suite | None, access: ReviewAccess) -> 
         groups.setdefault(pk, {}).setdefault(attribute, []).append(value)
     rates = dict(_count_trials(row.tasks.all(), "task", access))
     # The list of trials, narrowed to the experiments over this suite. Those that were imported name none.
-    launched = models.Experiment.objects.standing().filter(suite=row).exists()
+    launched = models.Experiment.objects.not_deleted().filter(suite=row).exists()
     ids = [] if launched else experiments_of(row).values_list("public_id", flat=True)
     kept = [("suite", row.key)] if launched else [("experiment", str(each)) for each in ids]
     trials = f"{reverse('compare-trials')}?{urlencode(kept)}"

@@ -179,14 +179,14 @@ def experiments_of(suite: Suite) -> QuerySet[Experiment]:
     """Experiments launched over the suite or imported with trials of its tasks, without deleted ones, probes and qualifications; newest first."""
     imported = Experiment.objects.filter(suite=None, runs__episodes__trials__task__suite=suite)
     mine = Q(suite=suite) | Q(pk__in=imported.order_by().values("pk"))
-    return Experiment.objects.standing().comparing().filter(mine).order_by("-created_at", "-pk")
+    return Experiment.objects.not_deleted().comparing().filter(mine).order_by("-created_at", "-pk")
 
 
 def count_experiments() -> Counter[str]:
     """By the key of the suite; probes and qualifications do not count as experiments."""
-    standing = Experiment.objects.standing().comparing().order_by()
-    found = Counter(key for key in standing.values_list("suite__key", flat=True) if key)
-    imported = standing.filter(suite=None).values_list("pk", "runs__episodes__trials__task__suite__key").distinct()
+    kept = Experiment.objects.not_deleted().comparing().order_by()
+    found = Counter(key for key in kept.values_list("suite__key", flat=True) if key)
+    imported = kept.filter(suite=None).values_list("pk", "runs__episodes__trials__task__suite__key").distinct()
     found.update(key for _, key in imported if key)
     return found
 

@@ -168,7 +168,7 @@ def _find_running(request: HttpRequest, qualification: Experiment) -> AtWork | N
 
 def _find_another(key: str) -> Experiment | None:
     """Return a qualification of the suite that runs."""
-    found = Experiment.objects.standing().qualifications().filter(suite__key=key)
+    found = Experiment.objects.not_deleted().qualifications().filter(suite__key=key)
     return found.filter(status__in=(Experiment.Status.WAITING, Experiment.Status.RUNNING)).first()
 
 

@@ -24,7 +24,7 @@ from benchapp.review.blinding import (
     reviews_alone,
     still_to_code,
 )
-from benchapp.review.coding.queue_agreement import standing_report
+from benchapp.review.coding.queue_agreement import report_to_publish
 from benchapp.review.queues.populations import FACETS
 from benchapp.review.results.code_counts import count_together
 from benchapp.review.results.queue_results import Basis, NotTogether, TaxonomyRow
@@ -315,7 +315,7 @@ def _read_agreed(found: Results, causes: RankedCauses) -> list[dict[str, object]
     """Of the causes at the top that came up, from the report before discussion; best first. Empty below SHARED items.
     place: percent of the way from chance to always."""
     is_one = len(found.queues) == 1 and found.heading.overlap >= SHARED
-    report = standing_report(found.queues[0]) if is_one else None
+    report = report_to_publish(found.queues[0]) if is_one else None
     if report is None or report.items_total < SHARED:
         return []
     values = {row["code"]: row["value"] for row in report.values["by_code"] if row["value"] is not None}
