@@ -31,7 +31,7 @@ from benchapp.record.slices import SliceEnd
 from benchapp.review.blinding import asked_elsewhere, still_to_code
 from benchapp.review.codebooks.codebook_file import write_codebook
 from benchapp.review.codebooks.codebook_versions import text_of
-from benchapp.review.coding.queue_agreement import standing_report
+from benchapp.review.coding.queue_agreement import report_to_publish
 from benchapp.review.results.review_exports import TAXONOMY, taxonomy_rows, taxonomy_table
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
@@ -178,7 +178,7 @@ def _make_taxonomy(package: Package) -> None:
     of_code: dict[int, list[CodeExample]] = {}
     for example in examples:
         of_code.setdefault(example.code_id, []).append(example)
-    report = standing_report(queue)
+    report = report_to_publish(queue)
     agreed = {row["code"]: row for row in report.values["by_code"]} if report else {}
     pers = results.taxonomy.pers
     shares = [[cell_text(row.shares[per], results.interval(row.shares[per])) for per in pers] for row in results.rows]

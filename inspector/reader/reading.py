@@ -366,7 +366,7 @@ def read_origins(attempts: Iterable[Attempt]) -> dict[int, Origin]:
     """Of those attempts that copy a session, by their key. One query where any does."""
     copies = {attempt.pk: attempt.lineage for attempt in attempts if "kind" in attempt.lineage}
     ids = {facts["of"]: derived_id("trial", f"{NAME}:{facts['of']}") for facts in copies.values()}
-    trials = Trial.objects.standing().filter(public_id__in=ids.values()) if ids else ()
+    trials = Trial.objects.not_deleted().filter(public_id__in=ids.values()) if ids else ()
     found = {trial.public_id: trial for trial in trials}
     origins = {}
     for key, facts in copies.items():

@@ -192,9 +192,9 @@ def parse_choices(query: QueryValues) -> tuple[Choices, list[str]]:
 def names_known(choices: Choices) -> bool:
     """Does any experiment or run exist that the choices name, or do they name none? At most two queries."""
     ids = [*map(str, choices.experiment), *(part[:UUID_LENGTH] for side in choices.sides for part in side.parts)]
-    if not ids or Experiment.objects.standing().filter(public_id__in=ids).exists():
+    if not ids or Experiment.objects.not_deleted().filter(public_id__in=ids).exists():
         return True
-    return Run.objects.standing().filter(public_id__in=ids).exists()
+    return Run.objects.not_deleted().filter(public_id__in=ids).exists()
 
 
 def _parse_values(name: str, texts: Sequence[str], problems: list[str]) -> Iterable[object]:

@@ -151,7 +151,7 @@ def choose_page() -> str:
     the list of them. Of sessions and one git repository, choose the skill that most read."""
     experiments = list(Experiment.objects.filter(deleted_at=None).values_list("pk", "public_id")[:2])
     if len(experiments) != 1:
-        is_joined = all(run.is_of_git or run.is_of_sessions for run in Run.objects.standing())
+        is_joined = all(run.is_of_git or run.is_of_sessions for run in Run.objects.not_deleted())
         if is_joined and (skill := find_most_read_skill()):
             return f"{reverse('library-sessions', args=[skill.run.public_id])}?episode={skill.public_id}"
         return reverse("index")

@@ -76,7 +76,7 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     comparison = sheet.comparison
     members = assign(comparison.runs, choices.sides)
     missing = [side for side in choices.sides if not members[side.letter]]
-    missing = [side for side in missing if not Run.objects.standing().filter(side.matches()).exists()]
+    missing = [side for side in missing if not Run.objects.not_deleted().filter(side.matches()).exists()]
     if missing:
         return choose_sides(request, as_json=as_json, missing=missing)
     groups = paginate(request, arrange(comparison.groups.all), per_page=GROUPS_PER_PAGE)

@@ -79,7 +79,7 @@ def read_parent(choices: Choices) -> Experiment | None:
     """The one experiment that the choices name; None for a comparison. One query where one experiment is asked for."""
     if len(choices.experiment) != 1 or choices.sides:
         return None
-    return Experiment.objects.standing().filter(public_id=choices.experiment[0]).first()
+    return Experiment.objects.not_deleted().filter(public_id=choices.experiment[0]).first()
 
 
 def begin_page(comparison: GroupComparison, here: str) -> dict[str, object]:

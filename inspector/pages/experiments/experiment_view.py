@@ -60,7 +60,7 @@ from inspector.pages.compare.comparisons_view import HYPOTHESIS, say_held, write
 from inspector.pages.compare.tabs_view import MEMBER, RUNS_PER_PAGE, build_members, sum_up
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, link_to, next_url, paginate, read_htmx, render_page, wants_fragment
-from inspector.web.subject import words_of
+from inspector.web.subject import review_access
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.errors import RunnerError, SetupError
 from runner.base.text import parse_count
@@ -166,7 +166,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
 def _list_libraries(request: HttpRequest, found: Experiment) -> list[dict[str, object]]:
     """List the libraries with a history where no metric has an answer: a git repository of skills has no trial, and a loop that
     only learned has none that shows the result. `rounds`: trials of the author by the round of the library that they had."""
-    closed = words_of(request).closed_runs().values("pk")
+    closed = review_access(request).closed_runs().values("pk")
     episodes = Episode.objects.filter(run__experiment=found).exclude(run__in=closed)
     counted = episodes.annotate(total=Count("decisions")).filter(total__gt=0).order_by("ordinal", "pk")
     rows = list(counted.values_list("pk", "public_id", "title", "total", "run__public_id")[:GROUPS_PER_PAGE])
@@ -186,9 +186,9 @@ def _list_libraries(request: HttpRequest, found: Experiment) -> list[dict[str, o
 def _list_scores(request: HttpRequest, found: Experiment) -> list[dict[str, object]]:
     """Sum up the scores of each task under each condition, of trials without a verdict: all that there is to compare
     where a tool only grades. Two queries."""
-    words = words_of(request)
+    access = review_access(request)
     graded = Trial.objects.filter(episode__run__experiment=found, success=None, reward__isnull=False).order_by()
-    graded = graded.exclude(pk__in=words.closed_trials()).exclude(episode__run__in=words.closed_runs().values("pk"))
+    graded = graded.exclude(pk__in=access.closed_trials()).exclude(episode__run__in=access.closed_runs().values("pk"))
     ends = {"first": Min("pk"), "last": Max("pk"), "best": Max("reward"), "trials": Count("pk")}
     rows = list(
         graded.values("task", "task__title", "episode__run__condition").annotate(**ends).order_by("task__title")
@@ -212,8 +212,8 @@ def _list_scores(request: HttpRequest, found: Experiment) -> list[dict[str, obje
 def _read_probed(request: HttpRequest, found: Experiment) -> dict[str, object]:
     """Return what its probes found, which answers another question than its conditions. Left out: forks, imports that do not
     say what they probe, and runs that the reader reviews blind."""
-    closed = words_of(request).closed_runs().values("pk")
-    probes = list(Probe.objects.standing().filter(run__experiment=found).exclude(origin__run__in=closed))
+    closed = review_access(request).closed_runs().values("pk")
+    probes = list(Probe.objects.not_deleted().filter(run__experiment=found).exclude(origin__run__in=closed))
     title = next((name_probe(probe) for probe in probes if probe.origin), found.name)
     return {"probed": read_results(probes), "title": title, "is_probe": True}
 
@@ -257,7 +257,7 @@ def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outc
 
 @needs(User.Level.OPERATOR, to_change=True)
 def experiment_judging(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found = get_object_or_404(Experiment.objects.standing(), public_id=public_id)
+    found = get_object_or_404(Experiment.objects.not_deleted(), public_id=public_id)
     problem = _order_judging(request, found) if request.method == "POST" else ""
     if request.method == "POST" and not problem:
         return redirect("experiment-judging", public_id)
@@ -335,7 +335,7 @@ class AskedMeasuring:
 @needs(User.Level.OPERATOR, to_change=True)
 def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """`?times=` asks for the estimate as well, which reads the suite."""
-    experiment = get_object_or_404(Experiment.objects.standing(), public_id=public_id)
+    experiment = get_object_or_404(Experiment.objects.not_deleted(), public_id=public_id)
     is_post = request.method == "POST"
     if is_post and request.POST.get("act") == "cancel":
         return _cancel_probes(request, experiment)

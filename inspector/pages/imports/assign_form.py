@@ -53,7 +53,7 @@ class AssignForm(forms.Form):
         self.user = user
         if user:
             del self.fields["name"]
-        editable = Run.objects.standing().filter(experiment__origin__in=EDITABLE).select_related("experiment")
+        editable = Run.objects.not_deleted().filter(experiment__origin__in=EDITABLE).select_related("experiment")
         self.fields["runs"].queryset = editable  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:

@@ -445,7 +445,7 @@ def _is_default(name: str, value: object) -> bool:
 
 
 def _find_earlier(text: str) -> Experiment | None:
-    own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN).exclude(spec={})
+    own = Experiment.objects.not_deleted().filter(origin=Experiment.Origin.RUN).exclude(spec={})
     return own.filter(public_id=wanted).first() if (wanted := parse_id(text)) else None
 
 

@@ -49,7 +49,7 @@ from inspector.pages.library.rail import (
 from inspector.pages.people.comments import count_line_comments
 from inspector.reader.verdict import VerdictView
 from inspector.web.responses import PageLink, attach, is_published, link_to, paginate, render_page
-from inspector.web.subject import find_neighbours, head_of, of_run, once_for, words_of
+from inspector.web.subject import find_neighbours, head_of, of_run, once_for, review_access
 from inspector.web.text.diff import draw_source_rows, explain_no_rows
 from inspector.web.text.markdown import MAX_CHARS, cut_lines, render_markdown, split_frontmatter
 from inspector.web.text.row_shapes import RUN_HEAD
@@ -133,7 +133,7 @@ def library_sessions(request: HttpRequest, run: Run, *, as_json: bool = False) -
     episodes, episode = choose_episode(run, request.GET.get("episode", ""))
     found = SkillSessions((), 0, 0, 0)
     if episode and run.is_of_git:
-        found = read_sessions(episode, words_of(request).closed_trials())
+        found = read_sessions(episode, review_access(request).closed_trials())
     rows = [row for row in found.versions if row.version.key == request.GET.get("version")]
     show = request.GET.get("show", "")
     show = show if show in SESSIONS else ""

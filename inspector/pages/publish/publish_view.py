@@ -17,7 +17,7 @@ from django.utils.text import slugify
 from benchapp.exports.publications import delete_publication, order_publication
 from benchapp.models import Comparison, Decision, Experiment, Publication, Queue, Review, Trial, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import Words, asked_elsewhere, still_to_code, too_early
+from benchapp.review.blinding import ReviewAccess, asked_elsewhere, still_to_code, too_early
 from benchapp.review.queues.review_progress import awaiting
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
@@ -112,7 +112,7 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         **({} if subject or is_fragment else _offer_subjects(request.GET.get("find", "").strip()[:MAX_FIND])),
         "live": any(row.status == Publication.Status.WAITING for row in page),
         "subject": subject,
-        **(_describe_offers(subject, Words(user_of(request))) if subject and not is_fragment else {}),
+        **(_describe_offers(subject, ReviewAccess(user_of(request))) if subject and not is_fragment else {}),
         "unresolved": _count_unresolved(subject, user_of(request)),
     }
     template = "publish/_publications.html" if is_fragment else "publish/publish.html"
@@ -129,7 +129,7 @@ def _list_publications(subject: Subject | None) -> QuerySet[Publication]:
     return rows if subject.queue or subject.experiment else rows.filter(title=subject.title[:300])
 
 
-def _describe_offers(subject: Subject, words: Words) -> dict[str, object]:
+def _describe_offers(subject: Subject, access: ReviewAccess) -> dict[str, object]:
     """`offers`: each form with what it holds, in numbers, and the last file of its kind; `trials`: each choice of trials for
     a site, and how many it is."""
     parts, trials = dict[str, str](), dict[str, str]()
@@ -143,7 +143,7 @@ def _describe_offers(subject: Subject, words: Words) -> dict[str, object]:
     if experiment := subject.experiment:
         own = Trial.objects.filter(episode__run__experiment=experiment)
         counts = own.aggregate(all=Count("pk"), failed=Count("pk", filter=Q(success=False)))
-        if own.filter(pk__in=words.closed_trials()).exists():
+        if own.filter(pk__in=access.closed_trials()).exists():
             del counts["failed"]  # they still code it blind
         trials = {name: shown + _say_chosen(counts.get(name, 0)) for name, shown in TRIALS.items()}
         parts["all_runs"] = count(experiment.runs.count(), "run")
@@ -183,7 +183,7 @@ def _count_unresolved(subject: Subject | None, user: User) -> int:
 def _offer_subjects(find: str) -> dict[str, object]:
     """Experiments that compare conditions, then the other ones, and review queues, the newest first. `find`: part of
     the name."""
-    experiments = Experiment.objects.standing().comparing().filter(name__icontains=find)
+    experiments = Experiment.objects.not_deleted().comparing().filter(name__icontains=find)
     experiments = experiments.annotate(conditions=Count("runs__condition", distinct=True))
     experiments = experiments.annotate(single=Case(When(conditions__gt=1, then=0), default=1)).only("public_id", "name")
     submitted = Review.objects.filter(item__queue=OuterRef("pk"), state=Review.State.SUBMITTED)
@@ -229,9 +229,9 @@ def publication_delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def _refuse_blind(publication: Publication, user: User) -> None:
     if (queue := publication.queue) and (still_to_code([queue], user) or asked_elsewhere([queue], user)):
         raise PermissionDenied("You still have items of this queue to code. The file opens after that.")
-    words = Words(user)
-    if not words.hides_nothing and publication.form != Form.TAXONOMY:
-        closed = words.closed_trials()
+    access = ReviewAccess(user)
+    if not access.hides_nothing and publication.form != Form.TAXONOMY:
+        closed = access.closed_trials()
         if publication.experiment_id:
             closed = closed.filter(episode__run__experiment=publication.experiment_id)
         if closed.exists():

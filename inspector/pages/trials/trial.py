@@ -39,7 +39,7 @@ from inspector.reader.reading import (
 from inspector.reader.steps import draw_steps
 from inspector.reader.verdict import write_ending
 from inspector.web.responses import PageLink, is_published, link_to, read_htmx, render_page
-from inspector.web.subject import find_neighbours, of_trial, words_of
+from inspector.web.subject import find_neighbours, of_trial, review_access
 from runner.base.text import parse_count
 from runner.base.types import Phase
 from runner.trajectories.atif_values import step_from_json
@@ -149,7 +149,7 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
     opened = read_trial(found, request.GET, with_steps=view == "full")
     attempt, reading, compactions, verdicts = opened.attempt, opened.steps, opened.compactions, opened.verdicts
     most = COUNTERPARTS_SEARCHED if found.success is False else COUNTERPARTS_SHOWN
-    others = find_counterparts(found, without=words_of(request).closed_trials(), most=most)
+    others = find_counterparts(found, without=review_access(request).closed_trials(), most=most)
     live = read_live_steps(attempt) if reading.trajectory is None else None
     skills = build_skill_usages(opened.uses)
     ending = write_ending(found, attempt, reading.decided.verdict)
@@ -188,7 +188,7 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
         }
         return render_page(request, TEMPLATE, data=data, as_json=True)
 
-    strip = open_strip(found.episode.run, found.episode, words_of(request), trial=found)
+    strip = open_strip(found.episode.run, found.episode, review_access(request), trial=found)
     siblings, previous, following = ([], None, None) if strip else find_surroundings(found)
     known = [one for one in opened.trajectories if (one.input_tokens, one.output_tokens) != (None, None)]
     held = read_skills_held({found.snapshot_id}).get(found.snapshot_id, ()) if found.snapshot_id else ()

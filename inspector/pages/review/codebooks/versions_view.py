@@ -545,5 +545,5 @@ def _done(request: HttpRequest, form: CodeForm, version_id: UUID) -> HttpRespons
     if refusal:
         return version_page(request, load_version(version_id), form=form, refusal=refusal, status=422)
     address = reverse("codebook-version", args=[version_id])
-    standing = form.code is not None and Code.objects.filter(pk=form.code.pk).exists()
-    return redirect(f"{address}#code-{form.code.public_id}" if standing and form.code else address)
+    code_exists = form.code is not None and Code.objects.filter(pk=form.code.pk).exists()
+    return redirect(f"{address}#code-{form.code.public_id}" if code_exists and form.code else address)

@@ -137,12 +137,10 @@ def _page(
 ) -> HttpResponse:
     opened = was_opened(item.queue)
     made = list(item.resolutions.select_related("adjudicator").prefetch_related("codes")) if opened else []
-    standing = next((each for each in made if each.superseded_at is None), None)
-    if standing is not None and sent is None:
-        codes = frozenset(code.public_id for code in standing.codes.all())
-        sent = AdjudicatorVerdict(
-            codes, standing.category, standing.attribution, standing.memo, nothing_wrong=not codes
-        )
+    current = next((each for each in made if each.superseded_at is None), None)
+    if current is not None and sent is None:
+        codes = frozenset(code.public_id for code in current.codes.all())
+        sent = AdjudicatorVerdict(codes, current.category, current.attribution, current.memo, nothing_wrong=not codes)
     sheet = _read_sheet(item, sent) if opened else {"reviews": []}
     reason = explain_barred(item, user_of(request))
     data = {
@@ -167,8 +165,8 @@ def _page(
         "queue_row": item.queue,
         "exhibit": exhibit_of(item, user_of(request), shown),
         "sheet": sheet,
-        "standing": standing,
-        "superseded": [each for each in made if each is not standing],
+        "current": current,
+        "superseded": [each for each in made if each is not current],
         "problems": problems,
         "following": following,
         "left": left,
