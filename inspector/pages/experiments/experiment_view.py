@@ -49,15 +49,17 @@ from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_request import build_gallery, sheet_of
 from inspector.charts.figures.validation import CHART as VALIDATION
-from inspector.pages.compare.compare_view import (
+from inspector.pages.compare.answer_page import (
+    HYPOTHESIS,
     answer_twin,
     build_answer_context,
     comparison_twin,
-    find_new_address,
     groups_twin,
+    say_held,
+    write_declared,
 )
-from inspector.pages.compare.comparisons_view import HYPOTHESIS, say_held, write_declared
-from inspector.pages.compare.tabs_view import MEMBER, RUNS_PER_PAGE, build_members, sum_up
+from inspector.pages.compare.members import MEMBER, RUNS_PER_PAGE, build_members, sum_up
+from inspector.pages.compare.results import find_new_address
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, link_to, next_url, paginate, read_htmx, render_page, wants_fragment
 from inspector.web.subject import review_access
@@ -82,7 +84,7 @@ FIRST_TIMES = 1  # as the deployment of most protocols
 PREVIEW = JsonShape(("probes", lambda found: len(found.probes)), "trials estimate")
 EXPERIMENT = JsonShape("id=public_id name status origin suite=suite.key source?")
 TIMES = JsonShape("created_at started_at finished_at")
-DECLARED = JsonShape(*HYPOTHESIS, "waiting is_found")
+DECLARED = JsonShape(HYPOTHESIS, "waiting is_found")
 
 
 def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
