@@ -43,11 +43,11 @@ _SAID = (  # (kind, how a text says it, does it need a word of exclusion?)
 _CODED = (("most", r"if amount > (\d+):"), ("least", r"if amount < (\d+):"), ("step", r"-\(-amount // (\d+)\)"))
 
 
-def draft(said: list[str], dice: Dice, profile: ScriptedProfile) -> str:
+def draft(contents: list[str], dice: Dice, profile: ScriptedProfile) -> str:
     """Return the reply to a prompt of a draft, by its occasion."""
-    parts = sections(said[0])
+    parts = sections(contents[0])
     family = FAMILY.search(parts.get("Brief", ""))
-    return _ANSWERS[mode_of(said[0])](parts, family[1] if family else "tables", dice)
+    return _ANSWERS[mode_of(contents[0])](parts, family[1] if family else "tables", dice)
 
 
 def _reply(summary: str, **fields: object) -> str:
@@ -114,7 +114,7 @@ def _expansion_task(key: str, place: int, is_first: bool, dice: Dice) -> TableTa
     rule = TableRule(("most", "least", "step")[number % 3], 20 + 5 * int(dice.share(f"{key}/rule") * 30))
     level = min(place, 1) if is_first else 2
     title = f"{trade.what.capitalize()} by {trade.group}"
-    return TableTask(title, trade, rule, rule.says(trade.amount), level)
+    return TableTask(title, trade, rule, rule.sentence(trade.amount), level)
 
 
 def _plant(files: dict[str, str], key: str) -> None:
@@ -306,7 +306,7 @@ class TableRule:
     kind: str
     number: int
 
-    def says(self, amount: str) -> str:
+    def sentence(self, amount: str) -> str:
         if self.kind == "step":
             return (
                 f"Each number of {amount} is rounded up to the next full {self.number}, one that is such a step stays."

@@ -40,15 +40,15 @@ def main() -> int:
     if options.folder:
         print(json.dumps(run(options)))
         return 0
-    told = call_ourselves(__file__, *sys.argv[1:])
+    results = call_ourselves(__file__, *sys.argv[1:])
     print(
-        f"{told['trials']:,} trials in {told['waves']} waves, {told['bursts']} bursts of {options.trials} places, at most"
-        f" {told['most']} at a time, {told['seconds']:.0f} s\n"
-        f"bursts lived {told['lived']:.0f} s, of which {told['idle']:.0f} s without a trial under way: {told['idle_share']:.1%}\n"
-        f"places: {told['empty_share']:.0%} empty; longest end of a burst after its last trial: {told['last']:.1f} s"
+        f"{results['trials']:,} trials in {results['waves']} waves, {results['bursts']} bursts of {options.trials} places, at most"
+        f" {results['most']} at a time, {results['seconds']:.0f} s\n"
+        f"bursts lived {results['lived']:.0f} s, of which {results['idle']:.0f} s without a trial under way: {results['idle_share']:.1%}\n"
+        f"places: {results['empty_share']:.0%} empty; longest end of a burst after its last trial: {results['last']:.1f} s"
     )
-    print("\n".join(told["problems"]) or "every trial has ended, every burst ended by itself")
-    return 1 if told["problems"] else 0
+    print("\n".join(results["problems"]) or "every trial has ended, every burst ended by itself")
+    return 1 if results["problems"] else 0
 
 
 @dataclass
@@ -71,8 +71,8 @@ class Scheduler:
                 self.lives[pid] = (self.lives[pid][0], now)
                 del self.running[pid]
                 if process.returncode:
-                    said = self.logs[pid].read_text(errors="replace")[-1_500:]
-                    self.failed.append(f"a burst ended with {process.returncode}: {said}")
+                    printed = self.logs[pid].read_text(errors="replace")[-1_500:]
+                    self.failed.append(f"a burst ended with {process.returncode}: {printed}")
         waiting = self._read_waiting()
         wanted = min(math.ceil(waiting / self.options.trials), self.options.most - len(self.running))
         # A burst that was just started has not taken its episodes yet.

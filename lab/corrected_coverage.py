@@ -60,7 +60,7 @@ class World:
     """[n]: what each item carries, what the judge says, its cluster and condition."""
 
     carried: Flags
-    said: Flags
+    judged: Flags
     clusters: np.ndarray
     strata: np.ndarray
 
@@ -101,19 +101,19 @@ def say_people(sample: CodedSample, world: World, settled: Flags) -> Ends:
 
 
 def say_judge(sample: CodedSample, world: World) -> Ends:
-    return wilson_of_share(float(world.said.mean()), count_effective(sample.weights))
+    return wilson_of_share(float(world.judged.mean()), count_effective(sample.weights))
 
 
 def say_by_delta(sample: CodedSample, world: World, settled: Flags, *, gladen: bool) -> Ends:
     """The estimate and its linearised standard error over clusters, with Student's quantile."""
     whole = np.bincount(sample.strata)
     weights = settled * (whole / np.maximum(np.bincount(sample.strata, settled), 1))[sample.strata]
-    said, carried, rate = world.said.astype(float), world.carried.astype(float), world.said.mean()
-    given = (world.carried, ~world.carried) if gladen else (world.said, ~world.said)
+    judged, carried, rate = world.judged.astype(float), world.carried.astype(float), world.judged.mean()
+    given = (world.carried, ~world.carried) if gladen else (world.judged, ~world.judged)
     sums = [float(weights[part].sum()) for part in given]
     if min(sums) <= 0:
         return None
-    seen = said if gladen else carried
+    seen = judged if gladen else carried
     yes, no = (float(weights[part] @ seen[part]) / total for part, total in zip(given, sums, strict=True))
     left = [
         np.where(part, weights * (seen - mean) / total, 0)
@@ -124,10 +124,10 @@ def say_by_delta(sample: CodedSample, world: World, settled: Flags, *, gladen: b
         if youden <= 0.05:
             return None
         value = (rate - no) / youden
-        adds = ((said - rate) / len(said) - value * left[0] - (1 - value) * left[1]) / youden
+        adds = ((judged - rate) / len(judged) - value * left[0] - (1 - value) * left[1]) / youden
     else:
         value = rate * yes + (1 - rate) * no
-        adds = (said - rate) / len(said) * (yes - no) + rate * left[0] + (1 - rate) * left[1]
+        adds = (judged - rate) / len(judged) * (yes - no) + rate * left[0] + (1 - rate) * left[1]
     count = len(np.unique(sample.clusters))
     error = float(np.sqrt(np.square(np.bincount(sample.clusters, adds)).sum() * count / (count - 1)))
     half = float(student.ppf(0.975, len(np.unique(sample.clusters[settled])) - 1)) * error
@@ -137,7 +137,7 @@ def say_by_delta(sample: CodedSample, world: World, settled: Flags, *, gladen: b
 def say_all(scene: Scene, rng: np.random.Generator) -> list[Ends]:
     world = draw_world(scene, scene.clusters, rng)
     settled, sample = settle(scene, world, rng), sample_of(scene, world)
-    shown = correct_share(sample, world.said, settled, world.carried).interval
+    shown = correct_share(sample, world.judged, settled, world.carried).interval
     return [
         say_judge(sample, world),
         say_people(sample, world, settled),

@@ -70,8 +70,8 @@ def row(width: int, rounds: int, kinds: dict[str, Kind]) -> str:
             seconds[kind] += work(width)
     medians = {kind: statistics.median(found) for kind, found in seconds.items()}
     ours_, floor_, harbor = medians["ours"], medians["floor"], medians.get("harbor")
-    beside = "- | -" if harbor is None else f"{harbor:.2f} | {ours_ / harbor:.2f}"
-    return f"| {width} | {floor_:.2f} | {ours_:.2f} | {ours_ / floor_:.2f} | {beside} |"
+    compared = "- | -" if harbor is None else f"{harbor:.2f} | {ours_ / harbor:.2f}"
+    return f"| {width} | {floor_:.2f} | {ours_:.2f} | {ours_ / floor_:.2f} | {compared} |"
 
 
 def at_once(work: Callable[[], None]) -> Kind:

@@ -143,11 +143,11 @@ class Host:
     def spawn(self, log: str, *command: str, **environment: str) -> subprocess.Popen[bytes]:
         own = {"TMPDIR": f"{self.disk}/tmp", "SKILLGLASS_VAR": f"{self.disk}/var"}
         own |= {"SKILLGLASS_SANDBOXES": f"{self.disk}/tmp", "SKILLGLASS_CACHE": f"{self.disk}/cache"}
-        with (self.folder / log).open("ab") as told:
+        with (self.folder / log).open("ab") as output:
             return subprocess.Popen(
                 [*self.enter, *command],
                 env={**os.environ, **own, **environment},
-                stdout=told,
+                stdout=output,
                 stderr=subprocess.STDOUT,
             )
 

@@ -239,8 +239,8 @@ def _ask(address: str, waits: list[float], over: threading.Event) -> None:
 
 def _start(port: int, base: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, str(ROOT / "manage.py"), "demo", "--no-experiment", "--port", str(port)]
-    with (base / "installation.log").open("ab") as told:
-        return subprocess.Popen(command, stdout=told, stderr=subprocess.STDOUT, start_new_session=True)
+    with (base / "installation.log").open("ab") as output:
+        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
 
 
 def _make_token() -> str:
@@ -248,10 +248,10 @@ def _make_token() -> str:
         "from benchapp.people.accounts import make_token; from inspector.web.access import local_user;"
         "print(make_token(local_user(), 'loops', 'log')[1])"
     )
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), "shell", "-v0", "-c", command], stdout=subprocess.PIPE, check=True
     )
-    return told.stdout.decode().strip()
+    return done.stdout.decode().strip()
 
 
 def _list_processes() -> list[Path]:

@@ -169,9 +169,9 @@ def run_world(options: argparse.Namespace) -> dict[str, Any]:
         began = time.monotonic()
         watch = Watch(options.folder, options, database)
         watch.run(experiment)
-        told = {"seconds": time.monotonic() - began, "calls": server.calls, "most_calls": server.most}
+        result = {"seconds": time.monotonic() - began, "calls": server.calls, "most_calls": server.most}
         more = {"worker": watch.most, "connections": watch.connections, "most_running": watch.running}
-        return {**outcome(experiment), **told, **more}
+        return {**outcome(experiment), **result, **more}
 
 
 def launch_episodes(options: argparse.Namespace) -> Any:

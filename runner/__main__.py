@@ -159,12 +159,12 @@ def _text(recorder: JsonLinesRecorder, plan: EpisodePlan) -> str:
 
 def chronicle(plan: EpisodePlan, history: History, library: Library, decisions: tuple[Decision, ...]) -> str:
     """`decisions` holds the full decision of every Decided entry, in order. Ends with a line break."""
-    told = iter(decisions)
+    remaining = iter(decisions)
     lines = [f"# {plan.condition.name}, {plan.environment.key}, seed {plan.run_seed}"]
     for index, entry in enumerate(history):
         before = history[:index]
         if isinstance(entry.event, Decided):
-            line = _render_decision(entry.event, next(told), before, library)
+            line = _render_decision(entry.event, next(remaining), before, library)
         else:
             line = _other(entry, fold(before), plan, library)
         lines.append(f"{entry.sequence:>3}  {line}".rstrip())

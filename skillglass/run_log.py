@@ -135,8 +135,8 @@ class Run:
         if self.head.get("format") != FORMAT or self.head.get("version") != VERSION:
             raise ValueError(f"{self.folder / EVENTS}: expected a run log of version {VERSION}")
         if differs := [key for key in HELD if self.head.get(key) != (head[key] or None)]:
-            told = "; ".join(f"{key} was {self.head.get(key)!r}" for key in differs)
-            raise ValueError(f"{self.folder}: a run keeps what it began with ({told}). Give another name.")
+            differences = "; ".join(f"{key} was {self.head.get(key)!r}" for key in differs)
+            raise ValueError(f"{self.folder}: a run keeps what it began with ({differences}). Give another name.")
         for event in events:
             match event["type"]:
                 case "library":
@@ -194,10 +194,10 @@ class Run:
                 tries += 1  # the earlier one was cut off
                 ident = f"{first}.{tries}"
             given = self.library if skills is None else self._put_library(skills)
-            told = {"task": task, "title": title, "family": family, "phase": phase}
+            fields = {"task": task, "title": title, "family": family, "phase": phase}
             repeats = first if ident != first else ""
             self._write(
-                "trial", trial=ident, repeats=repeats, **told, library=given, is_candidate=given != self.library
+                "trial", trial=ident, repeats=repeats, **fields, library=given, is_candidate=given != self.library
             )
             self._begun[ident] = first
             self._open.add(ident)
@@ -276,8 +276,8 @@ class Run:
 
     # --- files -----------------------------------------------------------------------------------------------------
 
-    def _write(self, type: str, **told: object) -> JsonRow:
-        known = {name: value for name, value in told.items() if value is not None and value != ""}
+    def _write(self, type: str, **fields: object) -> JsonRow:
+        known = {name: value for name, value in fields.items() if value is not None and value != ""}
         event = {"type": type, "at": self.at or _now(), **known}
         with self._lock:
             self._file.write(to_line(event))
@@ -378,8 +378,8 @@ class Trial:
         cost_usd: float | None = None,
     ) -> None:
         """Add what one call of a model used. The input includes what came from the provider's cache."""
-        told = {"input_tokens": input_tokens, "cached_tokens": cached_tokens}
-        for name, value in check_usage({**told, "output_tokens": output_tokens, "cost_usd": cost_usd}).items():
+        usage = {"input_tokens": input_tokens, "cached_tokens": cached_tokens}
+        for name, value in check_usage({**usage, "output_tokens": output_tokens, "cost_usd": cost_usd}).items():
             self._usage[name] = self._usage.get(name, 0) + value
 
     def end(
@@ -397,17 +397,19 @@ class Trial:
         self._check_open()
         if success == BY_CHECKS:
             success = all(self._passed) if self._passed and error is None else None
-        told = {"reward": None if reward is None else _check_number("reward", reward)}
-        told |= {"success": None if success is None else bool(success)}
-        self._close("finished" if error is None else "error", **told, judge=judge, output=output, error=_explain(error))
+        fields = {"reward": None if reward is None else _check_number("reward", reward)}
+        fields |= {"success": None if success is None else bool(success)}
+        self._close(
+            "finished" if error is None else "error", **fields, judge=judge, output=output, error=_explain(error)
+        )
 
-    def _close(self, outcome: str, **told: object) -> None:
+    def _close(self, outcome: str, **fields: object) -> None:
         with self.run._lock:
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
             sums = {"messages": self._messages, "sha256": self._digest.hexdigest()}
-            self.run._write("end", trial=self.id, outcome=outcome, **told, usage=self._usage, **sums)
+            self.run._write("end", trial=self.id, outcome=outcome, **fields, usage=self._usage, **sums)
             self.run._note_end(self.id, outcome)
             self.run._settle()
 
@@ -425,17 +427,17 @@ class Trial:
 
 def check_name(name: str, most: int = 100) -> str:
     if not NAME.fullmatch(name) or len(name) > most:
-        told = f"expected a name of letters, digits, dots, dashes and underscores ({most} at most)"
-        raise ValueError(f"{told}, found {name!r}")
+        message = f"expected a name of letters, digits, dots, dashes and underscores ({most} at most)"
+        raise ValueError(f"{message}, found {name!r}")
     return name
 
 
-def check_usage(told: Mapping[str, float | None]) -> dict[str, float]:
+def check_usage(usage: Mapping[str, float | None]) -> dict[str, float]:
     """Return the known amounts; what is left out is unknown."""
     wanted = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
-    if strange := set(told) - set(wanted):
+    if strange := set(usage) - set(wanted):
         raise ValueError(f"usage: expected {', '.join(wanted)}, found {', '.join(sorted(strange))}")
-    return {name: _check_number(name, value) for name in wanted if (value := told.get(name)) is not None}
+    return {name: _check_number(name, value) for name in wanted if (value := usage.get(name)) is not None}
 
 
 def _check_number(name: str, value: float) -> float:
@@ -473,8 +475,8 @@ def _with_mode(content: Content) -> tuple[bytes, int]:
 def library_digest(files: Mapping[str, tuple[bytes, int]]) -> str:
     """Return the digest that pages and exports show for these files."""
     listed = {path: [hashlib.sha256(content).hexdigest(), mode] for path, (content, mode) in files.items()}
-    told = json.dumps(["library/1", listed], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+    payload = json.dumps(["library/1", listed], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(payload.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def to_line(value: Mapping[str, object]) -> bytes:

@@ -83,6 +83,19 @@ FOR_MODELS = (
 # Migrations say what was. What a verifier of a declared evaluation says is recorded, and rules class failures by it.
 LEFT_OUT = ("benchapp/migrations/", "runner/evaluating/")
 
+# Names of code that a reader had to decode: what to name instead. Readers of foreign logs keep theirs.
+NAMES = {
+    "told": "what it is: message, payload, values, usage, reason",
+    "untold": "unknown, uncounted",
+    "standing": "not_deleted, current, status, surviving",
+    "words_of": "review_access, text_of_error, split_words",
+    "outlast": "wait_out",
+    "gives_up_in": "seconds_left",
+    "is_away": "is_unreachable",
+    "Notebook": "TrajectoryBuilder",
+}
+OLD_NAMES = re.compile(rf"_?({'|'.join(NAMES)})", re.IGNORECASE)
+
 SHOWN = "Cannot see:"  # the docstring of a rule for trials, which the page of suggestions shows
 
 # (file, words found): why they are right as they stand. Nothing else is excused.
@@ -245,6 +258,25 @@ def test_docstrings_and_comments_get_no_more_of_them(layer: str) -> None:
         f"{path}:{line}: {found}" for path in (ROOT / layer).rglob("*.py") for line, found, _ in find_in_prose(path)
     ]
     assert len(slips) <= PROSE_LEFT[layer], slips
+
+
+@pytest.mark.parametrize("layer", [*PROSE_LEFT, "lab"])
+def test_no_name_needs_decoding(layer: str) -> None:
+    found = []
+    for path in (ROOT / layer).rglob("*.py"):
+        name = path.relative_to(ROOT).as_posix()
+        if not name.startswith(("benchapp/migrations/", "benchapp/imports/logs/", "benchapp/imports/tools/")):
+            found += [f"{name}:{line}: {each}" for line, each in list_names(ast.parse(path.read_text()))]
+    assert found == [], NAMES
+
+
+def list_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """(line, name) of every name that is on the list: of variables, arguments, attributes and definitions."""
+    for node in ast.walk(tree):
+        for field in ("id", "arg", "attr", "name"):
+            name = getattr(node, field, None)
+            if isinstance(name, str) and OLD_NAMES.fullmatch(name):
+                yield getattr(node, "lineno", 0), name
 
 
 def test_every_excuse_is_needed(slips: dict[str, list[Slip]]) -> None:

@@ -30,7 +30,7 @@ class JsonLine(logging.Formatter):
     """One object: time (UTC, ISO 8601), level, logger, message, every id of the moment, and a traceback if any."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, object] = {
+        payload: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
@@ -40,11 +40,11 @@ class JsonLine(logging.Formatter):
             "process": record.process,
         }
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        for name, value in told.items():
+            payload["traceback"] = self.formatException(record.exc_info)
+        for name, value in payload.items():
             if isinstance(value, str):  # halves of surrogate pairs, which JSON cannot hold, become question marks
-                told[name] = value.encode(errors="replace").decode()
-        return orjson.dumps(told, default=str).decode()
+                payload[name] = value.encode(errors="replace").decode()
+        return orjson.dumps(payload, default=str).decode()
 
 
 def logging_for(form: str, level: str) -> dict[str, object]:

@@ -69,8 +69,8 @@ def sweep_at_start() -> None:
     except DatabaseError:
         log.warning("no sandboxes swept: cannot reach the database", exc_info=True)
         return
-    for told in swept.failed:
-        log.warning("not swept: %s", told)
+    for failure in swept.failed:
+        log.warning("not swept: %s", failure)
     log.info("sandboxes swept: %d removed, %d kept", len(swept.removed), len(swept.kept))
 
 

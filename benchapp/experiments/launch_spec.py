@@ -438,8 +438,8 @@ def _describe_problem(found: ErrorDetails) -> SpecProblem:
         if found["type"] in ("missing", "value_error") or found["input"] == ""
         else f" (found {found['input']!r:.100})"
     )
-    told = SAID.get(found["type"]) or found["msg"].removeprefix("Value error, ")
-    return SpecProblem(place, told.replace("Input should be ", "expected ", 1) + shown)
+    message = SAID.get(found["type"]) or found["msg"].removeprefix("Value error, ")
+    return SpecProblem(place, message.replace("Input should be ", "expected ", 1) + shown)
 
 
 def _suggest_field(place: tuple[int | str, ...]) -> str:

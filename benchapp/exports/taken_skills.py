@@ -199,16 +199,16 @@ def _list_mails(taken: TakenLibrary) -> Iterator[MailedChange]:
         decision, after = change.after.decision, read_files(change.after.snapshot)
         if decision and decision.before_id != (change.before.snapshot and change.before.snapshot.pk):
             found = read_files(decision.before)
-            said = [own_line("Files differ here that no recorded change explains.")]
-            yield MailedChange(decision.before.digest, NO_AUTHOR, change.at, said[0], said, files, found)
+            lines = [own_line("Files differ here that no recorded change explains.")]
+            yield MailedChange(decision.before.digest, NO_AUTHOR, change.at, lines[0], lines, files, found)
             files = found
         if decision:
-            said = _describe_decision(run, change)
+            lines = _describe_decision(run, change)
             subject = redact_text(decision.summary).strip() or f"Decision {decision.number}"
-            yield MailedChange(change.after.digest, _name_author(run, change), change.at, subject, said, files, after)
+            yield MailedChange(change.after.digest, _name_author(run, change), change.at, subject, lines, files, after)
         else:
-            said = [own_line(f"Skills that entered {_name_episode(taken.episode)} without an author.")]
-            yield MailedChange(change.after.digest, NO_AUTHOR, change.at, said[0], said, files, after)
+            lines = [own_line(f"Skills that entered {_name_episode(taken.episode)} without an author.")]
+            yield MailedChange(change.after.digest, NO_AUTHOR, change.at, lines[0], lines, files, after)
         files = after
 
 

@@ -83,10 +83,10 @@ def receive(user: User, log: UUID, stream: HttpRequest, length: int) -> dict[str
 
 def _read_head(head: bytes) -> list[tuple[str, int, int]]:
     try:
-        told = json.loads(head) if head.endswith(b"\n") else None
+        start = json.loads(head) if head.endswith(b"\n") else None
     except (ValueError, RecursionError):
-        told = None
-    parts = told if isinstance(told, list) and len(told) <= uploads.MAX_PARTS else []
+        start = None
+    parts = start if isinstance(start, list) and len(start) <= uploads.MAX_PARTS else []
     if not parts or not all(isinstance(each, list) and len(each) == 3 for each in parts):
         raise uploads.UploadRefused(
             f"Expected a first line of JSON: a list of at most {uploads.MAX_PARTS:,} [path, offset, length]."
@@ -120,8 +120,8 @@ def _hold(folder: Path) -> Iterator[Path]:
 
 def _find_row(user: User, log: UUID) -> Upload:
     path = str(folder_of(user, log))
-    told = {"by": user, "server_path": path, "title": f"Run log {str(log)[:8]}"}
-    return Upload.objects.get_or_create(digest=f"{Upload.LOG}{log}", by=user, defaults=told)[0]
+    fields = {"by": user, "server_path": path, "title": f"Run log {str(log)[:8]}"}
+    return Upload.objects.get_or_create(digest=f"{Upload.LOG}{log}", by=user, defaults=fields)[0]
 
 
 def _note_arrival(row: Upload, new: int, files: int, *, has_events: bool) -> None:

@@ -457,7 +457,7 @@ class Asker:
 
     def unit(self, ask: JudgeAsk) -> models.JudgedUnit:
         """Return its row, created if missing."""
-        told = {
+        fields = {
             "metric": ask.metric,
             "task": ask.task,
             "snapshot": ask.snapshot,
@@ -465,7 +465,7 @@ class Asker:
             "attempt": ask.attempt,
             "point": ask.point,
         }
-        return models.JudgedUnit.objects.get_or_create(judging=self.judging, key=ask.key, defaults=told)[0]
+        return models.JudgedUnit.objects.get_or_create(judging=self.judging, key=ask.key, defaults=fields)[0]
 
     def note(self, ask: JudgeAsk, status: models.JudgedUnit.Status) -> models.JudgedUnit:
         """Note a unit that cannot, or need not, be asked about. An earlier answer stays."""
@@ -512,14 +512,14 @@ class Asker:
         try:
             reply = self.model.complete(request)
         except (ModelRefused, ModelUnavailable, SetupError) as error:
-            said = self.redactor.text(storable(str(error)))[:MAX_ERROR_CHARS]
-            models.JudgingTry.objects.filter(pk=row.pk).update(error=said)
+            message = self.redactor.text(storable(str(error)))[:MAX_ERROR_CHARS]
+            models.JudgingTry.objects.filter(pk=row.pk).update(error=message)
             if isinstance(error, KeyRefused | AccountRefused | SetupError):
                 models.JudgedUnit.objects.filter(pk=unit.pk).update(
-                    status=models.JudgedUnit.Status.FAILED, problem=said
+                    status=models.JudgedUnit.Status.FAILED, problem=message
                 )
-                raise Stopped(render_error(type(error).__name__, said[:500])) from error
-            raise NoReply(render_error(type(error).__name__, said)) from error
+                raise Stopped(render_error(type(error).__name__, message[:500])) from error
+            raise NoReply(render_error(type(error).__name__, message)) from error
         self.budget.note(reply.usage.cost_usd)
         reply = Cleaner(lambda text: self.redactor.text(storable(text))).reply(
             replace(reply, tool_calls=(), carried=None)  # a judge's answer is never continued

@@ -343,8 +343,8 @@ def _explain(tally: Tally, letter: str, cell: PrintedNumber, shares: Sequence[Pr
     elif printed is None or not counts_make(shares, tally.skills):
         fitting = [n for n in range(1, 2 * tally.skills + 10) if counts_make(shares, n)]
         nearest = min(fitting, key=lambda n: abs(n - tally.skills), default=None)
-        told = f"; {nearest} skills would ({_list_counts(shares, nearest)})" if nearest else ""
-        reasons.append(f"no counts of the {tally.skills} skills here give the row{told}")
+        nearby = f"; {nearest} skills would ({_list_counts(shares, nearest)})" if nearest else ""
+        reasons.append(f"no counts of the {tally.skills} skills here give the row{nearby}")
     else:
         reasons.append(f"printed is {printed} of {tally.skills}, here {tally.patterns[letter]}")
     if letter == "B" and tally.count_copied_with_code():

@@ -75,7 +75,7 @@ def describe_failure(error: BaseException) -> str:
         return ""
     if isinstance(error, DatabaseError):
         text = str(error)
-        return next((told for part, told in _OF_DATABASES.items() if part in text), "")
+        return next((sentence for part, sentence in _OF_DATABASES.items() if part in text), "")
     if isinstance(error, OSError) and error.errno in (*SPENT, *_CLOSED):
         reason = os.strerror(error.errno)
         return f"{os.fsdecode(error.filename)}: {reason}" if isinstance(error.filename, str | bytes) else reason

@@ -45,12 +45,12 @@ class NoSuchPlace(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CommentPlace:
-    """`name` is canonical, `address` the page that shows it, `said` the place in words."""
+    """`name` is canonical, `address` the page that shows it, `title` the place in words."""
 
     on: str
     name: str
     address: str
-    said: str
+    title: str
     trial: Trial | None = None
     run: Run | None = None
 
@@ -96,10 +96,10 @@ def step_prefix(trial: Trial, trajectory: Trajectory) -> str:
 
 
 def _line(query: QueryDict) -> CommentPlace:
-    found = Run.objects.filter(public_id=_uuid(query, "run"), experiment__deleted_at=None).first()
-    if found is None:
+    run = Run.objects.filter(public_id=_uuid(query, "run"), experiment__deleted_at=None).first()
+    if run is None:
         raise NoSuchPlace("run: there is none of this id")
-    episode = found.episodes.filter(public_id=_uuid(query, "episode")).first()
+    episode = run.episodes.filter(public_id=_uuid(query, "episode")).first()
     if episode is None:
         raise NoSuchPlace("episode: the run has none of this id")
     digest, path, number = query.get("digest", ""), query.get("file", ""), _number(query, "line", MAX_LINE)
@@ -115,10 +115,10 @@ def _line(query: QueryDict) -> CommentPlace:
     query_string = urlencode({"episode": episode.public_id, **shown, "file": path, "view": view})
     return CommentPlace(
         Comment.On.LINE,
-        f"{line_prefix(found)}{digest} {path} line {number}",
-        f"{reverse('library', args=[found.public_id])}?{query_string}#f0-{side}{number}",
+        f"{line_prefix(run)}{digest} {path} line {number}",
+        f"{reverse('library', args=[run.public_id])}?{query_string}#f0-{side}{number}",
         f"Line {number} of {path}",
-        run=found,
+        run=run,
     )
 
 

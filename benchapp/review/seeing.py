@@ -59,11 +59,11 @@ def informed_reviews(queue: Queue) -> frozenset[int]:
     if not acts:
         return frozenset()
     own = Review.objects.filter(item__queue=queue, state=Review.State.SUBMITTED, reviewer__in={act[0] for act in acts})
-    said = _read_answers({target for _, target, _ in acts})
+    answers = _read_answers({target for _, target, _ in acts})
     found = set()
     for pk, reviewer, at, *unit in own.values_list("pk", "reviewer", "submitted_at", *UNIT):
         seen = [target for actor, target, when in acts if actor == reviewer and when < at]
-        others = (other for target in seen for other in said[target, tuple(unit)])
+        others = (other for target in seen for other in answers[target, tuple(unit)])
         if any(who != reviewer and when < at for who, when in others):
             found.add(pk)
     return frozenset(found)

@@ -156,7 +156,7 @@ class Chart:
     draw: Callable[[ChartSheet], ChartDrawing]
     after: str = ""
     uses_metric: bool = False  # does it show one metric, chosen by `metric=`?
-    published: tuple[str, ...] = ()  # papers that print numbers for it
+    papers: tuple[str, ...] = ()  # papers that print numbers for it
     # Further choices: name -> values, default first. What trials are split `by` also takes the attributes of their tasks.
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_kept: bool = True  # not where it shows what workers find out later: no revision of a run says that they did

@@ -67,7 +67,7 @@ def build_gallery(charts: Sequence[Chart], sheet: ChartSheet) -> Gallery:
     cards: list[ChartCard] = []
     sentences, waiting = [], []
     for chart, card in zip(charts, cards_of(charts, sheet.comparison.choices), strict=True):
-        lack = "" if set(chart.published) & set(sheet.comparison.choices.published) else chart.lacks(sheet)
+        lack = "" if set(chart.papers) & set(sheet.comparison.choices.published) else chart.lacks(sheet)
         drawing = None if lack else draw_chart(chart, choose_options(sheet, chart), with_figure=False).drawing
         if drawing is None or drawing.absent:
             waiting.append((card, lack or (drawing.absent if drawing else "")))
@@ -184,7 +184,7 @@ def build_sheet(choices: Choices, chart: Chart | None = None) -> ChartSheet:
         table=table,
         metrics=metrics,
         metric=_metric(comparison, metrics, problems),
-        published=_read_published(choices.published, problems),
+        printed=_read_printed(choices.published, problems),
         options=_options(choices.option, chart.list_options(comparison), problems) if chart else {},
         problems=tuple(problems),
     )
@@ -212,12 +212,12 @@ def _metric(comparison: GroupComparison, metrics: tuple[TrialMetric, ...], probl
     if chosen is not None and (chosen in metrics or comparison.has(chosen)):
         return chosen
     if name:
-        told = ", ".join(metric.key for metric in metrics) or "none, there are no trials"
-        problems.append(f"metric: {name[:80]!r} ignored, these runs have {told}")
+        known = ", ".join(metric.key for metric in metrics) or "none, there are no trials"
+        problems.append(f"metric: {name[:80]!r} ignored, these runs have {known}")
     return pick_primary(metrics)
 
 
-def _read_published(asked_for: Collection[str], problems: list[str]) -> tuple[PrintedNumber, ...]:
+def _read_printed(asked_for: Collection[str], problems: list[str]) -> tuple[PrintedNumber, ...]:
     if not asked_for:
         return ()  # a new process need not read the papers' tables first
     known = list_papers()

@@ -67,7 +67,7 @@ def write_caption(chart: Chart, sheet: ChartSheet) -> dict[str, object]:
     names = [*experiment_names(comparison.groups.all).values()]
     more = f" and {len(names) - MAX_NAMED} more experiments" if len(names) > MAX_NAMED else ""
     compared = f"{'; '.join(names[:MAX_NAMED])}{more}"
-    caveats = (each.says for each in StandIn if each in comparison.stand_ins)
+    caveats = (each.sentence for each in StandIn if each in comparison.stand_ins)
     lines = [plain(line) for line in (compared, chart.question, *caveats) if line]
     return {"title": plain(title), "lines": lines}
 

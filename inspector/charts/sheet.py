@@ -37,7 +37,7 @@ class ChartSheet:
     table: str
     metrics: tuple[TrialMetric, ...]
     metric: TrialMetric | None
-    published: tuple[PrintedNumber, ...] = ()
+    printed: tuple[PrintedNumber, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     trials_at: str = field(default_factory=partial(reverse, "compare-trials"))  # a page links there a hundred times
@@ -108,8 +108,8 @@ def lacks_settings(sheet: ChartSheet) -> str:
 
 
 def lacks_tokens(sheet: ChartSheet) -> str:
-    told = any(bool((~np.isnan(each.output_tokens)).any()) for each in sheet.comparison.outcomes.values())
-    return "" if told else "Needs trials that report their tokens."
+    is_lacking = any(bool((~np.isnan(each.output_tokens)).any()) for each in sheet.comparison.outcomes.values())
+    return "" if is_lacking else "Needs trials that report their tokens."
 
 
 def lacks_budgets(sheet: ChartSheet) -> str:

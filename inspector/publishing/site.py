@@ -82,7 +82,7 @@ class TrialShelf:
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """Pages find it as `published`: they leave out what needs a server, and name what they were made from."""
+    """Pages find it as `static_site`: they leave out what needs a server, and name what they were made from."""
 
     version: str
     record_digest: str
@@ -103,7 +103,7 @@ class PublishedRequest(WSGIRequest):
         super().__init__(environ)
         # May read and nothing more. It has no row, so it owns no text, review or mention.
         self.user = User(pk=0, username="", level=User.Level.VIEWER)
-        self.published = edition
+        self.static_site = edition
 
     def get_host(self) -> str:
         return HOST
@@ -153,7 +153,7 @@ def _write_assets(files: SiteFiles, named: set[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class WrittenSite:
     """What was written. `trials`: with a page, of how many there are."""
 
     files: int
@@ -291,7 +291,7 @@ def publish(
     *,
     replace: bool,
     progress: Progress | None = None,
-) -> Published:
+) -> WrittenSite:
     """Write the site. `trials`: public ids of those that get a page, as `choose_trials` finds them."""
     try:
         staticfiles_storage.url("css/base.css")
@@ -320,7 +320,7 @@ def publish(
             published_at=timezone.now().isoformat(timespec="seconds"),
             trials={"published": len(scope.trials), "of": total},
         )
-        return Published(len(files.rows) + 1, files.size, (len(scope.trials), total), files.digest, manifest)
+        return WrittenSite(len(files.rows) + 1, files.size, (len(scope.trials), total), files.digest, manifest)
 
 
 def list_comparisons(experiment: Experiment) -> list[UUID]:

@@ -142,7 +142,7 @@ def stand_in_badge(stand_ins: Collection[StandIn] | None, noun: str = "model") -
     named = [each for each in StandIn if each in (stand_ins or ())]
     if len(named) > 1:  # "no model" next to a scripted one reads as a contradiction
         named = [each for each in named if each is not StandIn.NO]
-    badges = ((each.says, each.value, noun) for each in named)
+    badges = ((each.sentence, each.value, noun) for each in named)
     return format_html_join(" ", '<span class="badge warn" title="{}">{} {}</span>', badges)
 
 

@@ -122,10 +122,10 @@ def _refuse_beyond_scope(request: HttpRequest, view: object) -> HttpResponse | N
 
 def deny(request: HttpRequest, exception: Exception) -> HttpResponse:
     """403 for a person without the level, or before a page that is closed to them for now: a page, or JSON for programs."""
-    said = str(exception) or "You may not do this."
+    message = str(exception) or "You may not do this."
     if not wants_page(request):
-        return JsonResponse({"error": said}, status=403)
-    return render(request, "403.html", {"said": said, "asked": exception}, status=403)
+        return JsonResponse({"error": message}, status=403)
+    return render(request, "403.html", {"message": message, "asked": exception}, status=403)
 
 
 def local_user() -> User:

@@ -15,7 +15,7 @@ def frame(request: HttpRequest) -> dict[str, object]:
     name = request.resolver_match.url_name if request.resolver_match else None
     user = getattr(request, "user", None)
     return {
-        "published": getattr(request, "published", None),
+        "static_site": getattr(request, "static_site", None),
         "theme": theme if theme in {"light", "dark"} else "",
         "is_local": SimpleLazyObject(lambda: is_local(user)),
         "skillglass_version": settings.VERSION,

@@ -32,11 +32,11 @@ def readyz(request: HttpRequest) -> JsonResponse:
     """Return 200 if database, migrations and broker work, else 503 with the name of what does not."""
     found = checks()
     ready = all(check.is_met for check in found)
-    said = {
+    states = {
         "status": "ready" if ready else "not ready",
         "checks": {check.name: "ok" if check.is_met else check.missing for check in found},
     }
-    return JsonResponse(said, status=200 if ready else 503)
+    return JsonResponse(states, status=200 if ready else 503)
 
 
 @never_cache
@@ -48,7 +48,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 def broken(request: HttpRequest) -> HttpResponse:
     """Answers 503 where the disk or the database failed, else 500. No request's data is read: that may be what failed."""
     error = sys.exc_info()[1]
-    told = describe_failure(error) if error else ""
+    message = describe_failure(error) if error else ""
     if isinstance(error, OSError):
-        told = told.rpartition(": ")[2]  # paths of the server are nothing for a page
-    return render(None, "500.html", {"told": told}, status=503 if told else 500)
+        message = message.rpartition(": ")[2]  # paths of the server are nothing for a page
+    return render(None, "500.html", {"message": message}, status=503 if message else 500)

@@ -36,11 +36,11 @@ class NulMiddleware:
         part = next(_find_parts(request), None)
         if part is None:
             return None
-        said = f"There is a NUL character in {part}, where no text may have one."
+        message = f"There is a NUL character in {part}, where no text may have one."
         if wants_page(request):
             theme = request.COOKIES.get("theme", "").replace(NUL, "")
-            return HttpResponseBadRequest(render_to_string("400.html", {"said": said, "theme": theme}))
-        return JsonResponse({"error": said}, status=400)
+            return HttpResponseBadRequest(render_to_string("400.html", {"message": message, "theme": theme}))
+        return JsonResponse({"error": message}, status=400)
 
 
 def _find_parts(request: HttpRequest) -> Iterator[str]:

@@ -100,7 +100,7 @@ def read_htmx(request: HttpRequest) -> HtmxDetails:
 
 def is_published(request: HttpRequest) -> bool:
     """True for a page of a static site: it shows no comments."""
-    return hasattr(request, "published")
+    return hasattr(request, "static_site")
 
 
 def wants_fragment(request: HttpRequest) -> bool:

@@ -73,7 +73,7 @@ def of_run(view: View) -> View:
 
     @wraps(view)
     def find(request: HttpRequest, *, public_id: UUID, **kwargs: object) -> HttpResponseBase:
-        site = getattr(request, "published", None)
+        site = getattr(request, "static_site", None)
         run = site.runs[public_id] if site else get_object_or_404(Run.objects.for_detail(), public_id=public_id)
         closed = refuse_closed(request, run=run, as_json=bool(kwargs.get("as_json")))
         return closed or view(request, run, **kwargs)
@@ -94,7 +94,7 @@ def of_trial_alone(view: View) -> View:
 def _of_trial(view: View, select: Callable[[TrialQuerySet], TrialQuerySet]) -> View:
     @wraps(view)
     def find(request: HttpRequest, *, public_id: UUID, **kwargs: object) -> HttpResponseBase:
-        site = getattr(request, "published", None)
+        site = getattr(request, "static_site", None)
         trial = site.shown.find(public_id) if site else None
         trial = trial or get_object_or_404(select(Trial.objects.all()), public_id=public_id)
         closed = refuse_closed(request, trial=trial, as_json=bool(kwargs.get("as_json")))

@@ -164,16 +164,16 @@ def overlap(text: str, sources: Iterable[str], *, n: int = SIZE, ignoring: Itera
     return CopiedShare(n, shared, total, _longest(runs + lines), _passages(text, runs + lines), lines=len(lines))
 
 
-def leaks(found: CopiedShare) -> bool:
+def leaks(share: CopiedShare) -> bool:
     """Is it too much for chance? Strict, because a leak that passes spoils a run and an alarm costs one more request.
 
     Measured on SkillLearnBench's release: of 490 pairs of a generated skill and the human skills of another task, 4
     share a run of 8 words (lines of imports), 1 shares two, none a whole line of 5 to 7 words or 12 words in a row. A
     short text leaks with a single line that a source has word by word.
     """
-    if found.by_lines:
-        return found.shared > 0
-    return found.shared + found.lines >= LEAKED or found.longest >= LEAKED_RUN
+    if share.by_lines:
+        return share.shared > 0
+    return share.shared + share.lines >= LEAKED or share.longest >= LEAKED_RUN
 
 
 def _unknown(words: Sequence[Word], known: CopySource) -> Iterator[list[Word]]:
@@ -189,12 +189,12 @@ def _unknown(words: Sequence[Word], known: CopySource) -> Iterator[list[Word]]:
 
 def _whole_lines(text: str, sources: list[str], n: int, ignoring: list[str]) -> Iterator[CopiedRun]:
     """Lines of a source that are too short for a run."""
-    told = _index_lines(tuple(sources))
+    indexed = _index_lines(tuple(sources))
     known = [_join(split_words(each)) for each in ignoring]
     for words in _lines(text):
         joined = _join(words)
-        if CODE_LINE <= len(words) < n and joined in told and not any(joined in each for each in known):
-            yield _run(words, told[joined])
+        if CODE_LINE <= len(words) < n and joined in indexed and not any(joined in each for each in known):
+            yield _run(words, indexed[joined])
 
 
 @lru_cache(maxsize=2)
@@ -205,7 +205,8 @@ def _index_lines(sources: tuple[str, ...]) -> dict[str, int]:
 
 def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> CopiedShare:
     """Lines of at least SHORT_LINE words that a source has in one piece."""
-    told, known = [_join(split_words(source)) for source in sources], [_join(split_words(each)) for each in ignoring]
+    originals = [_join(split_words(source)) for source in sources]
+    known = [_join(split_words(each)) for each in ignoring]
     runs: list[CopiedRun] = []
     total = 0
     for words in _lines(text):
@@ -213,7 +214,7 @@ def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> Cop
         if len(words) < SHORT_LINE or any(joined in each for each in known):
             continue
         total += 1
-        source = next((number for number, each in enumerate(told) if joined in each), None)
+        source = next((number for number, each in enumerate(originals) if joined in each), None)
         if source is not None:
             runs.append(_run(words, source))
     return CopiedShare(n, len(runs), total, _longest(runs), _passages(text, runs), by_lines=True)

@@ -165,15 +165,15 @@ def compare_with_reference(advice: str, occasion: Occasion, questions: tuple[str
     return overlap(advice, _texts(occasion.family.curated), ignoring=known)
 
 
-def leak_finding(found: CopiedShare, number: int) -> Finding | None:
+def leak_finding(share: CopiedShare, number: int) -> Finding | None:
     """None if the advice may be passed on. `number`: the teacher's try. Quotes only the beginning of one passage."""
-    if not leaks(found):
+    if not leaks(share):
         return None
-    what = "lines" if found.by_lines else f"runs of {found.size} words"
-    passages = len(found.passages)
-    quoted = " ".join(found.passages[0].text.split())[:MAX_QUOTED_CHARS] if found.passages else ""
+    what = "lines" if share.by_lines else f"runs of {share.size} words"
+    passages = len(share.passages)
+    quoted = " ".join(share.passages[0].text.split())[:MAX_QUOTED_CHARS] if share.passages else ""
     message = (
-        f"advice {number} shares {found.share or 0:.0%} of its {what} with the human skills, {found.longest:,} words at the"
+        f"advice {number} shares {share.share or 0:.0%} of its {what} with the human skills, {share.longest:,} words at the"
         f" longest, in {passages:,} passage{'' if passages == 1 else 's'} (one begins with {quoted!r}), expected fewer;"
         f" {'it was asked for once more' if number < MOST_TRIES else 'none was passed on'}"
     )

@@ -128,8 +128,10 @@ def next_ask(brief: DraftBrief, files: Files, answered: Mapping[str, Answered]) 
             if review.accepts:
                 break
             if turn > brief.max_revisions:
-                told = clean_line(f"The critic has returned the tasks of round {round_} {turn} times: {review.words}")
-                return Ended(False, told)
+                message = clean_line(
+                    f"The critic has returned the tasks of round {round_} {turn} times: {review.words}"
+                )
+                return Ended(False, message)
     return Ended(True)
 
 
@@ -207,7 +209,7 @@ def _take_review(files: Files, text: str) -> Taken:
     accepts = answer.value["accepts"]
     if not isinstance(accepts, bool):
         raise UnusableAnswer(f"accepts: {json.dumps(accepts)[:40]}, expected true or false")
-    told = answer.value.get("reasons")
-    words = "" if accepts and not told else read_words(told, "reasons")
+    reasons = answer.value.get("reasons")
+    words = "" if accepts and not reasons else read_words(reasons, "reasons")
     summary = "Takes the tasks." if accepts else clean_line(f"Returns the tasks: {words}")
     return Taken(files, summary, accepts, words, tuple(answer.findings))

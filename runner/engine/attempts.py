@@ -354,8 +354,8 @@ def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace
         if kind is CompactionKind.RICH and verdict is not None:
             verdict = select_verdict(verdict, plan.shown)
         success, reward = (None, None) if verdict is None else (verdict.success, verdict.reward)
-        told = kind is CompactionKind.ROUGH or plan.shown != "none"
-        traces.append(Trace(slot, success, reward, recorder.compaction(slot, kind).text, told))
+        needs_text = kind is CompactionKind.ROUGH or plan.shown != "none"
+        traces.append(Trace(slot, success, reward, recorder.compaction(slot, kind).text, needs_text))
     return traces
 
 
@@ -445,13 +445,13 @@ def _compactions(
     """Build a rich one for the author, with as much of the verdict as the feedback level allows, and a rough one for
     raw-trajectory. Both have the task's own instruction without the additions of the condition."""
     task = job.task
-    told_more = job.instruction != task.instruction
+    was_extended = job.instruction != task.instruction
     own = (TrajectoryKind.MAIN, TrajectoryKind.CONTINUATION, TrajectoryKind.STAGE)  # without subagents
     rendering = partial(
         compact,
         tuple(step for each in run.trajectories if each.head.kind in own for step in each.steps),
         title=task.key,
-        instruction=clean.text(task.instruction.rstrip()) if told_more else "",
+        instruction=clean.text(task.instruction.rstrip()) if was_extended else "",
         ending=run.failure,
     )
     shown, checks = select_verdict(verdict, feedback), feedback in ("rich", "process")

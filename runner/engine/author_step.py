@@ -171,7 +171,7 @@ def _read_answer(
         if failure is not None and failure.type == PROGRAM_FAILED:
             return ModelReply(f"{agent}: {failure.message}", finish_reason=FAILED)
         tree = sandbox.tree(WORKSPACE, FOLDER)
-        said = sandbox.tree(WORKSPACE, names=frozenset({SUMMARY})).files.get(SUMMARY)
+        file = sandbox.tree(WORKSPACE, names=frozenset({SUMMARY})).files.get(SUMMARY)
     except SandboxRuined as error:
         return ModelReply(f"{agent} left a sandbox that cannot be read: {error}", finish_reason=FAILED)
     written, deleted, left_out = changed_texts(before, tree)
@@ -183,7 +183,7 @@ def _read_answer(
         notes.append(f"{failure.type}: {failure.message} What lay in the folder then counts.")
     if left_out:
         notes.append(f"not taken: {name_left_out(left_out)}")
-    summary = " ".join(((text_of(said) if said else "") or "").split())[:MAX_SUMMARY_CHARS]
+    summary = " ".join(((text_of(file) if file else "") or "").split())[:MAX_SUMMARY_CHARS]
     summary = summary or f"{agent} wrote {len(written):,} files and deleted {len(deleted):,}."
     operation = ""
     if not occasion.mode.names_skills:  # a single call names it; a folder shows only whether a skill is new
@@ -200,7 +200,7 @@ def session_name(plan: EpisodePlan, step: Ask) -> str:
 
 def session_request(plan: EpisodePlan, agent: Agent, kit: AuthorKit, *, seed: int) -> ModelRequest:
     """The request for the record: who works within which limits, the files by name and digest, the instruction."""
-    told = {
+    variables = {
         "agent": agent.name,
         "version": agent.version,
         "limits": {name: value for name, value in encode(plan.author_limits).items() if name != "type"},
@@ -209,7 +209,7 @@ def session_request(plan: EpisodePlan, agent: Agent, kit: AuthorKit, *, seed: in
         "own skills": manifest(kit.own_skills),
         **({"corpus": {"files": len(kit.corpus), "digest": digest_json(manifest(kit.corpus))}} if kit.corpus else {}),
     }
-    system = f"An agent was given these files (digest, mode) and what follows as its instruction.\n\n{json.dumps(told, indent=1)}\n"
+    system = f"An agent was given these files (digest, mode) and what follows as its instruction.\n\n{json.dumps(variables, indent=1)}\n"
     return ModelRequest(chat(system, kit.instruction), seed=seed)
 
 
@@ -243,7 +243,7 @@ def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, stat
     occasion = occasion_of(step, plan, recorder, state)
     left = _count_tokens_left(step, plan, recorder, toolbox)
     calls = AuthorCalls(recorder, toolbox, plan.condition.name, plan.author_sampling)
-    told: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def request(shown: Occasion, room: int) -> ModelRequest:
         seed, temperature = step.seed(plan.run_seed), plan.author_sampling.temperature
@@ -258,13 +258,13 @@ def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, stat
         else:
             if step.mode is AuthorMode.CORRECT and step.after_trial is not None:
                 advice = advise(occasion, step.after_trial, plan.run_seed, calls)
-                occasion, told = replace(occasion, advice=advice.text), advice.findings
+                occasion, findings = replace(occasion, advice=advice.text), advice.findings
             if plan.author_agent is not None:
                 judgement = judge_output(occasion, answer_by_agent(step, occasion, plan, calls), RULE)
             else:
                 reply = calls.ask_fitting(step.key, AUTHOR, occasion, request, left)
-                judgement, told = judge_reply(occasion, reply), (*told, *findings_of(reply, "the author's"))
-            judgement = replace(judgement, findings=(*judgement.findings, *told))
+                judgement, findings = judge_reply(occasion, reply), (*findings, *findings_of(reply, "the author's"))
+            judgement = replace(judgement, findings=(*judgement.findings, *findings))
     except ContextExceeded as error:
         judgement = PatchJudgement.failure(f"{TOO_LONG}: {error}")
     recorder.decide(_decision(step, judgement, state), judgement.files)

@@ -189,7 +189,7 @@ class ListRecorder:
     def trajectories(self, slot: TrialSlot) -> tuple[Trajectory, ...]:
         return tuple(self._result(slot).trajectories)
 
-    def aside(self) -> Mapping[TrialSlot, str]:
+    def trials_set_aside(self) -> Mapping[TrialSlot, str]:
         return self._aside
 
     def reply(self, key: str) -> ModelReply | None:
@@ -263,8 +263,8 @@ class ListRecorder:
         price_table: str = "",
         trajectories: tuple[Trajectory, ...] = (),
     ) -> None:
-        told = None if error is None else f"{type(error).__name__}: {error}"
-        self.commit(CallFinished(key, reply, told, self.clock(), price_table, trajectories))
+        message = None if error is None else f"{type(error).__name__}: {error}"
+        self.commit(CallFinished(key, reply, message, self.clock(), price_table, trajectories))
 
     def decide(self, decision: Decision, files: Files | None) -> None:
         fold(self.history()).require_open_library(f"decision {decision.number}")

@@ -151,8 +151,8 @@ def toolbox_for(
         raise SetupError(f"{plan.condition.name} needs an author model")
     author_model = None if plan.author_model is None else make_model(plan.author_model)
     if plan.sandbox != "docker" and isinstance(author_model, GeneratorModel) and author_model.container_reason:
-        told = f"{author_model.name}: {author_model.container_reason}"
-        raise SetupError(f"{told} (expected 'docker', not {plan.sandbox!r})")
+        message = f"{author_model.name}: {author_model.container_reason}"
+        raise SetupError(f"{message} (expected 'docker', not {plan.sandbox!r})")
     agent_model = None if plan.agent_model is None else make_model(plan.agent_model)
     judge_model = None if plan.judge_model is None else make_model(plan.judge_model)
     for model in (agent_model, author_model, judge_model):

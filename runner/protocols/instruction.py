@@ -84,7 +84,7 @@ class Trace:
     success: bool | None
     reward: float | None
     text: str
-    told: bool = True
+    shows_verdict: bool = True
 
 
 def build_instruction(
@@ -112,6 +112,7 @@ def build_instruction(
 
 
 def _render(trace: Trace) -> str:
-    outcome = {True: "passed", False: "failed", None: "no verdict"}[trace.success] if trace.told else VERDICT_NOT_SHOWN
-    reward = "" if trace.reward is None or not trace.told else f", reward {trace.reward:.2f}"
+    words = {True: "passed", False: "failed", None: "no verdict"}
+    outcome = words[trace.success] if trace.shows_verdict else VERDICT_NOT_SHOWN
+    reward = "" if trace.reward is None or not trace.shows_verdict else f", reward {trace.reward:.2f}"
     return f"### Trial {trace.slot} ({outcome}{reward})\n\n{fence_text(trace.text)}"

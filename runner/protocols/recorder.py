@@ -137,7 +137,7 @@ class Recorder(Protocol):
         """The trajectories of the trial's counting attempt, the main one first."""
         ...
 
-    def aside(self) -> Mapping[TrialSlot, str]:
+    def trials_set_aside(self) -> Mapping[TrialSlot, str]:
         """Open trials that were set aside, in the order of the plan, each with its error."""
         ...
 

@@ -68,7 +68,7 @@ VARIABLES = {
     "XDG_CONFIG_HOME": ".config",
 }
 DEPTH = 8  # levels below the working directory: programs find skills in folders of a repository, too
-MAX_TOLD = 200
+MAX_NAMED = 200
 # Folders stay, with their owner and empty; links are removed. Finds are printed, a line each; the status is not 0 if
 # something is left. Only the image's own files exist at this time: the library's volume is empty.
 _CLEAR = """left=0

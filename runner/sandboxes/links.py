@@ -44,9 +44,9 @@ def find_links_into(
 
 def word_removed_links(astray: Sequence[tuple[str, str]]) -> list[str]:
     """Return a sentence for each removed link, for the notes of a verdict."""
-    told = [f"{_shorten(path)}: a link to {_shorten(place)}, removed before judging" for path, place in astray]
-    more = len(told) - _MAX_NAMED
-    return [*told[:_MAX_NAMED], *([f"and {more:,} more such links, removed as well"] if more > 0 else [])]
+    messages = [f"{_shorten(path)}: a link to {_shorten(place)}, removed before judging" for path, place in astray]
+    more = len(messages) - _MAX_NAMED
+    return [*messages[:_MAX_NAMED], *([f"and {more:,} more such links, removed as well"] if more > 0 else [])]
 
 
 def _shorten(path: str) -> str:

@@ -144,8 +144,8 @@ def find_dead_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
         others = (text.text for text in shelf.of(skill) if text.path != path)
         if name == "__init__.py" or any(word in text for text in others for word in wanted):
             continue
-        says = "No other file of the skill names it, so an agent finds it only by listing the folder"
-        yield LibraryHit(path, 0, 0, says)
+        sentence = "No other file of the skill names it, so an agent finds it only by listing the folder"
+        yield LibraryHit(path, 0, 0, sentence)
 
 
 def find_empty_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
@@ -170,8 +170,10 @@ def find_near_duplicates(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]
     for (first, second), both in sorted(shared.items()):
         either = len(sets[first]) + len(sets[second]) - both
         if both / either >= ALIKE:
-            says = f"Shares {both:,} of {either:,} runs of {SHINGLE} words with {first} (Jaccard {both / either:.2f})"
-            yield LibraryHit(shelf.head(second).path, 0, 0, says)
+            sentence = (
+                f"Shares {both:,} of {either:,} runs of {SHINGLE} words with {first} (Jaccard {both / either:.2f})"
+            )
+            yield LibraryHit(shelf.head(second).path, 0, 0, sentence)
 
 
 FILES = (
@@ -241,11 +243,11 @@ _STEERING = re.compile(
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 
 
-def _find_pattern(pattern: re.Pattern[str], says: str) -> Callable[[Shelf, Sources], Iterator[LibraryHit]]:
+def _find_pattern(pattern: re.Pattern[str], sentence: str) -> Callable[[Shelf, Sources], Iterator[LibraryHit]]:
     def find(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
         for text in shelf.texts.values():
             for match in islice(pattern.finditer(text.text), MAX_HITS):
-                yield LibraryHit(text.path, match.start(), match.end(), says)
+                yield LibraryHit(text.path, match.start(), match.end(), sentence)
 
     return find
 

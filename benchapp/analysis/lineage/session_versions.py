@@ -213,11 +213,11 @@ class SkillSessions:
         if not filled:
             return "No session of this record could see this skill."
         latest, earlier = filled[0], filled[1:2]
-        said = f"{latest.read} of {_count(latest)} with {latest.version.key} read it; {_steps(latest)}"
-        said += "".join(f" ({row.version.key}: {_steps(row)}, {_count(row)})" for row in earlier)
+        sentence = f"{latest.read} of {_count(latest)} with {latest.version.key} read it; {_steps(latest)}"
+        sentence += "".join(f" ({row.version.key}: {_steps(row)}, {_count(row)})" for row in earlier)
         newest = self.versions[0]
         since = "" if newest is latest or newest.version.is_gone else f"No session has {newest.version.key} yet. "
-        return f"{since}{said}. These are signals, not verdicts."
+        return f"{since}{sentence}. These are signals, not verdicts."
 
 
 def _count(row: VersionSignals) -> str:

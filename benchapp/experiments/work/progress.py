@@ -82,21 +82,21 @@ class WorkProgress(Shaped):
     @cached_property
     def spent_usd(self) -> float | None:
         """Return the sum of the known costs; None while no cost is known."""
-        told = [part.cost_usd for run in self.spent for part in run.parts if part.cost_usd is not None]
-        return sum(told) if told else None
+        known = [part.cost_usd for run in self.spent for part in run.parts if part.cost_usd is not None]
+        return sum(known) if known else None
 
     @property
     def estimated_usd(self) -> float | None:
         """Sum of imported attempts that report no cost; not included in what is spent."""
-        told = [part.estimated_usd for run in self.spent for part in run.parts if part.estimated_usd is not None]
-        return sum(told) if told else None
+        known = [part.estimated_usd for run in self.spent for part in run.parts if part.estimated_usd is not None]
+        return sum(known) if known else None
 
     @cached_property
     def spent_tokens(self) -> int | None:
         """Return the sum of the known tokens; None while none are known."""
         counts = [(part.input_tokens, part.output_tokens) for run in self.spent for part in run.parts]
-        told = [count for each in counts for count in each if count is not None]
-        return sum(told) if told else None
+        known = [count for each in counts for count in each if count is not None]
+        return sum(known) if known else None
 
     @property
     def unknown_tokens(self) -> int:

@@ -182,8 +182,8 @@ class TaskInstance:
             if is_log and log is None:
                 log = entry
                 continue
-            told = f"a second log next to {log.name}" if is_log and log is not None else "neither"
-            self.root.report(entry.path, "", "one agent's log, or a list of key points", f"{told}; it was left out")
+            message = f"a second log next to {log.name}" if is_log and log is not None else "neither"
+            self.root.report(entry.path, "", "one agent's log, or a list of key points", f"{message}; it was left out")
         return log
 
     @property

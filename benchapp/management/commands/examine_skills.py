@@ -121,10 +121,10 @@ def tabulate_coverage(tallies: Sequence[Tally]) -> ExaminedTable:
         models = f"{len(tally.models)} of {len(MODELS)}" if tally.name in METHODS else UNKNOWN
         tasks = f"{len(tally.tasks)} of {TASKS}"
         wanted = count_paper_libraries(tally.name) if is_whole else TASKS
-        told = f"{tally.libraries} of {wanted}" if is_known else str(tally.libraries)
+        counted = f"{tally.libraries} of {wanted}" if is_known else str(tally.libraries)
         left_out = sum(len(each.library.omitted) for each in tally.examined)
         instructions = sum(each.library.instruction is not None for each in tally.examined)
-        rows.append((tally.name, models, tasks, told, str(tally.skills), str(left_out), f"{instructions}"))
+        rows.append((tally.name, models, tasks, counted, str(tally.skills), str(left_out), f"{instructions}"))
     columns = ("method", "models", "tasks", "libraries", "skills", "files left out", "with instruction")
     notes = (
         "k of what the paper has (arXiv 2604.20087: six models, twenty tasks). Files left out are named by a MANIFEST.json and",

@@ -76,7 +76,7 @@ class Command(BaseCommand):
                 for leak in find_recorded_leaks(linted.files):
                     linted.add(leak.rule, LEVELS[leak.severity], leak.path, leak.line, leak.says)
                 for lines in find_read_lines(linted.files):
-                    linted.add(READERS, "note", lines.path, lines.first, lines.says, lines.last)
+                    linted.add(READERS, "note", lines.path, lines.first, lines.sentence, lines.last)
             if format == "sarif":
                 self.stdout.write(render_sarif(folders, settings.VERSION))
             else:
@@ -101,7 +101,7 @@ class LintFinding:
     level: str
     path: str
     line: int
-    says: str
+    message: str
     last: int = 0
 
 
@@ -115,8 +115,8 @@ class LintedFolder:
     findings: list[LintFinding] = field(default_factory=list)
     not_read: list[str] = field(default_factory=list)
 
-    def add(self, rule: str, level: str, path: str, line: int, says: str, last: int = 0) -> None:
-        self.findings.append(LintFinding(rule, level, show_path(self.folder / path), line, says, last))
+    def add(self, rule: str, level: str, path: str, line: int, message: str, last: int = 0) -> None:
+        self.findings.append(LintFinding(rule, level, show_path(self.folder / path), line, message, last))
 
 
 def lint_paths(paths: Iterable[Path]) -> list[LintedFolder]:
@@ -161,9 +161,9 @@ def _lint(linted: LintedFolder) -> LintedFolder:
     return linted
 
 
-def _say(found: LocatedHit) -> str:
-    quoted = one_line(found.quote, MAX_QUOTE) if found.rule.id != "secret" else ""  # never print it in a log
-    return one_line(found.hit.says, 300) + (f": “{quoted}”" if quoted else "")
+def _say(hit: LocatedHit) -> str:
+    quoted = one_line(hit.quote, MAX_QUOTE) if hit.rule.id != "secret" else ""  # never print it in a log
+    return one_line(hit.hit.says, 300) + (f": “{quoted}”" if quoted else "")
 
 
 def show_path(path: Path) -> str:
@@ -205,7 +205,7 @@ def fails(findings: Iterable[LintFinding], at: str) -> bool:
 def render_text(folders: Sequence[LintedFolder]) -> str:
     findings = list_findings(folders)
     lines = [
-        f"{one_line(each.path, 500)}{f':{each.line}' if each.line else ''}: {each.level}: {each.says} [{each.rule}]"
+        f"{one_line(each.path, 500)}{f':{each.line}' if each.line else ''}: {each.level}: {each.message} [{each.rule}]"
         for each in findings
     ]
     lines += [f"not read: {one_line(reason, 500)}" for linted in folders for reason in linted.not_read]
@@ -266,7 +266,7 @@ def _render_result(finding: LintFinding, place: int) -> dict[str, object]:
         "ruleId": finding.rule,
         "ruleIndex": place,
         "level": finding.level,
-        "message": {"text": _plain(finding.says)},
+        "message": {"text": _plain(finding.message)},
         "locations": [{"physicalLocation": location}],
     }
 
@@ -283,7 +283,7 @@ class ReadLines:
     path: str
     first: int
     last: int
-    says: str
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,11 +329,11 @@ def find_read_lines(files: Files) -> Iterator[ReadLines]:
             ]
             ended = _count_ended(pairs)
             if ended.read.scored:
-                says = [*attribution.describe_readers(ended), "Association, not effect."]
-                says += ["Other lines of the file have changed since."] if digest != own else []
+                sentences = [*attribution.describe_readers(ended), "Association, not effect."]
+                sentences += ["Other lines of the file have changed since."] if digest != own else []
                 if any(each.is_scripted for each in known):
-                    says.append("A scripted model took part: no LLM is measured.")
-                yield ReadLines(path, lines[0], lines[-1], " ".join(says))
+                    sentences.append("A scripted model took part: no LLM is measured.")
+                yield ReadLines(path, lines[0], lines[-1], " ".join(sentences))
 
 
 def _choose_version(path: str, content: bytes) -> str:
@@ -370,18 +370,18 @@ def _find_known(path: str, digest: str) -> list[KnownFile]:
 def _count_ended(pairs: list[tuple[KnownFile, WorkedTrial, bool | None]]) -> attribution.Ended:
     """Count as `count_endings` does, over several libraries. No-skill trials that several are compared with count once."""
     sides: dict[bool | None, list[WorkedTrial]] = {True: [], False: [], None: []}
-    own, beside = list[WorkedTrial](), dict[Hashable, Rate]()
+    own, no_skill = list[WorkedTrial](), dict[Hashable, Rate]()
     for known, trial, read in pairs:
         sides[read].append(trial)
         slot = trial.task, trial.revision, trial.phase
         if read and trial.success is not None and slot in known.baseline:
             own.append(trial)
-            beside[known.cell, slot] = known.baseline[slot]
+            no_skill[known.cell, slot] = known.baseline[slot]
     return attribution.Ended(
         read=attribution.count_rate(sides[True]),
         unread=attribution.count_rate(sides[False]),
         unknown=attribution.count_rate(sides[None]),
         own=attribution.count_rate(own),
-        beside=sum(beside.values(), Rate()),
-        slots=len(beside),
+        no_skill=sum(no_skill.values(), Rate()),
+        slots=len(no_skill),
     )

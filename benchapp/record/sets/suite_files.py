@@ -243,8 +243,8 @@ def record_mapping(suite: models.Suite, mapping: GroupMapping) -> dict[str, int]
 def _cells(groups: Mapping[int, TaskGroups]) -> list[GroupCell]:
     return [
         (pk, name, value)
-        for pk, said in groups.items()
-        for name, values in said.items()
+        for pk, attributes in groups.items()
+        for name, values in attributes.items()
         for value in values
         if name != FAMILY  # a task's family is not a group
     ]

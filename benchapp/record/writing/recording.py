@@ -110,7 +110,7 @@ class RowRecorder:
     def trajectories(self, slot: TrialSlot) -> tuple[TrajectoryValue, ...]:
         return recorded.read_trajectories(self._trial(slot))
 
-    def aside(self) -> Mapping[TrialSlot, str]:
+    def trials_set_aside(self) -> Mapping[TrialSlot, str]:
         blocked = self.episode.trials.blocked().select_related("task")
         return {recorded.slot_of(trial): trial.explain_blocked() for trial in blocked}
 

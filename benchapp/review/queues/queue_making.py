@@ -71,7 +71,7 @@ class Sketch:
     def items(self) -> list[Drawn]:
         """Return the drawn items. Raise QueueRefused if there are none, too many, or too few reviewers."""
         if not self.total:
-            raise QueueRefused(f"No {self.population.says()} match this selection, so there is nothing to review.")
+            raise QueueRefused(f"No {self.population.noun()} match this selection, so there is nothing to review.")
         try:
             items = draw(self.strata, self.how, self._passes())
         except Undrawable as error:

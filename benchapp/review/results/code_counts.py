@@ -91,7 +91,7 @@ class Saturation:
             else f"{high} at most in 100 more"
         )
 
-    def says(self) -> str:
+    def sentence(self) -> str:
         if self.chance is None or self.at_most is None:
             return "Nothing is coded yet."
         codes, items = _count(self.found[-1], "cause"), _count(self.items, "item")

@@ -206,15 +206,15 @@ def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int
     given = _labels(queues, known).values_list("mark__review_id", "code_id", "mark__attribution")
     for pk, code, attribution in given:
         blamed[pk].add((code, attribution))
-    said: dict[int, list[Voice]] = defaultdict(list)
+    voices_of: dict[int, list[Voice]] = defaultdict(list)
     for review in reviews:
-        said[review.item].append(Voice(review.codes, frozenset(blamed[review.pk])))
+        voices_of[review.item].append(Voice(review.codes, frozenset(blamed[review.pk])))
     names = ("pk", "public_id", "queue_id", "stratum", "inclusion", "is_control", "is_overlap")
     unit = queues[0].unit
     rows = QueueItem.objects.filter(queue__in=queues).order_by("queue_id", "ordinal")
     for row in rows.values_list(*names, *PATHS[unit].values()):
         pk, public_id, queue, stratum, inclusion, is_control, is_shared, *facts = row
-        voices = tuple(said.get(pk, ()))
+        voices = tuple(voices_of.get(pk, ()))
         basis, counted = _counted_voices(resolved.get(pk), voices, pk in skipped)
         drawn = (pk, public_id, queue, (queue, stratum), inclusion, is_control, is_shared)
         yield Coded(*drawn, facts_of(unit, facts), basis, counted, len(voices))
@@ -280,7 +280,7 @@ class Alpha:
     high: float | None
     items: int
 
-    def says(self) -> str:
+    def text(self) -> str:
         if self.value is None:
             return "undefined"
         ends = "" if self.low is None or self.high is None else f" ({self.low:.2f} to {self.high:.2f})"
@@ -324,7 +324,7 @@ class Heading(Shaped):
 
     @property
     def alpha_said(self) -> str:
-        return "; ".join(alpha.says() if alpha else NOT_COMPUTED for alpha in self.alphas)
+        return "; ".join(alpha.text() if alpha else NOT_COMPUTED for alpha in self.alphas)
 
     @property
     def one_line(self) -> str:
@@ -375,7 +375,7 @@ def describe_population(queue: Queue) -> str:
     except ValueError:
         return queue.population
     narrowed = ", ".join(text for _, _, text in population.narrowed_by())
-    return population.says() + (f" ({narrowed})" if narrowed else "")
+    return population.noun() + (f" ({narrowed})" if narrowed else "")
 
 
 Chosen = Mapping[str, frozenset[str]]

@@ -51,7 +51,7 @@ class RankRange(Shaped):
     json_shape = JsonShape("label=group.label best worst of")
 
     @property
-    def says(self) -> str:
+    def sentence(self) -> str:
         return f"{self.best} of {self.of}" if self.best == self.worst else f"{self.best} to {self.worst} of {self.of}"
 
 

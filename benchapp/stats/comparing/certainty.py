@@ -336,13 +336,13 @@ def _list_readings(runs: list[int]) -> Iterator[Reading]:
     writers, places = _read_writers(runs)
     uses = SkillUse.objects.filter(READ, attempt__counts=True, attempt__trial__episode__run__in=runs)
     trial = "attempt__trial__"
-    told = uses.filter(
+    reported = uses.filter(
         attempt__trial__episode__is_tainted=False,
         attempt__trial__success__isnull=False,
         attempt__trial__task__family__isnull=False,
     ).order_by()
     facts = ("episode_id", "pk", "task_id", "task__family_id", "success")
-    for episode, pk, task, reader, success, skill in told.values_list(
+    for episode, pk, task, reader, success, skill in reported.values_list(
         *(trial + fact for fact in facts), "skill"
     ).distinct():
         if (writer := writers.get((episode, skill))) is not None:

@@ -194,22 +194,22 @@ class Reopened:
 
     def moved_on(self) -> list[str]:
         """Return one sentence for each way the record has changed since saving; empty if nothing changed."""
-        said = []
+        changes = []
         if self.added:
             came = f"{self.added} {'run that matches' if self.added == 1 else 'runs that match'} came later"
-            said.append(f"{came}, and {'is' if self.added == 1 else 'are'} left out here.")
+            changes.append(f"{came}, and {'is' if self.added == 1 else 'are'} left out here.")
         if self.comparison.revised:
             trials = self.comparison.revised
-            said.append(
+            changes.append(
                 f"{trials} trial{'' if trials == 1 else 's'} of these runs {'has' if trials == 1 else 'have'} new or changed"
                 " results since; they are left out here."
             )
         if not self.same_numbers:
-            said.append(
+            changes.append(
                 f"The numbers differ from the saved ones (fingerprint {self.comparison.fingerprint}, then"
                 f" {self.saved.fingerprint}): results were changed or runs deleted."
             )
-        return said
+        return changes
 
 
 PLACE = "hypotheses"  # in the file, and in a comparison's cache

@@ -299,11 +299,11 @@ METRIC_NAMES = {
 
 def note_metric(metric: TrialMetric | RunMetric) -> str:
     """Return the small note of a metric: its code and unit, each only where the name does not have it already."""
-    said = name_metric(metric).title.lower()
-    code = metric.key if metric.key.replace("-", " ").lower() != said else ""
+    title = name_metric(metric).title.lower()
+    code = metric.key if metric.key.replace("-", " ").lower() != title else ""
     unit = (
         ""
-        if metric.unit in (MetricUnit.SHARE, MetricUnit.COUNT) or metric.unit.value.lower() in said.split()
+        if metric.unit in (MetricUnit.SHARE, MetricUnit.COUNT) or metric.unit.value.lower() in title.split()
         else metric.unit.value
     )
     return ", ".join(filter(None, (code, unit)))

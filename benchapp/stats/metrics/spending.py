@@ -144,8 +144,8 @@ def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dic
     sums = SUMS | {name: Sum(select_known_part(field)) for name, field in parts.items()}
     if rows.model is Attempt:
         sums |= {"with_estimate": Count("estimated_usd"), "estimate": Sum("estimated_usd")}
-    told = rows.order_by().values_list(*fields).annotate(**sums)
-    return {each[0] if n == 1 else each[:n]: Spending(*each[n:]) for each in told}
+    annotated = rows.order_by().values_list(*fields).annotate(**sums)
+    return {each[0] if n == 1 else each[:n]: Spending(*each[n:]) for each in annotated}
 
 
 KEPT: RunCache[RunSpending] = RunCache(20_000)  # of finished runs: running ones spend more without settling a trial

@@ -49,7 +49,7 @@ class Written(HeatCell):
 def draw_matrix(sheet: ChartSheet) -> ChartDrawing:
     metric = sheet.metric
     own = list(_list_own(sheet, metric)) if metric else []
-    rows = [*own, *(_list_printed(sheet.published) if metric is None or metric.is_share or not own else ())]
+    rows = [*own, *(_list_printed(sheet.printed) if metric is None or metric.is_share or not own else ())]
     unit = unit_of(metric.unit) if metric and own else "%"
     table = ChartTable.of(_name_columns(metric, unit), rows)
     if not any(row.value is not None for row in rows):
@@ -115,10 +115,10 @@ def _build_own(
     rate = sum((cell.rate for cell in cells), Rate())
     runs = sum(group.replicates for group in groups)
     head = lines(plain(panel), f"<b>{plain(condition)}</b>, written by {plain(author)}")
-    told = panel, "own runs", condition, author, rate, runs, len(groups)
+    facts = panel, "own runs", condition, author, rate, runs, len(groups)
     if not values:
         hover = lines(head, f"none of {rate.planned} {metric.counted} has a value")
-        return Written(None, "", hover, "", *told)
+        return Written(None, "", hover, "", *facts)
     value = fmean(values)
     interval = write_interval(in_percent(cells[0].spread)) if len(cells) == 1 and metric.is_share else ""
     text = f"{half_up(value, 1)}" if metric.is_share else write_value(value, metric.unit)
@@ -130,7 +130,7 @@ def _build_own(
         plural(runs, "run"),
     )
     url = sheet.trials_url(groups[0], metric=metric) if len(groups) == 1 else ""
-    return Written(value, text, hover, url, *told)
+    return Written(value, text, hover, url, *facts)
 
 
 def _list_printed(rows: Sequence[PrintedNumber]) -> Iterator[Written]:
@@ -172,7 +172,7 @@ MATRIX_CHART = Chart(
     after="SkillGenBench, figure 7",
     finding="{what}: {most} written by {high}; {least} by {low}",
     uses_metric=True,
-    published=tuple(PRINTED),
+    papers=tuple(PRINTED),
 )
 
 
@@ -197,7 +197,7 @@ SCALE_COLUMNS = (
 def draw_scale(sheet: ChartSheet) -> ChartDrawing:
     axis, metric = AXES[sheet.options.get("x", "author")], sheet.metric
     own = list(_scale_own(sheet, metric, axis)) if metric else []
-    rows = [*own, *_scale_printed(sheet.published, axis)]
+    rows = [*own, *_scale_printed(sheet.printed, axis)]
     table = ChartTable.of(SCALE_COLUMNS, rows)
     drawn = [end for end in rows if end.is_drawn]
     if not drawn:
@@ -293,6 +293,6 @@ SCALE_CHART = Chart(
     after="SkillLearnBench, figure 5",
     finding="{what}: {most} written by {high}; {least} by {low}",
     uses_metric=True,
-    published=("skilllearnbench",),
+    papers=("skilllearnbench",),
     options={"x": tuple(AXES)},
 )

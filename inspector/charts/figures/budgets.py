@@ -113,9 +113,9 @@ def _lines(sheet: ChartSheet) -> list[BudgetCurve]:
 
 def _add_up(found: Sequence[LibraryWriting]) -> LibraryWriting:
     known = [each.output_tokens for each in found if each.libraries]
-    told = [each for each in known if each is not None]
+    present = [each for each in known if each is not None]
     return LibraryWriting(
-        sum(each.libraries for each in found), sum(told) if told and len(told) == len(known) else None
+        sum(each.libraries for each in found), sum(present) if present and len(present) == len(known) else None
     )
 
 
@@ -350,7 +350,7 @@ def _draw_steps(
 
 def plateaus(sheet: ChartSheet) -> dict[str, tuple[PrintedNumber, PrintedNumber]]:
     """Model -> the lowest and the highest printed value of its plateau, percent."""
-    rows = [row for row in sheet.published if row.paper == PAPER and row.metric.startswith("pass@3_plateau_")]
+    rows = [row for row in sheet.printed if row.paper == PAPER and row.metric.startswith("pass@3_plateau_")]
     ends = {(row.model, row.metric.rpartition("_")[2]): row for row in rows if row.value is not None}
     models = dict.fromkeys(model for model, _ in ends)
     return {
@@ -401,7 +401,7 @@ BUDGET_CHART = Chart(
     lacks=lacks_tokens,
     after="SkillGenBench, Figure 8",
     uses_metric=True,
-    published=(PAPER,),
+    papers=(PAPER,),
     options={"tokens": ("all", "output")},
     finding="Within {what} tokens: {high} {most}; {low} {least}",
 )

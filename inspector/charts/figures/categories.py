@@ -175,7 +175,7 @@ def _list_printed_rows(sheet: ChartSheet) -> dict[str, list[CategoryRow]]:
     """By category, in the order of the paper."""
     found: dict[str, list[CategoryRow]] = {}
     tables = (TABLE, SEEDS) if any(count_seeds(group.condition) > 1 for group in sheet.groups) else (TABLE,)
-    for row in sheet.published:
+    for row in sheet.printed:
         if row.paper == PAPER and row.table in tables and row.group and row.metric == "accuracy":
             source = f"SkillLearnBench, {row.table}"
             label = f"One-Shot, {row.row}" if row.table == SEEDS else row.row
@@ -217,7 +217,7 @@ CATEGORIES_CHART = Chart(
     draw=draw_categories,
     after="SkillLearnBench, Table 3",
     uses_metric=True,
-    published=(PAPER,),
+    papers=(PAPER,),
     options={BY: PLACES},
     finding="{what}: {high} {most}; {low} {least}",
 )

@@ -82,10 +82,10 @@ def _chosen(sheet: ChartSheet) -> tuple[Axis, list[ConditionPair]]:
     wanted = sheet.options.get("x", FIRST_KNOWN)
     axes = list(AXES.values()) if wanted == FIRST_KNOWN else [AXES[wanted]]
     for axis in axes:
-        own, printed = list(_own(sheet, axis)), list(list_published_pairs(sheet.published, axis))
+        own, printed = list(_own(sheet, axis)), list(list_published_pairs(sheet.printed, axis))
         if any(pair.ends for pair in own or printed):
             return axis, [*own, *printed]
-    return axes[0], [*_own(sheet, axes[0]), *list_published_pairs(sheet.published, axes[0])]
+    return axes[0], [*_own(sheet, axes[0]), *list_published_pairs(sheet.printed, axes[0])]
 
 
 # --- own runs ----------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ CHART = Chart(
     draw=draw,
     after="SkillEvolBench, figure 7; SkillFlow, figures 5, 9 and 10",
     uses_metric=True,
-    published=(PAPER,),
+    papers=(PAPER,),
     options={"x": (FIRST_KNOWN, *AXES)},
     finding="{high} {most}; {low} {least}",
 )

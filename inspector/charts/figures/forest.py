@@ -48,10 +48,10 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     unit = "pp" if not metrics or metrics[0].is_share else metrics[0].unit.value
     rows = {metric.key: own_rows(sheet, metric) for metric in metrics}
     baseline = sheet.comparison.groups.baseline
-    printed = {row.metric for row in sheet.published}
+    printed = {row.metric for row in sheet.printed}
     wanted = [key for key in (sheet.comparison.choices.metric, *PUBLISHED_FIRST) if key in printed]
     for key in list(rows) or wanted[:1]:
-        rows.setdefault(key, []).extend(list_published_rows(sheet.published, key, baseline))
+        rows.setdefault(key, []).extend(list_published_rows(sheet.printed, key, baseline))
     every = [row for of_metric in rows.values() for row in of_metric]
     table = ChartTable.of(_columns(unit), every)
     if not every:
@@ -170,9 +170,9 @@ def _annotate_rows(figure: go.Figure, rows: Sequence[ForestRow], places: dict[st
     All at once: plotly copies every annotation there is whenever it is given one more.
     """
     given = list(figure.layout.annotations)
-    beside = [_annotate(row, places[row.name], BESIDE) for row in rows]
+    annotations = [_annotate(row, places[row.name], BESIDE) for row in rows]
     above = [_annotate(row, places[row.name], ABOVE) for row in rows]
-    longest = max(len(str(each["text"])) for each in beside) - len("<b></b>")
+    longest = max(len(str(each["text"])) for each in annotations) - len("<b></b>")
     room = 24 + LETTER * longest
     more = max(3, len(places)) * (NARROW_ROW - ROW)
     narrow = {
@@ -182,7 +182,7 @@ def _annotate_rows(figure: go.Figure, rows: Sequence[ForestRow], places: dict[st
         "meta": {"min_width": NARROWEST},
     }
     figure.update_layout(
-        annotations=[*given, *beside], margin={"r": room}, meta={**figure.layout.meta, "narrow": narrow}
+        annotations=[*given, *annotations], margin={"r": room}, meta={**figure.layout.meta, "narrow": narrow}
     )
 
 
@@ -204,8 +204,8 @@ def _annotate(row: ForestRow, place: int, where: Mapping[str, object]) -> dict[s
 
 def _hover(row: ForestRow) -> str:
     tested = f"{row.method} ({row.clusters} episodes)" if row.is_own else row.method
-    said = " <br>".join(plain(line) for line in wrap(row.says, 88))
-    return lines(f"<b>{plain(row.label)}</b> against {plain(row.against)}, {row.metric}", plain(tested), said)
+    wrapped = " <br>".join(plain(line) for line in wrap(row.sentence, 88))
+    return lines(f"<b>{plain(row.label)}</b> against {plain(row.against)}, {row.metric}", plain(tested), wrapped)
 
 
 # --- the table, and the words -----------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def _columns(unit: str) -> tuple[TableColumn, ...]:
         TableColumn("p", "p, corrected"),
         TableColumn("episodes", "episodes", read=lambda row: row.clusters),
         TableColumn("replicates", "replicates", read=lambda row: row.replicates or None),
-        TableColumn("says", "in words"),
+        TableColumn("says", "in words", read=lambda row: row.sentence),
     )
 
 
@@ -276,6 +276,6 @@ CHART = Chart(
     question="How far is each group from the baseline, and how sure?",
     draw=draw,
     uses_metric=True,
-    published=("skillevolbench", "skillflow", "skilllearnbench"),
+    papers=("skillevolbench", "skillflow", "skilllearnbench"),
     options={"metrics": ("chosen", "all")},
 )

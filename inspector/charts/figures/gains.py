@@ -316,7 +316,7 @@ def draw_relative(sheet: ChartSheet) -> ChartDrawing:
     arms = arms_of(sheet.groups)
     with_raw = arms_of([group for arm in arms if arm.find(RAW) for group in arm.groups])
     places = [place for arm in with_raw for place in _list_relative(sheet, arm, metrics)]
-    published = list(_list_published_cells([row for row in sheet.published if row.paper == PAPER]))
+    published = list(_list_published_cells([row for row in sheet.printed if row.paper == PAPER]))
     printed = _drop_repeats(place.panel for place in published)
     places += published
     table = ChartTable.of(RELATIVE_COLUMNS, places)
@@ -441,6 +441,6 @@ RELATIVE_CHART = Chart(
     draw=draw_relative,
     lacks=lacks_raw_traces,
     after="SkillEvolBench, figure 4",
-    published=(PAPER,),
+    papers=(PAPER,),
     finding="{what}: {high} {most} points to raw traces; {low} {least}",
 )

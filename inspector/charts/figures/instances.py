@@ -214,8 +214,8 @@ def _bar(row: FamilyCounts) -> Bar:
     total, parts = row.counts.total(), []
     for kind in KINDS:
         if count := row.counts[kind]:
-            says = "not every task scored" if kind == "undecided" else f"{kind} of their tasks passed"
-            hover = lines(plain(row.group.label), f"{count} of {total} families: {says}")
+            share = "not every task scored" if kind == "undecided" else f"{kind} of their tasks passed"
+            hover = lines(plain(row.group.label), f"{count} of {total} families: {share}")
             parts.append(BarPart(kind, count, str(count), hover, row.url))
     return Bar(row.group.label, tuple(parts), str(total))
 

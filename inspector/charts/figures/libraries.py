@@ -218,8 +218,8 @@ def _bar(row: Composition) -> Bar:
     parts = []
     for kind, count in row.files.items():
         if count:
-            says = f"{number(count, 1)} of {number(row.total, 1)} files: {kind}"
-            hover = lines(plain(row.group.label), says, f"{plural(row.libraries, 'library', 'libraries')}")
+            share = f"{number(count, 1)} of {number(row.total, 1)} files: {kind}"
+            hover = lines(plain(row.group.label), share, f"{plural(row.libraries, 'library', 'libraries')}")
             parts.append(BarPart(kind, count, str(number(count, 1)), hover, row.url))
     end = f"{number(row.total, 1)} files, {number(row.skills, 1)} skills" if row.total else "empty"
     return Bar(row.group.label, tuple(parts), end)

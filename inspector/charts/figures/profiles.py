@@ -223,7 +223,7 @@ def _count_skills(sheet: ChartSheet) -> Measure:
 
 def list_printed_measures(sheet: ChartSheet) -> list[Measure]:
     """Those that the paper prints of at least one of the methods, which are called as in Table 2."""
-    rows = [row for row in sheet.published if row.paper == PAPER and row.model in AVERAGES and not row.group]
+    rows = [row for row in sheet.printed if row.paper == PAPER and row.model in AVERAGES and not row.group]
     labels = {row.condition: row.row for row in rows if row.table == "Table 2"}
     found: list[Measure] = []
     for table, metric, name in PRINTED:
@@ -248,5 +248,5 @@ CHART = Chart(
     after="SkillLearnBench, Figure 3",
     repeats="Unlike measures in one picture; the tables of Answer, Cost and Libraries have them with their intervals.",
     uses_metric=True,
-    published=(PAPER,),
+    papers=(PAPER,),
 )

@@ -78,8 +78,8 @@ class CurveRow:
         where = f"after {plural(self.round, 'round')}" if self.round else "no skill"
         over = f"{plural(self.mean.tasks, 'task')}, {plural(self.mean.scored, 'trial')}"
         ended = f"{self.mean.ended} of {self.mean.episodes} episodes had learned to their end"
-        told = f"{self.metric} {percent_text(self.value / 100, 1)}{write_interval(self.around)}"
-        hover = lines(plain(self.group), where, told, over, ended if self.mean.ended else "")
+        text = f"{self.metric} {percent_text(self.value / 100, 1)}{write_interval(self.around)}"
+        hover = lines(plain(self.group), where, text, over, ended if self.mean.ended else "")
         return ChartPoint(self.round, self.value, hover, self.url, self.around)
 
 
@@ -122,11 +122,11 @@ def _follow(
     return rows
 
 
-def _list_panels(sheet: ChartSheet, found: Curves) -> list[LinePanel[tuple[Group, str]]]:
+def _list_panels(sheet: ChartSheet, curves: Curves) -> list[LinePanel[tuple[Group, str]]]:
     """A panel for each metric, and in it one for each agent model."""
     panels = []
     for metric in METRICS:
-        drawn = [group for group in sheet.groups if (group, metric.key) in found]
+        drawn = [group for group in sheet.groups if (group, metric.key) in curves]
         for facet in split_panels(drawn) if drawn else ():
             title = AXES.get(metric.key, f"{metric.name}, of 100") + (f", {facet.title}" if facet.title else "")
             panels.append(LinePanel(title, tuple((name, (group, metric.key)) for name, group in facet.lines)))
@@ -141,13 +141,13 @@ def _draw_lines(panels: Sequence[LinePanel[tuple[Group, str]]], found: Curves) -
     return figure.update_layout(showlegend=True)
 
 
-def _note_curve(found: Curves) -> Iterable[str]:
+def _note_curve(curves: Curves) -> Iterable[str]:
     yield (
         "Every point of a line is over the same tasks: the library of each round, frozen, on all tasks that the run deploys. The "
         "last round is the run’s own deployment, earlier ones are probes. An episode whose learning ended keeps its last library; a "
         "decision that changed nothing makes no round."
     )
-    start = any(row.round == 0 for rows in found.values() for row in rows)
+    start = any(row.round == 0 for rows in curves.values() for row in rows)
     zero = "Round 0 is no-skill on the same tasks. " if start else ""
     yield (
         f"{zero}Mean over a task’s trials, over the tasks of a family, over families, over replicates. Lines are 95 % intervals: over "
@@ -159,14 +159,14 @@ def _note_curve(found: Curves) -> Iterable[str]:
 
 def _note_unmeasured(sheet: ChartSheet, rounds: Mapping[int, tuple[EpisodeRounds, ...]]) -> str:
     """Groups with a library that no finished trials were given frozen, and how many."""
-    told = []
+    notes = []
     for group in sheet.groups:
         episodes = [each for run in group.runs for each in rounds[run.pk]]
         missing = sum(len(each.unmeasured) for each in episodes)
         if missing:
             total = sum(len(set(each.libraries)) for each in episodes)
-            told.append(f"{group.label}: {missing} of {plural(total, 'library', 'libraries')}")
-    return f"Not measured yet, so not drawn: {'; '.join(told)}. {MEASURE}." if told else ""
+            notes.append(f"{group.label}: {missing} of {plural(total, 'library', 'libraries')}")
+    return f"Not measured yet, so not drawn: {'; '.join(notes)}. {MEASURE}." if notes else ""
 
 
 def lacks_rounds(sheet: ChartSheet) -> str:
@@ -377,8 +377,8 @@ def _sides(values: Sequence[float]) -> list[str]:
     """Where a number is clear of its own line: under a value that is lower than a neighbour and above no other."""
     near = [values[max(0, place - 1) : place + 2] for place in range(len(values))]
     return [
-        "bottom center" if value == min(beside) < max(beside) else "top center"
-        for value, beside in zip(values, near, strict=True)
+        "bottom center" if value == min(neighbour) < max(neighbour) else "top center"
+        for value, neighbour in zip(values, near, strict=True)
     ]
 
 

@@ -135,7 +135,7 @@ PATTERN_COLUMNS = (
 
 
 def draw_patterns(sheet: ChartSheet) -> ChartDrawing:
-    own, printed = list_profiled(sheet), _list_printed(sheet.published)
+    own, printed = list_profiled(sheet), _list_printed(sheet.printed)
     table = ChartTable.of(PATTERN_COLUMNS, (*own, *printed))
     if not own and not printed:
         return ChartDrawing(None, table, absent=UNREAD)
@@ -183,6 +183,6 @@ PATTERNS_CHART = Chart(
     lacks=lacks_libraries,
     after="SkillLearnBench, Table 5",
     finding="{what}: {high} {most} of skills; {low} {least}",
-    published=(PAPER,),
+    papers=(PAPER,),
     is_kept=False,
 )

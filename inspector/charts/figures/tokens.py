@@ -18,14 +18,14 @@ from inspector.charts.drawing.panels import lines, plain
 from inspector.charts.drawing.quantities import plural, tokens
 from inspector.charts.sheet import ChartSheet
 
-FRESH, CACHED, UNTOLD, OUTPUT = (
+FRESH, CACHED, UNSPLIT, OUTPUT = (
     "input, not cached",
     "input, from the cache",
     "input, cached part not reported",
     "output",
 )
 AGENT, AUTHOR = "agent", "author"
-KINDS = kinds_of_part(FRESH, CACHED, UNTOLD, OUTPUT)
+KINDS = kinds_of_part(FRESH, CACHED, UNSPLIT, OUTPUT)
 PAPER, TABLE = "skilllearnbench", "Table 6"  # solving tokens per instance
 PRINTED = "Published: tokens of solving alone, per instance, averaged over the paper's models."
 Amounts = Sequence[float | None]  # input, of it from the cache, output; per run also cost and estimated cost
@@ -67,7 +67,7 @@ class TokenRow:
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
-    own, printed = list_own_rows(sheet), _list_printed_rows(sheet.published)
+    own, printed = list_own_rows(sheet), _list_printed_rows(sheet.printed)
     if not own and not printed:
         absent = "No attempt and no author call of these runs has been recorded."
         return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
@@ -142,7 +142,7 @@ def _mean(amounts: Floats) -> float:
 
 def _build_bar(label: str, amounts: Amounts, who: str, url: str, after: str = "") -> Bar:
     total, cached, output = amounts
-    means = [(UNTOLD, total), (OUTPUT, output)]
+    means = [(UNSPLIT, total), (OUTPUT, output)]
     if cached is not None and total is not None:
         means = [(FRESH, max(0.0, total - cached)), (CACHED, cached), (OUTPUT, output)]
     parts = tuple(
@@ -163,7 +163,7 @@ def _list_printed_rows(published: Sequence[PrintedNumber]) -> list[TokenRow]:
     for label, of_label in cells.items():
         counts = {metric: 1000 * cell.value for metric, cell in of_label.items() if cell.value is not None}
         parts = []
-        for name, metric in ((UNTOLD, "input_tokens"), (OUTPUT, "output_tokens")):
+        for name, metric in ((UNSPLIT, "input_tokens"), (OUTPUT, "output_tokens")):
             if metric in counts:
                 text = of_label[metric].printed
                 parts.append(BarPart(name, counts[metric], text, lines(plain(label), f"{text} {name}")))
@@ -186,6 +186,6 @@ CHART = Chart(
     draw=draw,
     after="SkillLearnBench, Table 6",
     uses_metric=True,
-    published=(PAPER,),
+    papers=(PAPER,),
     finding="A trial takes {most} tokens with {high}; {least} with {low}",
 )

@@ -43,8 +43,8 @@ class Command(BaseCommand):
     def handle(self, *args: object, episode: UUID, output: Path, form: str, **options: Any) -> None:
         with end_on(CannotTakeSkills, OSError):
             taken = read_taken(find_episode(episode), options["round"], options["start"])
-            said = self._write(taken, output, form, options["prefix"])
-        self.stderr.write(f"{taken.episode.title} at {taken.end.key}: {said} in {output}")
+            message = self._write(taken, output, form, options["prefix"])
+        self.stderr.write(f"{taken.episode.title} at {taken.end.key}: {message} in {output}")
 
     def _write(self, taken: TakenLibrary, output: Path, form: str, prefix: str) -> str:
         if form == FOLDER:

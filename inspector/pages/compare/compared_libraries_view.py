@@ -107,15 +107,15 @@ def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare_lines.html", data=data, context=context, as_json=as_json)
 
 
-def write_probe_address(found: SuspectLines) -> str:
+def write_probe_address(suspects: SuspectLines) -> str:
     """The probe of the library where the first line opens, with every line of the row that its author wrote there."""
-    place = found.lines[0].place
+    place = suspects.lines[0].place
     if place.decision is None or not place.run.was_launched:
         return ""
     pairs = [("episode", str(place.episode.public_id)), ("decision", str(place.decision.number))]
-    pairs += [("state", place.state.key), ("lines", str(len(found.lines))), ("libraries", str(found.libraries))]
+    pairs += [("state", place.state.key), ("lines", str(len(suspects.lines))), ("libraries", str(suspects.libraries))]
     room = MAX_ASKED
-    for line in found.lines:
+    for line in suspects.lines:
         text = line.text[:ASKED_LENGTH]
         room -= len(quote_plus(text)) + len("&line=")
         if room >= 0:
@@ -235,8 +235,8 @@ class GroupLibraries(Shaped):
             return SafeString("")
         counts = [_add_up(of_run) for of_run in self.reuse]
         ends = pooled_interval([Rate(each.read_own, each.mounted) for each in counts if each.mounted])
-        says = f"{self.later.read_own} of {self.later.mounted} later trials read a skill"
-        return draw_share(self.group.condition, share, ends, says)
+        label = f"{self.later.read_own} of {self.later.mounted} later trials read a skill"
+        return draw_share(self.group.condition, share, ends, label)
 
     @property
     def answers(self) -> tuple[int, int]:
@@ -285,11 +285,11 @@ def _answer(shown: Sequence[GroupLibraries]) -> list[str]:
     """Who read the libraries, and what of them nobody read."""
     read, mounted = (sum(getattr(each.later, name) for each in shown) for name in ("read_own", "mounted"))
     skills, unread = sum(each.skills for each in shown), sum(len(each.never_read) for each in shown)
-    said = [f"Agents opened a skill in {read:,} of {mounted:,} later trials."] if mounted else []
+    sentences = [f"Agents opened a skill in {read:,} of {mounted:,} later trials."] if mounted else []
     if mounted and skills:
         which = "Every skill was" if not unread else f"{unread:,} skill{' was' if unread == 1 else 's were'} never"
-        said.append(f"{which} opened by some trial." if not unread else f"{which} opened.")
-    return said
+        sentences.append(f"{which} opened by some trial." if not unread else f"{which} opened.")
+    return sentences
 
 
 def _of_groups(groups: Sequence[Group], as_of: datetime | None, access: ReviewAccess) -> list[GroupLibraries]:

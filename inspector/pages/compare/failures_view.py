@@ -163,8 +163,8 @@ def _rank_causes(choices: Choices, refused: Sequence[RefusedRow]) -> list[dict[s
 
 def _quote(refused: RefusedRow) -> str:
     """Return the verifier's words that decided the class; empty if only a name or a marker did."""
-    said = (sign.quote for sign in refused.classified.signs if sign.failure == refused.classified.primary)
-    return redact_text(next(filter(None, said), ""))
+    quotes = (sign.quote for sign in refused.classified.signs if sign.failure == refused.classified.primary)
+    return redact_text(next(filter(None, quotes), ""))
 
 
 def _cells(choices: Choices, row: FailureRow, places: Iterable[int], **narrower: str) -> list[FailureCell]:

@@ -66,14 +66,14 @@ def _say_missing(group: Group) -> str:
     return "not yet" if group.is_unfinished else "unknown"
 
 
-def draw_share(condition: str, share: float, ends: tuple[float, float] | None, says: str) -> SafeString:
+def draw_share(condition: str, share: float, ends: tuple[float, float] | None, label: str) -> SafeString:
     """Draw a share as a bar from nothing to all; `ends` of its interval as a thin line over the bar."""
     parts = [f'<line class="grid-line" x1="{at}%" x2="{at}%" y1="0" y2="{BAR_HEIGHT}"/>' for at in (0, 25, 50, 75, 100)]
     parts.append(draw_bar(0, 100 * share, f"c-{name_condition(condition).colour or 'ink'}"))
     if ends:
         line = f'x1="{100 * ends[0]:.2f}%" x2="{100 * ends[1]:.2f}%" y1="{BAR_HEIGHT / 2:g}" y2="{BAR_HEIGHT / 2:g}"'
         parts += [f'<line class="halo" {line}/>', f'<line class="whisker" {line}/>']
-    return draw_lane(parts, says)
+    return draw_lane(parts, label)
 
 
 def draw_bar(start: float, end: float, kind: str) -> str:
@@ -82,9 +82,9 @@ def draw_bar(start: float, end: float, kind: str) -> str:
     return f'<rect class="bar {kind}" x="{start:.2f}%" width="{width:.2f}%" y="6" height="{BAR_HEIGHT - 12}"/>'
 
 
-def draw_lane(parts: Sequence[str], says: str, height: int = BAR_HEIGHT, role: str = "img") -> SafeString:
-    """Return one row's drawing; `says` is for readers who cannot see it."""
-    size = f'width="100%" height="{height}" role="{role}" aria-label="{escape(says)}"'
+def draw_lane(parts: Sequence[str], label: str, height: int = BAR_HEIGHT, role: str = "img") -> SafeString:
+    """Return one row's drawing; `label` is for readers who cannot see it."""
+    size = f'width="100%" height="{height}" role="{role}" aria-label="{escape(label)}"'
     return SafeString(f'<svg class="lane" {size}>{"".join(parts)}</svg>')
 
 
@@ -130,7 +130,7 @@ class ForestBuilder:
             "unit": "points" if self.metric.is_share else self.metric.unit.value,
             "heads": [*heads, *({"name": name_metric(each), "metric": each} for each in self.of_runs)],
             "left_out": [group for group in self.groups if group not in self.covered],
-            "papers": list(dict.fromkeys(row.paper for row in self.sheet.published)) if self.printed else [],
+            "papers": list(dict.fromkeys(row.paper for row in self.sheet.printed)) if self.printed else [],
             "has_dots": bool(self.judged) and any(group.replicates > 1 for group in self.covered),
         }
 
@@ -158,7 +158,7 @@ class ForestBuilder:
             ends = (interval.low, interval.high) if interval else ()
             around = " to ".join(_write_change(self.scale * end, metric) for end in ends) or "no interval"
             delta = _write_change(self.scale * judged.difference.delta, metric)
-        said = (group.agent_model, group.harness, group.first.experiment.name) if headed else ()
+        heading = (group.agent_model, group.harness, group.first.experiment.name) if headed else ()
         if self.judged:
             drawn = self._draw_lane(group, cell, judged, f"{solved}, {delta}, {around}".strip(", "))
         elif metric.is_share and cell.value is not None:  # nothing to compare with: the value as a bar
@@ -172,7 +172,7 @@ class ForestBuilder:
             "solved": solved,
             "count": count,
             "is_baseline": comparison.groups.is_baseline(group),
-            "lines": [line for line in self._describe(group) if line not in said],
+            "lines": [line for line in self._describe(group) if line not in heading],
             "cells": [
                 *(self.write_cell(group, each, of.get(group.identity)) for each, of in self.others.items()),
                 *(self._write_run_cell(group, each) for each in self.of_runs),
@@ -192,10 +192,10 @@ class ForestBuilder:
         parts = [f'<line class="{kind}" x1="{at}" x2="{at}" y1="0" y2="36"/>' for kind, at in grid]
         dots: list[str] = []
         if judged or is_baseline:
-            for delta, says in self.printed.get(group.condition, ()):
+            for delta, text in self.printed.get(group.condition, ()):
                 at = axis.place(delta)
                 parts.append(
-                    f'<line class="printed-mark" x1="{at}" x2="{at}" y1="5" y2="24"><title>{escape(visible(says))}</title></line>'
+                    f'<line class="printed-mark" x1="{at}" x2="{at}" y1="5" y2="24"><title>{escape(visible(text))}</title></line>'
                 )
             base = judged.difference.other if judged else cell.value
             if judged and (interval := judged.difference.interval):
@@ -204,10 +204,10 @@ class ForestBuilder:
             for run, mean in zip(group.runs, cell.replicates, strict=True) if group.replicates > 1 else ():
                 if mean is not None and base is not None:
                     at = axis.place(min(axis.high, max(axis.low, self.scale * (mean - base))))
-                    says = escape(f"replicate {run.replicate}: {render_metric(mean, self.metric.unit)}")
+                    text = escape(f"replicate {run.replicate}: {render_metric(mean, self.metric.unit)}")
                     dots.append(
-                        f'<a href="{run.get_absolute_url()}" aria-label="{says}">'
-                        f'<circle class="replicate {colour}" r="2.6" cx="{at}" cy="27"><title>{says}</title></circle></a>'
+                        f'<a href="{run.get_absolute_url()}" aria-label="{text}">'
+                        f'<circle class="replicate {colour}" r="2.6" cx="{at}" cy="27"><title>{text}</title></circle></a>'
                     )
             at = axis.place(self.scale * judged.difference.delta if judged else 0)
             hollow = " open" if judged and not judged.effect.is_clear else ""
@@ -282,8 +282,8 @@ class ForestBuilder:
     def _list_printed(self) -> dict[str, list[tuple[float, str]]]:
         """Condition -> differences that papers print, with what they say."""
         found: dict[str, list[tuple[float, str]]] = {}
-        for row in list_published_rows(self.sheet.published, self.metric.key, self.comparison.groups.baseline):
-            found.setdefault(row.condition, []).append((row.delta, f"{row.label}: {row.says}"))
+        for row in list_published_rows(self.sheet.printed, self.metric.key, self.comparison.groups.baseline):
+            found.setdefault(row.condition, []).append((row.delta, f"{row.label}: {row.sentence}"))
         return found
 
     def _write_ticks(self) -> Iterator[tuple[str, str]]:

@@ -66,7 +66,7 @@ def _build_context(
         judged = head.answer.judged if head else []
         sentences = [(each.sentence, each.group.label.partition(SEPARATOR)[2]) for each in judged]
     tables: dict[str, dict[str, None]] = {}  # paper -> the tables and texts of it that the charts were given
-    for row in sheet.published:
+    for row in sheet.printed:
         tables.setdefault(row.paper, {})[row.table] = None
     pinned = choices.but(as_of=choices.as_of or made_at, seen=sheet.comparison.fingerprint)
     return {
@@ -136,14 +136,14 @@ def _draw_plates(choices: Choices) -> tuple[list[dict[str, object]], list[tuple[
 def _choices_in_words(choices: Choices, sheet: ChartSheet) -> list[tuple[str, str]]:
     """Everything that narrows, by the name the page gives it, and the baseline."""
     names = {group.first.experiment.public_id: group.first.experiment.name for group in sheet.comparison.groups.all}
-    said = [("Experiment", ", ".join(names.get(each, str(each)) for each in choices.experiment))]
-    said += [("Condition", "; ".join(name_condition(code).title for code in choices.condition))]
-    said += [
+    rows = [("Experiment", ", ".join(names.get(each, str(each)) for each in choices.experiment))]
+    rows += [("Condition", "; ".join(name_condition(code).title for code in choices.condition))]
+    rows += [
         (name.replace("_", " ").capitalize(), ", ".join(str(each) or "none" for each in getattr(choices, name)))
         for name in ("suite", "agent_model", "author_model", "author_agent", "harness", "replicate")
     ]
-    said += [(f"Taken in {name}", str(getattr(choices, name) or "")) for name in ("since", "until")]
-    return [(name, value) for name, value in said if value] + [
+    rows += [(f"Taken in {name}", str(getattr(choices, name) or "")) for name in ("since", "until")]
+    return [(name, value) for name, value in rows if value] + [
         ("Compared with", say_label(choices.baseline.removeprefix(MODEL)))
     ]
 

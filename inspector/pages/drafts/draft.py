@@ -84,10 +84,10 @@ CONTINUE, TRY, STOP = DraftAct("Continue", "go-on"), DraftAct("Try as suite", "t
 
 @dataclass(frozen=True, slots=True)
 class DraftState(Shaped):
-    """`says`: its state. `waits`: who or what it waits for, or what comes next. `acts`: the first is the next to do. `why`: of one
+    """`sentence`: its state. `waits`: who or what it waits for, or what comes next. `acts`: the first is the next to do. `why`: of one
     that stopped."""
 
-    says: str
+    sentence: str
     waits: str = ""
     acts: tuple[DraftAct, ...] = ()
     may_admit: bool = False
@@ -149,11 +149,11 @@ class ShownDraft(Shaped):
     def state(self) -> DraftState:
         if self.row.status == Draft.Status.WAITING:
             return describe_waiting(self.row, self.steps[-1].row if self.steps else None)
-        told = _describe_rest(self)
+        rest = _describe_rest(self)
         if self.row.status == Draft.Status.STOPPED:
-            waits = f"Continue, or change its files first. {told.says if self.tasks else ''}".strip()
-            return DraftState("Stopped.", waits, (CONTINUE, *told.acts), told.may_admit, self.row.reason)
-        return replace(told, acts=(*told.acts, CONTINUE)) if self.is_edited else told
+            waits = f"Continue, or change its files first. {rest.sentence if self.tasks else ''}".strip()
+            return DraftState("Stopped.", waits, (CONTINUE, *rest.acts), rest.may_admit, self.row.reason)
+        return replace(rest, acts=(*rest.acts, CONTINUE)) if self.is_edited else rest
 
 
 def read_draft(row: Draft) -> ShownDraft:
@@ -202,18 +202,18 @@ def _describe_rest(draft: ShownDraft) -> DraftState:
 
 def _describe_tried(draft: ShownDraft, suite: str) -> DraftState:
     ready, total = len(draft.ready), len(draft.tasks)
-    says = f"{ready} of {_count(total, 'task')} ready."
+    ready_text = f"{ready} of {_count(total, 'task')} ready."
     if ready == total:
-        return DraftState(says, "Give their suite a key below, and admit them.", (), may_admit=True)
+        return DraftState(ready_text, "Give their suite a key below, and admit them.", (), may_admit=True)
     acts = tuple(filter(None, (_find_act(draft, name, suite) for name in CHECKS)))[:1]
     failed = [task.ready.key for task in draft.tasks if any(tone == "bad" for *_, tone in task.checks)]
-    told = (
+    sentence = (
         f"{_count(len(failed), 'task')} failed a check: change {'it' if len(failed) == 1 else 'them'}."
         if failed
         else ""
     )
     opens = f"Next: {acts[0].words.lower()}." if acts else ""
-    return DraftState(says, f"{told} {opens}".strip(), acts, may_admit=ready > 0)
+    return DraftState(ready_text, f"{sentence} {opens}".strip(), acts, may_admit=ready > 0)
 
 
 def _find_act(draft: ShownDraft, check: str, suite: str) -> DraftAct | None:

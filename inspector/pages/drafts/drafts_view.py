@@ -103,10 +103,10 @@ def draft(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
     if request.POST.get("act") == "open":
         return _open_typed(request, row)
     try:
-        said = _act(request, row)
+        problem = _act(request, row)
     except RunnerError as error:
         return _show(request, _find_draft(public_id), problem=str(error))
-    messages.success(request, said)
+    messages.success(request, problem)
     return HttpResponseRedirect(reverse("draft", args=[public_id]))
 
 
@@ -470,7 +470,7 @@ def _show_form(
     faults = {name: [str(each) for each in found] for name, found in form.errors.items()} if form else {}
     data = {
         "values": wish.values,
-        "loops": [{"loop": loop, "title": title, "says": says} for loop, title, says in wish.loops],
+        "loops": [{"loop": loop, "title": title, "says": about} for loop, title, about in wish.loops],
         "problems": {**faults, **({"start": [problem]} if problem else {})},
     }
     typed = [*wish.typed, *([("", "")] if adds and len(wish.typed) < MAX_FILES else [])]

@@ -165,29 +165,29 @@ def write_heading(
     """Say what came in, in sentences, and what it lacks or could not be read; of an undone import who undid it and why."""
     if batch.undone_at:
         return [f"Undone{f' by {batch.undone_by}' if batch.undone_by else ''}: {batch.undo_reason}"], []
-    trials, said, faults = batch.counts.get("trials", 0), ["Nothing came in."], []
+    trials, sentences, faults = batch.counts.get("trials", 0), ["Nothing came in."], []
     if batch.status == ImportBatch.Status.RUNNING:
-        said = [f"Still reading. {_count(trials, 'trial') if trials else 'No trial'} came in so far."]
+        sentences = [f"Still reading. {_count(trials, 'trial') if trials else 'No trial'} came in so far."]
     elif trials:
-        said = [f"{_count(trials, 'trial')} came in."]
+        sentences = [f"{_count(trials, 'trial')} came in."]
     if runs:
         known = sum(run.recorded != Run.UNKNOWN for run in runs)
         suggested = sum(run.recorded != run.condition for run in runs)
-        told = f"{suggested} of {_count(len(runs), 'run')} {'has' if suggested == 1 else 'have'} a condition in folder names"
+        guessed = f"{suggested} of {_count(len(runs), 'run')} {'has' if suggested == 1 else 'have'} a condition in folder names"
         some = f"{known} of {_count(len(runs), 'run')} {'has' if len(runs) == 1 else 'have'} a condition"
         if known == len(runs):
-            said += ["Every run has a condition."]
+            sentences += ["Every run has a condition."]
         elif suggested:
-            said += [f"{told}, {known} on record." if known else f"{told}."]
+            sentences += [f"{guessed}, {known} on record." if known else f"{guessed}."]
         else:
-            said += [f"{some}."]
+            sentences += [f"{some}."]
     if problems:
         faults += [f"{_count(problems, 'problem')}."]
     if lacking:
         faults += [f"{', '.join(lacking)}."]
     elif trials and not lacking and batch.status == ImportBatch.Status.DONE:
         faults += ["No problems."]
-    return said, faults
+    return sentences, faults
 
 
 def name_folder(run: CandidateRun) -> str:
@@ -248,7 +248,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> 
     paths = [Path(str(path)) for path in batch.paths]
     shared = {path.parent for path in paths} if len(paths) > 1 else set()
     lacking, lacking_named = _list_lacking(kept, access)
-    said, faults = write_heading(batch, runs, problems, lacking_named)
+    sentences, faults = write_heading(batch, runs, problems, lacking_named)
 
     names = {run.run: name_folder(run) for run in runs}
     if len(runs) > 1 and len(set(names.values())) == 1:  # all runs have the name of the release
@@ -265,7 +265,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> 
         return run, name, lacking.get(run.run, ()), show_evidence(run, name)
 
     return {
-        "heading": " ".join([doubts[NO_SKILL], *said] if NO_SKILL in doubts else said),
+        "heading": " ".join([doubts[NO_SKILL], *sentences] if NO_SKILL in doubts else sentences),
         "faults": " ".join(faults),
         "lacking": lacking,
         "arrived": [
@@ -332,7 +332,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         uploads = [(upload, describe_upload(request, upload)) for upload in waiting]
         context["uploads"] = uploads
         if "batch" not in request.GET:  # a page of one import stays with it
-            under_way = (told for _, told in uploads if told["state"] in ("waiting", "importing"))
+            under_way = (row for _, row in uploads if row["state"] in ("waiting", "importing"))
             context["reading"] = next(under_way, None)
         context["reads_paths"] = bool(list_roots(request))
         context["undoing"] = Undoing.of(chosen) if chosen else None

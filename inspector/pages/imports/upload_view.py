@@ -61,12 +61,12 @@ def begin(request: HttpRequest) -> HttpResponse:
     """Begin an upload from its list of files, or continue the unfinished one with the same list. `files`: of each, in the order
     of the request, its number and how many bytes are here."""
     try:
-        told = json.loads(request.body)
+        body = json.loads(request.body)
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
+        body = None
+    if not isinstance(body, dict):
         raise UploadRefused("Expected JSON: an object with files.")
-    upload, files, is_new = uploads.begin_upload(user_of(request), told.get("files"))
+    upload, files, is_new = uploads.begin_upload(user_of(request), body.get("files"))
     have = [[file.number, file.received] for file in files]
     more = {"files": have, "piece_bytes": uploads.PIECE_BYTES, "piece_files": uploads.MAX_PARTS}
     return JsonResponse({**describe_upload(request, upload), **more}, status=201 if is_new else 200)
@@ -135,10 +135,10 @@ def list_roots(request: HttpRequest) -> list[Path]:
 
 def _find(request: HttpRequest, public_id: UUID) -> Upload:
     """Find an upload of the user who asks. Others cannot see it before it is imported."""
-    found = Upload.objects.select_related("batch").filter(public_id=public_id, by=user_of(request)).first()
-    if found is None:
+    upload = Upload.objects.select_related("batch").filter(public_id=public_id, by=user_of(request)).first()
+    if upload is None:
         raise NoSuchUpload("There is no such upload of yours.")
-    return found
+    return upload
 
 
 def _accept(request: HttpRequest, upload: Upload) -> HttpResponse:

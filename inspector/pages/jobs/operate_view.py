@@ -180,15 +180,15 @@ def _read_episode_parts(
     found = {pk: rest for pk, *rest in trials.values_list("pk", "success", "duration_seconds")}
     hidden = {trial.pk: trial for trial in access.hidden_results().filter(episode=episode)}
     alike: Counter[tuple[object, object]] = Counter(episode.trials.values_list("task__key", "phase"))
-    aside = []
+    blocked = []
     for trial in episode.trials.blocked().select_related("task"):
         queue = access.closing_trial(trial.task_id, episode.key)
-        aside.append((trial, hidden_until(queue) if queue else trial.explain_blocked()))
+        blocked.append((trial, hidden_until(queue) if queue else trial.explain_blocked()))
     return {
         "single": True,
         "places": _list_places(episode),
         "open_trials": _list_open_trials(episode),
-        "aside": aside,
+        "aside": blocked,
         "results": [
             (
                 each,
@@ -222,10 +222,10 @@ def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> H
     if ACTS[act].needs_reason and not reason:
         return refuse("Say why. It is kept with the act.")
     try:
-        said, new_run = _carry_out(act, target, request.POST, reason=reason, by=user_of(request))
+        message, new_run = _carry_out(act, target, request.POST, reason=reason, by=user_of(request))
     except RunnerError as error:
         return refuse(str(error))
-    messages.success(request, said)
+    messages.success(request, message)
     return redirect("operate", "run", new_run.public_id) if new_run else redirect("operate", kind, public_id)
 
 

@@ -24,7 +24,7 @@ class Act:
 
     key: str  # in the address
     title: str
-    says: str
+    about: str
     needs_reason: bool = False
     grave: bool = False
     form: str = ""  # "budget", "fork", "skip" or "answer"
@@ -38,7 +38,7 @@ RETRY = Act(
 ASK_AGAIN = replace(
     RETRY,
     title="Ask the author again",
-    says="Sends the author's call again. Fix the cause first: key, model name, address or server limit.",
+    about="Sends the author's call again. Fix the cause first: key, model name, address or server limit.",
 )
 SKIP = Act(
     "skip",
@@ -140,9 +140,9 @@ def episodes_of(target: Target) -> QuerySet[Episode]:
 
 
 def in_lines(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
-    """Load the episodes for a page with a line for each: `told` begins what stopped it or failed last, without whole
+    """Load the episodes for a page with a line for each: `reason` begins what stopped it or failed last, without whole
     tracebacks."""
-    return episodes.defer("run__setup", "blocked_reason", "last_failure").annotate(told=Left(REASON, 500))
+    return episodes.defer("run__setup", "blocked_reason", "last_failure").annotate(reason=Left(REASON, 500))
 
 
 def read_act_state(kind: str, target: Target, episodes: QuerySet[Episode]) -> ActState:

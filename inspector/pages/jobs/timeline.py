@@ -53,7 +53,7 @@ class EpisodeRow:
     @property
     def reason(self) -> str:
         """Why it stopped or failed last, where the page loads that (`in_lines`)."""
-        return getattr(self.episode, "told", "")
+        return getattr(self.episode, "reason", "")
 
     @property
     def head(self) -> tuple[str, ...]:

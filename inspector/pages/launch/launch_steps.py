@@ -20,7 +20,7 @@ from benchapp.experiments.plans import PUBLISHED_HARNESS
 from benchapp.models import Suite
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.stats.comparing.condition_names import SHAPE_WORDS, Origin, name_condition
-from inspector.pages.launch.launch import FIELDS, ONE_CALL, SAMPLING, SESSION, LaunchField, Value, is_set
+from inspector.pages.launch.launch_form import FIELDS, ONE_CALL, SAMPLING, SESSION, LaunchField, Value, is_set
 from runner import protocols
 from runner.agents import IN_HARBOR, MODELLESS
 from runner.authoring.occasion import FeedbackLevel, Profile
@@ -256,12 +256,12 @@ def _list_generators() -> Iterator[Option]:
 
 def describe_preset(name: str, file: Mapping[str, object]) -> dict[str, object]:
     """Describe a file to start from: by name for those that come along, else as the file calls itself."""
-    title, says = PRESET_WORDS.get(name, (str(file.get("name", name)), ""))
+    title, about = PRESET_WORDS.get(name, (str(file.get("name", name)), ""))
     conditions, replicates = file.get("conditions"), file.get("replicates")
     return {
         "name": name,  # in the address
         "title": title,
-        "says": says,
+        "says": about,
         "conditions": conditions if isinstance(conditions, list) else [],
         "replicates": replicates if isinstance(replicates, int) else 3,  # as LaunchSpec has it
         "scripted": "scripted/" in str(file.get("agent_model") or file.get("agent_models") or ""),
@@ -287,8 +287,8 @@ def build_way_table(shown: ShownField) -> dict[str, object]:
     return {
         "heads": [SHAPE_WORDS[step] for step in steps],
         "rows": [
-            {"title": title, "says": says, "cells": [list_boxes(origin, step) for step in steps]}
-            for origin, (title, says) in ROWS.items()
+            {"title": title, "says": about, "cells": [list_boxes(origin, step) for step in steps]}
+            for origin, (title, about) in ROWS.items()
             if list_boxes(origin)
         ],
         "others": list_boxes(None),

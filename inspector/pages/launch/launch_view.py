@@ -34,7 +34,7 @@ from benchapp.models import Suite as SuiteRow
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.stats.comparing.condition_names import name_condition
-from inspector.pages.launch import launch as form
+from inspector.pages.launch import launch_form as form
 from inspector.pages.launch.launch_steps import (
     FRONT,
     build_way_table,
@@ -82,39 +82,39 @@ def follow_choice(
 ) -> tuple[dict[str, object], tuple[str, ...]]:
     """Return `after` with what its new suite or its new protocol asks for, where `before` had another, and what was changed
     for that, in sentences. Only what did not change itself follows."""
-    file, said = dict(after), list[str]()
+    file, notes = dict(after), list[str]()
     try:
         suite = find_suite(str(file.get("suite", "")))
     except RunnerError:  # the check says so
         return file, ()
     if before.get("suite") != file.get("suite"):
-        said += _follow_suite(file, before, suite)
+        notes += _follow_suite(file, before, suite)
     if before.get("protocol") != file.get("protocol"):
-        said += _drop_unknown_ways(file)
+        notes += _drop_unknown_ways(file)
     if before.get("agents") != file.get("agents"):
-        said += _drop_unused_models(file)
+        notes += _drop_unused_models(file)
     if before.get("suite") != file.get("suite") or before.get("protocol") != file.get("protocol"):
-        said += _drop_unknown_parts(file, suite)
-    return file, tuple(said)
+        notes += _drop_unknown_parts(file, suite)
+    return file, tuple(notes)
 
 
 def _follow_suite(file: dict[str, object], before: Mapping[str, object], suite: Suite) -> list[str]:
     """Own tasks run in containers; the bundled ones where they did before somebody tried own ones."""
-    said = []
+    notes = []
     row = SuiteRow.objects.filter(key=suite.key).first()
     fitting = find_fitting_protocol(suite, BUNDLED_FORMATS.get(suite.key) or (row.format if row else ""))
     if file.get("protocol", PROTOCOL) == before.get("protocol", PROTOCOL) != fitting:
         file["protocol"] = fitting
-        said.append(f"Protocol: {fitting}. It fits the tasks of {suite.key}.")
+        notes.append(f"Protocol: {fitting}. It fits the tasks of {suite.key}.")
     sandbox = file.get("sandbox", "local")
     if sandbox != before.get("sandbox", "local"):
-        return said
+        return notes
     if not suite.trusted and sandbox == "local":
         file["sandbox"] = "docker"
-        said.append("Sandbox: docker. Your own tasks run in containers only.")
+        notes.append("Sandbox: docker. Your own tasks run in containers only.")
     elif suite.trusted and before.get("suite") not in SUITES and file.pop("sandbox", "local") != "local":
-        said.append("Sandbox: local, as bundled tasks may.")
-    return said
+        notes.append("Sandbox: local, as bundled tasks may.")
+    return notes
 
 
 def _drop_unknown_ways(file: dict[str, object]) -> list[str]:
@@ -144,17 +144,17 @@ def _drop_unused_models(file: dict[str, object]) -> list[str]:
     if not isinstance(agents, list) or not agents or not set(map(str, agents)) <= MODELLESS:
         return []
     drop_models(file)
-    said = [f"Models: none. {' and '.join(map(str, agents))} use{'s' if len(agents) == 1 else ''} no model."]
+    notes = [f"Models: none. {' and '.join(map(str, agents))} use{'s' if len(agents) == 1 else ''} no model."]
     try:
         known = conditions_of(str(file.get("protocol", PROTOCOL)))
     except SetupError:
-        return said
+        return notes
     names = [str(name) for name in chosen] if isinstance(chosen, list) else []
     dropped = [name for name in names if (base := name.partition("@")[0]) in known and known[base].has_author]
     if dropped:
         file["conditions"] = [name for name in names if name not in dropped] or [next(iter(known))]
-        said.append(f"Dropped {', '.join(dropped)}: without a model nobody writes a skill.")
-    return said
+        notes.append(f"Dropped {', '.join(dropped)}: without a model nobody writes a skill.")
+    return notes
 
 
 def _drop_unknown_parts(file: dict[str, object], suite: Suite) -> list[str]:
@@ -199,11 +199,11 @@ class LaunchDraft:
     file: Mapping[str, object] | None  # None: no YAML
     problems: tuple[SpecProblem, ...] = ()
     drawn: str | None = None
-    said: tuple[str, ...] = ()  # what followed a choice without being chosen
+    notes: tuple[str, ...] = ()  # what followed a choice without being chosen
 
     @classmethod
-    def of(cls, file: Mapping[str, object], said: tuple[str, ...] = ()) -> LaunchDraft:
-        return cls(form.write(file), form.values_of(file), file, said=said)
+    def of(cls, file: Mapping[str, object], notes: tuple[str, ...] = ()) -> LaunchDraft:
+        return cls(form.write(file), form.values_of(file), file, notes=notes)
 
     @property
     def fields_from(self) -> str:
@@ -373,7 +373,7 @@ def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
         file |= {"environments": form.units(draft.values)[:1], "replicates": 1}
     if draft.file is None or file == draft.file:
         return draft
-    return LaunchDraft.of(file, draft.said)
+    return LaunchDraft.of(file, draft.notes)
 
 
 def _check(draft: LaunchDraft, stated: Mapping[str, float]) -> tuple[LaunchDraft, CheckedLaunch | None]:
@@ -409,7 +409,7 @@ def _build_start(request: HttpRequest) -> LaunchDraft:
     """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key, or the qualification of a suite (`?qualify=`). A new
     file is over the suite that is asked for (`?suite=`), or that was loaded and never launched. `?model=`: a preset that agents and authors use."""
     file, text = dict(START), ""
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     try:
         presets = preset_files()
     except SetupError:
@@ -427,13 +427,13 @@ def _build_start(request: HttpRequest) -> LaunchDraft:
         except SetupError:  # the form says so at the field of the suite
             file |= {"suite": name, "protocol": QUALIFICATION, "conditions": [NO_SKILL], "replicates": 1}
     elif (key := find_new_suite(request.GET.get("suite", ""))) not in ("", START["suite"]):
-        file, said = follow_choice(file, {**file, "suite": key, "name": f"First run of {key}"})
+        file, notes = follow_choice(file, {**file, "suite": key, "name": f"First run of {key}"})
     model = request.GET.get("model", "")
     if model in presets and file.get("protocol") != QUALIFICATION:
         file |= {"agent_models": [model], "author_models": [model]}
     if file.pop("key", None) or model in presets or not text:
         text = form.write(file)
-    return LaunchDraft(text, form.values_of(file), file, said=said)
+    return LaunchDraft(text, form.values_of(file), file, notes=notes)
 
 
 def _is_default(name: str, value: object) -> bool:
@@ -476,7 +476,7 @@ def _render(
         "file": draft.text,
         "problems": draft.problems,
         "checked": checked,
-        "followed": draft.said,
+        "followed": draft.notes,
         "examples": [{"name": name, "url": PageLink("launch-json", example=name)} for name in _read_examples()],
     }
     if as_json:
@@ -486,7 +486,7 @@ def _render(
     qualifies = draft.values.get("protocol") == QUALIFICATION
     context = {
         "draft": draft,
-        "told": [(find_field(problem.field), problem) for problem in draft.problems],
+        "faults": [(find_field(problem.field), problem) for problem in draft.problems],
         "fields": {name.replace(".", "_"): shown for name, shown in fields.items()},
         "more": [fields[name] for name in form.MORE],
         "more_is_open": any(fields[name].errors for name in form.MORE)

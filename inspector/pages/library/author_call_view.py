@@ -199,17 +199,17 @@ class TalkTurn:
     """One answered call. `messages`: how many its prompt has; each is a text of its own, as the reply is."""
 
     call: ModelCall
-    said: str  # exactly
+    text: str  # exactly
     messages: int
     is_held_back: bool
 
     @property
     def shown(self) -> str:
-        return visible(self.said[:MAX_SAID])
+        return visible(self.text[:MAX_SAID])
 
     @property
     def left_out(self) -> int:
-        return max(0, len(self.said) - MAX_SAID)
+        return max(0, len(self.text) - MAX_SAID)
 
     @property
     def places(self) -> range:
@@ -245,14 +245,14 @@ def _compare_prompts(decision: Decision) -> tuple[dict[str, object], dict[str, o
     """Return the prompts of a decision that came from packs, each against ours before the values, for the page and for the twin.
     `missing` says why they cannot be compared. None where everything was asked in our words."""
     run, protocol = decision.episode.run, decision.episode.protocol
-    told = run.setup.get("prompts") if isinstance(run.setup, dict) else None
-    if not isinstance(told, dict) or not told:
+    described = run.setup.get("prompts") if isinstance(run.setup, dict) else None
+    if not isinstance(described, dict) or not described:
         return None
-    packs = tuple(dict.fromkeys(str(each.get("pack")) for each in told.values() if isinstance(each, dict)))
+    packs = tuple(dict.fromkeys(str(each.get("pack")) for each in described.values() if isinstance(each, dict)))
     missing, found = "", list[tuple[Asked, list[tuple[int, FileDiff]]]]()
     try:
         condition = find_condition(run.condition, protocol)
-        if describe_prompts(condition, protocol) == told:
+        if describe_prompts(condition, protocol) == described:
             chosen, numbers = choose_prompts(condition, protocol).prompts, count()
             asked = [each for each in list_asked(condition, protocol) if each in chosen and _belongs(each, decision)]
             found = [
@@ -428,7 +428,7 @@ CALL = JsonShape(
 MESSAGE = JsonShape("role length", ("text", lambda message: message.text[:JSON_CHARS]))
 TURN = JsonShape(
     "purpose=call.purpose",
-    ("said", lambda turn: turn.said[:JSON_CHARS]),
+    ("said", lambda turn: turn.text[:JSON_CHARS]),
     "held_back=is_held_back",
     ("call", lambda turn: CALL.read(turn.call)),
 )

@@ -287,8 +287,8 @@ def _compare_lines(left: tuple[str, frozenset[str]], right: tuple[str, frozenset
 
 def _find_most_read(rows: Iterable[DiffRow | None]) -> DiffRow | None:
     """Return the line with most later readers who passed."""
-    told = [row for row in rows if row and row.readers and row.readers.scored and len(find_words(row.text)) > 2]
-    return max(told, key=lambda row: row.readers.passed if row.readers else 0, default=None)
+    read = [row for row in rows if row and row.readers and row.readers.scored and len(find_words(row.text)) > 2]
+    return max(read, key=lambda row: row.readers.passed if row.readers else 0, default=None)
 
 
 # --- the same tasks ---------------------------------------------------------------------------------------------------

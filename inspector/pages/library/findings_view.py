@@ -215,7 +215,7 @@ def _build_skill_row(facts: StoredSkill) -> dict[str, object]:
                 "found": sum(cues.values()),
                 "total": len(cues),
                 "missing": (missing := [cue for cue, is_there in cues.items() if not is_there]),
-                "said": [LACK_WORDS.get(cue, f"no {cue}") for cue in missing],
+                "lacks": [LACK_WORDS.get(cue, f"no {cue}") for cue in missing],
             }
         )
     return {**facts, "groups": groups}

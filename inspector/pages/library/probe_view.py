@@ -130,8 +130,8 @@ def _launch(request: HttpRequest, episode: Episode) -> HttpResponse | None:
         messages.error(request, f"Nothing was launched. {error}")
         return None
     trials = sum(each.trials for each in wanted)
-    beside = " and the round with nothing taken back" if len(probes) > 1 else ""
-    messages.success(request, f"Launched: {probes[0]}{beside}; {trials} trials. Their result appears here.")
+    control_text = " and the round with nothing taken back" if len(probes) > 1 else ""
+    messages.success(request, f"Launched: {probes[0]}{control_text}; {trials} trials. Their result appears here.")
     pairs = [("episode", str(episode.public_id))]
     if decision := probes[0].decision:
         pairs.append(("decision", str(decision.number)))

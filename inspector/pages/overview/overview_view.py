@@ -148,30 +148,32 @@ class ListFilter:
         if not self.with_probes:
             found = found.comparing()
         for word in self.text.split():
-            told = Q(agent_model__icontains=word) | Q(author_model__icontains=word) | Q(condition__icontains=word)
-            runs = Run.objects.filter(told, experiment=OuterRef("pk"))
+            matches = Q(agent_model__icontains=word) | Q(author_model__icontains=word) | Q(condition__icontains=word)
+            runs = Run.objects.filter(matches, experiment=OuterRef("pk"))
             found = found.filter(Q(name__icontains=word) | Q(suite__name__icontains=word) | Exists(runs))
         return found
 
-    def order_by_tab(self, found: QuerySet[Experiment]) -> QuerySet[Experiment] | list[Experiment]:
+    def order_by_tab(self, experiments: QuerySet[Experiment]) -> QuerySet[Experiment] | list[Experiment]:
         """Select those of the tab, in the order asked for."""
-        found = found.filter(TABS[self.tab][1])
+        experiments = experiments.filter(TABS[self.tab][1])
         if self.sort == "name":
-            return found.order_by(Lower("name"), "-id")
+            return experiments.order_by(Lower("name"), "-id")
         if self.sort == "trials":
-            return found.annotate(planned=Count("runs__episodes__trials")).order_by("-planned", "-created_at", "-id")
-        return _rank_by_gain(list(found)) if self.sort == "gain" else found
+            return experiments.annotate(planned=Count("runs__episodes__trials")).order_by(
+                "-planned", "-created_at", "-id"
+            )
+        return _rank_by_gain(list(experiments)) if self.sort == "gain" else experiments
 
 
-def _rank_by_gain(found: list[Experiment]) -> list[Experiment]:
-    runs = read_runs(found[:MAX_RANKED])
-    verdicts = judge_experiments({each: runs[each.pk] for each in found[:MAX_RANKED] if not each.is_open})
+def _rank_by_gain(experiments: list[Experiment]) -> list[Experiment]:
+    runs = read_runs(experiments[:MAX_RANKED])
+    verdicts = judge_experiments({each: runs[each.pk] for each in experiments[:MAX_RANKED] if not each.is_open})
 
     def rank(each: Experiment) -> tuple[bool, float]:
         gain = verdicts[each.pk].gain if each.pk in verdicts else None
         return gain is None, -(gain or 0.0)
 
-    return sorted(found, key=rank)
+    return sorted(experiments, key=rank)
 
 
 # --- a row --------------------------------------------------------------------------------------------------------
@@ -371,8 +373,8 @@ def _read_stopped(experiments: Sequence[Experiment]) -> dict[int, str]:
     if not waiting:
         return {}
     found = Episode.objects.filter(run__experiment__in=waiting).troubled().order_by("-ordinal")
-    told = found.annotate(told=Left(REASON, REASON_LENGTH)).values_list("run__experiment", "told")
-    return {pk: why.partition("\n")[0] for pk, why in told}
+    reasons = found.annotate(reason=Left(REASON, REASON_LENGTH)).values_list("run__experiment", "reason")
+    return {pk: why.partition("\n")[0] for pk, why in reasons}
 
 
 # --- its forest: a lane for each condition, points against no skill, the same axis in every row ------------------------
@@ -396,7 +398,7 @@ def draw_forest(verdict: ExperimentVerdict | None) -> SafeString:
         for way in ways
     ]
     lanes = (
-        _draw_lane(way, said, 2 + lane * (at + 0.5)) for at, (way, said) in enumerate(zip(ways, words, strict=True))
+        _draw_lane(way, label, 2 + lane * (at + 0.5)) for at, (way, label) in enumerate(zip(ways, words, strict=True))
     )
     return SafeString(
         f'<svg class="small-forest" width="{WIDTH}" height="{height:g}" role="img" aria-label="{escape("; ".join(words))}">'

@@ -44,11 +44,11 @@ SAID = {Effect.BETTER: "The change helped.", Effect.WORSE: "The change did harm.
 
 @dataclass(frozen=True, slots=True)
 class TourStop:
-    """`says`: what to look at there."""
+    """`sentence`: what to look at there."""
 
     number: int
     name: str
-    says: str
+    sentence: str
     url: str
 
 
@@ -107,7 +107,7 @@ class Tour(Shaped):
         return f"Trials that read one line passed {own}. Without a skill, {other}."
 
     @property
-    def said(self) -> str:
+    def decision_label(self) -> str:
         """What the probe found about the change, whose hunks it took back together."""
         return SAID.get(self.effect, f"{self.effect.words.capitalize()}.")
 
@@ -274,6 +274,6 @@ def _take_line(probe: Probe, decision: Decision, hunk: Hunk) -> tuple[int, Rate,
         text = hunk.added[0].decode("utf-8", "replace").rstrip("\r\n")
         found = find_line(_origin_of(probe), decision, probe.state, hunk.path, text)
         own = found.later.total if found else Ended()
-        fact = {"number": found.number if found else 0, "share": asdict(own.own), "bare": asdict(own.beside)}
+        fact = {"number": found.number if found else 0, "share": asdict(own.own), "bare": asdict(own.no_skill)}
         keep_fact(experiment, FACT, key, fact)
     return int(fact["number"]), Rate(**fact["share"]), Rate(**fact["bare"])

@@ -160,8 +160,8 @@ def say_thing(kind: str, *, is_named: bool, count: int = 1) -> str:
     if is_named and not thing.of:
         return f"the {thing.noun}"
     article = "an" if thing.noun[0] in "aeiou" else "a"
-    said = f"{count} {thing.noun}s" if count > 1 else f"{article} {thing.noun}"
-    return f"{said} {thing.of}" if is_named else said
+    named = f"{count} {thing.noun}s" if count > 1 else f"{article} {thing.noun}"
+    return f"{named} {thing.of}" if is_named else named
 
 
 def read_names(targets: Iterable[tuple[str, UUID | None]]) -> Mapping[tuple[str, UUID], tuple[str, UUID | None]]:

@@ -58,8 +58,8 @@ def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     reader = user_of(request)
     unseen = _unseen_queues(reader)
     acts = [_row(act, reader, unseen) for act in page]
-    told = {act.target_id for act in acts if act.detail or act.reason}
-    note_items_seen(reader, QueueItem.objects.filter(public_id__in=told, resolutions__isnull=False).distinct())
+    explained = {act.target_id for act in acts if act.detail or act.reason}
+    note_items_seen(reader, QueueItem.objects.filter(public_id__in=explained, resolutions__isnull=False).distinct())
     data = {"acts": acts, "filter": chosen}
     context = {
         "lines": _tell_acts(acts),
@@ -100,7 +100,7 @@ class ActRow(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class ActLine:
-    """An act as a sentence, or neighbouring ones that read the same: person, `words`, name. `told`: their details.
+    """An act as a sentence, or neighbouring ones that read the same: person, `words`, name. `details`: what changed.
     `things`: what was acted on, fewer than the acts where one was acted on again. `url`: the page of what is named."""
 
     act: ActRow
@@ -109,7 +109,7 @@ class ActLine:
     url: str | None
     count: int
     things: int
-    told: list[list[tuple[str, str, str]]]
+    details: list[list[tuple[str, str, str]]]
 
     @property
     def often(self) -> str:
@@ -135,8 +135,8 @@ def _tell_acts(acts: Sequence[ActRow]) -> list[ActLine]:
         words = did if invites else f"{did} {say_thing(kind, is_named=bool(name), count=things)}"
         if first.verb == JOIN:
             words = f"{did} {say_thing(kind, is_named=False, count=things)} into"
-        told = [details for act in same if (details := _list_details(act.detail))]
-        lines.append(ActLine(first, words, name, _link_name(first, things, names), len(same), things, told))
+        details_of_acts = [details for act in same if (details := _list_details(act.detail))]
+        lines.append(ActLine(first, words, name, _link_name(first, things, names), len(same), things, details_of_acts))
     return lines
 
 
@@ -178,14 +178,14 @@ def _address(act: Activity) -> str | None:
 def _list_details(detail: dict[str, object]) -> list[tuple[str, str, str]]:
     """(what, before, after) where both are known, (what, "", value) for the rest. Ids and digests are for the twin."""
     before, after = detail.get("before"), detail.get("after")
-    told = []
+    details = []
     if isinstance(before, dict) and isinstance(after, dict):
-        told = [(_unjoin(name), _shorten(before.get(name)), _shorten(after.get(name))) for name in after]
+        details = [(_unjoin(name), _shorten(before.get(name)), _shorten(after.get(name))) for name in after]
         detail = {name: value for name, value in detail.items() if name not in {"before", "after"}}
     rest = {name: value for name, value in detail.items() if name not in SAID_ALREADY and value not in (None, "", [])}
     for name, value in rest.items():
-        told += _flatten(_unjoin(name), value)
-    return told
+        details += _flatten(_unjoin(name), value)
+    return details
 
 
 def _flatten(name: str, value: object) -> list[tuple[str, str, str]]:

@@ -110,11 +110,11 @@ def _thread(
     taken: str | None = None,
 ) -> HttpResponse:
     """`problem`: why `text`, which answers `answers`, was refused. `taken`: what the text answered that was kept."""
-    said, total = thread_at(place, user_of(request))
+    comments, total = thread_at(place, user_of(request))
     mine = Mention.objects.filter(user=user_of(request), comment__place=place.name, read_at=None)
     context = {
         "place": place,
-        "thread": [(_render_text(first), [_render_text(each) for each in answered]) for first, answered in said],
+        "thread": [(_render_text(first), [_render_text(each) for each in answered]) for first, answered in comments],
         "query": request.GET.urlencode(),
         "problem": problem,
         "text": text,
@@ -122,7 +122,7 @@ def _thread(
         "taken": taken,
         "max_chars": MAX_CHARS,
         "total": total,
-        "earlier": total - sum(not each.retracted_at for first, answered in said for each in (first, *answered)),
+        "earlier": total - sum(not each.retracted_at for first, answered in comments for each in (first, *answered)),
         "unread": set(mine.values_list("comment", flat=True)),
     }
     template = "people/_thread.html" if wants_fragment(request) else "people/thread.html"

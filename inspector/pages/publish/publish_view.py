@@ -204,13 +204,13 @@ def _offer_subjects(find: str) -> dict[str, object]:
 
 def publication_file(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
     """Send the zip, unless this person still has to review, blind, something that it shows."""
-    found = get_object_or_404(Publication, public_id=public_id, status=Publication.Status.DONE)
-    _refuse_blind(found, user_of(request))
+    publication = get_object_or_404(Publication, public_id=public_id, status=Publication.Status.DONE)
+    _refuse_blind(publication, user_of(request))
     try:
-        file = found.path.open("rb")
+        file = publication.path.open("rb")
     except OSError:
         raise Http404("The file is gone from the data folder. Publish it again.") from None
-    name = f"skillglass-{found.form}-{slugify(found.title)[:60] or found.public_id}.zip"
+    name = f"skillglass-{publication.form}-{slugify(publication.title)[:60] or publication.public_id}.zip"
     return FileResponse(file, as_attachment=True, filename=name, content_type="application/zip")
 
 

@@ -78,7 +78,7 @@ LIBRARY = JsonShape(
     "episode=public_id title digest=library.digest skills=library.skills_total files=library.files_total",
     "bytes=library.bytes_total",
 )
-STANDING_STILL = JsonShape("episode=public_id status reason=told?")
+STANDING_STILL = JsonShape("episode=public_id status reason?")
 
 
 def run_page(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
@@ -237,7 +237,7 @@ def _read_headway(run: Run) -> tuple[WorkProgress | None, Sequence[BudgetPart], 
     if run.experiment.origin != Experiment.Origin.RUN or run.status in (Run.Status.DONE, Run.Status.CANCELLED):
         return None, [], []
     progress = progress_of([run])[run.pk]
-    troubled = list(run.episodes.troubled().annotate(told=Left(REASON, REASON_LENGTH)))
+    troubled = list(run.episodes.troubled().annotate(reason=Left(REASON, REASON_LENGTH)))
     return progress, budget_of([run], progress), troubled
 
 
@@ -261,7 +261,7 @@ class RateCard:
     name: str
     meaning: str
     rate: Rate | None
-    beside: BesideNoSkill | None
+    no_skill: BesideNoSkill | None
     beside_word: str = ""  # what the sibling's number is, where it is not the same
     is_pooled: bool = False  # trials of one task, again and again: no independent draws, so they carry no interval
     note: str = ""
@@ -285,16 +285,16 @@ def build_cards(
             if key in rates:
                 repeats = key == "LSR" or samples > 1
                 note = "trials, several of each task" if key != "LSR" and repeats else ""
-                beside = compared.get(key)
-                cards.append(RateCard(key, "", name, meaning, rates[key], beside, is_pooled=repeats, note=note))
+                difference = compared.get(key)
+                cards.append(RateCard(key, "", name, meaning, rates[key], difference, is_pooled=repeats, note=note))
         return cards
     has_roles = not protocols or not protocols.isdisjoint({"skillevolbench", ""})
     for metric in SKILLEVOLBENCH:
         if metric.key in rates or has_roles:
-            key, beside = metric.key, compared.get(metric.key)
+            key, difference = metric.key, compared.get(metric.key)
             # The reference of the replay rate is no-skill's first try at the same tasks.
-            word = "LSR" if beside and beside.phase != metric.phase else ""
-            cards.append(RateCard(key, key, metric.name, metric.meaning, rates.get(key), beside, word))
+            word = "LSR" if difference and difference.phase != metric.phase else ""
+            cards.append(RateCard(key, key, metric.name, metric.meaning, rates.get(key), difference, word))
     return cards
 
 

@@ -13,8 +13,8 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.record.visible import visible
 from benchapp.stats.learning.funnel import (
     LEAST_SHARE,
-    Chance,
     Funnel,
+    NoiseRate,
     SkillFunnel,
     by_skill,
     chances_of,
@@ -62,7 +62,7 @@ class FunnelChoices:
     def least(self) -> float:
         return dict(SHARES)[self.share]
 
-    def takes(self, chance: Chance, episodes: Mapping[int, Episode]) -> bool:
+    def takes(self, chance: NoiseRate, episodes: Mapping[int, Episode]) -> bool:
         return (
             (self.whose != "own" or chance.is_for_it)
             and self.skill in ("", chance.skill)
@@ -189,10 +189,10 @@ def build_stages(funnel: Funnel) -> tuple[FunnelStage, ...]:
     )
 
 
-def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Trial]) -> dict[str, object]:
+def _list_trials(name: str, chances: Sequence[NoiseRate], trials: Mapping[int, Trial]) -> dict[str, object]:
     """Return one row per trial, failed ones first, as far as there is room, with the totals of all. A row has `trial`, `chance`,
     `step`, the `skills` concerned and the `others` that were read instead. `trials`: public ids, all of them."""
-    groups: dict[int, list[Chance]] = defaultdict(list)
+    groups: dict[int, list[NoiseRate]] = defaultdict(list)
     for chance in chances:
         groups[chance.trial].append(chance)
     ordered = sorted(groups, key=lambda pk: trials[pk].success is not False)
@@ -221,7 +221,7 @@ def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Tria
     }
 
 
-def _count_cues(chances: Iterable[Chance]) -> list[tuple[str, int, int]]:
+def _count_cues(chances: Iterable[NoiseRate]) -> list[tuple[str, int, int]]:
     """Return (cue, trials whose later actions name it, trials where that is known) of what the skill names."""
     found: dict[str, list[int]] = {}
     for chance in chances:

@@ -68,12 +68,12 @@ FINDING = JsonShape("kind weight tasks says", ("quotes", lambda finding: QUOTE.r
 class ShownScreening(Shaped):
     """`kinds`: (in words, its findings, whether any is a leak), those with leaks first."""
 
-    says: str
+    sentence: str
     found: Screening
     kinds: tuple[tuple[str, tuple[SuiteFinding, ...], bool], ...]
 
     json_shape = JsonShape(
-        "says",
+        "says=sentence",
         ("leaks", lambda row: row.found.count(Weight.LEAK)),
         ("looks", lambda row: row.found.count(Weight.LOOK)),
         ("more", lambda row: row.found.more),
@@ -127,7 +127,7 @@ class SuiteQualification(Shaped):
         return count_admissions(self.tasks)
 
     @property
-    def says(self) -> str:
+    def sentence(self) -> str:
         return say_verdicts(self.tasks)
 
     @property

@@ -47,10 +47,10 @@ class ListedQualification(NamedTuple):
     def words(self) -> str:
         if self.is_open:
             return "qualification is running"
-        aside = sum(self.counts.values()) - self.counts["admit"]
+        not_admitted = sum(self.counts.values()) - self.counts["admit"]
         if not self.is_current:
             return "changed since its qualification"
-        return f"{aside} task{'' if aside == 1 else 's'} not qualified" if aside else "qualified"
+        return f"{not_admitted} task{'' if not_admitted == 1 else 's'} not qualified" if not_admitted else "qualified"
 
     @property
     def tone(self) -> str:
@@ -153,9 +153,9 @@ def _list_bundled(key: str) -> ListedSuite:
     suite = find_suite(key)
     families = [family for environment in suite.environments for family in environment.families]
     tasks = [task for family in families for task in family.tasks]
-    said = sorted({attribute for task in tasks for attribute in task.groups})
+    attributes = sorted({attribute for task in tasks for attribute in task.groups})
     return ListedSuite(
-        key, suite.name, suite.version, BUNDLED, OURS, len(families), len(tasks), tuple(said), digest=suite.digest
+        key, suite.name, suite.version, BUNDLED, OURS, len(families), len(tasks), tuple(attributes), digest=suite.digest
     )
 
 

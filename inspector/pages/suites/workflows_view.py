@@ -117,7 +117,8 @@ class WorkflowFamily(Shaped):
     settled_total: int
 
     json_shape = JsonShape(
-        "environment? name? standing=settled_total",
+        "environment? name?",
+        ("standing", lambda family: family.settled_total),
         ("shared", lambda family: to_plain(family.shared)),
         ("agreement", lambda family: family.agreement),
         "tasks=rows",

@@ -154,12 +154,12 @@ class FieldPieceForm(forms.Form):
 
 
 @of_trial
-def outline_rows(request: HttpRequest, found: Trial) -> HttpResponse:
+def outline_rows(request: HttpRequest, trial: Trial) -> HttpResponse:
     """What is below one heading of a long outline, for htmx: the headings it joins, or the rows of one chunk."""
     form = OutlineForm(request.GET)
     if not form.is_valid():
         raise Http404("no such rows")
-    trajectory = _find_trajectory(found, form.cleaned_data["trajectory"])
+    trajectory = _find_trajectory(trial, form.cleaned_data["trajectory"])
     attempt = trajectory.attempt
     skills = list_skill_steps(read_uses(attempt), trajectory)
     first, last = form.cleaned_data["first"], form.cleaned_data["last"]
@@ -169,21 +169,21 @@ def outline_rows(request: HttpRequest, found: Trial) -> HttpResponse:
         "headings": headings,
         "lines": [] if headings else read_lines(trajectory, first, count, list(skills)),
         "rows_of": trajectory.public_id,
-        "this_trial": found,
+        "this_trial": trial,
         "this_query": write_query(read_kept_query(attempt, trajectory)),
     }
     return render(request, "trials/_outline_rows.html", context)
 
 
 @of_trial_alone
-def field(request: HttpRequest, found: Trial) -> HttpResponse:
+def field(request: HttpRequest, trial: Trial) -> HttpResponse:
     """Return one field: a bounded piece as HTML for htmx, otherwise all of it as plain text. 404 if the field does
     not exist."""
     form = FieldPieceForm(request.GET)
     if not form.is_valid():
         raise Http404("no such piece")
     asked = form.cleaned_data
-    trajectory = _find_trajectory(found, asked["trajectory"])
+    trajectory = _find_trajectory(trial, asked["trajectory"])
     try:
         stored = open_field(trajectory, asked["step"], asked["field"])
     except KeyError as error:
@@ -204,9 +204,9 @@ def field(request: HttpRequest, found: Trial) -> HttpResponse:
 
 
 @of_trial_alone
-def image(request: HttpRequest, found: Trial, digest: str) -> HttpResponse:
+def image(request: HttpRequest, trial: Trial, digest: str) -> HttpResponse:
     """An image of one of the trial's steps. Its content decides its type, never the log."""
-    kept = Chunk.pieces.through.objects.filter(chunk__trajectory__attempt__trial=found, blob=digest)
+    kept = Chunk.pieces.through.objects.filter(chunk__trajectory__attempt__trial=trial, blob=digest)
     content = Blob.objects.read(digest) if kept.exists() else b""
     shape = read_image(content)
     if shape is None:
@@ -234,12 +234,12 @@ def _gap(request: HttpRequest, start: int, end: int) -> dict[str, object] | None
 
 
 @of_trial
-def text(request: HttpRequest, found: Trial, name: str) -> HttpResponse:
+def text(request: HttpRequest, trial: Trial, name: str) -> HttpResponse:
     """A text about a trial as a whole: `instruction`, or of an attempt `output` (its verifier's) or `exception`."""
-    attempt = choose_attempt(list(found.attempts.order_by("number")), request.GET.get("attempt", ""))
+    attempt = choose_attempt(list(trial.attempts.order_by("number")), request.GET.get("attempt", ""))
     verdict = attempt.verdicts.order_by("-is_primary", "id").first() if attempt else None
     digest = {
-        "instruction": found.task_revision.instruction_id if found.task_revision else None,
+        "instruction": trial.task_revision.instruction_id if trial.task_revision else None,
         "output": verdict.output_id if verdict else None,
         "exception": attempt.exception_id if attempt else None,
     }.get(name)
@@ -260,8 +260,8 @@ def trajectory_file(request: HttpRequest, trial: Trial) -> HttpResponse | Stream
     return StreamingHttpResponse(pieces, content_type="application/json", headers=headers)
 
 
-def _find_trajectory(found: Trial, public_id: UUID | None) -> Trajectory:
-    trajectories = Trajectory.objects.filter(attempt__trial=found)
+def _find_trajectory(trial: Trial, public_id: UUID | None) -> Trajectory:
+    trajectories = Trajectory.objects.filter(attempt__trial=trial)
     if public_id:
         return get_object_or_404(trajectories, public_id=public_id)
     main = trajectories.filter(attempt__counts=True, is_superseded=False).order_by("ordinal", "id")

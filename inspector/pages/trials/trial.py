@@ -50,21 +50,21 @@ MORE_STEPS = 60  # in one answer; the next one brings what is left
 START = "0-0"
 _PLACE = re.compile(r"[0-9]{1,19}-[0-9]{1,19}")
 
-Published = tuple[str, Mapping[str, object]]  # id in the stream, ATIF step
+LiveStep = tuple[str, Mapping[str, object]]  # id in the stream, ATIF step
 
 
 @dataclass(frozen=True, slots=True)
 class LiveSteps:
-    """`after`: the id to ask from next. `is_over`: the attempt has ended. `is_away`: the broker is, so nothing is known."""
+    """`after`: the id to ask from next. `is_over`: the attempt has ended. `is_unreachable`: the broker is, so nothing is known."""
 
     attempt: Attempt
     steps: tuple[StepCard, ...]
-    published: tuple[Published, ...]
+    sent: tuple[LiveStep, ...]
     after: str
     last_number: int | None
     last_at: datetime | None
     is_over: bool = False
-    is_away: bool = False
+    is_unreachable: bool = False
 
     @property
     def earlier(self) -> int:
@@ -73,13 +73,13 @@ class LiveSteps:
 
 
 @of_trial
-def live_trial(request: HttpRequest, found: Trial) -> HttpResponse:
+def live_trial(request: HttpRequest, trial: Trial) -> HttpResponse:
     """A fragment for htmx; anybody else is sent to the page it belongs to."""
     if not read_htmx(request):
-        return redirect(found)
+        return redirect(trial)
     number = request.GET.get("attempt", "")
-    attempt = get_object_or_404(found.attempts, number=int(number) if number.isdecimal() and len(number) < 6 else 0)
-    context = {"live": read_steps_since(attempt, request.GET.get("after", "")), "this_trial": found, "is_more": True}
+    attempt = get_object_or_404(trial.attempts, number=int(number) if number.isdecimal() and len(number) < 6 else 0)
+    context = {"live": read_steps_since(attempt, request.GET.get("after", "")), "this_trial": trial, "is_more": True}
     return render(request, "trials/_live_more.html", context)
 
 
@@ -88,7 +88,7 @@ def read_live_steps(attempt: Attempt | None) -> LiveSteps | None:
     if attempt is None or attempt.status != Attempt.Status.RUNNING:
         return None
     found = live.tail(str(attempt.public_id), FIRST_STEPS)
-    return _draw(attempt, found or (), START, is_away=found is None)
+    return _draw(attempt, found or (), START, is_unreachable=found is None)
 
 
 def read_steps_since(attempt: Attempt, after: str) -> LiveSteps:
@@ -99,7 +99,7 @@ def read_steps_since(attempt: Attempt, after: str) -> LiveSteps:
 
 
 def _draw(
-    attempt: Attempt, found: Sequence[Published], after: str, *, is_over: bool = False, is_away: bool = False
+    attempt: Attempt, found: Sequence[LiveStep], after: str, *, is_over: bool = False, is_unreachable: bool = False
 ) -> LiveSteps:
     steps = [step_from_json(raw) for _, raw in found]
     numbered = [StoredStep(step, {}) for step in steps]
@@ -108,12 +108,12 @@ def _draw(
     return LiveSteps(
         attempt=attempt,
         steps=tuple(draw_cards(draw_steps(numbered, skills=skills), numbered)),
-        published=tuple(found),
+        sent=tuple(found),
         after=place,
         last_number=steps[-1].number if steps else None,
         last_at=live.published_at(place) if place != START else None,
         is_over=is_over,
-        is_away=is_away,
+        is_unreachable=is_unreachable,
     )
 
 
@@ -142,27 +142,27 @@ AROUND = (  # rows of the page that `read_trial` does not read
 
 
 @of_trial
-def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpResponse:
+def trial(request: HttpRequest, trial: Trial, *, as_json: bool = False) -> HttpResponse:
     view = request.GET.get("view", "")
     view = view if view in VIEW_WORDS else "full"
-    opened = read_trial(found, request.GET, with_steps=view == "full")
+    opened = read_trial(trial, request.GET, with_steps=view == "full")
     attempt, reading, compactions, verdicts = opened.attempt, opened.steps, opened.compactions, opened.verdicts
-    most = COUNTERPARTS_SEARCHED if found.success is False else COUNTERPARTS_SHOWN
-    others = find_counterparts(found, without=review_access(request).closed_trials(), most=most)
-    live = read_live_steps(attempt) if reading.trajectory is None else None
-    strip = None if as_json else open_strip(found.episode.run, found.episode, review_access(request), trial=found)
-    siblings, previous, following = ([], None, None) if strip else find_surroundings(found)
+    most = COUNTERPARTS_SEARCHED if trial.success is False else COUNTERPARTS_SHOWN
+    others = find_counterparts(trial, without=review_access(request).closed_trials(), most=most)
+    live_steps = read_live_steps(attempt) if reading.trajectory is None else None
+    strip = None if as_json else open_strip(trial.episode.run, trial.episode, review_access(request), trial=trial)
+    siblings, previous, following = ([], None, None) if strip else find_surroundings(trial)
     skills = build_skill_usages(opened.uses)
-    ending = write_ending(found, attempt, reading.decided.verdict)
-    prefetch_related_objects([found], *AROUND)
-    decisions = list(found.decisions.all())
-    shown_in = [each.decision for each in found.shown_in.all()]
-    seen = _list_seen(found, opened)
-    retrieved = list(found.retrieved.all()[:MAX_SIBLINGS])
+    ending = write_ending(trial, attempt, reading.decided.verdict)
+    prefetch_related_objects([trial], *AROUND)
+    decisions = list(trial.decisions.all())
+    shown_in = [each.decision for each in trial.shown_in.all()]
+    seen = _list_seen(trial, opened)
+    retrieved = list(trial.retrieved.all()[:MAX_SIBLINGS])
 
     def twin() -> dict[str, object]:
         return {
-            **FACTS.read(found),
+            **FACTS.read(trial),
             "attempts": ATTEMPT.read_all(opened.attempts),
             "attempt": attempt.number if attempt else None,
             "verdicts": [
@@ -183,12 +183,12 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
             "previous": previous,
             "following": following,
             "next": _build_next(request, reading, view),
-            "live": [step for _, step in live.published] if live else None,
-            "compare_with": [_counterpart_twin(found, each) for each in others[:COUNTERPARTS_SHOWN]],
+            "live": [step for _, step in live_steps.sent] if live_steps else None,
+            "compare_with": [_counterpart_twin(trial, each) for each in others[:COUNTERPARTS_SHOWN]],
         }
 
     known = [one for one in opened.trajectories if (one.input_tokens, one.output_tokens) != (None, None)]
-    held = read_skills_held({found.snapshot_id}).get(found.snapshot_id, ()) if found.snapshot_id else ()
+    held = read_skills_held({trial.snapshot_id}).get(trial.snapshot_id, ()) if trial.snapshot_id else ()
     this = {
         "ending": ending,
         "decisions": decisions,
@@ -211,39 +211,39 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
         "verdicts": verdicts,
         # Its end: that is where a verifier says what it concluded.
         "output": read_long(verdicts[0].verdict.output_id if verdicts else None, slice(-MAX_OUTPUT, None)),
-        "instruction": read_instruction(found),
+        "instruction": read_instruction(trial),
         "origin": read_origins([attempt]).get(attempt.pk) if attempt else None,
-        "unknown": _list_unknown(found, attempt),
+        "unknown": _list_unknown(trial, attempt),
     }
     context = {
         "section": "trial",
         "this": this,
-        "live": live,
+        "live": live_steps,
         "strip": strip,
         "around": {"siblings": siblings, "previous": previous, "following": following},
         "views": list(VIEW_WORDS.items()),
         "counterparts": others[:COUNTERPARTS_SHOWN],
-        "passing": _choose_passing(found, others) if reading.trajectory else None,
-        "failure": None if as_json else _name_failure(found),
-        **_build_step_context(found, attempt, reading, commented=not (as_json or is_published(request))),
+        "passing": _choose_passing(trial, others) if reading.trajectory else None,
+        "failure": None if as_json else _name_failure(trial),
+        **_build_step_context(trial, attempt, reading, commented=not (as_json or is_published(request))),
     }
     return render_page(request, "trials/trial.html", data=twin, context=context, as_json=as_json)
 
 
 @of_trial
-def steps(request: HttpRequest, found: Trial) -> HttpResponse:
+def steps(request: HttpRequest, trial: Trial) -> HttpResponse:
     """Further steps for htmx: from `?first=` on, up to `?to=`, or around `?at=`. Anybody else is sent to the page."""
     if not read_htmx(request):
         query = request.GET.copy()
         query["at"] = query.get("at") or query.get("first") or query.get("to") or "1"
-        return redirect(f"{found.get_absolute_url()}?{query.urlencode()}")
-    opened = read_trial(found, request.GET)
+        return redirect(f"{trial.get_absolute_url()}?{query.urlencode()}")
+    opened = read_trial(trial, request.GET)
     reading = opened.steps
     context = {
         "reading": reading,
         "above": reading.window.above if "first" not in request.GET else None,
         "below": reading.window.next if "to" not in request.GET else None,
-        **_build_step_context(found, opened.attempt if reading.trajectory else None, reading),
+        **_build_step_context(trial, opened.attempt if reading.trajectory else None, reading),
     }
     return render(request, "trials/_more_steps.html", context)
 
@@ -329,12 +329,12 @@ def _count_cuts(opened: TrialReading) -> list[tuple[str, str, int]]:
     return [found for found in counted if found[2]]
 
 
-def _name_failure(found: Trial) -> dict[str, str] | None:
+def _name_failure(trial: Trial) -> dict[str, str] | None:
     """Its class as the tables of failures name it, with its meaning and the address of the others of its experiment."""
-    if not (key := read_class(found)):
+    if not (key := read_class(trial)):
         return None
     title, meaning = WORDS[key]
-    query = urlencode({"experiment": found.episode.run.experiment.public_id, "class": key})
+    query = urlencode({"experiment": trial.episode.run.experiment.public_id, "class": key})
     return {"title": title, "meaning": meaning, "url": f"{reverse('compare-failures')}?{query}#trials"}
 
 
@@ -351,8 +351,8 @@ def _choose_passing(trial: Trial, others: Sequence[Counterpart]) -> Counterpart 
 # --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _counterpart_twin(found: Trial, each: Counterpart) -> dict[str, object]:
-    url = PageLink("compare-pair-json", found.public_id, each.trial.public_id)
+def _counterpart_twin(trial: Trial, each: Counterpart) -> dict[str, object]:
+    url = PageLink("compare-pair-json", trial.public_id, each.trial.public_id)
     return {"id": each.trial, "why": each.why, "status": each.trial.status, "url": url}
 
 

@@ -330,13 +330,13 @@ def _split_blocks(rows: list[DiffRow], path: str) -> Iterator[DiffBlock]:
         yield DiffBlock("", tuple(rows[:front]), is_folded=not is_changed, is_frontmatter=True)
     headings = _find_headings(rows, path)
     near = _find_near_changes(rows)
-    start, said = front, ""
+    start, last = front, ""
     for index in range(front + 1, len(rows) + 1):
         if index == len(rows) or near[index] != near[start]:
             # A fold is labelled with the part that it leads to; that part needs no label again.
             heading = headings[start] if near[start] else headings[index - 1]
-            yield DiffBlock("" if heading == said else heading, tuple(rows[start:index]), is_folded=not near[start])
-            start, said = index, heading
+            yield DiffBlock("" if heading == last else heading, tuple(rows[start:index]), is_folded=not near[start])
+            start, last = index, heading
 
 
 def _find_frontmatter_end(rows: list[DiffRow]) -> int:

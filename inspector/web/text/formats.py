@@ -77,8 +77,8 @@ def usd(cost: float | None) -> str:
 
 def estimated_usd(cost: float, word: str = "estimated") -> SafeString:
     """Dollars that a price list gives for reported tokens, marked as such wherever they are shown."""
-    said = "Some of it is" if word != "estimated" else "It is"
-    title = f"{said} estimated: the source reports tokens and no cost, the price list has the model"
+    subject = "Some of it is" if word != "estimated" else "It is"
+    title = f"{subject} estimated: the source reports tokens and no cost, the price list has the model"
     return format_html(
         '<span class="estimated" title="{}">≈ {} <small>{}</small></span>', title, render_usd(cost), word
     )
@@ -122,7 +122,7 @@ def in_a_line(step: Mapping[str, object] | None) -> str:
     call = calls[0] if isinstance(calls, list) and calls and isinstance(calls[0], dict) else {}
     arguments = call.get("arguments")
     texts = list(arguments.values()) if isinstance(arguments, dict) else []
-    said = next((text for text in [*texts, step.get("message")] if isinstance(text, str) and text.strip()), "")
+    message = next((text for text in [*texts, step.get("message")] if isinstance(text, str) and text.strip()), "")
     place = f"step {step.get('step_id', '?')}"
-    parts = [place, call.get("function_name") or "", " ".join(said.split())[:MAX_STEP]]
+    parts = [place, call.get("function_name") or "", " ".join(message.split())[:MAX_STEP]]
     return " · ".join(part for part in parts if part)

@@ -101,10 +101,10 @@ def doc_strings(name: str, text: str) -> Iterator[OutlineSection]:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            said = ast.get_docstring(node)
-            if said:
+            docstring = ast.get_docstring(node)
+            if docstring:
                 title = name if isinstance(node, ast.Module) else f"{node.name} ({name})"
-                yield OutlineSection(name, title, said.splitlines(), 0)
+                yield OutlineSection(name, title, docstring.splitlines(), 0)
 
 
 def leading_comment(text: str) -> list[str]:
@@ -152,8 +152,8 @@ def slug_of(document: str, number: int) -> str:
 
 def write(slug: str, document: str, sections: list[OutlineSection]) -> None:
     titles = ", ".join(section.title for section in sections)
-    told = f"What {document} says on {titles}. Use it when a task turns on any of these."[:MOST_DESCRIBED]
-    described = json.dumps(told, ensure_ascii=False)  # a YAML scalar in double quotes
+    description = f"What {document} says on {titles}. Use it when a task turns on any of these."[:MOST_DESCRIBED]
+    described = json.dumps(description, ensure_ascii=False)  # a YAML scalar in double quotes
     head = ["---", f"name: {slug}", f"description: {described}", "---", "", f"# From {document}"]
     folder = OUTPUT / slug
     folder.mkdir(parents=True, exist_ok=True)

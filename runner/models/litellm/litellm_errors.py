@@ -44,7 +44,7 @@ def is_passing(error: Exception) -> bool:
     return type(error).__name__ in PASSING or is_of_server
 
 
-def is_away(error: Exception) -> bool:
+def is_unreachable(error: Exception) -> bool:
     """Is the server not answering yet, because it starts or loads a model (llama.cpp, vLLM, LM Studio)?"""
     return type(error).__name__ == "Away" or getattr(error, "status_code", None) == 503
 
@@ -125,8 +125,8 @@ def find_refused_parameter(error: Exception, sent: Collection[str]) -> str | Non
     if _DEMANDED.search(text):
         return NO_REASONING if NO_REASONING in sent else None
     body = provider_body(error)
-    told = {str(body.get("param") or ""), *_places(body)}
-    named = [name for name in sent if name in NAMES and any(re.fullmatch(NAMES[name], one) for one in told)]
+    blamed = {str(body.get("param") or ""), *_places(body)}
+    named = [name for name in sent if name in NAMES and any(re.fullmatch(NAMES[name], one) for one in blamed)]
     if named and _REFUSED.search(text):
         return named[0]
     return next((name for name in sent if name in NAMES and _is_refused(name, text)), None)

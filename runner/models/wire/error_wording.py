@@ -175,9 +175,9 @@ def _read_message(text: str) -> str:
         value, _ = json.JSONDecoder().raw_decode(text) if text.startswith("{") else (None, 0)
     except (ValueError, RecursionError):
         return text
-    told = value.get("error", value) if isinstance(value, Mapping) else value
-    told = told.get("message") if isinstance(told, Mapping) else told
-    return told if isinstance(told, str) and told.strip() else text
+    message = value.get("error", value) if isinstance(value, Mapping) else value
+    message = message.get("message") if isinstance(message, Mapping) else message
+    return message if isinstance(message, str) and message.strip() else text
 
 
 def _strip_address(address: str) -> str:

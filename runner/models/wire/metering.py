@@ -51,7 +51,7 @@ class UsageMeter:
         self._is_stream = content_type.partition(";")[0].strip().lower() == "text/event-stream"
         self._rest = bytearray()
         self._is_too_long = False
-        self._told: dict[str, int] = {}
+        self._usage: dict[str, int] = {}
         self.broken: ErrorInAnswer | None = None
 
     def feed(self, piece: bytes) -> None:
@@ -70,8 +70,8 @@ class UsageMeter:
         elif not self._is_too_long:
             self._take(bytes(self._rest))
         self._rest.clear()
-        told = self._told
-        return Metered(Usage(told.get("input"), told.get("cached"), told.get("output")), told.get("written", 0))
+        usage = self._usage
+        return Metered(Usage(usage.get("input"), usage.get("cached"), usage.get("output")), usage.get("written", 0))
 
     def _take_line(self, line: bytes) -> None:
         if line.startswith(b"data:") and (b"sage" in line or b"error" in line):  # usage, usageMetadata
@@ -84,7 +84,7 @@ class UsageMeter:
             return
         for item in value if isinstance(value, list) else [value]:
             if self._read is not None and isinstance(item, Mapping):
-                self._told.update(self._read(item, self._told))
+                self._usage.update(self._read(item, self._usage))
                 self.broken = self.broken or _broken(item)
 
 
@@ -97,12 +97,12 @@ def _anthropic(event: Mapping[str, object], known: Mapping[str, int]) -> dict[st
         "written": _count(raw, "cache_creation_input_tokens"),
         "output": _count(raw, "output_tokens"),
     }
-    told = {**known, **{name: count for name, count in parts.items() if count is not None}}
+    merged = {**known, **{name: count for name, count in parts.items() if count is not None}}
     if event.get("type") == "message_start":
-        told.pop("output", None)  # a beginning, not a count
-    if "fresh" in told:
-        told["input"] = told["fresh"] + told.get("cached", 0) + told.get("written", 0)
-    return told
+        merged.pop("output", None)  # a beginning, not a count
+    if "fresh" in merged:
+        merged["input"] = merged["fresh"] + merged.get("cached", 0) + merged.get("written", 0)
+    return merged
 
 
 def _responses(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, int]:

@@ -162,9 +162,9 @@ def error_in(event: Mapping[str, object]) -> Mapping[str, object] | None:
 
 def _status_of(error: Mapping[str, object]) -> int:
     """The status that the error would have had at the start of the reply; 502 if it has none."""
-    told = str(error.get("code") or "")
-    if told.isascii() and told.isdigit() and len(told) == 3 and 400 <= int(told) < 600:
-        return int(told)
+    code = str(error.get("code") or "")
+    if code.isascii() and code.isdigit() and len(code) == 3 and 400 <= int(code) < 600:
+        return int(code)
     kinds = " ".join(str(error.get(name) or "")[:200] for name in ("type", "code", "status")).lower()
     return next((status for kind, status in _STATUS_OF_ERROR.items() if kind in kinds), 502)
 
@@ -253,8 +253,8 @@ class _Chat:
     def add(self, event: Mapping[str, object]) -> None:
         for choice in _objects(event.get("choices")):
             self._add(choice)
-        told = {**event, "usage": chat_usage(event)}
-        self._reply.update({name: value for name, value in told.items() if name != "choices" and value is not None})
+        usage = {**event, "usage": chat_usage(event)}
+        self._reply.update({name: value for name, value in usage.items() if name != "choices" and value is not None})
 
     def _add(self, choice: Growing) -> None:
         place = choice.get("index") or 0
@@ -373,8 +373,10 @@ class _Messages:
             case {"type": "message_delta", "delta": dict(delta)}:
                 self._message.update({name: value for name, value in delta.items() if value is not None})
                 usage = event.get("usage")
-                told = usage.items() if isinstance(usage, dict) else ()
-                self._message.setdefault("usage", {}).update({name: value for name, value in told if value is not None})
+                counts = usage.items() if isinstance(usage, dict) else ()
+                self._message.setdefault("usage", {}).update(
+                    {name: value for name, value in counts if value is not None}
+                )
             case {"type": "message_stop"}:
                 self._has_end = True
 

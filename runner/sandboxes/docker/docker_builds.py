@@ -497,15 +497,15 @@ _REPEATED = re.compile(
 )
 
 
-def build_error(message: str, said: str, log: str = "") -> ImageError | SandboxError:
-    """Make the error to raise, with `message` and `log`. `said` is the builder's own last word.
+def build_error(message: str, output: str, log: str = "") -> ImageError | SandboxError:
+    """Make the error to raise, with `message` and `log`. `output` is the builder's own last word.
 
     A failed command of the Dockerfile is the task's fault, unless it was killed or its end mentions the network or the
     disk. An unknown failure is the machine's: it is tried again.
     """
-    if ended := _STEP_ENDED.search(said):
+    if ended := _STEP_ENDED.search(output):
         passing = int(ended[1]) == _KILLED or _PASSING.search(_REPEATED.sub("", log[-MAX_TAIL_CHARS:]))
         return (SandboxError if passing else ImageError)(message, log)
-    said = _COMMAND.sub("", said)
-    described = _DESCRIBED.search(said) and not _PASSING.search(said)
+    output = _COMMAND.sub("", output)
+    described = _DESCRIBED.search(output) and not _PASSING.search(output)
     return (ImageError if described else SandboxError)(message, log)

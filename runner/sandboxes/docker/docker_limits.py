@@ -57,8 +57,8 @@ def init_command(roots: tuple[str, ...], users: tuple[str, ...], user: str) -> l
     """The first process. It makes the folders `roots` and `users` if they are missing, the latter for the image's
     user (empty: root)."""
     name = user.partition(":")[0] or "0"
-    told = {"roots": shlex.join(roots), "users": shlex.join(users), "user": shlex.quote(name)}
-    return ["/bin/sh", "-c", _INIT.format(**told)]
+    values = {"roots": shlex.join(roots), "users": shlex.join(users), "user": shlex.quote(name)}
+    return ["/bin/sh", "-c", _INIT.format(**values)]
 
 
 def host_config(

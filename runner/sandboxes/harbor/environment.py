@@ -43,7 +43,7 @@ from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.harbor.driving import Driver, HarborFailed, driver
 from runner.sandboxes.harbor.harbor_jobs import SKILLS_PATH, environment_kind, is_unsupported
 from runner.sandboxes.harbor.tunnel import Tunnel
-from runner.sandboxes.images import MAX_TOLD, WORKSPACE_FOLDER, base_name, build_clearing
+from runner.sandboxes.images import MAX_NAMED, WORKSPACE_FOLDER, base_name, build_clearing
 from runner.sandboxes.links import remove_links
 from runner.sandboxes.local import LIMITS, SCRATCH, LocalSandbox, make_sandbox
 from runner.sandboxes.needs import NOTHING, Needs
@@ -200,7 +200,7 @@ class HarborEnvironment(LocalSandbox):
         if not self.needs.image_skills:
             clearing = build_clearing(self._workspace, self.needs.skill_folders, self.machine.skills_dir)
             if found := self.run(clearing).splitlines():
-                self.handle["skills_left_out"] = sorted(found)[:MAX_TOLD]
+                self.handle["skills_left_out"] = sorted(found)[:MAX_NAMED]
         lines = [f"mkdir -p {shlex.join(_ROOTS)} {owned} && chown {self._user}:{self._user} {owned} || exit"]
         for link in map(shlex.quote, map(str, links)):
             lines.append(f"rm -rf {link}; ln -s {SKILLS_PATH} {link} || exit")

@@ -150,8 +150,8 @@ def to_plain(workflow: Workflow) -> dict[str, object]:
     """Convert to the form in JSON and files. Empty fields of a step are left out."""
     steps: list[dict[str, object]] = []
     for step in workflow.steps:
-        said = {"grounding": step.grounding, "why": step.why, "needs": list(step.needs)}
-        steps.append({"id": step.id, "label": step.label, **{name: value for name, value in said.items() if value}})
+        payload = {"grounding": step.grounding, "why": step.why, "needs": list(step.needs)}
+        steps.append({"id": step.id, "label": step.label, **{name: value for name, value in payload.items() if value}})
     return {**({"varies": list(workflow.varies)} if workflow.varies else {}), "steps": steps}
 
 

@@ -192,9 +192,9 @@ class _ClaudeSession:
             extra |= {"synthetic": True} if is_summary or event.get("isMeta") is True else {}
             yield from self.messages.user(message, timestamp, extra, event.get("toolUseResult"))
         elif kind == "attachment":
-            yield from self.messages.aside(_attachment(event, timestamp, extra))
+            yield from self.messages.side_step(_attachment(event, timestamp, extra))
         else:
-            yield from self.messages.aside(_notice(event, timestamp, extra))
+            yield from self.messages.side_step(_notice(event, timestamp, extra))
 
     def _answer(self, event: Record) -> Iterator[Step]:
         """A sub-agent's last message, if its own lines lack it: progress lines hold calls and results only. It is in
@@ -229,8 +229,8 @@ def _notice(event: Record, timestamp: str | None, extra: Record) -> Step:
     text = str(event.get("content") or "") or f"{subtype}: {error}".strip(": ")
     facts = small_facts({key: value for key, value in event.items() if key not in _ENVELOPE}, text)
     if subtype == "compact_boundary":
-        told = read_object(event.get("compactMetadata"))
-        facts |= compaction_mark(told.get("preTokens"), told.get("trigger"))
+        metadata = read_object(event.get("compactMetadata"))
+        facts |= compaction_mark(metadata.get("preTokens"), metadata.get("trigger"))
     return Step(0, Source.SYSTEM, clean(text), timestamp=timestamp, extra={**extra, **facts} or None)
 
 

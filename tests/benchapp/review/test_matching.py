@@ -161,7 +161,7 @@ def test_each_judge_and_prompt_is_a_source_and_an_empty_answer_is_an_answer(queu
     assert list(found) == ["judge litellm/test judge/0", "judge litellm/test judge/1"]
     judge = found["judge litellm/test judge/1"]
     assert judge.looked == {first.pk, second.pk}
-    assert judge.said == {first.pk: frozenset({code(queue, "numeric/formula").pk})}
+    assert judge.proposed == {first.pk: frozenset({code(queue, "numeric/formula").pk})}
     assert (judge.scripted, found["judge litellm/test judge/0"].scripted) == (False, True)
 
 

@@ -220,7 +220,7 @@ def test_every_preset_can_be_asked_for_and_comes_back_from_its_address(unit: str
         population = parsed(f"unit={unit}&preset={preset}&condition=no-skill&family=")
         assert parsed(population.query()) == population
         assert list(reopen(unit, population.query()).rows()) == []
-        assert population.says()
+        assert population.noun()
 
 
 def test_strata_say_unknown_where_the_record_tells_nothing() -> None:

@@ -25,7 +25,7 @@ from tests.runner.drafts import CORPUS, PlayedDraft, go_on, make_brief, play, re
 def seed_files(key: str = "fee-tables-1") -> Files:
     trade = TRADES[0]
     rule = TableRule("most", 90)
-    task = TableTask("Parcels by depot", trade, rule, rule.says(trade.amount), 1)
+    task = TableTask("Parcels by depot", trade, rule, rule.sentence(trade.amount), 1)
     return {f"tasks/{key}/{path}": File(text.encode()) for path, text in task.files(Dice(3)).items()}
 
 

@@ -109,6 +109,6 @@ def test_a_long_history_loses_the_beginnings_of_its_oldest_traces_and_says_so() 
 
 
 def test_a_verdict_that_is_not_told_stays_out_of_the_heading() -> None:
-    trace = Trace(TrialSlot(Phase.EVALUATION, "T1"), False, 0.25, "what happened", told=False)
+    trace = Trace(TrialSlot(Phase.EVALUATION, "T1"), False, 0.25, "what happened", shows_verdict=False)
     text = build_instruction(TASK, library=False, frozen=False, traces=[trace])
     assert "### Trial evaluation/T1/0 (verdict not shown)\n" in text

@@ -89,9 +89,9 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
         to_check = [row for code in checked for row in labels.get(code.pk, ())]
         changes.append(ChangeView(change, list(_compare_codes(change, numbers)), to_check))
     groups = []
-    for kind, (title, says) in CHANGES.items():
+    for kind, (title, about) in CHANGES.items():
         if of_kind := [each for each in changes if each.change.kind == kind]:
-            groups.append({"kind": kind, "title": title, "says": says, "changes": of_kind})
+            groups.append({"kind": kind, "title": title, "says": about, "changes": of_kind})
     data = {
         "codebook": found.codebook.name,
         "from": old.number if old else None,
@@ -143,17 +143,17 @@ def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_j
     return _carry_page(request, plan, as_json=as_json)
 
 
-def _carry(request: HttpRequest, queue: Queue, found: CodebookVersion) -> HttpResponse:
+def _carry(request: HttpRequest, queue: Queue, version: CodebookVersion) -> HttpResponse:
     if not may_manage(queue, user_of(request)):
         raise PermissionDenied(
             "Only the person who made the queue, or an admin, can carry it over: that closes the queue."
         )
     try:
-        made = carry(queue, found, user_of(request))
+        made = carry(queue, version, user_of(request))
     except CodebookRefused as refusal:
         messages.error(request, str(refusal))
         return redirect(queue)
-    messages.success(request, f"“{queue.name}” was carried over to {found} and closed.")
+    messages.success(request, f"“{queue.name}” was carried over to {version} and closed.")
     return redirect(made)
 
 
@@ -240,25 +240,25 @@ def codebook_new(request: HttpRequest) -> HttpResponse:
 
 
 def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found = get_object_or_404(Codebook.objects.select_related("created_by"), public_id=public_id)
+    codebook = get_object_or_404(Codebook.objects.select_related("created_by"), public_id=public_id)
     versions = list(
-        found.versions.select_related("frozen_by", "created_by")
+        codebook.versions.select_related("frozen_by", "created_by")
         .annotate(codes_total=Count("codes", distinct=True), queues_total=Count("queues", distinct=True))
         .order_by("-number")  # said again because grouping drops the model's own order
     )
     current = next((version for version in versions if version.is_frozen), versions[0])  # what queues can use
     queues = list(current.queues.all())
     rows, uncounted = list_codes(current, user_of(request), queues)
-    acts = Activity.objects.filter(target_kind="codebook", target_id=found.public_id).order_by("-at", "-id")
+    acts = Activity.objects.filter(target_kind="codebook", target_id=codebook.public_id).order_by("-at", "-id")
     page = paginate(request, acts, per_page=ACTS_PER_PAGE)
     history = [(act, _describe_act(act.verb, act.detail)) for act in page]
-    head = CODEBOOK_HEAD.read(found)
+    head = CODEBOOK_HEAD.read(codebook)
     data = {**head, "versions": VERSION.read_all(versions), "history": ACT.read_all(act for act, _ in history)}
     context = {
         "section": "codebook",
         "kept_queue": kept_filter(request),
         "has_frozen": any(version.is_frozen for version in versions),
-        "codebook": found,
+        "codebook": codebook,
         "version_rows": versions,
         "version": current,
         "rows": rows,

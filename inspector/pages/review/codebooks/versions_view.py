@@ -299,7 +299,7 @@ def load_version(public_id: UUID) -> CodebookVersion:
 
 def version_page(
     request: HttpRequest,
-    found: CodebookVersion,
+    version: CodebookVersion,
     *,
     as_json: bool = False,
     form: CodeForm | None = None,
@@ -308,18 +308,18 @@ def version_page(
     status: int = 200,
 ) -> HttpResponse:
     """`form`, `refusal`, `note`: what somebody sent and why it was not done, so that nothing typed is lost."""
-    queues = list(found.queues.all())
-    rows, uncounted = list_codes(found, user_of(request), queues)
-    data = {**VERSION.read(found), "codes": rows, "url": PageLink("codebook-version", found.public_id)}
-    siblings = list(found.codebook.versions.order_by("number"))
-    form = form or _form(request, found, [row.code for row in rows])
+    queues = list(version.queues.all())
+    rows, uncounted = list_codes(version, user_of(request), queues)
+    data = {**VERSION.read(version), "codes": rows, "url": PageLink("codebook-version", version.public_id)}
+    siblings = list(version.codebook.versions.order_by("number"))
+    form = form or _form(request, version, [row.code for row in rows])
     context = {
         "section": "codebook",
-        "version": found,
+        "version": version,
         "rows": rows,
         "judging": sum(row.judges_skills for row in rows),
         "kept_queue": kept_filter(request),
-        "has_frozen": found.is_frozen or any(each.is_frozen for each in siblings),
+        "has_frozen": version.is_frozen or any(each.is_frozen for each in siblings),
         "form": form,
         "act": next((key for key, kind in ACTS.items() if isinstance(form, kind)), "add"),
         "acts": [(key, kind.title) for key, kind in ACTS.items()],
@@ -328,7 +328,7 @@ def version_page(
         "siblings": siblings,
         "queues": queues,
         "uncounted": uncounted,
-        "carriable": list_carriable(found),
+        "carriable": list_carriable(version),
         "hidden_total": sum(row.examples_hidden for row in rows),
         "labels_total": sum(row.labels or 0 for row in rows),
     }
@@ -353,14 +353,14 @@ def list_codes(version: CodebookVersion, user: User, queues: Sequence[Queue]) ->
     return rows, [queue for queue in queues if queue.pk not in counted]
 
 
-def _form(request: HttpRequest, found: CodebookVersion, codes: list[Code]) -> CodeForm | None:
+def _form(request: HttpRequest, version: CodebookVersion, codes: list[Code]) -> CodeForm | None:
     """The form that `?code=&do=` asks for; the one that adds a code where they name no code of it."""
-    if found.is_frozen:
+    if version.is_frozen:
         return None
     wanted = request.GET.get("code", "")
     code = next((code for code in codes if str(code.public_id) == wanted), None)
     if code is None:
-        return AddForm(found)
+        return AddForm(version)
     kind = ACTS.get(request.GET.get("do", "edit"), ACTS["edit"])
     if kind is SplitForm:
         parts = request.GET.get("parts", "")

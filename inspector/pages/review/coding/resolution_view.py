@@ -277,8 +277,8 @@ def _read_mark(mark: Mark) -> dict[str, object]:
 
 
 def _list_codes(item: QueueItem, sets: Collection[frozenset[Code]], filled: Filled) -> list[dict[str, object]]:
-    """List the codes. `said`: number of reviews that use one. `barred`: why the server would refuse it."""
-    said = Counter(code.pk for codes in sets for code in codes)
+    """List the codes. `uses`: number of reviews that use one. `barred`: why the server would refuse it."""
+    counts = Counter(code.pk for codes in sets for code in codes)
     keys, ordered = keys_of(item.queue.version), in_order(item.queue.version.codes.all())
     parents = {code.parent_id for code, _ in ordered}
     barred = judging_skills(code for code, _ in ordered) if lacks_skills(item) else frozenset()
@@ -289,7 +289,7 @@ def _list_codes(item: QueueItem, sets: Collection[frozenset[Code]], filled: Fill
             "key": keys[code.pk],
             "is_chosen": code.public_id in filled.codes,
             "depth": depth,
-            "said": said[code.pk],
+            "uses": counts[code.pk],
             "about": code.definition,
             "include": code.include,
             "exclude": code.exclude,
@@ -301,11 +301,11 @@ def _list_codes(item: QueueItem, sets: Collection[frozenset[Code]], filled: Fill
 
 
 def _list_attributions(reviews: list[Review], filled: Filled) -> list[dict[str, object]]:
-    said = Counter(
+    counts = Counter(
         each for review in reviews for each in {mark.attribution for mark in review.marks.all() if mark.attribution}
     )
     return [
-        {"value": value, "text": text, "key": key, "is_chosen": value == filled.attribution, "said": said[value]}
+        {"value": value, "text": text, "key": key, "is_chosen": value == filled.attribution, "uses": counts[value]}
         for key, (value, text) in enumerate([*Attribution.choices, ("", "not given")], start=1)
     ]
 

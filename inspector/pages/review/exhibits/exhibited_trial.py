@@ -310,8 +310,8 @@ class Steps:
         answers = match_answers(step)
         results = [place for index in calls for place in answers.get(index, ())]
         results += [place for place in answers.get(None, ()) if calls]
-        said = {"message", "reasoning"} if calls else set()  # "I read the skill first" says as much as the call
-        return {*said, *(f"tool_calls/{index}" for index in calls), *(f"observations/{place}" for place in results)}
+        hidden = {"message", "reasoning"} if calls else set()  # "I read the skill first" says as much as the call
+        return {*hidden, *(f"tool_calls/{index}" for index in calls), *(f"observations/{place}" for place in results)}
 
     def _uses_skill(self, step: Step, index: int, found: Mapping[str, str]) -> bool:
         tool = step.tool_calls[index].name.rpartition(".")[2].rpartition("__")[2].lower()

@@ -153,7 +153,7 @@ def _count_delayed(sketch: Sketch, given: QueryDict, user: User) -> int:
 
 
 SKETCH = JsonShape(
-    ("from", lambda sketch: sketch and sketch.population.says()),
+    ("from", lambda sketch: sketch and sketch.population.noun()),
     "population_total=total",
     (
         "strata",
@@ -204,7 +204,7 @@ def what_choices() -> list[tuple[str, list[tuple[str, str]]]]:
     return [
         (
             NOUNS[Queue.Unit(unit)].capitalize(),
-            [(f"{unit}:{key}", Population(unit=unit, preset=key).says().capitalize()) for key in presets],
+            [(f"{unit}:{key}", Population(unit=unit, preset=key).noun().capitalize()) for key in presets],
         )
         for unit, presets in PRESETS.items()
     ]

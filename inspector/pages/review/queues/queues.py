@@ -113,8 +113,8 @@ def kept_filter(request: HttpRequest) -> dict[str, str] | None:
     if problems:
         return None
     parts = ", ".join(text for _, _, text in population.narrowed_by())
-    says = population.says() + (f": {parts}" if parts else "")
-    return {"says": says, "url": f"{reverse('queue-new')}?{given.urlencode()}"}
+    description = population.noun() + (f": {parts}" if parts else "")
+    return {"says": description, "url": f"{reverse('queue-new')}?{given.urlencode()}"}
 
 
 QUEUE = JsonShape(

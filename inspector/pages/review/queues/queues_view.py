@@ -85,10 +85,10 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         chosen.sort(key=lambda pk: statuses[pk] != ItemStatus.AWAITING)
     page = paginate(request, chosen)
     rows = _read_items(list(page), statuses, user, unsaid)
-    said = {}
+    codes_by_item = {}
     if shows_codes:
         note_seen(user, found)
-        said = _read_codes(list(page))
+        codes_by_item = _read_codes(list(page))
     waiting = _name_waiting(found)
     drawn = _read_draw(
         found, is_blinded=found.is_open and found.is_blind and open_to(user).filter(queue=found).exists()
@@ -115,7 +115,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "progress": progress,
         "people": people,
         "shown": rows,
-        "listed": [(row, said.get(row.item.pk, [])) for row in rows],
+        "listed": [(row, codes_by_item.get(row.item.pk, [])) for row in rows],
         "shows_codes": shows_codes,
         "counts": [(each, totals[each]) for each in ItemStatus],
         "waiting": waiting,
@@ -260,7 +260,7 @@ def _read_codes(items: Sequence[int]) -> dict[int, list[tuple[str, list[str]]]]:
 class QueueDraw(Shaped):
     """How the items were drawn. `strata`: empty without strata or for the blind."""
 
-    says: str
+    noun: str
     chips: tuple[str, ...]
     masked: bool  # parts of the selection are left out
     strata: tuple[dict[str, object], ...]
@@ -270,7 +270,7 @@ class QueueDraw(Shaped):
     inclusion: float | None  # of all items but controls, where it is one number
     trials_query: str  # for Compare's list of trials; empty where it would give something away or does not apply
 
-    json_shape = JsonShape("from=says selection=chips parts_hidden=masked strata drawn controls overlap inclusion")
+    json_shape = JsonShape("from=noun selection=chips parts_hidden=masked strata drawn controls overlap inclusion")
 
 
 def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
@@ -282,10 +282,10 @@ def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
         population = None
     if population is None:
         chips, preset = [], ""
-        says = queue.get_unit_display() + ("" if is_blinded else f" ({queue.population})")
+        noun = queue.get_unit_display() + ("" if is_blinded else f" ({queue.population})")
     else:
         chips, preset = population.narrowed_by(), population.preset
-        says = replace(population, preset=SHOWN_INSTEAD.get(preset, preset) if is_blinded else preset).says()
+        noun = replace(population, preset=SHOWN_INSTEAD.get(preset, preset) if is_blinded else preset).noun()
     shown = [text for name, _, text in chips if not is_blinded or name in SHOWN_TO_THE_BLIND]
     rows = list(
         queue.items.filter(is_control=False)
@@ -300,7 +300,7 @@ def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
     inclusions = {inclusion for _, inclusion, _ in rows}
     hides_strata = is_blinded and queue.strata in HIDES
     return QueueDraw(
-        says=says,
+        noun=noun,
         chips=tuple(shown),
         masked=len(shown) < len(chips) or (is_blinded and preset in SHOWN_INSTEAD),
         strata=()
@@ -378,8 +378,8 @@ def queue_people(request: HttpRequest, public_id: UUID) -> HttpResponse:
         messages.error(request, str(error))
     else:
         if done:
-            said = "is assigned now" if adds else "is no longer assigned. Their reviews stay"
-            messages.success(request, f"{person.get_username()} {said}.")
+            message = "is assigned now" if adds else "is no longer assigned. Their reviews stay"
+            messages.success(request, f"{person.get_username()} {message}.")
     return HttpResponseRedirect(found.get_absolute_url())
 
 

@@ -43,7 +43,7 @@ class Cause:
     key: str
     is_about_skills: bool
     value: str
-    beside: str
+    note: str
     lane: Lane
     squares: list[tuple[str, int]]
     examples: list[Example]
@@ -127,11 +127,11 @@ class RankedCauses:
         if self.are_few:  # the items that carry it first, then those whose reviewers differ
             shares = sorted((item.share(members) for item in self.results.chosen_items), reverse=True)
             kinds = ["on" if each == 1 else "half" if each else "" for each in shares]
-            value, beside = range_text(kinds.count("on"), kinds.count("half")), f"of {self.n}"
+            value, note = range_text(kinds.count("on"), kinds.count("half")), f"of {self.n}"
         elif share.shown is None:
-            value, beside = count_text(share.k), f"of {share.n}"
+            value, note = count_text(share.k), f"of {share.n}"
         else:
-            value, beside = per_hundred(share.shown), ends_text(self.results.interval(share))
+            value, note = per_hundred(share.shown), ends_text(self.results.interval(share))
             lane = self._lane(share, self.reach)
         below_it = (each for key in sorted(members - {code.pk}) for each in self._examples.get(key, ()))
         examples = {each.url: each for each in (*self._examples.get(code.pk, ()), *below_it)}
@@ -140,7 +140,7 @@ class RankedCauses:
             key=self.results.keys.get(code.pk, ""),
             is_about_skills=code.pk in self._about_skills,
             value=value,
-            beside=beside,
+            note=note,
             lane=lane,
             squares=[(kind, SQUARE * place) for place, kind in enumerate(kinds)],
             examples=list(examples.values())[:3],

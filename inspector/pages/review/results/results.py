@@ -44,7 +44,7 @@ MAX_GROUPS = 8  # columns of the table by facet
 MAX_EXAMPLES = 3  # of a code
 QUOTE_CHARS = 140
 MAX_CHOSEN = 50  # values of one facet
-NOT_TOLD = "(not told)"  # in the address, where an empty text means "all"
+NOT_REPORTED = "(not told)"  # in the address, where an empty text means "all"
 TENTHS = 10
 ATTRIBUTIONS = [*Attribution.choices, ("", "not said")]
 
@@ -64,7 +64,7 @@ class ResultsChoices:
         """The query string of these choices with some changed; an empty text takes a facet's choice away."""
         pairs = [("also", str(each)) for each in self.also]
         kept = {name: values for name, values in self.chosen.items() if name not in changes}
-        pairs += [(name, value or NOT_TOLD) for name, values in kept.items() for value in sorted(values)]
+        pairs += [(name, value or NOT_REPORTED) for name, values in kept.items() for value in sorted(values)]
         plain = {"per": self.per, "covers": self.covers, "counts": self.counts, "by": self.by, **changes}
         defaults = {"per": "", "covers": "clusters", "counts": "fractions", "by": "condition"}
         pairs += [(name, value) for name, value in plain.items() if value != defaults.get(name, "")]
@@ -94,23 +94,23 @@ def parse_choices(query: QueryDict) -> tuple[ResultsChoices, list[str]]:
             else:
                 problems.append(f"{name}: {value[:80]!r} is unknown, expected one of {', '.join(values)}")
     chosen = {name: [value for value in query.getlist(name)[:MAX_CHOSEN] if value] for name in FACETS}
-    told = {
-        name: frozenset("" if value == NOT_TOLD else value for value in values)
+    asked = {
+        name: frozenset("" if value == NOT_REPORTED else value for value in values)
         for name, values in chosen.items()
         if values
     }
-    return ResultsChoices(tuple(dict.fromkeys(also)), told, **given), problems
+    return ResultsChoices(tuple(dict.fromkeys(also)), asked, **given), problems
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A place in the evidence that shows a code. says: the memo, else the marked words; by: a reviewer's name, or the
+    """A place in the evidence that shows a code. quote: the memo, else the marked words; by: a reviewer's name, or the
     codebook."""
 
     trial: UUID
     url: str
     where: str
-    says: str
+    quote: str
     by: str
     task: str
     condition: str
@@ -336,13 +336,13 @@ def _of_reviewers(coding: QueueCoding, user: User) -> Iterable[tuple[int, Exampl
     labels = labels.order_by("-mark__review__confidence", "pk")
     trial_of = "mark__review__item__trial"
     names = ("code_id", "mark__review__item_id", f"{trial_of}__public_id", "mark__step")
-    told = ("mark__review__reviewer__username", f"{trial_of}__task__title", f"{trial_of}__episode__run__condition")
-    rows = labels.values_list(*names, *told, Left("mark__memo", QUOTE_CHARS), Left("mark__quote", QUOTE_CHARS))
-    for code, item, trial, step, *told_of, memo, quote in sorted(rows, key=lambda row: row[3] is None):
+    columns = ("mark__review__reviewer__username", f"{trial_of}__task__title", f"{trial_of}__episode__run__condition")
+    rows = labels.values_list(*names, *columns, Left("mark__memo", QUOTE_CHARS), Left("mark__quote", QUOTE_CHARS))
+    for code, item, trial, step, *described, memo, quote in sorted(rows, key=lambda row: row[3] is None):
         if item not in counted or code in counted[item]:
-            yield code, _example(trial, step, memo or quote, *told_of)
+            yield code, _example(trial, step, memo or quote, *described)
 
 
-def _example(trial: UUID, step: int | None, says: str, by: str, task: str, condition: str) -> Example:
+def _example(trial: UUID, step: int | None, quote: str, by: str, task: str, condition: str) -> Example:
     url = reverse("trial", args=[trial]) + (f"?step={step}" if step else "")
-    return Example(trial, url, f"step {step}" if step else "trial", says, by, task, condition)
+    return Example(trial, url, f"step {step}" if step else "trial", quote, by, task, condition)

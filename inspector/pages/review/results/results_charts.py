@@ -80,7 +80,7 @@ def _bars(rows: Sequence[TaxonomyRow], results: Results) -> go.Figure:
     shade = MUTED
     numbers = [_render_numbers(row.shares[per], results) for row in rows]
     right_of = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 8}
-    beside = [{**_text(numbers[place], place, 11), **right_of} for place in range(len(rows))]
+    labels = [{**_text(numbers[place], place, 11), **right_of} for place in range(len(rows))]
     left = max(len(short(row.code.name, LABEL)) * LETTER * 1.08 + row.depth * INDENT for row in rows) + 14
     names = [_name(row, place, left) for place, row in enumerate(rows)]
     right = 20 + LETTER * max(len(each) - len("<b></b>") for each in numbers)
@@ -98,7 +98,7 @@ def _bars(rows: Sequence[TaxonomyRow], results: Results) -> go.Figure:
         showlegend=False,
     )
     whole = layout(height=len(rows) * ROW + 56, margin={"t": 6, "b": 44, "l": left, "r": right, "pad": 4})
-    whole["annotations"] = [*names, *beside]
+    whole["annotations"] = [*names, *labels]
     whole["meta"] = {"min_width": left + right + 240}
     figure = go.Figure(trace, whole)
     figure.update_yaxes(range=[len(rows) - 0.4, -0.6], showticklabels=False, showgrid=False, zeroline=False)
@@ -207,9 +207,9 @@ def draw_together(results: Results) -> ChartDrawing:
                 None, number(pair.both), lines(f"<b>{plain(one)}</b>", f"{number(pair.both)} items")
             )
             continue
-        said = f"{number(pair.both)} of the {number(pair.either)} items with either have both"
+        sentence = f"{number(pair.both)} of the {number(pair.either)} items with either have both"
         cells[one, other] = HeatCell(
-            100 * (pair.share or 0), number(pair.both), lines(f"<b>{plain(one)}</b>, {plain(other)}", said)
+            100 * (pair.share or 0), number(pair.both), lines(f"<b>{plain(one)}</b>, {plain(other)}", sentence)
         )
         if row > column:
             rows.append((pair.both, TableRow((other, one, pair.both, pair.either))))
@@ -250,7 +250,7 @@ def draw_saturation(results: Results) -> ChartDrawing:
     figure = go.Figure(line, layout(height=240))
     figure.update_xaxes(title_text="items in the order of review", rangemode="tozero")
     figure.update_yaxes(rangemode="tozero")
-    return ChartDrawing(figure, table, (found.says(),))
+    return ChartDrawing(figure, table, (found.sentence(),))
 
 
 def find_saturation(results: Results) -> str:
@@ -292,8 +292,8 @@ def draw_first_failures(results: Results) -> ChartDrawing:
     figure = go.Figure(bars, layout(height=240))
     figure.update_xaxes(title_text="how far into the trajectory, %", range=[0, 100], showgrid=False)
     figure.update_yaxes(ticksuffix=" %", rangemode="tozero")
-    said = f"On the bars: marks, {found.marks} in {found.items} items. Heights: share of items, weighted."
-    return ChartDrawing(figure, table, (said,))
+    note = f"On the bars: marks, {found.marks} in {found.items} items. Heights: share of items, weighted."
+    return ChartDrawing(figure, table, (note,))
 
 
 def find_first_failures(results: Results) -> str:
