@@ -4,10 +4,10 @@ It knows one procedure and says so if something else is asked for. Its drafts ar
 pass, untouched files fail. One defect is planted: in the last task of a first round the instruction names a missing
 file. Its critic looks at the files, so it finds any such name, no matter who wrote it.
 
-A task is about records of some trade, with one rule that decides and sums by group: read, drop records without an amount
-and repeated ones, apply the rule, add up, write. Tasks differ in the trade, the data, the rule and the number of odd
-records. The dice decide everything. Tests and solution agree, as both come from one rule. A result without the rule is
-wrong, as there are records on both sides of its limit; this is the declared trap.
+A task is about records of some trade, with one rule that decides and sums by group: read, drop records without an
+amount and repeated ones, apply the rule, add up, write. Tasks differ in the trade, the data, the rule and the number
+of odd records. The dice decide everything. Tests and solution agree, as both come from one rule. A result without the
+rule is wrong, as there are records on both sides of its limit; this is the declared trap.
 """
 
 from __future__ import annotations
@@ -365,7 +365,8 @@ def find_rule(text: str) -> TableRule | None:
 
 @dataclass(frozen=True, slots=True)
 class TableTask:
-    """`wording`: of the rule, in the instruction. `level`: an index of LEVELS. `note`: adds a column that no rule uses."""
+    """`wording`: of the rule, in the instruction. `level`: an index of LEVELS.
+    `note`: adds a column that no rule uses."""
 
     title: str
     trade: Trade

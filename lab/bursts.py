@@ -1,12 +1,13 @@
-"""A scheduler that reads `/metrics` and starts `work --burst`, as KEDA or a Slurm script would; what its idle time costs.
+"""A scheduler that reads `/metrics` and starts `work --burst`, as KEDA or a Slurm script would; what its idle time
+costs.
 
     .venv/bin/python lab/bursts.py [--waves 4] [--replicates 56] [--trials 20] [--most 3] [--seconds 1.0]
 
 Experiments are launched in waves, each when the last burst of the one before has ended, so that it scales to zero in
 between. Every two seconds the scheduler starts as many bursts as waiting episodes fill, at most `--most` at a time. It
-reports trials, bursts, the seconds that burst processes lived and how much of that they had no trial under way (their start, the
-wait for the next look at the queue, their end), and the share of places that were empty. Exit status 1 where an
-experiment did not end, a burst failed, or a burst lived for more than 30 s after its last trial.
+reports trials, bursts, the seconds that burst processes lived and how much of that they had no trial under way (their
+start, the wait for the next look at the queue, their end), and the share of places that were empty. Exit status 1
+where an experiment did not end, a burst failed, or a burst lived for more than 30 s after its last trial.
 """
 
 from __future__ import annotations

@@ -4,10 +4,11 @@
     SKILLGLASS_VAR=/tmp/campaign python lab/synthesize.py campaign
     SKILLGLASS_VAR=/tmp/campaign python lab/compare.py
 
-Works in this process, which starts as one of the server's does, through the whole stack of middleware, on SQLite or, with
-DATABASE_URL, on PostgreSQL. Cold: nothing remembered of any run from an earlier request, but what finished runs came to is on
-disk. Warm: the 95th percentile of the requests after it. Ratios are to the targets of 500 ms cold and 150 ms warm; CPU is this
-process's own work, warm the median; bytes are those of the gzipped answer that a browser takes.
+Works in this process, which starts as one of the server's does, through the whole stack of middleware, on SQLite or,
+with DATABASE_URL, on PostgreSQL. Cold: nothing remembered of any run from an earlier request, but what finished runs
+came to is on disk. Warm: the 95th percentile of the requests after it. Ratios are to the targets of 500 ms cold and
+150 ms warm; CPU is this process's own work, warm the median; bytes are those of the gzipped answer that a browser
+takes.
 """
 
 from __future__ import annotations

@@ -2,13 +2,14 @@
 
     OPENBLAS_NUM_THREADS=1 nice -n 10 python lab/corrected_coverage.py [--repeats N] [--seed S]
 
-The model: items come in clusters of 3 to 9. The log-odds that an item carries the code = a constant + what its cluster adds
-(normal, SD 0.8). The judge reads all of them and errs at rates of its own, whose log-odds also have a part of each cluster
-(SD 0.8). People settle some: by lot, or ten each of four conditions of unequal size, frequency and judge's error.
+The model: items come in clusters of 3 to 9. The log-odds that an item carries the code = a constant + what its
+cluster adds (normal, SD 0.8). The judge reads all of them and errs at rates of its own, whose log-odds also have a
+part of each cluster (SD 0.8). People settle some: by lot, or ten each of four conditions of unequal size, frequency
+and judge's error.
 
-The truth is the frequency over endless clusters of this kind. Each cell: coverage of a 95 % interval and its mean width, of the
-judge alone (Wilson), of people alone (as in Results), of Rogan-Gladen with the delta method, of the share that Skillglass shows with
-the delta method, and of that with the interval it shows.
+The truth is the frequency over endless clusters of this kind. Each cell: coverage of a 95 % interval and its mean
+width, of the judge alone (Wilson), of people alone (as in Results), of Rogan-Gladen with the delta method, of the
+share that Skillglass shows with the delta method, and of that with the interval it shows.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """Has many loops log to one installation at once, and compares its record with what they logged.
 
-    .venv/bin/python lab/log_loops.py [--loops 20] [--steps-a-minute 100000] [--seconds 60] [--restart | --cut] [--away 20]
+    .venv/bin/python lab/log_loops.py [--loops 20] [--steps-a-minute 100000] [--seconds 60] [--restart | --cut]
+    [--away 20]
 
-The installation is one as `manage.py demo` starts it, in a temporary folder. Each loop is a process with a run of its own:
-trials of 20 messages, a decision after every ten. `--restart` kills the installation halfway, everything in it with
-kill -9, and starts it again after `--away` seconds. `--cut` takes only the network between the loops and the installation
-away for that long: open connections are dropped, and new ones refused. Exit status 1 if a trial, message or decision is missing or there twice.
+The installation is one as `manage.py demo` starts it, in a temporary folder. Each loop is a process with a run of its
+own: trials of 20 messages, a decision after every ten. `--restart` kills the installation halfway, everything in it
+with kill -9, and starts it again after `--away` seconds. `--cut` takes only the network between the loops and the
+installation away for that long: open connections are dropped, and new ones refused. Exit status 1 if a trial, message
+or decision is missing or there twice.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     SKILLGLASS_VAR=/tmp/campaign python manage.py index_search
     SKILLGLASS_VAR=/tmp/campaign python lab/reading.py
 
-Works in this process through the whole stack of middleware, on SQLite or, with DATABASE_URL, on PostgreSQL. What is asked
-for is drawn at random with a seed; the ratio is the 95th percentile's to the target of 100 ms.
+Works in this process through the whole stack of middleware, on SQLite or, with DATABASE_URL, on PostgreSQL. What is
+asked for is drawn at random with a seed; the ratio is the 95th percentile's to the target of 100 ms.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`python -m runner`: run one episode of a suite into a folder, or print a folder's content. Needs no web, no database.
 
-A history is printed with one line per entry, in columns: sequence, what happened, phase, task, role; then what the agent
-could read (skills @ round) or was shown (retrieved trials), and how it ended; for the author: mode, answer, status, the
-round after it, the evidence and skills it was shown.
+A history is printed with one line per entry, in columns: sequence, what happened, phase, task, role; then what the
+agent could read (skills @ round) or was shown (retrieved trials), and how it ended; for the author: mode, answer,
+status, the round after it, the evidence and skills it was shown.
 
 Exit status: 0 done, 1 the episode stopped before its end, 2 the arguments or the setup are wrong.
 """

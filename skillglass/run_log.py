@@ -8,8 +8,8 @@
     run.freeze()
     run.finish()
 
-All is written to a folder first, line by line, so a killed process loses nothing that it logged. If a server is named, a
-thread sends the same bytes there (`skillglass.sending`). docs/reference/run-log.md describes the files.
+All is written to a folder first, line by line, so a killed process loses nothing that it logged. If a server is
+named, a thread sends the same bytes there (`skillglass.sending`). docs/reference/run-log.md describes the files.
 """
 
 from __future__ import annotations
@@ -74,9 +74,10 @@ def start(
 ) -> Run:
     """Begin a run, or continue the one of this `name` in `folder`.
 
-    `author_model`: empty if no model writes skills. `skills`: the library it begins with. `suite`: what the tasks belong to, if
-    other experiments have the same tasks. `server` and `token` are taken from SKILLGLASS_SERVER and SKILLGLASS_TOKEN; without a
-    server nothing is sent. ValueError says which argument is wrong; OSError, that the folder cannot be written.
+    `author_model`: empty if no model writes skills. `skills`: the library it begins with. `suite`: what the tasks
+    belong to, if other experiments have the same tasks. `server` and `token` are taken from SKILLGLASS_SERVER and
+    SKILLGLASS_TOKEN; without a server nothing is sent. ValueError says which argument is wrong; OSError, that the
+    folder cannot be written.
     """
     if not (experiment and condition and agent_model):
         raise ValueError("expected an experiment, a condition and an agent_model, each a text")
@@ -100,8 +101,8 @@ def start(
 
 
 class Run:
-    """One run, open for writing by this process; its methods can be called from several threads. `library`: digest of the
-    current one, None before there is any."""
+    """One run, open for writing by this process; its methods can be called from several threads. `library`: digest of
+    the current one, None before there is any."""
 
     def __init__(self, folder: Path, head: Mapping[str, object]) -> None:
         self.folder = folder
@@ -179,9 +180,10 @@ class Run:
         title: str = "",
         family: str = "",
     ) -> Trial:
-        """Begin one try at a task. `phase`: "acquisition" for what the author learns from, "replay" for what only decides about a
-        proposal, "evaluation" or "deployment" for what the result is measured on. `skills`: a proposed library, if this trial
-        has another than the current one. `id`: your own, no other trial's of this run; `ended` holds those that are over."""
+        """Begin one try at a task. `phase`: "acquisition" for what the author learns from, "replay" for what only
+        decides about a proposal, "evaluation" or "deployment" for what the result is measured on. `skills`: a
+        proposed library, if this trial has another than the current one. `id`: your own, no other trial's of this
+        run; `ended` holds those that are over."""
         if phase not in PHASES:
             raise ValueError(f"phase: expected one of {', '.join(PHASES)}, found {phase!r}")
         with self._lock:
@@ -215,9 +217,9 @@ class Run:
         usage: Mapping[str, float | None] | None = None,
     ) -> str:
         """The author answered with this library. `status`: "applied"; "rejected" if it was not taken; "no-op" if it
-        changes nothing; "failed" if the answer could not be used. `before`: an earlier library that the author began with, where
-        candidates are a tree. `reason`: why, in a sentence. `reply`: the author's own
-        text. `evidence`: the trials that it saw. `usage`: as in `Trial.add_usage`. Return the library that holds now."""
+        changes nothing; "failed" if the answer could not be used. `before`: an earlier library that the author began
+        with, where candidates are a tree. `reason`: why, in a sentence. `reply`: the author's own text. `evidence`:
+        the trials that it saw. `usage`: as in `Trial.add_usage`. Return the library that holds now."""
         if status not in STATUSES:
             raise ValueError(f"status: expected one of {', '.join(STATUSES)}, found {status!r}")
         used = check_usage(usage or {})
@@ -318,8 +320,8 @@ class Run:
 
 
 class Trial:
-    """One try at a task, open until it ends. As a context manager, it ends with the block, and an exception in the block is
-    its error."""
+    """One try at a task, open until it ends.
+    As a context manager, it ends with the block, and an exception in the block is its error."""
 
     def __init__(self, run: Run, id: str) -> None:
         self.run, self.id = run, id
@@ -334,8 +336,8 @@ class Trial:
             self._messages += 1
 
     def log(self, *messages: object) -> None:
-        """Add messages of the conversation, in order: dicts with role and content as OpenAI, Anthropic and litellm take and give
-        them (their own objects too), or steps of ATIF."""
+        """Add messages of the conversation, in order: dicts with role and content as OpenAI, Anthropic and litellm
+        take and give them (their own objects too), or steps of ATIF."""
         for message in messages:
             raw = message.model_dump(exclude_none=True) if hasattr(message, "model_dump") else message
             kind = "atif" if isinstance(raw, Mapping) and "source" in raw else "chat"
@@ -354,8 +356,8 @@ class Trial:
                 self._file.flush()
 
     def check(self, name: str, passed: bool | str | None, message: str = "", *, group: str = "") -> None:
-        """A verifier's check. `passed`: None if it could not be carried out, or "skipped". `group`: "public" if the agent could
-        see it, "hidden" if not, "process" if it examines how the agent worked."""
+        """A verifier's check. `passed`: None if it could not be carried out, or "skipped". `group`: "public" if the
+        agent could see it, "hidden" if not, "process" if it examines how the agent worked."""
         if group not in ("", *GROUPS):
             raise ValueError(f"group: expected one of {', '.join(GROUPS)}, found {group!r}")
         self._check_open()
@@ -391,9 +393,9 @@ class Trial:
         output: str = "",
         error: BaseException | tuple[str, str] | None = None,
     ) -> None:
-        """The trial is over. `success`: None if it is unknown; left out, it is decided by the checks: all passed, and there is
-        one. `judge`: who gave the verdict. `output`: the verifier's text. `error`: what stopped the agent or its machine, or
-        its type and message; then there is no verdict by checks."""
+        """The trial is over. `success`: None if it is unknown; left out, it is decided by the checks: all passed, and
+        there is one. `judge`: who gave the verdict. `output`: the verifier's text. `error`: what stopped the agent or
+        its machine, or its type and message; then there is no verdict by checks."""
         self._check_open()
         if success == BY_CHECKS:
             success = all(self._passed) if self._passed and error is None else None
@@ -447,7 +449,8 @@ def _check_number(name: str, value: float) -> float:
 
 
 def read_skills(skills: Skills) -> dict[str, tuple[bytes, int]]:
-    """Return content and mode of each file by its path. Links and hidden files are left out, as agents do not see them."""
+    """Return content and mode of each file by its path.
+    Links and hidden files are left out, as agents do not see them."""
     if isinstance(skills, Mapping):
         found = {path: _with_mode(content) for path, content in skills.items()}
     else:

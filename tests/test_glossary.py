@@ -51,7 +51,8 @@ def read_segments() -> set[str]:
 
 
 def read_titles() -> Iterator[tuple[str, str]]:
-    """(template, its literal title or heading). A heading that is the page's answer is a sentence, and names no thing."""
+    """(template, its literal title or heading).
+    A heading that is the page's answer is a sentence, and names no thing."""
     for path in TEMPLATES:
         text = path.read_text()
         for title in re.findall(

@@ -1,8 +1,8 @@
 """Texts that people read are plain technical English: a list of patterns is kept out of pages, messages and documents.
 
 Every pattern is one that a native editor struck out again and again. A quotation of it in code (`so`) or in a fence is
-not read. What a model reads (prompts, tasks, the scripted model's own lines) is left alone: it belongs to the digest of a
-setup, or to what an experiment measured. Run the file as a program for the counts of every area.
+not read. What a model reads (prompts, tasks, the scripted model's own lines) is left alone: it belongs to the digest
+of a setup, or to what an experiment measured. Run the file as a program for the counts of every area.
 """
 
 from __future__ import annotations
@@ -246,7 +246,8 @@ def test_no_text_shows_what_an_editor_struck_out(slips: dict[str, list[Slip]]) -
     assert [str(slip) for found in slips.values() for slip in found if slip.key not in EXCUSED] == []
 
 
-# Docstrings and comments: how many of the same patterns are left, each right as it is or still to be read. Only ever lower.
+# Docstrings and comments: how many of the same patterns are left, each right as it is or still to be read. Only ever
+# lower.
 PROSE_LEFT = {"runner": 30, "benchapp": 12, "inspector": 8, "demo": 1, "skillglass": 0, "tools": 3}
 
 

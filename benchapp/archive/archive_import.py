@@ -1,5 +1,5 @@
-"""Import an archive into the record: a first reading checks everything against its digest and its model, to the last byte, then
-all of its rows are written in one transaction.
+"""Import an archive into the record: a first reading checks everything against its digest and its model, to the last
+byte, then all of its rows are written in one transaction.
 """
 
 from __future__ import annotations
@@ -239,7 +239,8 @@ class TakenIn:
     manifest: Manifest
 
     def link_origins(self) -> int:
-        """Link forks and probes to the runs they come from, as far as those are here. Return how many links stay open."""
+        """Link forks and probes to the runs they come from, as far as those are here.
+        Return how many links stay open."""
         _link_forks(self.experiment, self.manifest)
         _link_probes(self.experiment, self.manifest)
         forks = self.experiment.runs.filter(public_id__in=self.manifest.forked_from, forked_from=None)

@@ -219,8 +219,9 @@ def _describe_gap(numbers: list[int]) -> str:
 
 
 def _check_library_line(episode: models.Episode, entries: list[models.Entry]) -> Iterator[Flaw]:
-    """Check that along the spine every step starts from the library that the one before left. In an import, candidates may
-    be a tree: a decision may start from an earlier state, and a trial may have had a candidate that was never taken."""
+    """Check that along the spine every step starts from the library that the one before left. In an import,
+    candidates may be a tree: a decision may start from an earlier state, and a trial may have had a candidate that
+    was never taken."""
     current, rounds, states = EMPTY_LIBRARY, 0, {EMPTY_LIBRARY}
     is_own = episode.run.experiment.origin != models.Experiment.Origin.IMPORTED
     for entry in entries:

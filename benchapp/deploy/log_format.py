@@ -13,9 +13,9 @@ FORMATS = ("line", "json")
 
 
 class Line(logging.Formatter):
-    """`2026-01-31 12:00:00,000 INFO benchapp.experiments.work.advance done [episode=... run=...]`; a line break inside a message is written
-    as \\n and what nobody could see is written out, so that no text from elsewhere can look like a line of its own.
-    Tracebacks keep theirs."""
+    """`2026-01-31 12:00:00,000 INFO benchapp.experiments.work.advance done [episode=... run=...]`; a line break
+    inside a message is written as \\n and what nobody could see is written out, so that no text from elsewhere can
+    look like a line of its own. Tracebacks keep theirs."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")

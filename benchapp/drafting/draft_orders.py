@@ -1,8 +1,8 @@
 """Draft in the background: a draft is begun, then processed in slices, one call after the other.
 
 What to ask next follows from the files and the answers so far, so a killed worker loses at most the call under way. A
-call's request is committed before the model is asked, and its reply before it is used. The rows of its steps are written in
-order, each in the transaction of what it records.
+call's request is committed before the model is asked, and its reply before it is used. The rows of its steps are
+written in order, each in the transaction of what it records.
 """
 
 from __future__ import annotations

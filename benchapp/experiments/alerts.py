@@ -76,7 +76,7 @@ def _name(experiment: Experiment) -> str:
     return one_line(experiment.name, MAX_NAME)
 
 
-# --- sending ------------------------------------------------------------------------------------------------------------
+# --- sending --------------------------------------------------------------------------------------------------------
 
 
 def _send_once(alert: Alert, column: str, send: Callable[[Alert], None]) -> None:

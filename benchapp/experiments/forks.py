@@ -4,8 +4,9 @@ The old run is never changed, so nobody can reroll a failure, or remove the evid
 separate experiment: runs that share a beginning are not independent replicates, and no page pools it with the runs it
 came from unless a person compares the two.
 
-The beginning is copied as it was recorded. Contents (blobs, chunks, snapshots) are shared. Rows are new, so that each run is independent and the old one never
-changes. Copied attempts and calls are marked as copies: billing leaves them out.
+The beginning is copied as it was recorded. Contents (blobs, chunks, snapshots) are shared. Rows are new, so that each
+run is independent and the old one never changes. Copied attempts and calls are marked as copies: billing leaves them
+out.
 """
 
 from __future__ import annotations

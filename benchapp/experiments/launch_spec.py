@@ -1,4 +1,5 @@
-"""The experiment file, YAML or JSON: its fields and their validation. Every error names the field and what was expected."""
+"""The experiment file, YAML or JSON: its fields and their validation.
+Every error names the field and what was expected."""
 
 from __future__ import annotations
 
@@ -283,8 +284,8 @@ class ProbeSpec(SpecPart):
 
 
 class LaunchSpec(SpecPart):
-    """One experiment: agents x agent models x authors' agents x author models x conditions x replicates, over a suite and a
-    protocol."""
+    """One experiment: agents x agent models x authors' agents x author models x conditions x replicates,
+    over a suite and a protocol."""
 
     name: str = Field(min_length=1, max_length=300)
     key: str = ""  # launching the same file again returns its existing experiment

@@ -216,15 +216,15 @@ SKILLS_REASON = "Leave one skill out"
 
 @dataclass(frozen=True, slots=True)
 class LeftOut(Shaped):
-    """What a skill added, as shares, -1..1: passed with the whole library minus passed without the skill, over tasks scored both
-    ways. skill: empty for the mean over all skills of a library. interval: Student's t over libraries; None below two."""
+    """What a skill added, as shares, -1..1: passed with the whole library minus passed without the skill,
+    over tasks scored both ways."""
 
     condition: str
-    skill: str
+    skill: str  # empty for the mean over all skills of a library
     libraries: int
     skills: int
     delta: float
-    interval: Interval | None
+    interval: Interval | None  # Student's t over libraries; None below two
 
     json_shape = JsonShape("condition skill? libraries skills delta interval")
 

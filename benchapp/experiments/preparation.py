@@ -2,10 +2,11 @@
 
 Nothing is written here: a dry run, the launch form's check and a launch all begin with `prepare`.
 
-Conditions are interleaved in time, so that any drift affects all of them alike. Episodes wait in one queue, the first environment first. Within it come the cells of one replicate, then those of the
-next. A worker takes the first, does one trial and puts the episode back at the end. So conditions, agents and models
-alternate trial by trial, and an outage or a provider's silent change hits every arm at about the same place of its
-plan. With `order: one-by-one` the episode returns to the front instead and ends before the next begins.
+Conditions are interleaved in time, so that any drift affects all of them alike. Episodes wait in one queue, the first
+environment first. Within it come the cells of one replicate, then those of the next. A worker takes the first, does
+one trial and puts the episode back at the end. So conditions, agents and models alternate trial by trial, and an
+outage or a provider's silent change hits every arm at about the same place of its plan. With `order: one-by-one` the
+episode returns to the front instead and ends before the next begins.
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ def units_of(spec: LaunchSpec, suite: Suite) -> tuple[Environment, ...]:
 
 
 def _require_supported(units: Iterable[Environment], explain: Callable[[Task], str]) -> None:
-    """Raise SetupError if Harbor, as set up here, cannot run some of the tasks. `explain` gives the reason for a task, or ""."""
+    """Raise SetupError if Harbor, as set up here, cannot run some of the tasks.
+    `explain` gives the reason for a task, or ""."""
     reasons: dict[str, list[str]] = {}
     with suppress(NotOnThisMachine):  # the agent's own check reports it
         for task in (task for unit in units for family in unit.families for task in family.tasks):

@@ -51,19 +51,16 @@ PROTOCOL = "probe"
 
 @dataclass(frozen=True, slots=True)
 class AskedProbe:
-    """What to probe. Defaults: the last state, the deployment tasks, nothing removed.
+    """What to probe. Defaults: the last state, the deployment tasks, nothing removed."""
 
-    state: a key such as R3. decision: number of the decision whose hunks are in `revert`; by default the one that made the
-    state. skill: the folder of a skill that is left out completely, instead of hunks.
-    """
-
-    state: str = ""
+    state: str = ""  # a key such as R3
+    # number of the decision whose hunks are in `revert`; by default the one that made the state
     decision: int | None = None
     revert: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     times: int = TIMES
     max_usd: float | None = None  # None: the budget of the run it comes from
-    skill: str = ""
+    skill: str = ""  # the folder of a skill that is left out completely, instead of hunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +95,8 @@ class ProbeChoice:
     echoes: tuple[Hunk, ...] = field(default=())
 
     def find_hunks(self, ids: Sequence[str]) -> tuple[Hunk, ...]:
-        """Return the hunks and single lines with these ids. A line of a hunk that is itself named is dropped. Raise NotPossible
-        for an unknown id."""
+        """Return the hunks and single lines with these ids. A line of a hunk that is itself named is dropped.
+        Raise NotPossible for an unknown id."""
         known = {hunk.id: hunk for hunk in (*self.hunks, *self.echoes)}
         lines = {line.id: hunk.id for hunk in self.hunks for line in hunk.lines}
         if unknown := next((name for name in ids if name not in known and name not in lines), None):
@@ -116,8 +113,8 @@ class ProbeChoice:
 
 
 def read_choice(episode: Episode, asked: AskedProbe) -> ProbeChoice:
-    """Return what this episode offers to a probe. Raise NotPossible if the state or decision does not exist, or the condition
-    keeps no library."""
+    """Return what this episode offers to a probe.
+    Raise NotPossible if the state or decision does not exist, or the condition keeps no library."""
     states = read_history(episode).states
     if asked.skill:
         state = _find_state(states, asked.state, None)

@@ -1,5 +1,6 @@
-"""Qualify a suite: the experiment's file, the current one for the suite's state, its verdict on each task (admit, reject
-or look, with the runs behind it), and whether a task can show that skills help. Verdicts read only rows of trials."""
+"""Qualify a suite: the experiment's file, the current one for the suite's state, its verdict on each task (admit,
+reject or look, with the runs behind it), and whether a task can show that skills help. Verdicts read only rows of
+trials."""
 
 from __future__ import annotations
 

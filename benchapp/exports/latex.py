@@ -50,7 +50,8 @@ def condition_table(comparison: GroupComparison, metrics: Sequence[TrialMetric])
     r"""A `table` of groups x metrics. Needs \usepackage{booktabs}, and a Unicode engine for names beyond ASCII.
 
     Each group takes two lines: values with k/n, and beneath them the difference to its baseline with the 95 % interval.
-    A dagger marks groups of scripted models, a section sign those of very small ones, a double dagger groups whose setup is unknown or differs from others.
+    A dagger marks groups of scripted models, a section sign those of very small ones, a double dagger groups whose
+    setup is unknown or differs from others.
     """
     lines = [
         "% needs \\usepackage{booktabs}",

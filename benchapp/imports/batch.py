@@ -67,9 +67,9 @@ CLAIMED_DEPTH = 6  # how deep below the given folder to search for folders of th
 @dataclass(slots=True)
 class ImportReport:
     """What an import did. `counts` has the names in COUNTED, `redactions` and `tasks_joined`: `skills` are those of
-    libraries, `skills_read` names that trials of these runs read, called or executed. batch: public id, "" before the import has begun."""
+    libraries, `skills_read` names that trials of these runs read, called or executed."""
 
-    batch: str = ""
+    batch: str = ""  # public id, "" before the import has begun
     counts: Counter[str] = field(default_factory=Counter)
     problems: ProblemList = field(default_factory=ProblemList)
 
@@ -104,8 +104,8 @@ def import_paths(
 ) -> ImportReport:
     """Import everything readable below the paths. It is safe to repeat, to kill, and to start several times at once.
     `waiting` gets a line about the import to wait for, `begun` the batch when its turn has come. `names`: the record's
-    name of a path, if another. `processes`: how many read new trials. `continued`: the import that read these paths before,
-    while they grew: what it created adds up, and its problems are replaced."""
+    name of a path, if another. `processes`: how many read new trials. `continued`: the import that read these paths
+    before, while they grew: what it created adds up, and its problems are replaced."""
     given = [Path(path) for path in paths]
     run = _Import(format, mapping or ImportMap(), progress, Author(user, "import_runs"), processes, names)
 

@@ -1,8 +1,8 @@
 """Run logs that programs send while they write them (`skillglass.start`): their folders, and the imports that follow.
 
-The bytes on the disk are what has arrived. A sender asks for their number and continues from there, so nothing is lost or
-doubled by a cut connection, a killed process or a restart. Each log has one row of `Upload`, which waits for a worker
-again whenever more has arrived.
+The bytes on the disk are what has arrived. A sender asks for their number and continues from there, so nothing is
+lost or doubled by a cut connection, a killed process or a restart. Each log has one row of `Upload`, which waits for
+a worker again whenever more has arrived.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def list_received(user: User, log: UUID) -> dict[str, int]:
 
 
 def receive(user: User, log: UUID, stream: HttpRequest, length: int) -> dict[str, int]:
-    """Take one request's body: a line of JSON, [[path, offset, length], ...], then those bytes. Return how many bytes of
-    these files are here. What is here already is skipped, so a request may be sent twice."""
+    """Take one request's body: a line of JSON, [[path, offset, length], ...], then those bytes. Return how many bytes
+    of these files are here. What is here already is skipped, so a request may be sent twice."""
     head = stream.readline(uploads.MAX_HEAD)
     parts = _read_head(head)
     total = sum(size for _, _, size in parts)

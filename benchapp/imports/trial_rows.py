@@ -1,7 +1,7 @@
 """The rows of imported attempts, written inside the caller's transaction, in a fixed number of statements.
 
-Before that, trials are read, redacted and packed. Reading is most of an import's work, so several processes can read while one
-writes.
+Before that, trials are read, redacted and packed. Reading is most of an import's work, so several processes can read
+while one writes.
 
 A reading process is a fork of this one (`os.fork`) that never uses the database. It reads every n-th trial and sends
 the results through a pipe, in order; a full pipe makes it wait. It ends when the other end of its pipe is closed, so

@@ -35,8 +35,8 @@ MAX_DEPTH = 32
 MAX_NAME_BYTES = 255  # what file systems take
 ARCHIVE_ENDINGS = (*ENDINGS, ".tar", ".zip")
 ARCHIVES = PurePosixPath("archives")
-# An experiment without an id is identified by the end of its path (`walking.tail_of`). A browser does not send the folders above
-# the chosen one, so these two replace them. They never change: uploading a folder again finds its rows.
+# An experiment without an id is identified by the end of its path (`walking.tail_of`). A browser does not send the
+# folders above the chosen one, so these two replace them. They never change: uploading a folder again finds its rows.
 TREE = PurePosixPath(UPLOADED)
 LOOSE = "files"  # the folder of files that were chosen without one
 

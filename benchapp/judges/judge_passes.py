@@ -7,9 +7,10 @@ Runs are compared on key points and main steps of a task. A suite may provide ke
 once from a trial that solved the task with human-written skills, and every later pass of the same model and prompts
 reuses them: two runs can only be compared on the same key points.
 
-A run raises questions about the libraries that its tasks were given, and about attempts at them. Trials with a sealed library are
-judged: evaluation and deployment, of episodes that are not tainted. The benchmark does not measure what was tried while the
-library was written. An import may hold libraries alone; they are judged for every task of their family.
+A run raises questions about the libraries that its tasks were given, and about attempts at them. Trials with a sealed
+library are judged: evaluation and deployment, of episodes that are not tainted. The benchmark does not measure what
+was tried while the library was written. An import may hold libraries alone; they are judged for every task of their
+family.
 """
 
 from __future__ import annotations
@@ -336,7 +337,8 @@ def _library(attempt: models.Attempt) -> set[str]:
 
 
 class Texts:
-    """The texts of one pass, redacted before they are sent and kept. Holds a few at a time; questions are ordered by what they are about."""
+    """The texts of one pass, redacted before they are sent and kept.
+    Holds a few at a time; questions are ordered by what they are about."""
 
     def __init__(self) -> None:
         self.redactor = Redactor(own_secrets())

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class Square(NamedTuple):
-    """A trial in the grid of its run: the columns that `TrialQuerySet.for_grid` selects of it, its episode, its task and
-    the task's family. Models would take five instances."""
+    """A trial in the grid of its run: the columns that `TrialQuerySet.for_grid` selects of it, its episode, its task
+    and the task's family. Models would take five instances."""
 
     pk: int
     public_id: UUID

@@ -2,15 +2,15 @@
 
 Names in the paper's tables are in our words. Source: arXiv 2604.20087v1.
 
-Findings in the libraries of one method are counted, how much of them is in human skills, and the paper's numbers next to them.
-The release's own contamination: generated skills that copy the reference, and paths such as /root/.claude/skills/<human
-skill>/... that an author can only have seen inside the container (github.com/cxcscmu/SkillLearnBench). Compared are
-Table 5 (patterns) and Figure 3 (skills per task), over six models and twenty tasks; a difference is explained where a
-reason can be computed.
+Findings in the libraries of one method are counted, how much of them is in human skills, and the paper's numbers next
+to them. The release's own contamination: generated skills that copy the reference, and paths such as
+/root/.claude/skills/<human skill>/... that an author can only have seen inside the container
+(github.com/cxcscmu/SkillLearnBench). Compared are Table 5 (patterns) and Figure 3 (skills per task), over six models
+and twenty tasks; a difference is explained where a reason can be computed.
 
 The oracles' logs have the skills used, and tool calls, counted in two ways. Claude Code's stream-json has one content
-block a line. Upstream's evaluator keeps only the last line of each message, and so loses its thinking, text and earlier calls.
-Here every block counts.
+block a line. Upstream's evaluator keeps only the last line of each message, and so loses its thinking, text and
+earlier calls. Here every block counts.
 """
 
 from __future__ import annotations

@@ -59,7 +59,8 @@ _OF_DATABASES = {
 
 
 def is_of_machine(error: BaseException) -> bool:
-    """Did the machine fail (memory, disk, database), not the reading of one source? The next source would fail as well."""
+    """Did the machine fail (memory, disk, database), not the reading of one source?
+    The next source would fail as well."""
     is_of_database = isinstance(error, DatabaseError) and not isinstance(error, DataError)
     return isinstance(error, MemoryError) or is_of_database or is_spent(error)
 

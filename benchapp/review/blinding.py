@@ -91,9 +91,9 @@ def same_unit(items: QuerySet[QueueItem]) -> Q:
 class ReviewAccess:
     """What one person may read now: which trials, decisions and libraries blind review closes to them.
 
-    Ask it before showing a text of any of them; all pages do. It reads what is closed once, so make one for each request
-    (`inspector.web.subject.review_access`). It takes one short query for anyone who reviews nothing blind, a second one
-    for others, and none before the first question.
+    Ask it before showing a text of any of them; all pages do. It reads what is closed once, so make one for each
+    request (`inspector.web.subject.review_access`). It takes one short query for anyone who reviews nothing blind, a
+    second one for others, and none before the first question.
     """
 
     def __init__(self, user: User) -> None:
@@ -245,7 +245,8 @@ def asking_queue(queues: Collection[Queue], user: User) -> tuple[Queue, int] | N
 
 
 class AskedElsewhere(PermissionDenied):
-    """Other people's answers are closed to a person whom `queue` still asks about the same; `items`: how many it asks."""
+    """Other people's answers are closed to a person whom `queue` still asks about the same; `items`:
+    how many it asks."""
 
     def __init__(self, queues: Collection[Queue], user: User) -> None:
         found: tuple[Queue | None, int] = asking_queue(queues, user) or (None, 0)
@@ -263,8 +264,8 @@ def too_early(queues: Collection[Queue], user: User) -> frozenset[int]:
 
 
 def hiding_queues(queues: Collection[Queue], user: User) -> dict[int, tuple[Queue, int]]:
-    """Return key of each of these that is `too_early` -> the queue that this person must code first, itself or another, and
-    how many items it still asks of them."""
+    """Return key of each of these that is `too_early` -> the queue that this person must code first, itself or
+    another, and how many items it still asks of them."""
     unsaid = unsaid_by(user)
     left = Counter(unsaid.values_list("queue", flat=True))
     if not left:
@@ -279,8 +280,8 @@ def hiding_queues(queues: Collection[Queue], user: User) -> dict[int, tuple[Queu
 
 
 def drawn_elsewhere(unit: str, ids: Collection[UUID], *, is_blind: bool) -> Q:
-    """Match items of any queue that a new queue of these trials, decisions or libraries would hide from its reviewers until
-    they have answered; `is_blind`: it also hides conditions or models."""
+    """Match items of any queue that a new queue of these trials, decisions or libraries would hide from its reviewers
+    until they have answered; `is_blind`: it also hides conditions or models."""
     name = {Queue.Unit.TRIAL: "trial", Queue.Unit.DECISION: "decision"}.get(Queue.Unit(unit), "episode")
     if not is_blind:
         return Q(**{f"{name}__public_id__in": ids})

@@ -1,4 +1,5 @@
-"""The recorded rows of a judge's passes, and its scores next to the trials of runs: the columns that judged metrics average.
+"""The recorded rows of a judge's passes, and its scores next to the trials of runs: the columns that judged metrics
+average.
 
 A comparison shows one judge, because scores of two judges differ by the judges. The runs decide which: the judge of
 most of them; among several a real one before a scripted one, then the first pass before its repeats, then the latest.
@@ -285,8 +286,8 @@ def with_judgements(
 
 
 def _score_trials(outcomes: Outcomes, rows: Iterable[JudgedRow], trials: Mapping[int, int]) -> Floats:
-    """Return [n, COLUMNS]: of a library the mean over its skills, for each trial of the task that received it. `trials`:
-    attempt -> trial, for attempts that count."""
+    """Return [n, COLUMNS]: of a library the mean over its skills, for each trial of the task that received it.
+    `trials`: attempt -> trial, for attempts that count."""
     libraries: dict[tuple[int, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     attempts: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:

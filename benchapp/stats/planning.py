@@ -1,6 +1,7 @@
 """How often a design finds a difference: the noncentral t of the deciding claim, with the spread of similar runs.
 
-A spread says how shares of passes vary, in four parts: samples, tasks, episodes, reruns. Stated, or measured on ended runs.
+A spread says how shares of passes vary, in four parts: samples, tasks, episodes, reruns. Stated, or measured on ended
+runs.
 """
 
 from __future__ import annotations

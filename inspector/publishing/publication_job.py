@@ -107,7 +107,7 @@ def _publish(publication: Publication) -> SliceEnd:
     return SliceEnd(Publication.Status.DONE, fields={"facts": facts, "finished_at": timezone.now()})
 
 
-# --- forms --------------------------------------------------------------------------------------------------------------
+# --- forms ----------------------------------------------------------------------------------------------------------
 
 
 def _make_site(package: Package) -> None:
@@ -166,8 +166,8 @@ def _list_columns(choices: Choices) -> Iterator[tuple[str, ...]]:
 
 
 def _make_taxonomy(package: Package) -> None:
-    """Its definitions, examples, counts and agreement as one page, and the same as files. Refused while the person who publishes
-    still has to code what it reveals: they would no longer be blind."""
+    """Its definitions, examples, counts and agreement as one page, and the same as files. Refused while the person
+    who publishes still has to code what it reveals: they would no longer be blind."""
     queue, by = package.publication.queue, package.publication.made_by
     if queue is None or by is None:
         raise PublishingError("the queue, or the account that published it, was deleted")
@@ -274,7 +274,7 @@ def _print(folder: Path) -> bool:
     return (folder / "report.pdf").is_file()
 
 
-# --- the README ---------------------------------------------------------------------------------------------------------
+# --- the README -----------------------------------------------------------------------------------------------------
 
 
 def _list_files(folder: Path) -> Iterator[tuple[str, tuple[int, str]]]:

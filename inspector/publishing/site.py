@@ -1,5 +1,5 @@
-"""`manage.py publish`: the pages of one experiment as files. Each page is asked for in this process, then its links are made
-to lead from file to file; so there is one way to draw a page."""
+"""`manage.py publish`: the pages of one experiment as files. Each page is asked for in this process, then its links
+are made to lead from file to file; so there is one way to draw a page."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ relative = lru_cache(20_000)(posixpath.relpath)  # pages of one folder have most
 
 
 class TrialShelf:
-    """The trials of a site, read in groups with the rows of their pages. Those after `MOST_READ` are read one by one."""
+    """The trials of a site, read in groups with the rows of their pages.
+    Those after `MOST_READ` are read one by one."""
 
     def __init__(self, trials: Sequence[UUID], runs: Mapping[UUID, Run]) -> None:
         self.trials, self.runs = trials[:MOST_READ], runs
@@ -110,8 +111,8 @@ class PublishedRequest(WSGIRequest):
 
 
 def _ask(address: str, edition: Edition, match: ResolverMatch) -> tuple[str, bytes] | None:
-    """The content type without its parameters, and what the page answers; None where it shows nothing to this reader. `match`: what
-    its path resolves to."""
+    """The content type without its parameters, and what the page answers; None where it shows nothing to this reader.
+    `match`: what its path resolves to."""
     request = PublishedRequest(address, edition)
     request.resolver_match = match
 
@@ -331,8 +332,8 @@ def list_comparisons(experiment: Experiment) -> list[UUID]:
 
 
 def choose_trials(experiment: Experiment, wanted: Sequence[str]) -> list[UUID]:
-    """`wanted`: "all", "failed", "none", or public ids. Of "all" and "failed" at most MOST_TRIALS: failed ones first, since
-    readers of results ask for these, then the others, each in the order they were planned."""
+    """`wanted`: "all", "failed", "none", or public ids. Of "all" and "failed" at most MOST_TRIALS: failed ones first,
+    since readers of results ask for these, then the others, each in the order they were planned."""
     found = Trial.objects.filter(episode__run__experiment=experiment)
     if wanted in (["all"], ["failed"]):
         failed = found.filter(success=False).order_by("pk").values_list("public_id", flat=True)

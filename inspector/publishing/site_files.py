@@ -1,4 +1,5 @@
-"""The folder of a site: what may be replaced, a new folder that takes its place at once, and the manifest of its files."""
+"""The folder of a site: what may be replaced, a new folder that takes its place at once,
+and the manifest of its files."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ class SiteFiles:
 
 @contextmanager
 def put_in_place(folder: Path, *, replace: bool) -> Iterator[SiteFiles]:
-    """A folder to fill, which takes the old one's place after all files are written. An error before that leaves the old one."""
+    """A folder to fill, which takes the old one's place after all files are written.
+    An error before that leaves the old one."""
     check_folder(folder, replace=replace)
     draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".writing", dir=folder.parent))
     try:

@@ -29,8 +29,8 @@ SHORT_LABEL = 34  # characters that fit a row
 
 @register.simple_tag
 def card_text(text: CardText, step: int, piece_at: str, absent: str = "") -> SafeString:
-    """A field: each shown stretch as a block, folds between them. Without an address of its pieces a fold has what is at
-    hand, or `absent`."""
+    """A field: each shown stretch as a block, folds between them.
+    Without an address of its pieces a fold has what is at hand, or `absent`."""
     drawn = (
         _draw_fold(text, part, step, piece_at, absent) if part.is_fold else _draw_block(text, part)
         for part in text.parts

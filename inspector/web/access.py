@@ -1,8 +1,9 @@
 """Who may do what: every visitor is somebody, and every view that changes something names the level it needs.
 
-A visitor logs in. In single-user mode (`SINGLE_USER`, what `manage.py demo` uses) anyone at this machine who has not logged in
-is the local user with every right. A request from elsewhere, or one that a proxy passed on, has to log in, because then "this
-machine" would mean everybody; while there is no account, it is refused. A program sends a token instead of a session.
+A visitor logs in. In single-user mode (`SINGLE_USER`, what `manage.py demo` uses) anyone at this machine who has not
+logged in is the local user with every right. A request from elsewhere, or one that a proxy passed on, has to log in,
+because then "this machine" would mean everybody; while there is no account, it is refused. A program sends a token
+instead of a session.
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ def _refuse_beyond_scope(request: HttpRequest, view: object) -> HttpResponse | N
 
 
 def deny(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """403 for a person without the level, or before a page that is closed to them for now: a page, or JSON for programs."""
+    """403 for a person without the level, or before a page that is closed to them for now: a page,
+    or JSON for programs."""
     message = str(exception) or "You may not do this."
     if not wants_page(request):
         return JsonResponse({"error": message}, status=403)

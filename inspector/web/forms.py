@@ -81,8 +81,8 @@ class TrialListForm(forms.Form):
 class AssignForm(forms.Form):
     """A person says what the files of an import did not, for some of its runs, and why. Empty fields change nothing.
 
-    Condition, replicate and author model belong to the run; family, role, phase and scorer to those of its trials whose task
-    key matches the pattern `tasks` (all of them without one).
+    Condition, replicate and author model belong to the run; family, role, phase and scorer to those of its trials
+    whose task key matches the pattern `tasks` (all of them without one).
     """
 
     runs = forms.ModelMultipleChoiceField(

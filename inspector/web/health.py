@@ -1,5 +1,5 @@
-"""Answers for machines: `/healthz` and `/readyz` about this process, `/metrics` about the work; and the page for errors of
-the server.
+"""Answers for machines: `/healthz` and `/readyz` about this process, `/metrics` about the work; and the page for
+errors of the server.
 
 The first two are open without login, so they reveal as little as possible. The third asks for a token like any page.
 """
@@ -46,7 +46,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """Answers 503 where the disk or the database failed, else 500. No request's data is read: that may be what failed."""
+    """Answers 503 where the disk or the database failed, else 500.
+    No request's data is read: that may be what failed."""
     error = sys.exc_info()[1]
     message = describe_failure(error) if error else ""
     if isinstance(error, OSError):

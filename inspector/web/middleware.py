@@ -1,4 +1,5 @@
-"""Middleware that looks at every request: refuse NUL characters, and write one log line with an id that all lines of it share."""
+"""Middleware that looks at every request: refuse NUL characters,
+and write one log line with an id that all lines of it share."""
 
 from __future__ import annotations
 

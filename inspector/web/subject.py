@@ -22,7 +22,8 @@ from inspector.web.responses import View, render_page
 
 
 def review_access(request: HttpRequest) -> ReviewAccess:
-    """Return what this person may read. Read once for a request, unless it may change what they still have to review."""
+    """Return what this person may read.
+    Read once for a request, unless it may change what they still have to review."""
     if request.method not in {"GET", "HEAD"}:
         return ReviewAccess(user_of(request))
     access: ReviewAccess = vars(request).setdefault("review_access", ReviewAccess(user_of(request)))
@@ -112,8 +113,8 @@ def once_for(run: Run, name: Hashable, read: Callable[[], T]) -> T:
 
 
 def choose_row(rows: Sequence[Row], public_id: str, *preferred: Callable[[Row], object]) -> Row | None:
-    """The row with the public id that the address asks for; else the first that the first preference holds for, then the
-    next; else the first row; None where there is none."""
+    """The row with the public id that the address asks for; else the first that the first preference holds for, then
+    the next; else the first row; None where there is none."""
     named = (row for row in rows if str(row.public_id) == public_id)
     liked = (row for holds in preferred for row in rows if holds(row))
     return next(chain(named, liked, rows), None)

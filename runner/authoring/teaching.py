@@ -108,8 +108,8 @@ def teacher_messages(
     refused: str = "",
     first: tuple[Mapping[str, str], ...] | None = None,
 ) -> tuple[Mapping[str, str], ...]:
-    """Return the teacher's messages. `refused`: the advice of its first try, if it leaked. `first`: a prompt pack's prompt, in
-    place of ours."""
+    """Return the teacher's messages. `refused`: the advice of its first try, if it leaked.
+    `first`: a prompt pack's prompt, in place of ours."""
     first = first or chat(_TEACHER, join_sections(_teacher_sections(occasion, questions)))
     if not refused:
         return first

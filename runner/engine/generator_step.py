@@ -41,7 +41,8 @@ RULE = "model-gateway"  # of refusals by its gateway
 def answer_by_generator(
     step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls, room: int | None
 ) -> ModelReply:
-    """Return the reply on record, or the program's output now. Raise InfrastructureError if the machine failed; then run it again.
+    """Return the reply on record, or the program's output now. Raise InfrastructureError if the machine failed; then
+    run it again.
 
     `room`: output tokens that its model may still use for this library; None: no limit, or no model.
     """

@@ -6,8 +6,8 @@ have flags for most of it (docs/reference/models.md has them in one table).
 The model is the operator's own preset or server, asked as in an experiment. Even if the server quotes the key, no
 answer does.
 
-A self-hosted server reports its program, models, window and size elsewhere in each program, and the OpenAI format has no
-field for a window. These addresses are read:
+A self-hosted server reports its program, models, window and size elsewhere in each program, and the OpenAI format has
+no field for a window. These addresses are read:
 
     /models            ids everywhere; vLLM adds max_model_len, llama.cpp meta.n_ctx and meta.n_params
     /props             llama.cpp: the window of one slot, and how many slots there are

@@ -6,8 +6,8 @@
 
 The digest is over every file below the folder: path, content and executable bit, or a link's target.
 
-A git repository gives the files of one commit, byte for byte as they are recorded there. A hub of data sets gives the list
-of its files at one revision, then each file by plain HTTP. Wire format of Hugging Face's hub
+A git repository gives the files of one commit, byte for byte as they are recorded there. A hub of data sets gives the
+list of its files at one revision, then each file by plain HTTP. Wire format of Hugging Face's hub
 (api/datasets/<owner>/<name>):
     revision/<revision>                     {"sha": the commit}
     tree/<commit>?recursive=true            [{"type": "file", "path", "size", "oid", "lfs": {"oid"}}]; further pages

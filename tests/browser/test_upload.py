@@ -1,4 +1,5 @@
-"""A folder is dropped in a real browser, the connection is cut, the same folder goes on after a reload, and its table is there."""
+"""A folder is dropped in a real browser, the connection is cut, the same folder goes on after a reload,
+and its table is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The scripted model as drafter: which rules it finds, what it can vary, and that it says so where it can do nothing."""
+"""The scripted model as drafter: which rules it finds, what it can vary,
+and that it says so where it can do nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A draft of twelve steps as a loop and people leave it: an unusable answer, a returned draft, an edit, a trial. Its texts are hostile where
-a model or a person wrote them."""
+"""A draft of twelve steps as a loop and people leave it: an unusable answer, a returned draft, an edit, a trial. Its
+texts are hostile where a model or a person wrote them."""
 
 from __future__ import annotations
 

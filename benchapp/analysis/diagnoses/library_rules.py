@@ -20,7 +20,8 @@ from runner.authoring.copied import shingles_of, split_words
 from runner.authoring.occasion import BrokenRule, Occasion, Proposal, confinement_problem
 from runner.base.types import AuthorMode, Family, Patch
 
-# rule of the contract -> the group that shows it, and what to do about a hit. Rules about one patch (operations, scope) do not apply here.
+# rule of the contract -> the group that shows it, and what to do about a hit. Rules about one patch (operations,
+# scope) do not apply here.
 _GROUPS = {
     "path-layout": ("contract", "Move the file into scripts/, references/ or assets/, where agents look for it."),
     "slug-format": ("contract", "Rename the folder, and the name in its SKILL.md with it."),

@@ -1,7 +1,8 @@
 """What a skill has: its pattern and the cues of six groups, counted as k of n.
 
-Patterns are SkillLearnBench's (see runner.authoring.contract.skill_file), the six groups those of SkillGenBench's static diagnostics
-(section 4.3). Both papers print what they measure and not how; the cues are ours, so counts here are not their scores.
+Patterns are SkillLearnBench's (see runner.authoring.contract.skill_file), the six groups those of SkillGenBench's
+static diagnostics (section 4.3). Both papers print what they measure and not how; the cues are ours, so counts here
+are not their scores.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ def _slice(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (things[start : start + size] for start in range(0, len(things), size))
 
 
-# --- counted, as in SkillGenBench's figure 6: a row per source, counts with shares in its cells ------------------------
+# --- counted, as in SkillGenBench's figure 6: a row per source, counts with shares in its cells ---------------------
 
 
 UNCLASSIFIED = "unclassified"

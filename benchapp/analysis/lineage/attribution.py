@@ -71,7 +71,8 @@ class Ended(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class LaterTrials(Shaped):
-    """`groups`: (phase, role) -> how those trials ended, in the order of the protocol. `trials`: (trial, whether it read)."""
+    """`groups`: (phase, role) -> how those trials ended, in the order of the protocol.
+    `trials`: (trial, whether it read)."""
 
     total: Ended = Ended()
     groups: Mapping[tuple[str, str], Ended] = field(default_factory=dict)
@@ -131,8 +132,8 @@ def count_later_trials(trials: Sequence[tuple[WorkedTrial, bool | None]], baseli
 def list_trials_with_lines(
     lineage: Lineage, skills_at: Callable[[int], frozenset[str]], *, born: int
 ) -> list[tuple[WorkedTrial, bool | None]]:
-    """Return the trials whose library held the lines, from the state `born` on. `skills_at(state)`: the skills that have
-    them in this state."""
+    """Return the trials whose library held the lines, from the state `born` on.
+    `skills_at(state)`: the skills that have them in this state."""
     found = []
     for trial in lineage.trials:
         skills = skills_at(trial.state) if trial.state >= born else frozenset()
@@ -213,8 +214,8 @@ def count_rate(trials: Iterable[WorkedTrial]) -> Rate:
 
 
 def read_round_rates(episodes: Sequence[int]) -> dict[int, dict[int, Rate]]:
-    """Return episode -> round -> how its trials of acquisition ended that had the library of that round. Proposals that were
-    rejected, and trials whose library is unknown, count in no round. Two queries."""
+    """Return episode -> round -> how its trials of acquisition ended that had the library of that round. Proposals
+    that were rejected, and trials whose library is unknown, count in no round. Two queries."""
     rounds: dict[tuple[int, int | None], int] = {}  # by episode and snapshot
     applied = Decision.objects.filter(episode__in=episodes, status=DecisionStatus.APPLIED).order_by("number")
     for episode, number, before, after in applied.values_list("episode", "round", "before", "after"):
@@ -236,7 +237,7 @@ def _rank(key: str, order: Sequence[str]) -> int:
     return order.index(key) if key in order else len(order)
 
 
-# --- the ledger: a row for each decision that changed the library ------------------------------------------------------
+# --- the ledger: a row for each decision that changed the library ---------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

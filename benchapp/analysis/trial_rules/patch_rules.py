@@ -1,4 +1,5 @@
-"""Rules about what an author wrote, a decision's patch or a whole library, and the facts they look at, read from rows."""
+"""Rules about what an author wrote, a decision's patch or a whole library, and the facts they look at,
+read from rows."""
 
 from __future__ import annotations
 

@@ -417,8 +417,8 @@ def hint(episode_id: str, *, needs: Labels = frozenset(), first: bool = False) -
 
 
 def reconcile(labels: Labels = frozenset()) -> int:
-    """Give hints to free open episodes that have none in their queue, and return how many. Safe at any time. `labels`: of
-    the worker: what needs others is left to the workers that have them.
+    """Give hints to free open episodes that have none in their queue, and return how many. Safe at any time.
+    `labels`: of the worker: what needs others is left to the workers that have them.
 
     A queue that is long enough for all workers is left alone, so this costs the same however many episodes wait.
     If a lease's holder was a process of this machine that ended, the lease is freed now, before it expires. What a

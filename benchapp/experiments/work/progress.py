@@ -55,7 +55,8 @@ class WorkProgress(Shaped):
     )
 
     def without_results(self) -> WorkProgress:
-        """For a reader who must not know yet how some of the trials ended: the sum minus those shown would reveal it."""
+        """For a reader who must not know yet how some of the trials ended:
+        the sum minus those shown would reveal it."""
         return replace(self, passed=0, scored=0, hides_results=True)
 
     @property
@@ -233,10 +234,10 @@ def _estimate_left(
     durations: Mapping[int, list[tuple[float, datetime | None]]],
     workers: int | None,
 ) -> tuple[float, float, float] | None:
-    """Estimate the seconds left: each run's open trials times the median of its own trials (or, before its first, of all),
-    shared by the workers that have an episode to work on; or at the pace of the latest trials, if that is slower. What
-    waits for an operator is not considered. Return (low, estimate, high): the bounds differ from it as the quartiles of
-    the durations do from their medians."""
+    """Estimate the seconds left: each run's open trials times the median of its own trials (or, before its first, of
+    all), shared by the workers that have an episode to work on; or at the pace of the latest trials, if that is
+    slower. What waits for an operator is not considered. Return (low, estimate, high): the bounds differ from it as
+    the quartiles of the durations do from their medians."""
     taken = {run.pk: [seconds for seconds, _ in durations.get(run.pk, ())] for run in runs}
     every = [seconds for own in taken.values() for seconds in own]
     hands = sum(counts[run.pk].running for run in runs)
@@ -255,7 +256,8 @@ def _estimate_left(
 
 
 def _spread(seconds: Sequence[float]) -> tuple[float, float, float]:
-    """Return the lower quartile, the median and the upper quartile; of a few, half the median, the median and its double."""
+    """Return the lower quartile, the median and the upper quartile; of a few, half the median,
+    the median and its double."""
     if len(seconds) < FEW:
         middle = median(seconds)
         return middle / 2, middle, 2 * middle

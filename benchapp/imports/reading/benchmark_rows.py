@@ -38,8 +38,8 @@ class Grading:
 
 
 def read_grading(document: Document, source: str) -> Grading:
-    """Read the list; without a list the counts, or the rate alone. `reward`: the share that passed. `success`: all passed;
-    unknown where an expectation was not judged and no other failed."""
+    """Read the list; without a list the counts, or the rate alone. `reward`: the share that passed. `success`: all
+    passed; unknown where an expectation was not judged and no other failed."""
     checks, qualities = tuple(_iterate_checks(document)), tuple(_iterate_qualities(document))
     counts, rate = _read_counts(document), _read_rate(document)
     if checks:

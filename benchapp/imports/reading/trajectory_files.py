@@ -2,8 +2,8 @@
 
 Agents leave several logs of the same work (a stream, a session log, an ATIF conversion), so content decides: every
 candidate is sniffed, and of several structured ones the one with the most tool calls is the main trajectory.
-Continuations and sub-agents are attached to it. A sub-agent's log is the main one only if there is no other. The record lists
-the other files by name.
+Continuations and sub-agents are attached to it. A sub-agent's log is the main one only if there is no other. The
+record lists the other files by name.
 """
 
 from __future__ import annotations
@@ -141,7 +141,8 @@ def choose(root: Root, folder: Path, entries: Sequence[FolderEntry], *, stage: s
 
 
 def event_number(entry: FolderEntry) -> int | None:
-    """Return the place of an event of OpenHands that has a file of its own: events/7.json, events/event-00007-ID.json."""
+    """Return the place of an event of OpenHands that has a file of its own: events/7.json,
+    events/event-00007-ID.json."""
     found = _ONE_EVENT.fullmatch(entry.path.name) if entry.path.parent.name == "events" else None
     return int(found[1]) if found else None
 
@@ -273,7 +274,8 @@ _PARENT = re.compile(rb'"parent_?thread_?id"\s*:\s*"([^"]{1,200})"', re.IGNORECA
 
 
 def is_of_subagent(source_format: str, path: str, open_binary: Callable[[], BinaryIO]) -> bool:
-    """Is this the log of a sub-agent? `path` is POSIX and includes the file's folder. Raise OSError if it cannot be read."""
+    """Is this the log of a sub-agent? `path` is POSIX and includes the file's folder.
+    Raise OSError if it cannot be read."""
     if source_format == "kimi-wire":
         parts = PurePosixPath(path).parts
         return len(parts) > 2 and parts[-3] == "agents" and parts[-2] != "main"

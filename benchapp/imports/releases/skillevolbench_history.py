@@ -45,12 +45,13 @@ def order_of(document: Document) -> tuple[str, str]:
 
 @dataclass
 class Record:
-    """A trial of a run (found_sources.FoundTrial). `skills`: the slugs of the library it was given, None where unknown."""
+    """A trial of a run (found_sources.FoundTrial)."""
 
     document: Document
     run: sources.RunSource
     episode: sources.EpisodeSource
     harbor: HarborTrial | None
+    # the slugs of the library it was given, None where unknown
     skills: Callable[[], tuple[str, ...] | None] = field(repr=False)
 
     def __post_init__(self) -> None:

@@ -95,7 +95,8 @@ class CannotLint(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
-    """`path`: relative to where the command runs. `line` from 1, 0 for the whole file; `last`: where it spans several."""
+    """`path`: relative to where the command runs.
+    `line` from 1, 0 for the whole file; `last`: where it spans several."""
 
     rule: str
     level: str
@@ -183,7 +184,7 @@ def describe_rules() -> list[dict[str, str]]:
     return [*rules, {"id": READERS, "level": "note", "text": text, "help": help, "group": "record"}]
 
 
-# --- what is printed ----------------------------------------------------------------------------------------------------
+# --- what is printed ------------------------------------------------------------------------------------------------
 
 
 def list_findings(folders: Sequence[LintedFolder]) -> list[LintFinding]:
@@ -298,7 +299,8 @@ class KnownFile:
 
 
 def find_recorded_leaks(files: Files) -> list[LibraryFinding]:
-    """Return leaks that the record found in a library with exactly these files: trials show where the text comes from."""
+    """Return leaks that the record found in a library with exactly these files:
+    trials show where the text comes from."""
     found = LibraryFinding.objects.filter(diagnosis__snapshot__digest=library_digest(files), group="leak")
     kept = found.filter(diagnosis__episode__run__experiment__deleted_at=None).exclude(trial=None)
     return list({(each.rule, each.path, each.line): each for each in kept}.values())
@@ -337,7 +339,8 @@ def find_read_lines(files: Files) -> Iterator[ReadLines]:
 
 
 def _choose_version(path: str, content: bytes) -> str:
-    """Return the digest of the recorded file of this path that is equal, or most alike; empty where none is half the same."""
+    """Return the digest of the recorded file of this path that is equal, or most alike;
+    empty where none is half the same."""
     recorded, own = SnapshotFile.objects.filter(path=path), digest_bytes(content)
     if recorded.filter(blob=own).exists():
         return own
@@ -368,7 +371,8 @@ def _find_known(path: str, digest: str) -> list[KnownFile]:
 
 
 def _count_ended(pairs: list[tuple[KnownFile, WorkedTrial, bool | None]]) -> attribution.Ended:
-    """Count as `count_endings` does, over several libraries. No-skill trials that several are compared with count once."""
+    """Count as `count_endings` does, over several libraries.
+    No-skill trials that several are compared with count once."""
     sides: dict[bool | None, list[WorkedTrial]] = {True: [], False: [], None: []}
     own, no_skill = list[WorkedTrial](), dict[Hashable, Rate]()
     for known, trial, read in pairs:

@@ -138,7 +138,8 @@ def _digest(suite: models.Suite, rows: Iterable[tuple[str, str, str]]) -> str:
 
 
 def _name_in_cache(folder: Path) -> Path:
-    """Return the end of the folder's path that names the suite, since readers make keys of it. ValueError: none does."""
+    """Return the end of the folder's path that names the suite, since readers make keys of it.
+    ValueError: none does."""
     naming = find_naming_folder(folder)
     if not naming.name:
         raise ValueError("no part of its path names the suite")
@@ -446,7 +447,8 @@ def find_suite(key: str) -> Suite:
 
 
 def find_folder(row: models.Suite) -> Path:
-    """Return the folder the suite was loaded from, or one with its files from the record. SetupError: neither is here."""
+    """Return the folder the suite was loaded from, or one with its files from the record.
+    SetupError: neither is here."""
     if Path(row.path).is_dir():
         return Path(row.path)
     if not row.files_digest:

@@ -55,7 +55,8 @@ class LabelDraft(StrictDraft):
 
 
 class MarkDraft(StrictDraft):
-    """One mark. `id` is drawn by the page, so that saving twice makes one. `trajectory`: which of the trial's, from 0."""
+    """One mark. `id` is drawn by the page, so that saving twice makes one.
+    `trajectory`: which of the trial's, from 0."""
 
     id: UUID
     trajectory: Annotated[int, Field(ge=-1, le=10_000)] = 0

@@ -54,7 +54,8 @@ class QueueSpec:
 
 
 class Sketch:
-    """Preview of what a population and a draw would give. Raise QueueRefused if nothing, or too much, would be drawn."""
+    """Preview of what a population and a draw would give.
+    Raise QueueRefused if nothing, or too much, would be drawn."""
 
     def __init__(self, population: Population, how: Draw, people: int) -> None:
         self.population, self.how, self.people = population, how, people
@@ -208,8 +209,8 @@ def close(queue: Queue, *, user: User, reason: str = "") -> bool:
 def increase_reviews(queue: Queue, total: int, *, user: User) -> None:
     """Increase the reviews of each shared item, or of every item if none is shared. Only while the queue is open.
 
-    The items stay as drawn, and no review is lost. Someone who reviews an item again must not see the other answers. If they
-    already have, their review does not count for agreement (see `seeing`).
+    The items stay as drawn, and no review is lost. Someone who reviews an item again must not see the other answers.
+    If they already have, their review does not count for agreement (see `seeing`).
     """
     people = queue.reviewers.count()
     if total > MAX_REVIEWS:
@@ -239,8 +240,8 @@ def assign(queue: Queue, person: User, *, user: User) -> bool:
 
 
 def withdraw(queue: Queue, person: User, *, user: User) -> bool:
-    """Remove the person from the queue and free their reserved slots. Their reviews and drafts are kept. False if they were not
-    assigned."""
+    """Remove the person from the queue and free their reserved slots. Their reviews and drafts are kept.
+    False if they were not assigned."""
     with transaction.atomic():
         if not queue.reviewers.filter(pk=person.pk).exists():
             return False

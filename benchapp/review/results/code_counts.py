@@ -17,7 +17,8 @@ from benchapp.stats.numerics import binomial_share
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Items that carry both of two codes, and that carry at least one; fractions where reviewers of an item disagree."""
+    """Items that carry both of two codes, and that carry at least one;
+    fractions where reviewers of an item disagree."""
 
     both: float
     either: float

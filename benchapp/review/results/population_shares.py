@@ -94,7 +94,8 @@ def shares(sample: CodedSample, carried: Floats, domain: Flags | None = None) ->
     values = np.clip(weights @ carried / total, 0.0, 1.0)
     parts = weights[:, np.newaxis] * (carried - values) / total
     note = _why_none(n, clusters)
-    # Over newly drawn clusters: the sums of linearised values add up to 0. Strata reduce nothing, so it is too wide if they differ.
+    # Over newly drawn clusters: the sums of linearised values add up to 0. Strata reduce nothing, so it is too wide
+    # if they differ.
     sums = _sums(parts, sample.clusters, int(sample.clusters.max()) + 1)
     between = np.asarray(np.square(sums).sum(axis=0) * clusters / max(clusters - 1, 1))
     within, most = _within_strata(sample, parts, inside)

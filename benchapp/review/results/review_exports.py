@@ -175,7 +175,7 @@ def _caption(taxonomy: Taxonomy, heading: Heading) -> str:
     return " ".join(filter(None, sentences))
 
 
-# --- labels ------------------------------------------------------------------------------------------------------------
+# --- labels ---------------------------------------------------------------------------------------------------------
 
 ANCHOR = "the mark applies to the whole item"
 LABELS = (

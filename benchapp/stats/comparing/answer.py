@@ -1,5 +1,5 @@
-"""The answer of a comparison: every group judged against its baseline in every primary metric, under one heading; and the
-plans behind *To be sure*, with the spreads and costs of the runs that the comparison holds."""
+"""The answer of a comparison: every group judged against its baseline in every primary metric, under one heading; and
+the plans behind *To be sure*, with the spreads and costs of the runs that the comparison holds."""
 
 from __future__ import annotations
 
@@ -143,18 +143,17 @@ class Declaration(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class JudgedGroup(Shaped):
-    """One group in one metric, against its baseline. `questions`: of all groups judged in this metric. `interim`: evidence before the end. `declaration`: None where the experiment declares nothing. `is_primary`: may the
-    metric earn a verdict?"""
+    """One group in one metric, against its baseline."""
 
     group: Group
     baseline: Group
     metric: TrialMetric
     cell: MetricCell
     difference: Difference
-    questions: OpenQuestions
-    is_primary: bool = True
-    interim: InterimEvidence | None = None
-    declaration: Declaration | None = None
+    questions: OpenQuestions  # of all groups judged in this metric
+    is_primary: bool = True  # may the metric earn a verdict?
+    interim: InterimEvidence | None = None  # evidence before the end
+    declaration: Declaration | None = None  # None where the experiment declares nothing
     effect: Effect = field(init=False)  # asked for hundreds of times by one page
 
     json_shape = JsonShape(
@@ -201,7 +200,8 @@ class JudgedGroup(Shaped):
 
     @property
     def route(self) -> Route | None:
-        """More of what the deciding claim counts, to settle an open difference of 10 points. None where no plan does."""
+        """More of what the deciding claim counts, to settle an open difference of 10 points.
+        None where no plan does."""
         if (settling := self.settling) is None:
             return None
         return settling.find_route("episode" if self.difference.claim is Claim.ONE_RUN else "replicate")

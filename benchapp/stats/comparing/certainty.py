@@ -159,7 +159,8 @@ def _vary_tasks(paired: Paired, difference: Difference) -> tuple[int, Interval |
 
 
 def _read(comparison: GroupComparison, group: Group, baseline: Group, metric: TrialMetric) -> Difference | None:
-    """Compare only the tasks whose trials read a skill in every replicate; None where all did, or none. Not a random subset."""
+    """Compare only the tasks whose trials read a skill in every replicate; None where all did, or none.
+    Not a random subset."""
     covered = [metric.select_covered(outcomes) for outcomes in comparison.of_group(group)]
     used = [outcomes.column("used") == 1 for outcomes in covered]
     if all(each.all() for each in used):
@@ -189,7 +190,8 @@ def list_costs(comparison: GroupComparison, metric: TrialMetric) -> list[GroupCo
 
 
 def _read_transfer(comparison: GroupComparison) -> TransferTable | None:
-    """Count every phase of all runs but the baseline's, and compare with the baseline's first tries at the same tasks."""
+    """Count every phase of all runs but the baseline's,
+    and compare with the baseline's first tries at the same tasks."""
     baselines = {baseline for _, baseline in comparison.groups.pairs}
     runs = [run for group in comparison.groups.all if group not in baselines for run in group.runs]
     means: dict[int, list[float]] = defaultdict(list)

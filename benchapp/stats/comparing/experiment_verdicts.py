@@ -21,13 +21,14 @@ HEADLINES = (Effect.BETTER, Effect.WORSE)
 
 @dataclass(frozen=True, slots=True)
 class JudgedWay(Shaped):
-    """One way to remember against no skill with all else equal. `own`, `other`: means over the tasks both were scored on."""
+    """One way to remember against no skill with all else equal."""
 
     condition: str
     label: str
     effect: Effect
     words: str
     delta: float
+    # own, other: means over the tasks both were scored on
     own: float
     other: float
     low: float | None

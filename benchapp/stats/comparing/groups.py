@@ -189,10 +189,12 @@ class Groups:
         return cls(tuple(labelled), baseline, places)
 
     def baseline_of(self, group: Group) -> Group | None:
-        """Find the group that differs in nothing but what the baseline names. None for the baseline itself, or without one.
+        """Find the group that differs in nothing but what the baseline names. None for the baseline itself, or
+        without one.
 
-        Search the same experiment first, then other experiments of the same suite. If several groups match, take the one with
-        the same author model, or none if that is ambiguous. A single match may have another author: no-skill has none.
+        Search the same experiment first, then other experiments of the same suite. If several groups match, take the
+        one with the same author model, or none if that is ambiguous. A single match may have another author: no-skill
+        has none.
         """
         condition, model = group.condition, group.paired_model
         if self.baseline.startswith(MODEL):

@@ -148,7 +148,8 @@ def _place(group: Group, baseline: Group, metric: TrialMetric) -> tuple[object, 
 def save_comparison(
     choices: Choices, metrics: Iterable[TrialMetric], *, name: str, user: User | None = None
 ) -> Comparison:
-    """Save a new comparison. Pin the choices to now unless they are pinned; replace the link's fingerprint by today's."""
+    """Save a new comparison. Pin the choices to now unless they are pinned;
+    replace the link's fingerprint by today's."""
     pinned = choices if choices.pins else choices.but(as_of=timezone.now())
     fingerprint = comparison_of(pinned).fingerprint
     return Comparison.objects.create(

@@ -1,4 +1,5 @@
-"""Computed values: cached in this process, and kept in files of the var folder so that a new one need not compute again.
+"""Computed values: cached in this process, and kept in files of the var folder so that a new one need not compute
+again.
 
 A file holds only what the record would give. Losing it costs time, so nothing here fails a page. Facts are small values
 as JSON, kept with a digest of their sources and of the rules that computed them.

@@ -1,14 +1,15 @@
 """From an available skill to a passing trial: available, read, followed, passed. Per run and per skill.
 
 Available: the trial's library holds the skill; where no library is recorded, it was seen to be mounted. Read: read,
-invoked or executed in the counting attempt. Followed: by a heuristic over words. Passed: the trial's own verdict. Counted are trials that have ended, outside tainted episodes. The numbers are associations:
-trials that read differ from others before they read, so they cannot show an effect of reading on passing.
+invoked or executed in the counting attempt. Followed: by a heuristic over words. Passed: the trial's own verdict.
+Counted are trials that have ended, outside tainted episodes. The numbers are associations: trials that read differ
+from others before they read, so they cannot show an effect of reading on passing.
 
-Did the actions after reading a skill look like the skill? A skill names things: programs it has run, paths, identifiers,
-options. Those names are its *cues*. Count only cues that are neither in the task's own text nor in an action up to the
-reading: the result is their share in later actions. Actions are tool calls, not the agent's words. A skill of plain
-prose names nothing, so its share is unknown. A high share does not show that the advice was understood, nor a low one
-that it was ignored.
+Did the actions after reading a skill look like the skill? A skill names things: programs it has run, paths,
+identifiers, options. Those names are its *cues*. Count only cues that are neither in the task's own text nor in an
+action up to the reading: the result is their share in later actions. Actions are tool calls, not the agent's words. A
+skill of plain prose names nothing, so its share is unknown. A high share does not show that the advice was
+understood, nor a low one that it was ignored.
 """
 
 from __future__ import annotations
@@ -331,7 +332,8 @@ def look_for_following(chances: Iterable[NoiseRate], *, max_bytes: int = MAX_BYT
 
 
 def _plan(wanted: Iterable[int], max_bytes: int) -> tuple[dict[int, int], set[int], set[int]]:
-    """Return what to read, chunk -> trajectory, in order; trajectories with later chunks unread; those with none read."""
+    """Return what to read, chunk -> trajectory, in order; trajectories with later chunks unread;
+    those with none read."""
     sizes: dict[int, list[tuple[int, int]]] = defaultdict(list)
     rows = Chunk.objects.filter(trajectory__in=list(wanted)).order_by("trajectory_id", "ordinal")
     for trajectory, chunk, size in rows.values_list("trajectory_id", "pk", "blob__size"):

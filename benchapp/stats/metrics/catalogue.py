@@ -1,4 +1,5 @@
-"""All metrics as their papers define them, in the sets a table shows together. `docs/reference/metrics.md` explains each.
+"""All metrics as their papers define them, in the sets a table shows together. `docs/reference/metrics.md` explains
+each.
 
 A table has metrics over trials, which differences can be tested on, and numbers of whole runs, shown as they are.
 """

@@ -11,7 +11,8 @@ replace it. Every number comes with how many tasks do not count.
 
 Limits: pass@k never falls when k grows and rises with every extra try, skill or no skill, so it may be compared only at
 equal k and equal tries. It needs a verifier at hand to pick the passing try, and it hides unsteadiness: a task passed
-once in three tries counts like one passed three times. Tries that share a library are not independent draws of learning.
+once in three tries counts like one passed three times. Tries that share a library are not independent draws of
+learning.
 """
 
 from __future__ import annotations

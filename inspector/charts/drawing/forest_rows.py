@@ -26,13 +26,14 @@ CLAIMS = {
 
 @dataclass(frozen=True, slots=True)
 class ForestRow:
-    """Numbers in the unit shown: percentage points for shares, else the metric's own. `own`, `other`: the two values."""
+    """Numbers in the unit shown: percentage points for shares, else the metric's own."""
 
     label: str
     source: str
     against: str
     metric: str
     delta: float
+    # own, other: the two values
     own: float
     other: float
     own_count: str = ""
@@ -115,8 +116,8 @@ def _count(mean: float, of: int, metric: TrialMetric) -> str:
 def list_published_rows(rows: Iterable[PrintedNumber], metric: str, baseline: str) -> Iterator[ForestRow]:
     """Differences recomputed from two printed values over all groups: no paper prints an interval for one.
 
-    Against what the paper says the row's delta is against, where it names it and its condition is the baseline chosen; else
-    against the same metric of the baseline. Each pair once, however many tables repeat it.
+    Against what the paper says the row's delta is against, where it names it and its condition is the baseline
+    chosen; else against the same metric of the baseline. Each pair once, however many tables repeat it.
     """
     if baseline.startswith(MODEL):
         return
@@ -137,8 +138,8 @@ def list_published_rows(rows: Iterable[PrintedNumber], metric: str, baseline: st
 
 
 def list_across_models(sheet: ChartSheet, metric: TrialMetric) -> list[AcrossModels]:
-    """Of the runs shown, then of what the papers that are laid over print of each condition, over the agents they tried: no cell of
-    theirs has an error, so these are all alike."""
+    """Of the runs shown, then of what the papers that are laid over print of each condition, over the agents they
+    tried: no cell of theirs has an error, so these are all alike."""
     deltas: dict[tuple[str, str], list[float]] = {}
     scale = 100 if metric.is_share else 1
     for row in list_published_rows(sheet.printed, metric.key, sheet.comparison.groups.baseline):

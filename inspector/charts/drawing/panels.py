@@ -77,7 +77,8 @@ class Scale:
         return {"cmin": self.low, "cmax": self.high, "colorscale": colours}
 
     def shade(self, value: float | None) -> str:
-        """The class of a cell in static/css/charts.css: five steps from nothing to the end of the scale, on either side of 0."""
+        """The class of a cell in static/css/charts.css: five steps from nothing to the end of the scale,
+        on either side of 0."""
         if value is None:
             return ""
         nothing = 0 if self.diverging else self.low

@@ -88,7 +88,8 @@ def read_families(keys: Iterable[int]) -> dict[int, SuitePlace]:
 
 
 def _label_places(found: Mapping[int, list[str]], kind: str) -> dict[int, SuitePlace]:
-    """The name with the key behind it, which stays in addresses; with the suite's name where two suites have the same."""
+    """The name with the key behind it, which stays in addresses;
+    with the suite's name where two suites have the same."""
     times = Counter(key for key, _, _ in found.values())
     places = {}
     for pk, (key, name, suite) in found.items():

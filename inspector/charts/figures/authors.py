@@ -1,7 +1,7 @@
 """Who wrote the skills: methods by author models as a matrix, and what a larger author brings for its tokens.
 
-Sources: SkillGenBench, figure 7 (pass@3 of methods and backbones, one executor); SkillLearnBench, figure 5 (accuracy and tokens
-by the size of the model that wrote the skills).
+Sources: SkillGenBench, figure 7 (pass@3 of methods and backbones, one executor); SkillLearnBench, figure 5 (accuracy
+and tokens by the size of the model that wrote the skills).
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ MATRIX_CHART = Chart(
 )
 
 
-# --- what an author brings for its tokens ---------------------------------------------------------------------------------
+# --- what an author brings for its tokens ---------------------------------------------------------------------------
 
 AXES = {
     "author": Axis("author_tokens", "", "used by the author per run", "tokens", True),
@@ -258,7 +258,8 @@ def _measure_solving(sheet: ChartSheet, group: Group, metric: TrialMetric) -> Ru
 
 
 def _scale_printed(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[PairEnd]:
-    """SkillLearnBench's Table 2: accuracy and solving tokens of each method and author. No paper prints its authors' tokens."""
+    """SkillLearnBench's Table 2: accuracy and solving tokens of each method and author.
+    No paper prints its authors' tokens."""
     if not axis.column:
         return
     printed = {

@@ -1,4 +1,5 @@
-"""Success under a budget of tokens: what authors may write a library with, and what trials may use, read off finished ones.
+"""Success under a budget of tokens: what authors may write a library with, and what trials may use, read off finished
+ones.
 
 Source: SkillGenBench, figure 8 (appendix A.2).
 """
@@ -221,18 +222,16 @@ SOLVING_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class BudgetRow:
-    """Of `trials` scored trials whose tokens are known, those that passed with at most `budget` tokens, or a printed number.
-
-    `solved`: in percent, its interval `around` too; `unknown`: scored trials whose tokens are unknown.
-    """
+    """Of `trials` scored trials whose tokens are known, those that passed with at most `budget` tokens,
+    or a printed number."""
 
     group: str
     source: str
-    solved: float | None
+    solved: float | None  # in percent, its interval `around` too
     budget: int | None = None
     passed: int | None = None
     trials: int | None = None
-    unknown: int | None = None
+    unknown: int | None = None  # scored trials whose tokens are unknown
     url: str = ""
     around: Ends | None = None
 
@@ -245,8 +244,8 @@ class BudgetRow:
 
 @dataclass(frozen=True, slots=True)
 class TokensSpent:
-    """Scored trials of a group: tokens, success (0 or 1), replicate and task of the n whose tokens are known, [n] each; and
-    how many are not."""
+    """Scored trials of a group: tokens, success (0 or 1), replicate and task of the n whose tokens are known,
+    [n] each; and how many are not."""
 
     tokens: Floats
     success: Floats

@@ -1,8 +1,9 @@
-"""Success by environment, by family or by group of tasks: one bar per group in a panel for each, and a heatmap per metric.
+"""Success by environment, by family or by group of tasks: one bar per group in a panel for each, and a heatmap per
+metric.
 
-Sources: SkillLearnBench, Tables 3 and 4 (accuracy by category) and Tables 8, 9 and 13 to 15 (by family, each method over all models
-that wrote its skills; so usage and a judge's scores have panels too); SkillEvolBench, figure 6 (every cell is averaged over runs, the
-panels share their scale).
+Sources: SkillLearnBench, Tables 3 and 4 (accuracy by category) and Tables 8, 9 and 13 to 15 (by family, each method
+over all models that wrote its skills; so usage and a judge's scores have panels too); SkillEvolBench, figure 6 (every
+cell is averaged over runs, the panels share their scale).
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ def draw_categories(sheet: ChartSheet) -> ChartDrawing:
 
 
 def _list_own_rows(sheet: ChartSheet, metric: TrialMetric, split: Split) -> dict[SuitePlace, dict[Group, CategoryRow]]:
-    """By part of the split in its order, then by group in that of the comparison; without groups that have no trial there."""
+    """By part of the split in its order, then by group in that of the comparison;
+    without groups that have no trial there."""
     groups = sheet.groups
     found = {group: measure_places(sheet.comparison.of_group(group), metric, split) for group in groups}
     places = read_parts(split, {key for of_group in found.values() for key in of_group})
@@ -236,15 +238,14 @@ PRINTED = (
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """One metric of one condition in one environment. `values`: the mean of each run that has one, 0 to 100; `total`: counts of all
-    runs that have a trial there."""
+    """One metric of one condition in one environment."""
 
     metric: TrialMetric
     condition: str
     place: SuitePlace
     url: str
-    values: Sequence[float]
-    total: Rate
+    values: Sequence[float]  # the mean of each run that has one, 0 to 100
+    total: Rate  # counts of all runs that have a trial there
     models: int
 
 

@@ -1,7 +1,8 @@
-"""Success against what it used: cost, cost per attempted task, output tokens or turns, in pairs from the baseline to a condition.
+"""Success against what it used: cost, cost per attempted task, output tokens or turns, in pairs from the baseline to
+a condition.
 
-Source: SkillEvolBench, figure 7 (a panel per condition); SkillFlow, figures 5, 9 and 10. The frontier follows SkillFlow's
-released code: over both ends of all pairs, less used and more solved first.
+Source: SkillEvolBench, figure 7 (a panel per condition); SkillFlow, figures 5, 9 and 10. The frontier follows
+SkillFlow's released code: over both ends of all pairs, less used and more solved first.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ def _answer(metric: TrialMetric, axis: Axis, pairs: Sequence[ConditionPair]) -> 
 
 
 def _chosen(sheet: ChartSheet) -> tuple[Axis, list[ConditionPair]]:
-    """The axis asked for, else the first that these runs have values for; the cost of a scripted or local model is unknown."""
+    """The axis asked for, else the first that these runs have values for;
+    the cost of a scripted or local model is unknown."""
     wanted = sheet.options.get("x", FIRST_KNOWN)
     axes = list(AXES.values()) if wanted == FIRST_KNOWN else [AXES[wanted]]
     for axis in axes:
@@ -218,7 +220,8 @@ def write_usage(axis: Axis, value: float | None) -> str:
 
 
 def list_published_pairs(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[ConditionPair]:
-    """SkillFlow's Table 1: every model vanilla and with evolving skills. No paper prints what an attempted task cost."""
+    """SkillFlow's Table 1: every model vanilla and with evolving skills.
+    No paper prints what an attempted task cost."""
     if not axis.column:
         return
     printed = {

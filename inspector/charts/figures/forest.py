@@ -70,14 +70,14 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     return ChartDrawing(lambda: _figure(shown, unit, baseline), table, notes)
 
 
-# --- the figure --------------------------------------------------------------------------------------------------------
+# --- the figure -----------------------------------------------------------------------------------------------------
 
 
 def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Figure:
     """A panel per metric. The rows of all panels are the same groups, so that a row can be read across.
 
-    Printed differences are in the row of their condition, so that they never push own runs away; they have rows of their
-    own only where there are no own runs."""
+    Printed differences are in the row of their condition, so that they never push own runs away; they have rows of
+    their own only where there are no own runs."""
     every = [row for of_metric in rows.values() for row in of_metric]
     own = [row for row in every if row.is_own]
     listed = {row.name: row for row in own or every}.values()
@@ -164,8 +164,8 @@ def _marks(
 
 
 def _annotate_rows(figure: go.Figure, rows: Sequence[ForestRow], places: dict[str, int]) -> None:
-    """The numbers of each row at its right, as forest plots have them: a reader without a pointer needs no hover. Over its
-    line where there is no room on the right.
+    """The numbers of each row at its right, as forest plots have them: a reader without a pointer needs no hover.
+    Over its line where there is no room on the right.
 
     All at once: plotly copies every annotation there is whenever it is given one more.
     """

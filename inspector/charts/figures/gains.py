@@ -1,8 +1,9 @@
-"""Where a condition gains or loses against its baseline, by environment, family or group of tasks, and against raw-trajectory.
+"""Where a condition gains or loses against its baseline, by environment, family or group of tasks, and against
+raw-trajectory.
 
-Sources: SkillFlow, figures 6 and 11 (the cell of an environment or a group is the plain mean of its families' differences, as its
-released code computes a domain's); SkillEvolBench, figure 4 (a heatmap per model, percentage points, blank where there is nothing to
-compare: did distilling experience into skills keep what the traces held?).
+Sources: SkillFlow, figures 6 and 11 (the cell of an environment or a group is the plain mean of its families'
+differences, as its released code computes a domain's); SkillEvolBench, figure 4 (a heatmap per model, percentage
+points, blank where there is nothing to compare: did distilling experience into skills keep what the traces held?).
 """
 
 from __future__ import annotations
@@ -103,15 +104,15 @@ def gain_of(paired: Paired, mask: Mask | None = None) -> Gain:
 
 @dataclass(frozen=True, slots=True)
 class Tile(HeatCell):
-    """One group in one place: the differences of the families there, each over the same tasks of both sides. `own` and `other`: what
-    the sides reached together; `delta`: the plain mean of their differences, in the metric's unit."""
+    """One group in one place: the differences of the families there, each over the same tasks of both sides."""
 
     name: str = ""
     baseline: str = ""
     place: SuitePlace = NONE
     families: int = 0
     tasks: int = 0
-    delta: float = 0.0
+    delta: float = 0.0  # the plain mean of their differences, in the metric's unit
+    # own, other: what the sides reached together
     own: Numbers = UNKNOWN
     other: Numbers = UNKNOWN
 
@@ -299,7 +300,7 @@ RELATIVE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class RelativeCell(HeatCell):
-    """One cell with its row of the table: a condition and raw-trajectory in one metric. `note`: why there is no difference."""
+    """One cell with its row of the table: a condition and raw-trajectory in one metric."""
 
     panel: str = ""
     source: str = ""
@@ -308,7 +309,7 @@ class RelativeCell(HeatCell):
     own: Numbers = UNKNOWN
     raw: Numbers = UNKNOWN
     tasks: int | None = None
-    note: str = ""
+    note: str = ""  # why there is no difference
 
 
 def draw_relative(sheet: ChartSheet) -> ChartDrawing:
@@ -378,7 +379,8 @@ def _compare_groups(sheet: ChartSheet, group: Group, raw: Group, metric: TrialMe
 
 
 def _list_published_cells(rows: Sequence[PrintedNumber]) -> Iterator[RelativeCell]:
-    """One panel: the paper prints raw-trajectory's averages over its ten models in the text, and no row of it for any model.
+    """One panel: the paper prints raw-trajectory's averages over its ten models in the text, and no row of it for any
+    model.
 
     They are compared with the averages of what its tables print for the skill conditions, where all ten are printed.
     """

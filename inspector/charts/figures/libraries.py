@@ -1,7 +1,8 @@
 """How libraries grow from task to task, what finished ones consist of, and whether larger ones help.
 
-Sources: SkillFlow, figures 7 (skill count by task) and 8 (kinds of files); SkillEvolBench, figure 5 (a panel per model, open marks
-for ordinary conditions, filled marks where tier-3 files are demanded, and the no-skill run of the same model).
+Sources: SkillFlow, figures 7 (skill count by task) and 8 (kinds of files); SkillEvolBench, figure 5 (a panel per
+model, open marks for ordinary conditions, filled marks where tier-3 files are demanded, and the no-skill run of the
+same model).
 """
 
 from __future__ import annotations
@@ -154,14 +155,14 @@ COUNTED = tuple(kind for kind in FILE_KINDS if kind != "other")  # as SkillEvolB
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """The libraries of a group's run added up, as papers count them; of several runs the mean of that. `libraries`: of all runs."""
+    """The libraries of a group's run added up, as papers count them; of several runs the mean of that."""
 
     group: Group
     url: str
     files: Mapping[str, float]  # by kind
     skills: float
     bytes: float
-    libraries: int
+    libraries: int  # of all runs
     runs: int
 
     @property
@@ -271,10 +272,10 @@ SIZE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class SizeRow:
-    """One group: its libraries and its value with its interval, as shown. `condition`: what it is called in its panel."""
+    """One group: its libraries and its value with its interval, as shown."""
 
     panel: str
-    condition: str
+    condition: str  # what it is called in its panel
     whole: Composition
     cell: MetricCell
     value: float | None

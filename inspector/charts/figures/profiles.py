@@ -1,7 +1,7 @@
 """What kind of learner each group is: a dot per measure, on an axis of its own from zero.
 
-Source: SkillLearnBench, figure 3, there a radar over six normalised dimensions with a table of raw values. A radar's area
-depends on the order of its axes; dots on a common row do not.
+Source: SkillLearnBench, figure 3, there a radar over six normalised dimensions with a table of raw values. A radar's
+area depends on the order of its axes; dots on a common row do not.
 """
 
 from __future__ import annotations
@@ -48,19 +48,18 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A group in one measure. `unit` None: printed, in the unit `unit_name`. `raw`: in the measure's own unit; `over` says what it rests
-    on; `printed`: what is written instead of our own way to write it. `place`: 0 for zero and 1 for the highest of the groups of its
-    source; None where it has no value."""
+    """A group in one measure. `unit` None: printed, in the unit `unit_name`."""
 
     group: str
     measure: str
     unit: MetricUnit | None
     unit_name: str
-    raw: float | None
+    raw: float | None  # in the measure's own unit; `over` says what it rests on
     over: str = ""
     url: str = ""
-    printed: str = ""
+    printed: str = ""  # what is written instead of our own way to write it
     source: str = "own"
+    # 0 for zero and 1 for the highest of the groups of its source; None where it has no value
     place: float | None = None
 
     @property

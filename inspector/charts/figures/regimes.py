@@ -29,7 +29,8 @@ NAMES = tuple(SETTINGS.values())
 
 @dataclass(frozen=True, slots=True)
 class SettingPair:
-    """One method by one author for one agent, task-conditioned first. Values as shown, over the tasks scored in both settings."""
+    """One method by one author for one agent, task-conditioned first.
+    Values as shown, over the tasks scored in both settings."""
 
     metric: TrialMetric
     group: Group

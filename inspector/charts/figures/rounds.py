@@ -1,7 +1,9 @@
-"""Success by round of learning: what the library of each round does on the same tasks, and what trials that are still learning do.
+"""Success by round of learning: what the library of each round does on the same tasks, and what trials that are still
+learning do.
 
-Source: SkillLearnBench, figure 4 (accuracy, coverage and alignment across learning rounds). In the second chart who learned enough
-makes no further rounds, so later rounds have the episodes that are left; the first measures every round on the same tasks.
+Source: SkillLearnBench, figure 4 (accuracy, coverage and alignment across learning rounds). In the second chart who
+learned enough makes no further rounds, so later rounds have the episodes that are left; the first measures every
+round on the same tasks.
 """
 
 from __future__ import annotations
@@ -223,27 +225,26 @@ ROUND_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class AtRound:
-    """Trials of a group, of acquisition or evaluation, that were given the library of one round; the baseline on the same tasks.
-    `around`: the interval of the share, in percent."""
+    """Trials of a group, of acquisition or evaluation, that were given the library of one round;
+    the baseline on the same tasks."""
 
     group: str
     url: str
     round: int
     rate: Rate
     baseline: Rate | None
-    around: Ends | None = None
+    around: Ends | None = None  # the interval of the share, in percent
 
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
-    """Trials of acquisition and evaluation of all replicates of a group as columns, [n] each, tainted episodes left out. NaN: not scored.
+    """Trials of acquisition and evaluation of all replicates of a group as columns, [n] each,
+    tainted episodes left out. NaN: not scored."""
 
-    `run`: place of the replicate. `given`: the round of its library, -1 where none is known."""
-
-    run: Ints
+    run: Ints  # place of the replicate
     task: Ints
     success: Floats
-    given: Ints
+    given: Ints  # the round of its library, -1 where none is known
 
     @classmethod
     def of(cls, runs: Sequence[Outcomes], given: Sequence[Ints]) -> Acquired:
@@ -261,7 +262,8 @@ class Acquired:
         return [number for number in np.unique(self.given).tolist() if number >= 0]
 
     def count(self, keys: Ints, places: int) -> Ints:
-        """Passed, scored and planned trials of each of the keys 0.. below `places`, [3, places]; keys are [n], -1: not counted."""
+        """Passed, scored and planned trials of each of the keys 0..
+        below `places`, [3, places]; keys are [n], -1: not counted."""
         kept = keys >= 0
         known = kept & ~np.isnan(self.success)
         passed = np.bincount(keys[known], weights=self.success[known], minlength=places)
@@ -279,8 +281,8 @@ class Acquired:
         return np.asarray(of_task @ is_met.T)
 
     def intervals(self) -> dict[int, Ends | None]:
-        """Round -> the interval of its share, in percent; none where one run tried a task several times: such draws depend on
-        each other."""
+        """Round -> the interval of its share, in percent; none where one run tried a task several times:
+        such draws depend on each other."""
         last, runs = int(self.given.max(initial=-1)), int(self.run.max(initial=-1)) + 1
         counts = self.count(np.where(self.given >= 0, self.given * runs + self.run, -1), (last + 1) * runs)
         by_run = counts.reshape(3, last + 1, runs)

@@ -1,6 +1,7 @@
 """How skills are written, as rules read them: six static axes, and patterns A, B, C.
 
-Sources: SkillGenBench, figure 5 and Table 3 (a radar of six axes by method); SkillLearnBench, Table 5 (patterns by method).
+Sources: SkillGenBench, figure 5 and Table 3 (a radar of six axes by method); SkillLearnBench, Table 5 (patterns by
+method).
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ KINDS = kinds_of_part(*NAMES.values())
 
 @dataclass(frozen=True, slots=True)
 class ProfiledGroup:
-    """A group, or a row of a paper: the part of its skills of each pattern in percent; of own runs the profile and its axes in percent."""
+    """A group, or a row of a paper: the part of its skills of each pattern in percent;
+    of own runs the profile and its axes in percent."""
 
     label: str
     source: str
@@ -66,7 +68,7 @@ def list_profiled(sheet: ChartSheet) -> list[ProfiledGroup]:
     return rows
 
 
-# --- six axes -------------------------------------------------------------------------------------------------------------
+# --- six axes -------------------------------------------------------------------------------------------------------
 
 
 COUNTS = (
@@ -120,7 +122,7 @@ AXES_CHART = Chart(
 )
 
 
-# --- patterns -------------------------------------------------------------------------------------------------------------
+# --- patterns -------------------------------------------------------------------------------------------------------
 
 
 PATTERN_COLUMNS = (

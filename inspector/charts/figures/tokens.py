@@ -1,4 +1,5 @@
-"""What a trial and writing a library take: tokens of agent and author by kind. The table has whole runs and what they cost."""
+"""What a trial and writing a library take: tokens of agent and author by kind.
+The table has whole runs and what they cost."""
 
 from __future__ import annotations
 
@@ -50,8 +51,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """What the agent or the author of a group used per run, all replicates added up, or a printed line. `spent`: in all runs, with how
-    many attempts or calls report it. `per_trial`: of the agent, over the `trials` of the metric that report tokens. `bar` draws
+    """What the agent or the author of a group used per run, all replicates added up, or a printed line. `bar` draws
     `per_trial`; of the author its tokens per run."""
 
     group: str
@@ -60,10 +60,10 @@ class TokenRow:
     bar: Bar
     per_run: Amounts
     runs: int | None = None
-    spent: Spending | None = None
+    spent: Spending | None = None  # in all runs, with how many attempts or calls report it
     url: str = ""
     trials: int | None = None
-    per_trial: Amounts = UNKNOWN
+    per_trial: Amounts = UNKNOWN  # of the agent, over the `trials` of the metric that report tokens
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
@@ -119,8 +119,8 @@ def _per_run(spent: Spending, runs: int) -> list[float | None]:
 
 
 def _measure_trials(sheet: ChartSheet, group: Group) -> tuple[int, Amounts]:
-    """Means over the trials that the metric counts (all without one) and that report their tokens, and how many these are. Cached input
-    of trials that do not report it counts as not cached; None where none does."""
+    """Means over the trials that the metric counts (all without one) and that report their tokens, and how many these
+    are. Cached input of trials that do not report it counts as not cached; None where none does."""
     covered = [
         sheet.metric.select_covered(outcomes) if sheet.metric else outcomes
         for outcomes in sheet.comparison.of_group(group)

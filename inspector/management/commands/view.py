@@ -147,8 +147,8 @@ def list_changes(paths: list[Path]) -> str:
 
 def choose_page() -> str:
     """Choose the comparison if there are several conditions, else the library if it changed (in git: of the skill that
-    changed most and exists), else the trial if there is one, the trials if they have one condition, else the experiment or
-    the list of them. Of sessions and one git repository, choose the skill that most read."""
+    changed most and exists), else the trial if there is one, the trials if they have one condition, else the
+    experiment or the list of them. Of sessions and one git repository, choose the skill that most read."""
     experiments = list(Experiment.objects.filter(deleted_at=None).values_list("pk", "public_id")[:2])
     if len(experiments) != 1:
         is_joined = all(run.is_of_git or run.is_of_sessions for run in Run.objects.not_deleted())

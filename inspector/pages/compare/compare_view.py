@@ -249,7 +249,8 @@ def _describe_endings(groups: Sequence[Group]) -> dict[str, list[tuple[Group, tu
 
 
 def _list_baselines(comparison: GroupComparison) -> list[tuple[str, str]]:
-    """Return (value of the choice, name): every condition of the runs shown, then every agent model where there are several."""
+    """Return (value of the choice, name): every condition of the runs shown,
+    then every agent model where there are several."""
     groups = comparison.groups.all
     conditions = dict.fromkeys(group.condition for group in groups if group.condition != Run.UNKNOWN)
     models = dict.fromkeys(group.agent_model for group in groups if group.agent_model != Run.UNKNOWN)
@@ -281,8 +282,9 @@ def build_head(sheet: ChartSheet) -> AnswerHead | None:
 
 
 def write_headline(answer: Answer) -> str:
-    """The best against its baseline, in tasks: "Self-written, always revised solved 9 of 12 new tasks; no skill solved 4.". In
-    quotation marks where it is worse than the baseline, or where no direction is better: then nothing is praised."""
+    """The best against its baseline, in tasks: "Self-written, always revised solved 9 of 12 new tasks; no skill
+    solved 4.". In quotation marks where it is worse than the baseline, or where no direction is better: then nothing
+    is praised."""
     best, metric = answer.best, answer.metric
     if best is None:
         return _write_alone(answer)
@@ -379,8 +381,8 @@ def _write_missing(comparison: GroupComparison) -> str:
 
 
 def _find_library(answer: Answer) -> str:
-    """The library of the best group's first run; empty where it has none, where others are as good, and where it does no
-    better than the baseline or could not be tested."""
+    """The library of the best group's first run; empty where it has none, where others are as good, and where it does
+    no better than the baseline or could not be tested."""
     best = answer.best
     if best is None or best.group.side or len(answer.alike) > 1 or best.group.condition in conditions_without_library():
         return ""

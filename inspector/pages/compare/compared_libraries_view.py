@@ -126,7 +126,8 @@ def write_probe_address(suspects: SuspectLines) -> str:
 def _read_suspects(
     sheet: ChartSheet, group: Group, judged: JudgedGroup | None, closed: frozenset[int]
 ) -> GroupSuspects:
-    """Kept with the comparison: a run that changes makes another one. `closed`: runs whose libraries the reader may not see."""
+    """Kept with the comparison: a run that changes makes another one.
+    `closed`: runs whose libraries the reader may not see."""
     runs = [run for run in group.runs[:MAX_RUNS] if run.pk not in closed]
     kept, key = sheet.comparison.drawn, ("suspects", group.identity, tuple(run.pk for run in runs))
     ranked = cast(Sequence[SuspectLines] | None, kept.get(key))
@@ -229,7 +230,8 @@ class GroupLibraries(Shaped):
 
     @property
     def drawn(self) -> SafeString:
-        """The share of later trials that read a skill of theirs, with its interval; empty where no trial had one to read."""
+        """The share of later trials that read a skill of theirs, with its interval;
+        empty where no trial had one to read."""
         share = self.later.share_of_mounted
         if share is None:
             return SafeString("")
@@ -293,8 +295,8 @@ def _answer(shown: Sequence[GroupLibraries]) -> list[str]:
 
 
 def _of_groups(groups: Sequence[Group], as_of: datetime | None, access: ReviewAccess) -> list[GroupLibraries]:
-    """Only of the groups on the page: a history of a whole campaign takes a second to read. Skills that are closed to the
-    reader have no names."""
+    """Only of the groups on the page: a history of a whole campaign takes a second to read.
+    Skills that are closed to the reader have no names."""
     runs = [run for group in groups for run in group.runs]
     libraries, uses = read_library_numbers(runs, as_of), dict(reuse(runs, as_of))
     for pk in access.closed_runs().filter(pk__in=uses).values_list("pk", flat=True):

@@ -1,5 +1,6 @@
-"""`/comparisons/`: comparisons that were saved, and what was declared with them; saved once, never edited. Their numbers as
-files: reports, `/compare/export/<what>.<format>`, and `/compare/dictionary/` for what every column means."""
+"""`/comparisons/`: comparisons that were saved, and what was declared with them; saved once, never edited. Their
+numbers as files: reports, `/compare/export/<what>.<format>`, and `/compare/dictionary/` for what every column
+means."""
 
 from __future__ import annotations
 
@@ -79,8 +80,8 @@ def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 @needs(User.Level.REVIEWER)
 def comparison_save(request: HttpRequest) -> HttpResponse:
-    """The choices come from the address, the name and the metrics from the form. A set of metrics that can show nothing is
-    saved only after a warning."""
+    """The choices come from the address, the name and the metrics from the form. A set of metrics that can show
+    nothing is saved only after a warning."""
     choices, problems = parse_choices(request.GET)
     sheet = build_sheet(choices)
     problems += sheet.problems
@@ -192,8 +193,8 @@ DIFFERENCE = JsonShape(*HYPOTHESIS)
 def write_declared(each: Hypothesis) -> dict[str, object]:
     """Return one declared difference as `_declared_rows.html` shows it; texts are empty where there is none.
 
-    `notes`: of a comparison that is still interim. `drawn`: the interval on a line from -50 to +50 points, with its mark
-    at the estimate."""
+    `notes`: of a comparison that is still interim. `drawn`: the interval on a line from -50 to +50 points, with its
+    mark at the estimate."""
     notes = [f"waits for {each.waiting:,} trial{'' if each.waiting == 1 else 's'}"] if each.waiting else []
     if each.interim:
         notes.append(each.interim.short)
@@ -215,7 +216,8 @@ def write_declared(each: Hypothesis) -> dict[str, object]:
 
 
 def say_held(hypotheses: Sequence[Hypothesis]) -> str:
-    """Say which way those that hold differ: "1 better, 1 worse"; empty where neither way is better, and of one alone."""
+    """Say which way those that hold differ: "1 better, 1 worse"; empty where neither way is better,
+    and of one alone."""
     tones = [each.effect.tone for each in hypotheses if each.is_found and len(hypotheses) > 1]
     return ", ".join(f"{tones.count(tone)} {tone}" for tone in ("better", "worse") if tone in tones)
 

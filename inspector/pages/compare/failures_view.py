@@ -53,7 +53,8 @@ class RefusedTrial:
 
 @dataclass(frozen=True, slots=True)
 class FailureCell:
-    """One class of one row: refusals it is the first class of, their share of the row, and those it is a `further` one of."""
+    """One class of one row: refusals it is the first class of, their share of the row,
+    and those it is a `further` one of."""
 
     count: int
     share: float | None
@@ -123,7 +124,8 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def _list_refused_trials(comparison: GroupComparison, found: dict[int, Failures]) -> Iterator[RefusedTrial]:
-    """Those that the record knew at the pin, of trials that a finished library was tried on, outside tainted episodes."""
+    """Those that the record knew at the pin, of trials that a finished library was tried on,
+    outside tainted episodes."""
     for group in comparison.groups.all:
         for run in group.runs:
             outcomes = comparison.outcomes[run.pk]

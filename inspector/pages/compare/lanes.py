@@ -1,6 +1,7 @@
 """Rows of tables as drawings as wide as their cell.
 
-The answer of a comparison is a table that is its chart: a row per group, its interval on one axis, other metrics as columns."""
+The answer of a comparison is a table that is its chart: a row per group, its interval on one axis, other metrics as
+columns."""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ def draw_lane(parts: Sequence[str], label: str, height: int = BAR_HEIGHT, role: 
 
 
 class ForestBuilder:
-    """Builds the rows of these groups, in this order; the axis is that of all, so that every page of a list has the same."""
+    """Builds the rows of these groups, in this order; the axis is that of all,
+    so that every page of a list has the same."""
 
     def __init__(self, sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> None:
         self.sheet, self.comparison, self.metric = sheet, sheet.comparison, answer.metric
@@ -114,7 +116,8 @@ class ForestBuilder:
         """Return what `_forest.html` shows.
 
         `sections`: lanes under a title, the model where there are several. `ticks`: place in the width, and words.
-        `heads`: the other metrics; `query` moves one into the chart. `left_out`: groups that the metric does not cover."""
+        `heads`: the other metrics; `query` moves one into the chart. `left_out`: groups that the metric does not
+        cover."""
         arms = arms_of(self.covered)
         if len(arms) > 1:
             sections = [(arm.title, [self._build_lane(group, headed=True) for group in arm.groups]) for arm in arms]
@@ -137,9 +140,9 @@ class ForestBuilder:
     def _build_lane(self, group: Group, *, headed: bool) -> dict[str, object]:
         """Return one group's row.
 
-        `solved` and `count`: its value and k of n. `lines`: what it is beyond its condition. `cells`: its other metrics,
-        as the heads of the forest name them. `drawn`: interval, mark, replicates and papers' differences as one SVG.
-        `headed`: leave out of its lines what the title of its section says."""
+        `solved` and `count`: its value and k of n. `lines`: what it is beyond its condition. `cells`: its other
+        metrics, as the heads of the forest name them. `drawn`: interval, mark, replicates and papers' differences as
+        one SVG. `headed`: leave out of its lines what the title of its section says."""
         comparison, metric = self.comparison, self.metric
         cell, judged = comparison.cell(group, metric), self.judged.get(group.identity)
         rate = cell.rate
@@ -184,7 +187,8 @@ class ForestBuilder:
         }
 
     def _draw_lane(self, group: Group, cell: MetricCell, judged: JudgedGroup | None, words: str) -> SafeString:
-        """As wide as its cell: grid, printed differences, interval, mark, and below them a dot per replicate that leads to its run."""
+        """As wide as its cell: grid, printed differences, interval, mark,
+        and below them a dot per replicate that leads to its run."""
         axis, name = self.axis, name_condition(group.condition)
         colour, is_baseline = f"c-{name.colour or 'ink'}", self.comparison.groups.is_baseline(group)
         zero = axis.place(0)
@@ -235,8 +239,8 @@ class ForestBuilder:
             yield f"equals no-skill{which}: no skill in any library"
 
     def write_cell(self, group: Group, metric: TrialMetric, judged: JudgedGroup | None) -> dict[str, str]:
-        """Another metric of the group. Whole percent, since the difference to the baseline is next to it; of few trials how many
-        passed. `mark`: of a clear effect, since colour alone would not do."""
+        """Another metric of the group. Whole percent, since the difference to the baseline is next to it; of few
+        trials how many passed. `mark`: of a clear effect, since colour alone would not do."""
         cell, name = self.comparison.cell(group, metric), name_metric(metric).short
         if cell.value is None:
             return {
@@ -265,7 +269,8 @@ class ForestBuilder:
         }
 
     def _write_run_cell(self, group: Group, metric: RunMetric) -> dict[str, str]:
-        """A number of whole runs is not a mean over tasks and cannot be paired with the baseline's, so it is shown unpaired."""
+        """A number of whole runs is not a mean over tasks and cannot be paired with the baseline's,
+        so it is shown unpaired."""
         found = self.comparison.run_value(group, metric)
         text = _say_missing(group) if found.value is None else render_metric(found.value, metric.unit)
         return {"name": name_metric(metric).short, "text": text, "says": found.note}
@@ -302,7 +307,8 @@ class ForestBuilder:
 
 
 def list_run_metrics(sheet: ChartSheet) -> list[RunMetric]:
-    """The numbers of whole runs that belong to the table and that some group has. Those of replay have a page of their own."""
+    """The numbers of whole runs that belong to the table and that some group has.
+    Those of replay have a page of their own."""
     comparison = sheet.comparison
     return [
         metric

@@ -137,7 +137,8 @@ def _name_metric(metric: str) -> str:
 def draw_lanes(layout: Layout, column: int) -> tuple[str, list[PrintedLane], PointAxis]:
     """Return what distinguishes the lanes, the lanes, and their axis.
 
-    Model, harness and group distinguish lanes, each only where it has several values; in running text also the place."""
+    Model, harness and group distinguish lanes, each only where it has several values; in running text also the
+    place."""
     found = [(line, row.cells[column]) for line, row in enumerate(layout.lines)]
     numbers = [(line, number) for line, number in found if number and number["value"] is not None]
     conditions = any(number["condition"] for _, number in numbers)

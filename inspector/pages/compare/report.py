@@ -1,4 +1,5 @@
-"""The printable report of a comparison: one HTML file that holds everything it shows and asks the network for nothing."""
+"""The printable report of a comparison: one HTML file that holds everything it shows and asks the network for
+nothing."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ BUNDLE = "vendor/plotly-cartesian-*.min.js"
 
 
 def report_of(choices: Choices, compare: str, *, saved: Reopened | None = None, problems: Sequence[str] = ()) -> str:
-    """Write the report. `compare`: the whole address of Compare, for the way back to these numbers. `saved`: add its name,
-    its declared set and what has changed in the record since."""
+    """Write the report. `compare`: the whole address of Compare, for the way back to these numbers. `saved`: add its
+    name, its declared set and what has changed in the record since."""
     plates, absent = _draw_plates(choices)
     context = {**_build_context(choices, compare, saved, problems), "plates": plates, "absent": absent}
     return render_to_string("compare/report.html", {**context, **_embed_assets(with_charts=bool(plates))})

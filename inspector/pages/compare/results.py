@@ -41,9 +41,10 @@ MOST_NAMED = 3  # suites and models in the head
 
 @dataclass(frozen=True, slots=True)
 class Permalink(Shaped):
-    """`added`: runs that match and came later. `revised`: trials of the shown runs that were settled later. Both are left
-    out. `unfinished`: one sentence about what has not come yet, or "". `differs`: the numbers are others than those the link was made with, although nothing came later that could be
-    left out: something was deleted or edited since."""
+    """`added`: runs that match and came later. `revised`: trials of the shown runs that were settled later. Both are
+    left out. `unfinished`: one sentence about what has not come yet, or "". `differs`: the numbers are others than
+    those the link was made with, although nothing came later that could be left out: something was deleted or edited
+    since."""
 
     as_of: datetime | None
     added: int
@@ -147,8 +148,8 @@ def find_answer(choices: Choices, parent: Experiment | None) -> str:
 
 
 def count_all(comparison: GroupComparison) -> dict[str, str]:
-    """How much each page has, by its name, without those that have nothing; empty where a number would say little. Kept with the
-    comparison, whose columns it counts."""
+    """How much each page has, by its name, without those that have nothing; empty where a number would say little.
+    Kept with the comparison, whose columns it counts."""
     found = cast(dict[str, str] | None, comparison.drawn.get("counts"))
     if found is None:
         comparison.drawn.put("counts", found := _count(comparison))
@@ -181,8 +182,8 @@ def _count(comparison: GroupComparison) -> dict[str, str]:
 def list_tabs(
     choices: Choices, here: str, parent: Experiment | None, counts: Mapping[str, str] | None = None
 ) -> Iterator[dict[str, object]]:
-    """List the pages that have data, by `count_all`; all of them, without numbers, where no counts are given. `count`: how much
-    there is, with its unit where the title does not say it; empty: unknown."""
+    """List the pages that have data, by `count_all`; all of them, without numbers, where no counts are given.
+    `count`: how much there is, with its unit where the title does not say it; empty: unknown."""
     choices = choices.but(q="", option=())
     query = f"?{choices.query()}" if choices.query() else ""
     for name, title in TITLES.items():

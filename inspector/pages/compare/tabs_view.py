@@ -80,8 +80,8 @@ class TaskCell:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """`gain`: of the best condition over its baseline, in the metric's unit; None where the two do not share the task. `change`: that
-    in words."""
+    """`gain`: of the best condition over its baseline, in the metric's unit;
+    None where the two do not share the task. `change`: that in words."""
 
     task: Task
     cells: tuple[TaskCell, ...]
@@ -250,7 +250,8 @@ def _choose_colour(condition: str) -> str:
 def draw_two_sided(
     axis: tuple[float, float], condition: str, own: tuple[float, float], luck: tuple[float, float] | None, label: str
 ) -> SafeString:
-    """Draw what broke to the left of zero, and what was fixed to the right; `axis`: how far each side reaches, as shares.
+    """Draw what broke to the left of zero, and what was fixed to the right; `axis`: how far each side reaches, as
+    shares.
 
     `luck`: the same of a second try where nothing was learned, as a tick on either side."""
 
@@ -269,7 +270,8 @@ def draw_two_sided(
 
 
 def _answer(sheet: ChartSheet, replays: Mapping[Group, ReplayResult]) -> list[str]:
-    """Return two sentences: what replay changed over all groups that learned, and what a second try changes by luck alone."""
+    """Return two sentences: what replay changed over all groups that learned,
+    and what a second try changes by luck alone."""
     learned = [found.own for group, found in replays.items() if group.condition not in WITHOUT_LIBRARY]
     bare = [found.own for group, found in replays.items() if group.condition == NO_SKILL]
     sentences = [_write_pairs("Replay", sum(learned, ReplayPairs()))] if learned else []
@@ -300,13 +302,12 @@ def _rates(pairs: ReplayPairs | None) -> dict[str, object] | None:
 
 @dataclass(frozen=True, slots=True)
 class CostRow(Shaped):
-    """What one group spent. `writing`: on its library, per run, in the unit of the cost; None: nobody wrote, or it is unknown.
-    `times`: per trial, over that of the baseline."""
+    """What one group spent."""
 
     of_group: GroupCost
     cell: MetricCell
-    writing: float | None
-    times: float | None
+    writing: float | None  # on its library, per run, in the unit of the cost; None: nobody wrote, or it is unknown
+    times: float | None  # per trial, over that of the baseline
 
     json_shape = JsonShape("*of_group passed=cell.rate.passed scored=cell.rate.scored writing times")
 

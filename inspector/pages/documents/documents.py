@@ -1,4 +1,5 @@
-"""The project's own documents (docs/), drawn as pages, so that an installation without a checkout at hand has them too."""
+"""The project's own documents (docs/), drawn as pages,
+so that an installation without a checkout at hand has them too."""
 
 from __future__ import annotations
 
@@ -40,13 +41,14 @@ _PARSER = make_parser(html=True).enable("table")
 
 
 class Section(NamedTuple):
-    """A heading of a document with the words below it. What comes before the first heading has none. `passages`: its
-    paragraphs and the rows of its tables (first and last cell), which read as sentences; commands and drawings do not."""
+    """A heading of a document with the words below it. What comes before the first heading has none."""
 
     level: int
     title: str
     anchor: str
     text: str
+    # its paragraphs and the rows of its tables (first and last cell), which read as sentences; commands and drawings
+    # do not
     passages: tuple[str, ...] = ()
 
 
@@ -107,7 +109,8 @@ def _find_files(pattern: str) -> dict[str, Path]:
 
 
 def _name_commands(text: str) -> str:
-    """Return the commands as they are typed here. Documents are written for a clone; what runs in a container is unchanged."""
+    """Return the commands as they are typed here.
+    Documents are written for a clone; what runs in a container is unchanged."""
     if not IS_INSTALLED:
         return text
     text = text.replace("make demo MODEL=small", f"{DEMO} --model small").replace("make demo", DEMO)
@@ -115,7 +118,8 @@ def _name_commands(text: str) -> str:
 
 
 def _split_sections(tokens: Sequence[Token]) -> list[Section]:
-    """Give every heading its anchor, and cut the words of a document at them. A repeated heading is numbered as code hosts do."""
+    """Give every heading its anchor, and cut the words of a document at them.
+    A repeated heading is numbered as code hosts do."""
     found, used = [Section(0, "", "", "")], Counter[str]()
     row: list[str] | None = None  # the cells of a table's row so far
     for before, token in pairwise(tokens):

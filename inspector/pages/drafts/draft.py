@@ -1,4 +1,5 @@
-"""One draft: what it is now, what it waits for, and what to do next; its tasks with how ready they are; its steps and files."""
+"""One draft: what it is now, what it waits for, and what to do next; its tasks with how ready they are;
+its steps and files."""
 
 from __future__ import annotations
 
@@ -84,8 +85,8 @@ CONTINUE, TRY, STOP = DraftAct("Continue", "go-on"), DraftAct("Try as suite", "t
 
 @dataclass(frozen=True, slots=True)
 class DraftState(Shaped):
-    """`sentence`: its state. `waits`: who or what it waits for, or what comes next. `acts`: the first is the next to do. `why`: of one
-    that stopped."""
+    """`sentence`: its state. `waits`: who or what it waits for, or what comes next.
+    `acts`: the first is the next to do. `why`: of one that stopped."""
 
     sentence: str
     waits: str = ""

@@ -1,4 +1,5 @@
-"""The steps of a draft as its page shows them: who did what, what changed, and for each file the step that wrote it last."""
+"""The steps of a draft as its page shows them: who did what, what changed,
+and for each file the step that wrote it last."""
 
 from __future__ import annotations
 

@@ -72,8 +72,8 @@ STATUS_WORDS = {Draft.Status.WAITING: "running", Draft.Status.DONE: "drafted", D
 
 @dataclass(frozen=True, slots=True)
 class OpenedFile(Shaped):
-    """`text`: what the form shows; of a binary file or too large a one None. `exists`: the head has it. `steps`: those that
-    changed it. `typed`: what somebody would have saved and could not, as a difference from the head."""
+    """`text`: what the form shows; of a binary file or too large a one None. `exists`: the head has it. `steps`:
+    those that changed it. `typed`: what somebody would have saved and could not, as a difference from the head."""
 
     path: str
     head: str

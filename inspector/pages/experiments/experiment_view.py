@@ -166,8 +166,9 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
 
 
 def _list_libraries(request: HttpRequest, experiment: Experiment) -> list[dict[str, object]]:
-    """List the libraries with a history where no metric has an answer: a git repository of skills has no trial, and a loop that
-    only learned has none that shows the result. `rounds`: trials of the author by the round of the library that they had."""
+    """List the libraries with a history where no metric has an answer: a git repository of skills has no trial, and a
+    loop that only learned has none that shows the result. `rounds`: trials of the author by the round of the library
+    that they had."""
     closed = review_access(request).closed_runs().values("pk")
     episodes = Episode.objects.filter(run__experiment=experiment).exclude(run__in=closed)
     counted = episodes.annotate(total=Count("decisions")).filter(total__gt=0).order_by("ordinal", "pk")
@@ -212,8 +213,8 @@ def _list_scores(request: HttpRequest, experiment: Experiment) -> list[dict[str,
 
 
 def _read_probed(request: HttpRequest, experiment: Experiment) -> dict[str, object]:
-    """Return what its probes found, which answers another question than its conditions. Left out: forks, imports that do not
-    say what they probe, and runs that the reader reviews blind."""
+    """Return what its probes found, which answers another question than its conditions. Left out: forks, imports that
+    do not say what they probe, and runs that the reader reviews blind."""
     closed = review_access(request).closed_runs().values("pk")
     probes = list(Probe.objects.not_deleted().filter(run__experiment=experiment).exclude(origin__run__in=closed))
     title = next((name_probe(probe) for probe in probes if probe.origin), experiment.name)
@@ -221,8 +222,8 @@ def _read_probed(request: HttpRequest, experiment: Experiment) -> dict[str, obje
 
 
 def _render_count(request: HttpRequest, experiment: Experiment) -> HttpResponse:
-    """How far it is, every few seconds, and what came since the page was loaded (`?seen=` trials). The browser loads the
-    page again for the first result and at the end; in between its reader decides."""
+    """How far it is, every few seconds, and what came since the page was loaded (`?seen=` trials). The browser loads
+    the page again for the first result and at the end; in between its reader decides."""
     progress = progress_of([experiment])[experiment.pk]
     sent = request.GET.get("seen", "")
     seen = int(sent) if sent.isdecimal() else progress.done
@@ -258,7 +259,7 @@ def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outc
     return {pk: each.without(later) for pk, each in found.items()} if later else found
 
 
-# --- a model judges the runs --------------------------------------------------------------------------------------------
+# --- a model judges the runs ----------------------------------------------------------------------------------------
 
 
 @needs(User.Level.OPERATOR, to_change=True)
@@ -323,13 +324,13 @@ def _read_judging_wish(sent: QueryDict) -> tuple[JudgingWish | None, str]:
     return JudgingWish(model, sent.get("prompts", "").strip() or OWN, metrics, max_calls, max_usd), ""
 
 
-# --- libraries are tried on all deployed tasks --------------------------------------------------------------------------
+# --- libraries are tried on all deployed tasks ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class AskedMeasuring:
-    """`runs`: public ids; none: all. `max_usd`: of all probes together; None: each as its run. `design`: each round's library, or the
-    last one without each of its skills."""
+    """`runs`: public ids; none: all. `max_usd`: of all probes together; None: each as its run. `design`: each round's
+    library, or the last one without each of its skills."""
 
     runs: tuple[str, ...] = ()
     times: int = FIRST_TIMES

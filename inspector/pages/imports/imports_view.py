@@ -79,8 +79,8 @@ def assign(request: HttpRequest) -> HttpResponse:
 
 @needs(User.Level.OPERATOR)
 def accept(request: HttpRequest) -> HttpResponse:
-    """Give runs of a batch that are listed under the form's `condition` the condition `as`; without one that which names of their
-    folders suggest."""
+    """Give runs of a batch that are listed under the form's `condition` the condition `as`;
+    without one that which names of their folders suggest."""
     batch = get_object_or_404(ImportBatch, public_id=parse_id(request.POST.get("batch", "")))
     wanted, given = set(request.POST.getlist("condition")), request.POST.get("as", "")
     author, changed = Author(user_of(request)), 0
@@ -162,7 +162,8 @@ def find_contradiction(condition: str, runs: Sequence[CandidateRun]) -> str:
 def write_heading(
     batch: ImportBatch, runs: Sequence[CandidateRun], problems: int, lacking: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Say what came in, in sentences, and what it lacks or could not be read; of an undone import who undid it and why."""
+    """Say what came in, in sentences, and what it lacks or could not be read;
+    of an undone import who undid it and why."""
     if batch.undone_at:
         return [f"Undone{f' by {batch.undone_by}' if batch.undone_by else ''}: {batch.undo_reason}"], []
     trials, sentences, faults = batch.counts.get("trials", 0), ["Nothing came in."], []
@@ -197,8 +198,8 @@ def name_folder(run: CandidateRun) -> str:
 
 
 def show_evidence(run: CandidateRun, name: str) -> tuple[str, str, str, str] | None:
-    """Return what comes before the part of a folder's name that suggests the condition, that part, what follows, and the
-    folder if it is another than `name`. None: nothing is suggested."""
+    """Return what comes before the part of a folder's name that suggests the condition, that part, what follows, and
+    the folder if it is another than `name`. None: nothing is suggested."""
     matched, _, hint = run.suggested_by.partition(" in ")
     words = [re.escape(word) for word in re.split("[-_/]", matched) if word]
     if run.recorded != Run.UNKNOWN or not words:
@@ -342,8 +343,8 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
 def _name_batches(
     batches: list[ImportBatch], access: ReviewAccess
 ) -> list[tuple[ImportBatch, str, str, list[Experiment], int]]:
-    """Return each batch with what it holds, "" where it has no trial; its source in short; its remaining experiments or the
-    ones they were joined into; and the number of their incomplete trials, as its own page counts them."""
+    """Return each batch with what it holds, "" where it has no trial; its source in short; its remaining experiments
+    or the ones they were joined into; and the number of their incomplete trials, as its own page counts them."""
     titles = dict(Upload.objects.filter(batch__in=batches, server_path="").values_list("batch", "title"))
     arrivals = list(
         ImportedExperiment.objects.filter(batch__in=batches).values_list("batch", "experiment").order_by("pk")
@@ -384,7 +385,8 @@ def _name_batches(
 
 
 def _describe_contents(batches: list[ImportBatch]) -> dict[int, str]:
-    """Return key of a batch -> "Harbor: 11 tasks, 9 models": of the trials in the experiments that it read and that remain."""
+    """Return key of a batch -> "Harbor: 11 tasks, 9 models":
+    of the trials in the experiments that it read and that remain."""
     of_batch, model = "episode__run__experiment__arrivals__batch", "episode__run__agent_model"
     trials = Trial.objects.filter(**{f"{of_batch}__in": batches}, episode__run__experiment__deleted_at=None).order_by()
     is_known = ~Q(**{model: Run.UNKNOWN})

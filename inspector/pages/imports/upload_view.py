@@ -1,6 +1,7 @@
 """`/imports/uploads/`: files come in, from a browser or a program, piece by piece, and are imported by a worker.
 
-All answers are JSON, errors as `{"error": ...}`; forms of the page are answered by the page. docs/how-to/importing.md describes it for programs.
+All answers are JSON, errors as `{"error": ...}`; forms of the page are answered by the page. docs/how-to/importing.md
+describes it for programs.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def _for_programs(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespon
 
 @_for_programs
 def begin(request: HttpRequest) -> HttpResponse:
-    """Begin an upload from its list of files, or continue the unfinished one with the same list. `files`: of each, in the order
-    of the request, its number and how many bytes are here."""
+    """Begin an upload from its list of files, or continue the unfinished one with the same list. `files`: of each, in
+    the order of the request, its number and how many bytes are here."""
     try:
         body = json.loads(request.body)
     except (ValueError, RecursionError):
@@ -80,7 +81,8 @@ def upload(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @_for_programs
 def pieces(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Take a line that names stretches of files, and their bytes behind it. The body is streamed, never held as a whole."""
+    """Take a line that names stretches of files, and their bytes behind it.
+    The body is streamed, never held as a whole."""
     found = _find(request, public_id)
     if request.content_type != BINARY:
         return JsonResponse({"error": f"Expected Content-Type: {BINARY}."}, status=415)
@@ -109,7 +111,8 @@ def discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @_for_programs
 def run_log(request: HttpRequest, log: UUID) -> HttpResponse:
-    """GET: how many bytes of each file of a run log are here. POST: take a line that names stretches of them, and their bytes."""
+    """GET: how many bytes of each file of a run log are here.
+    POST: take a line that names stretches of them, and their bytes."""
     user = user_of(request)
     if request.method == "GET":
         return JsonResponse({"files": sent_logs.list_received(user, log)})
@@ -128,7 +131,8 @@ def read_path(request: HttpRequest) -> HttpResponse:
 
 
 def list_roots(request: HttpRequest) -> list[Path]:
-    """List the folders of the server that the reader may import from. A token does not count as the person at the machine."""
+    """List the folders of the server that the reader may import from.
+    A token does not count as the person at the machine."""
     at_machine = is_local(request.user) and not hasattr(request, "token")
     return settings.IMPORT_ROOTS or ([Path.home()] if settings.IMPORTS_FROM_HOME and at_machine else [])
 

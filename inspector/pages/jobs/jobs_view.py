@@ -109,10 +109,11 @@ class Troubled(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class OpenExperiment(Shaped):
-    """An experiment with work left, and the states of its episodes. `progress`, `budget`: of the newest `MAX_COUNTED`."""
+    """An experiment with work left, and the states of its episodes."""
 
     experiment: Experiment
     counts: dict[str, int]
+    # progress, budget: of the newest `MAX_COUNTED`
     progress: WorkProgress | None
     stand_ins: frozenset[StandIn]
     budget: list[BudgetPart]

@@ -174,8 +174,8 @@ def _count_passes(target: Target, progress: WorkProgress | None) -> list[tuple[s
 def _read_episode_parts(
     episode: Episode, attempts: Sequence[Mapping[str, object]], log: Sequence[str] | None, access: ReviewAccess
 ) -> dict[str, object]:
-    """What only the page of one episode shows. `results`: each attempt with the number of trials like its own, and with the
-    verdict and the duration of its trial, if it counts and this reader may see it."""
+    """What only the page of one episode shows. `results`: each attempt with the number of trials like its own, and
+    with the verdict and the duration of its trial, if it counts and this reader may see it."""
     trials = episode.trials.exclude(pk__in=access.closed_trials())
     found = {pk: rest for pk, *rest in trials.values_list("pk", "success", "duration_seconds")}
     hidden = {trial.pk: trial for trial in access.hidden_results().filter(episode=episode)}
@@ -283,7 +283,8 @@ def _list_open_trials(episode: Episode) -> list[tuple[str, str]]:
 
 
 def _carry_out(act: str, target: Target, given: Mapping[str, str], *, reason: str, by: User) -> tuple[str, Run | None]:
-    """Return a sentence about what was done, and the run to continue on if there is a new one. RunnerError says why not."""
+    """Return a sentence about what was done, and the run to continue on if there is a new one.
+    RunnerError says why not."""
     if act == PAUSE.key:
         return (
             f"{_write_episode_count(operations.pause(target, reason=reason, by=by))} paused. Running trials finish first.",

@@ -166,8 +166,8 @@ def read_act_state(kind: str, target: Target, episodes: QuerySet[Episode]) -> Ac
 
 
 def _find_place(episode: Episode) -> tuple[str, bool, str]:
-    """(key of the author's answer that is due or "", whether a trial can be skipped, why nothing can be). The last if the
-    episode cannot continue: its suite or setup is no longer that of the launch, or not on this machine."""
+    """(key of the author's answer that is due or "", whether a trial can be skipped, why nothing can be). The last if
+    the episode cannot continue: its suite or setup is no longer that of the launch, or not on this machine."""
     ended = episode.status in (Episode.Status.DONE, Episode.Status.CANCELLED)
     if ended or experiment_of(episode).origin != Experiment.Origin.RUN:
         return "", False, ""

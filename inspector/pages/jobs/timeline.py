@@ -1,4 +1,5 @@
-"""Experiments over time: a row per episode, a block per trial and, while they run, now and when each is expected to end."""
+"""Experiments over time: a row per episode, a block per trial and, while they run,
+now and when each is expected to end."""
 
 from __future__ import annotations
 
@@ -72,9 +73,10 @@ class EpisodeRow:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """`ticks`: place in percent, and time. `now`: its place, "" if nothing runs. `anchor`: of the word at `now`. `has_more`:
-    trials are left to run. `bound`: "least" or "most" time left, as drawn; "" without any. `left_out`: episodes without a
-    row. `hidden_by`: the queue that hides trials from this reader. `is_paused`: the whole job is; its rows need not say so."""
+    """`ticks`: place in percent, and time. `now`: its place, "" if nothing runs. `anchor`: of the word at `now`.
+    `has_more`: trials are left to run. `bound`: "least" or "most" time left, as drawn; "" without any. `left_out`:
+    episodes without a row. `hidden_by`: the queue that hides trials from this reader. `is_paused`: the whole job is;
+    its rows need not say so."""
 
     rows: list[EpisodeRow]
     ticks: list[tuple[str, datetime]]
@@ -116,8 +118,8 @@ class _Axis:
 def draw_timelines(
     experiments: Sequence[Experiment], access: ReviewAccess, progress: Mapping[int, WorkProgress | None]
 ) -> dict[int, Timeline]:
-    """Return timelines by pk, without experiments whose first trial has not started. `progress`: of those that run. Four
-    queries. Running episodes come before those that wait or ended."""
+    """Return timelines by pk, without experiments whose first trial has not started. `progress`: of those that run.
+    Four queries. Running episodes come before those that wait or ended."""
     episodes, left_out = _choose_episodes(experiments)
     counted, attempts = _count_trials(episodes, access), _find_attempts(episodes, access)
     found = {}
@@ -255,8 +257,8 @@ def _expect_ends(
 def _draw(
     axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, must_pass: bool | None, counts: bool
 ) -> SafeString:
-    """`counts`: only the count decides, so one failed trial breaks no rule. `must_pass`: the verdict that each trial must get
-    otherwise; it is drawn as passed."""
+    """`counts`: only the count decides, so one failed trial breaks no rule. `must_pass`: the verdict that each trial
+    must get otherwise; it is drawn as passed."""
     here = axis.place(axis.now)
     parts = [f'<line class="track" x1="0" x2="100%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>']
     if end:

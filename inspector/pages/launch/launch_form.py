@@ -146,7 +146,8 @@ def values_sent(given: QueryDict) -> dict[str, Value]:
 def write_changes(
     file: Mapping[str, object], before: Mapping[str, Value], after: Mapping[str, Value]
 ) -> dict[str, object]:
-    """Return the file with what differs between `before` and `after` written into it. What is as by default is left out."""
+    """Return the file with what differs between `before` and `after` written into it.
+    What is as by default is left out."""
     found = name_in_plural(file)
     for name, value in after.items():
         old = before[name]

@@ -183,7 +183,8 @@ def _list_names(names: Iterable[str]) -> list[Option]:
 
 
 def list_models() -> list[Option]:
-    """List the script, then every preset with the variables it reads that this process does not have: the workers may."""
+    """List the script, then every preset with the variables it reads that this process does not have:
+    the workers may."""
     found = [Option("scripted/apprentice", "scripted/apprentice", "A script. It says nothing about any model.")]
     try:
         files = preset_files()
@@ -271,8 +272,8 @@ def describe_preset(name: str, file: Mapping[str, object]) -> dict[str, object]:
 def build_way_table(shown: ShownField) -> dict[str, object]:
     """Return conditions as boxes of a table.
 
-    `rows`: who writes the first skill, with a cell for each time of revision, and a sentence where there is only the first.
-    `others`: conditions of no known origin."""
+    `rows`: who writes the first skill, with a cell for each time of revision, and a sentence where there is only the
+    first. `others`: conditions of no known origin."""
     chosen = shown.value if isinstance(shown.value, list) else []
     ways = [(name_condition(option.value), option) for option in shown.options]
     steps = sorted({name.step for name, _ in ways if name.origin})

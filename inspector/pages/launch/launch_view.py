@@ -69,7 +69,8 @@ FEW = ("no-skill", "raw-trajectory", "selfgen-always")  # ways to begin with; of
 
 
 def find_new_suite(asked: str = "") -> str:
-    """Return the suite to open with: the one that is asked for, else the newest that was loaded and never launched; "" if none."""
+    """Return the suite to open with: the one that is asked for, else the newest that was loaded and never launched;
+    "" if none."""
     loaded = SuiteRow.objects.exclude(path="")
     if asked in SUITES or loaded.filter(key=asked).exists():
         return asked
@@ -80,8 +81,8 @@ def find_new_suite(asked: str = "") -> str:
 def follow_choice(
     before: Mapping[str, object], after: Mapping[str, object]
 ) -> tuple[dict[str, object], tuple[str, ...]]:
-    """Return `after` with what its new suite or its new protocol asks for, where `before` had another, and what was changed
-    for that, in sentences. Only what did not change itself follows."""
+    """Return `after` with what its new suite or its new protocol asks for, where `before` had another, and what was
+    changed for that, in sentences. Only what did not change itself follows."""
     file, notes = dict(after), list[str]()
     try:
         suite = find_suite(str(file.get("suite", "")))
@@ -377,7 +378,8 @@ def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
 
 
 def _check(draft: LaunchDraft, stated: Mapping[str, float]) -> tuple[LaunchDraft, CheckedLaunch | None]:
-    """The bill, or every problem. Nothing is written. `stated`: of the plan, in place of what was measured or guessed."""
+    """The bill, or every problem. Nothing is written.
+    `stated`: of the plan, in place of what was measured or guessed."""
     if draft.file is None:
         return draft, None
     try:
@@ -406,8 +408,9 @@ def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
 
 
 def _build_start(request: HttpRequest) -> LaunchDraft:
-    """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key, or the qualification of a suite (`?qualify=`). A new
-    file is over the suite that is asked for (`?suite=`), or that was loaded and never launched. `?model=`: a preset that agents and authors use."""
+    """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key, or
+    the qualification of a suite (`?qualify=`). A new file is over the suite that is asked for (`?suite=`), or that
+    was loaded and never launched. `?model=`: a preset that agents and authors use."""
     file, text = dict(START), ""
     notes: tuple[str, ...] = ()
     try:

@@ -1,5 +1,5 @@
-"""`/runs/<id>/library/author/`, what the author saw: its prompt and reply, what its agent did, and the evidence with what was
-cut greyed."""
+"""`/runs/<id>/library/author/`, what the author saw: its prompt and reply, what its agent did,
+and the evidence with what was cut greyed."""
 
 from __future__ import annotations
 
@@ -173,7 +173,8 @@ def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> Htt
 def _read_session(
     call: ModelCall, worked: Sequence[Trajectory], read: Trajectory, query: Mapping[str, str]
 ) -> tuple[dict[str, object], dict[str, object]]:
-    """Return the session in the reader of trials, for the page and for the twin. `read`: the one of `worked` that is shown."""
+    """Return the session in the reader of trials, for the page and for the twin.
+    `read`: the one of `worked` that is shown."""
     reading, turns = read_trajectory(read, query), worked[0].extra.get("turns")
     facts = {
         "turns": turns if isinstance(turns, int) else None,
@@ -191,7 +192,7 @@ def _read_session(
     return {"title": title, "trajectories": worked, "trajectory": read, "reading": reading, **facts}, twin
 
 
-# --- what student and teacher wrote before it --------------------------------------------------------------------------
+# --- what student and teacher wrote before it -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +218,8 @@ class TalkTurn:
 
 
 def _read_talk(decision: Decision) -> list[TalkTurn]:
-    """Return the turns in the order of the calls; none where nobody taught. Needs the decision's family and trial with its
-    task."""
+    """Return the turns in the order of the calls; none where nobody taught.
+    Needs the decision's family and trial with its task."""
     if decision.after_trial is None:
         return []
     keys = list_teaching_keys(decision.family.key, slot_of(decision.after_trial))
@@ -238,12 +239,12 @@ def _read_talk(decision: Decision) -> list[TalkTurn]:
     return turns
 
 
-# --- what a pack has the author asked, next to what Skillglass would ask -----------------------------------------------
+# --- what a pack has the author asked, next to what Skillglass would ask --------------------------------------------
 
 
 def _compare_prompts(decision: Decision) -> tuple[dict[str, object], dict[str, object]] | None:
-    """Return the prompts of a decision that came from packs, each against ours before the values, for the page and for the twin.
-    `missing` says why they cannot be compared. None where everything was asked in our words."""
+    """Return the prompts of a decision that came from packs, each against ours before the values, for the page and
+    for the twin. `missing` says why they cannot be compared. None where everything was asked in our words."""
     run, protocol = decision.episode.run, decision.episode.protocol
     described = run.setup.get("prompts") if isinstance(run.setup, dict) else None
     if not isinstance(described, dict) or not described:
@@ -301,12 +302,13 @@ def _name_values(message: PackMessage) -> str:
     )
 
 
-# --- the evidence: what compaction kept of a trial ---------------------------------------------------------------------
+# --- the evidence: what compaction kept of a trial ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SeenPassage:
-    """A piece of a field. Of one that the author did not see, `left_out` characters from `start` to `end` are not drawn."""
+    """A piece of a field. Of one that the author did not see,
+    `left_out` characters from `start` to `end` are not drawn."""
 
     seen: bool
     head: str
@@ -340,12 +342,12 @@ class SeenStep:
 
 @dataclass(frozen=True, slots=True)
 class SeenTrial:
-    """One trial of the evidence. Without a compaction it is unknown what was shown. `runs`: of shown steps, on the strip."""
+    """One trial of the evidence. Without a compaction it is unknown what was shown."""
 
     evidence: DecisionEvidence
     window: StepWindow | None = None
     steps: Sequence[SeenStep] = ()
-    runs: Sequence[Mapping[str, object]] = ()
+    runs: Sequence[Mapping[str, object]] = ()  # of shown steps, on the strip
 
 
 def _read_seen(evidence: DecisionEvidence, query: Mapping[str, str]) -> SeenTrial:
@@ -418,7 +420,7 @@ def _cut_passage(text: str, start: int, end: int) -> SeenPassage:
     return SeenPassage(False, visible(head), visible(tail), start + len(head), end - len(tail))
 
 
-# --- the twin ----------------------------------------------------------------------------------------------------------
+# --- the twin -------------------------------------------------------------------------------------------------------
 
 
 CALL = JsonShape(

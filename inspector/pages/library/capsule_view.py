@@ -1,5 +1,5 @@
-"""Evidence capsules, to download: one static HTML file with the diff, the steps, the checks and the digests behind one claim
-about a decision or a trial.
+"""Evidence capsules, to download: one static HTML file with the diff, the steps, the checks and the digests behind
+one claim about a decision or a trial.
 
 It needs no script and asks the network for nothing. Equal records give equal bytes (there is no time in it), so its own
 SHA-256, which its file name carries, can be given with the claim. Secrets are taken out once more on the way out.

@@ -1,4 +1,5 @@
-"""`/runs/<id>/library/probe/`: freeze a round again, without some lines if wanted, rerun tasks, and what that showed."""
+"""`/runs/<id>/library/probe/`: freeze a round again, without some lines if wanted, rerun tasks,
+and what that showed."""
 
 from __future__ import annotations
 
@@ -162,8 +163,8 @@ def _parse_number(text: str) -> int | None:
 def _tick_hunks(
     choice: ProbeChoice, asked: AskedProbe, query: QueryDict
 ) -> tuple[AskedProbe, dict[str, object] | None]:
-    """Return what is asked with the hunks to tick, and about the lines that another page asked about: how many, in how many
-    libraries they are, and how many are ticked here."""
+    """Return what is asked with the hunks to tick, and about the lines that another page asked about: how many, in
+    how many libraries they are, and how many are ticked here."""
     names = ("times", "revert") if query.get("line") else ("times", "state", "revert")
     texts = list(dict.fromkeys(query.getlist("line")))[:MAX_LINES] if choice.decision else []
     found_lines = [_find_line(choice, query.get("file", ""), text) for text in texts]
@@ -198,7 +199,7 @@ def _find_line(choice: ProbeChoice, path: str, line: str) -> list[Hunk]:
     return [*found, *filter(adds, choice.echoes)] if found else []
 
 
-# --- hunks --------------------------------------------------------------------------------------------------------------
+# --- hunks ----------------------------------------------------------------------------------------------------------
 
 
 def _draw_hunk(hunk: Hunk, taken: Sequence[str]) -> dict[str, object]:

@@ -58,8 +58,8 @@ MAX_RANKED = 1_000  # experiments that are judged to be sorted by their gain; ol
 
 
 def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """List the experiments. Probes are found from the line they took back, qualifications from their suite's page: here they
-    would push the experiments off the page, so they are counted and listed on demand."""
+    """List the experiments. Probes are found from the line they took back, qualifications from their suite's page:
+    here they would push the experiments off the page, so they are counted and listed on demand."""
     if request.GET.get("tour") in ("hide", "show") and not as_json:
         # Per browser: whether somebody has seen enough of it is nothing to keep on record.
         response = HttpResponseRedirect(reverse("index"))
@@ -320,7 +320,8 @@ def build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
 
 
 def _name_rows(experiments: Sequence[Experiment]) -> dict[int, Hashable]:
-    """Return the keys of the rows of ended experiments: all that they show of their runs, and the state of their numbers."""
+    """Return the keys of the rows of ended experiments: all that they show of their runs,
+    and the state of their numbers."""
     ended = {each.pk: each for each in experiments if each.status not in (*STOPPED, *OPEN)}
     states: dict[int, list[tuple[object, ...]]] = {pk: [] for pk in ended}
     runs = Run.objects.filter(experiment__in=list(ended)).order_by("id")
@@ -377,7 +378,7 @@ def _read_stopped(experiments: Sequence[Experiment]) -> dict[int, str]:
     return {pk: why.partition("\n")[0] for pk, why in reasons}
 
 
-# --- its forest: a lane for each condition, points against no skill, the same axis in every row ------------------------
+# --- its forest: a lane for each condition, points against no skill, the same axis in every row ---------------------
 
 
 WIDTH, MIDDLE, EDGE = 200, 100.0, 94.0  # pixels; from the middle to the edge
@@ -386,7 +387,8 @@ LANE, MAX_HEIGHT = 11.0, 66.0  # many lanes are drawn closer
 
 
 def draw_forest(verdict: ExperimentVerdict | None) -> SafeString:
-    """Draw it, empty where nothing could be compared with a baseline. Put together here: a list has hundreds of marks."""
+    """Draw it, empty where nothing could be compared with a baseline.
+    Put together here: a list has hundreds of marks."""
     if verdict is None or not verdict.ways:
         return SafeString("")
     ways = sorted(verdict.ways, key=lambda way: (name_condition(way.condition).order, way.label))

@@ -1,7 +1,7 @@
 """The tour: four stops on one story of the record. A change of a skill, a failed check, readers of its line, a probe.
 
-Nothing here is written by hand. Of the probes that were tested, the story is the one whose line has the largest gap between
-its readers and no skill on the same tasks.
+Nothing here is written by hand. Of the probes that were tested, the story is the one whose line has the largest gap
+between its readers and no skill on the same tasks.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ class TourStop:
 
 @dataclass(frozen=True, slots=True)
 class Tour(Shaped):
-    """`share`, `bare`: later readers of the lines and no skill, on the same tasks; `kept`, `taken`: the probe's two sides.
-    `caused_it`: the failed trial came before the change, whose author saw it; else it is one that read the line."""
+    """`share`, `bare`: later readers of the lines and no skill, on the same tasks; `kept`, `taken`: the probe's two
+    sides. `caused_it`: the failed trial came before the change, whose author saw it; else it is one that read the
+    line."""
 
     trial: Trial
     caused_it: bool
@@ -87,7 +88,8 @@ class Tour(Shaped):
 
     @property
     def sides(self) -> list[tuple[str, Rate, list[bool] | None]]:
-        """(words, rate, its trials, passed ones first) of both sides; None where they are too many to draw one by one."""
+        """(words, rate, its trials, passed ones first) of both sides;
+        None where they are too many to draw one by one."""
         both = (("read the line", self.share), ("no skill", self.bare))
         are_few = max(self.share.scored, self.bare.scored) <= MAX_SQUARES
         return [
@@ -139,7 +141,8 @@ def find_story(user: User) -> tuple[Tour | None, Queue | None]:
 
 
 def find_place(user: User, asked: str) -> dict[str, object] | None:
-    """Return the stop of the number in an address, as `_list_stops` writes it, among the others; None where it names none."""
+    """Return the stop of the number in an address, as `_list_stops` writes it, among the others;
+    None where it names none."""
     tour = find_tour(user) if asked.isdecimal() else None
     stop = next((stop for stop in tour.stops if str(stop.number) == asked), None) if tour else None
     if tour is None or stop is None:
@@ -259,8 +262,8 @@ def _find_check(trial: Trial) -> Check | None:
 
 
 def _take_line(probe: Probe, decision: Decision, hunk: Hunk) -> tuple[int, Rate, Rate]:
-    """Return the number of the hunk's first line as it is in the probed state, 0 where another answer wrote over it since;
-    and how its later readers and no skill ended on the tasks that both were scored on.
+    """Return the number of the hunk's first line as it is in the probed state, 0 where another answer wrote over it
+    since; and how its later readers and no skill ended on the tasks that both were scored on.
 
     Finding it reads the blame, so it is kept on disk until a run of the experiment changes. One query."""
     experiment = _origin_of(probe).run.experiment

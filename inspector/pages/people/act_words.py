@@ -104,14 +104,13 @@ VERBS = {
 
 @dataclass(frozen=True, slots=True)
 class ActThing:
-    """How to name a target. `of`: the preposition before its parent's name ("run of X"); empty if it has a name of its own.
-    `parent`: kind of that parent, and the lookup of it."""
+    """How to name a target."""
 
     noun: str
-    of: str = ""
+    of: str = ""  # the preposition before its parent's name ("run of X"); empty if it has a name of its own
     model: type[Model] | None = None
     name: str = ""  # lookup of the name
-    parent: tuple[str, str] | None = None
+    parent: tuple[str, str] | None = None  # kind of that parent, and the lookup of it
 
 
 THINGS = {

@@ -39,8 +39,9 @@ PAGES = {
 }
 COMMENTED = {"step": "a step", "line": "a line of a library", "chart": "a chart"}
 SAID_ALREADY = frozenset({"name", "account", "on", "reviewer"})  # details that the sentence holds
-# What somebody wrote about an item is shown with the item, where blindness is kept; the log shows only that they did. The
-# same holds for how a queue was drawn and how far its reviewers agree, while the reader still answers items of it unseen.
+# What somebody wrote about an item is shown with the item, where blindness is kept; the log shows only that they did.
+# The same holds for how a queue was drawn and how far its reviewers agree, while the reader still answers items of it
+# unseen.
 ABOUT_ITEMS = frozenset({"queueitem", "review", "resolution", "suggestion", "judgecall"})
 
 Names = Mapping[tuple[str, UUID], tuple[str, UUID | None]]
@@ -76,7 +77,8 @@ def _values(field: str) -> list[str]:
 
 
 def _unseen_queues(reader: User) -> frozenset[UUID]:
-    """Return public ids of the queues that hide something from the reader, directly or through another queue. One query."""
+    """Return public ids of the queues that hide something from the reader, directly or through another queue.
+    One query."""
     hides = Q(pk__in=[])
     for name in ("conditions", "models", "labels", "suggestions"):
         hides |= Q(**{f"queue__hides_{name}": True})

@@ -1,4 +1,5 @@
-"""`/comments/`: mentions of the reader and the latest comments; and the thread at one place, as a part of its page or alone."""
+"""`/comments/`: mentions of the reader and the latest comments; and the thread at one place,
+as a part of its page or alone."""
 
 from __future__ import annotations
 

@@ -75,8 +75,8 @@ def accounts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 @never_cache
 @needs(User.Level.ADMIN)
 def account_invite(request: HttpRequest) -> HttpResponse:
-    """Show the link of a new invitation, this once; as a file with `form=file`, for who is not on this network. The address stays in the
-    browser, so reading it leads back."""
+    """Show the link of a new invitation, this once; as a file with `form=file`, for who is not on this network. The
+    address stays in the browser, so reading it leads back."""
     if request.method != "POST":
         return redirect("people")
     form = InviteForm(request.POST)

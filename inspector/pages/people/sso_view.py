@@ -1,8 +1,9 @@
 """`/login/sso/`: logging in at a provider of OpenID Connect. allauth speaks the protocol; who may come in is decided in
 `benchapp/people/single_sign_on.py`. None of allauth's own addresses, pages, forms and mails is used.
 
-A link leads to the provider, not a form: the content policy lets no form lead elsewhere, and browsers apply it to redirects as well. So
-another site can make a browser begin a login, but only as the person who uses that browser, and not for somebody who is logged in.
+A link leads to the provider, not a form: the content policy lets no form lead elsewhere, and browsers apply it to
+redirects as well. So another site can make a browser begin a login, but only as the person who uses that browser, and
+not for somebody who is logged in.
 """
 
 from __future__ import annotations

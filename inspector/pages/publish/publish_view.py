@@ -85,8 +85,8 @@ class PublishForm(forms.Form):
 
 @needs(User.Level.REVIEWER, to_change=True)
 def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """The address names the subject: `queue=`, `saved=`, or the choices of a comparison. Only a single experiment also has a
-    site."""
+    """The address names the subject: `queue=`, `saved=`, or the choices of a comparison.
+    Only a single experiment also has a site."""
     subject = _read_subject(request)
     if request.method == "POST":
         form = PublishForm(request.POST)
@@ -127,8 +127,8 @@ def _list_publications(subject: Subject | None) -> QuerySet[Publication]:
 
 
 def _describe_offers(subject: Subject, access: ReviewAccess) -> dict[str, object]:
-    """`offers`: each form with what it holds, in numbers, and the last file of its kind; `trials`: each choice of trials for
-    a site, and how many it is."""
+    """`offers`: each form with what it holds, in numbers, and the last file of its kind; `trials`: each choice of
+    trials for a site, and how many it is."""
     parts, trials = dict[str, str](), dict[str, str]()
     queue, experiment = subject.columns.get("queue"), subject.columns.get("experiment")
     if isinstance(queue, Queue):
@@ -154,8 +154,8 @@ def _describe_offers(subject: Subject, access: ReviewAccess) -> dict[str, object
 
 
 def _find_last(form: Publication.Form, subject: Subject) -> dict[str, object] | None:
-    """Return the last file of this form that was made here, of this subject where there is one, with the seconds from its
-    order to its end."""
+    """Return the last file of this form that was made here, of this subject where there is one,
+    with the seconds from its order to its end."""
     made = Publication.objects.filter(form=form, status=Publication.Status.DONE).exclude(finished_at=None)
     own = _list_publications(subject).filter(pk__in=made).first()
     last = own or made.first()

@@ -70,8 +70,8 @@ def _to_settle(user: User, rows: list[QueueProgress], unresolved: dict[int, int]
 
 
 def _offer_starts() -> list[dict[str, object]]:
-    """Failures that somebody without a queue can code at once, of the experiments that ended last; none where none that ended
-    has a failed trial. query: of the form, empty where it opens with them."""
+    """Failures that somebody without a queue can code at once, of the experiments that ended last; none where none
+    that ended has a failed trial. query: of the form, empty where it opens with them."""
     found = list(list_failing()[:OFFERED])
     runs = Run.objects.filter(experiment__in=found).only("public_id", "revision", "status", "experiment_id")
     tallies, failed = tally_by_phase(runs), Counter[int]()

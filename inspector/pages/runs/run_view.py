@@ -224,7 +224,8 @@ def _list_page(request: HttpRequest, run: Run, tally: TrialTally, *, as_json: bo
 
 
 def _begin_twin(request: HttpRequest, run: Run, tally: TrialTally) -> dict[str, object]:
-    """Return how both twins begin. The lines that a probe took back are hidden where its library is closed to the reader."""
+    """Return how both twins begin.
+    The lines that a probe took back are hidden where its library is closed to the reader."""
     twin = {**RUN.read(run), "trial_counts": tally, "library": PageLink("library-json", run.public_id)}
     origin = run.probe.origin if hasattr(run, "probe") else None
     if origin and (queue := review_access(request).closing_library(origin)):
@@ -384,7 +385,8 @@ def _read_libraries(run: Run) -> tuple[dict[int, str], dict[int, int], Lines]:
             seals[episode] = seal
         elif family:
             lines[episode, family] = {"seeded": True}
-    # Grouped by status, not filtered: a filter leads the planner of SQLite to the index of all applied decisions there are.
+    # Grouped by status, not filtered: a filter leads the planner of SQLite to the index of all applied decisions
+    # there are.
     decisions = Decision.objects.filter(episode__run=run).order_by().values_list("episode_id", "family_id", "status")
     sums = (Sum("lines_added"), Sum("lines_removed"), Max("round"))
     for episode, family, status, added, removed, last in decisions.annotate(*sums):
@@ -417,8 +419,8 @@ def count_retests(squares: Iterable[Square]) -> dict[str, int] | None:
 
 
 def _find_bypasses(run: Run, squares: Sequence[Square]) -> list[Square]:
-    """Return the failed ones among the silent bypasses of `benchapp.stats.learning.funnel`: had a skill for it, read none of
-    the library. Two queries."""
+    """Return the failed ones among the silent bypasses of `benchapp.stats.learning.funnel`: had a skill for it,
+    read none of the library. Two queries."""
     failed = [square for square in squares if square.success is False]
     held = read_skills_held({square.snapshot_id for square in failed if square.snapshot_id})
     counting = SkillUse.objects.filter(attempt__counts=True, attempt__trial__episode__run=run)

@@ -1,4 +1,5 @@
-"""`/runs/<id>/skills/`, the usage funnel: which skills there were, which were read, followed, and how those trials ended."""
+"""`/runs/<id>/skills/`, the usage funnel: which skills there were, which were read, followed,
+and how those trials ended."""
 
 from __future__ import annotations
 
@@ -190,8 +191,9 @@ def build_stages(funnel: Funnel) -> tuple[FunnelStage, ...]:
 
 
 def _list_trials(name: str, chances: Sequence[NoiseRate], trials: Mapping[int, Trial]) -> dict[str, object]:
-    """Return one row per trial, failed ones first, as far as there is room, with the totals of all. A row has `trial`, `chance`,
-    `step`, the `skills` concerned and the `others` that were read instead. `trials`: public ids, all of them."""
+    """Return one row per trial, failed ones first, as far as there is room, with the totals of all. A row has
+    `trial`, `chance`, `step`, the `skills` concerned and the `others` that were read instead. `trials`: public ids,
+    all of them."""
     groups: dict[int, list[NoiseRate]] = defaultdict(list)
     for chance in chances:
         groups[chance.trial].append(chance)

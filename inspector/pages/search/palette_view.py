@@ -1,4 +1,5 @@
-"""`/palette/?q=`: what the palette finds by name, for the signed-in person. `>` before the words asks for acts alone."""
+"""`/palette/?q=`: what the palette finds by name, for the signed-in person.
+`>` before the words asks for acts alone."""
 
 from __future__ import annotations
 

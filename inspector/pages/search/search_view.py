@@ -1,4 +1,5 @@
-"""`/search/`: full text over steps, skills, decisions, checks and notes. The query is the state; a hit opens at its step."""
+"""`/search/`: full text over steps, skills, decisions, checks and notes.
+The query is the state; a hit opens at its step."""
 
 from __future__ import annotations
 
@@ -194,8 +195,9 @@ def _fragment(anchor: str, text: str) -> str:
 def _list_facets(
     query: SearchQuery, found: Found
 ) -> Iterator[tuple[str, dict[str, int], dict[str, object], list[tuple[dict[str, object], str]]]]:
-    """Yield the facets with a value: its name, the hits of each value, the head of its list, and its values each with the address
-    of the search narrowed to it, "" where it is narrowed so already. `more`: how many values are not listed."""
+    """Yield the facets with a value: its name, the hits of each value, the head of its list, and its values each with
+    the address of the search narrowed to it, "" where it is narrowed so already. `more`: how many values are not
+    listed."""
     for name in FACETS:
         ordered = sorted(found.facets.get(name, Counter()).items(), key=lambda item: (-item[1], item[0]))
         chosen = {value.text.lower() for part in query.filters if part.name == name for value in part.values}
@@ -223,7 +225,8 @@ KEPT: Recent[tuple[int, str], list[tuple[str, str, str]]] = Recent(50)
 
 
 def _list_examples(reader: User, known: IndexProgress) -> list[tuple[str, str, str]]:
-    """All of them where none finds anything: they still show how to write. Found again when the index has grown by a tenth."""
+    """All of them where none finds anything: they still show how to write.
+    Found again when the index has grown by a tenth."""
     key = reader.pk, f"{known.indexed:.1e}"
     if not (found := KEPT.get(key)):
         open_to = documents_for(reader)

@@ -49,8 +49,8 @@ HIDDEN = ("gap", "trap", "composition")  # attributes of a task that say what is
 
 @dataclass(frozen=True, slots=True)
 class SuiteTask(Shaped):
-    """`rate`: over the recorded trials of experiments that were not deleted, without probes, qualifications and trials that
-    the reader has yet to code; None: no trial."""
+    """`rate`: over the recorded trials of experiments that were not deleted, without probes, qualifications and
+    trials that the reader has yet to code; None: no trial."""
 
     key: str
     title: str
@@ -113,8 +113,7 @@ class SuiteFamily(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class SuiteView:
-    """`read`: the suite as its folder has it; if None, `absent` says why. `folder_only`: why the record lacks its files; ""
-    if it has them, or needs none. `format` as in the list of suites."""
+    """`format` as in the list of suites."""
 
     key: str
     name: str
@@ -122,9 +121,9 @@ class SuiteView:
     format: str
     digest: str
     row: models.Suite | None
-    read: Suite | None
+    read: Suite | None  # the suite as its folder has it; if None, `absent` says why
     absent: str
-    folder_only: str
+    folder_only: str  # why the record lacks its files; "" if it has them, or needs none
     families: tuple[SuiteFamily, ...]
     tasks: tuple[SuiteTask, ...]
     experiments: tuple[models.Experiment, ...]
@@ -158,7 +157,8 @@ class SuiteView:
         return "family"
 
     def compose(self, by: str, within: str) -> list[dict[str, object]]:
-        """Count tasks by two splits, in the order of both: the rings of a paper's figure as rows. One split where they are equal."""
+        """Count tasks by two splits, in the order of both: the rings of a paper's figure as rows.
+        One split where they are equal."""
         inner = [(value, {task.key for task in tasks}) for value, tasks in self.list_by(within)]
         if by == within:
             return [{"inner": value, "tasks": len(keys)} for value, keys in inner]

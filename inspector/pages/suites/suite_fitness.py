@@ -83,8 +83,8 @@ class ShownScreening(Shaped):
 
 
 def read_screening(view: SuiteView, *, asked: bool) -> ShownScreening | None:
-    """Return what is kept. Where nothing is, a bundled suite is screened at once, another one when somebody asks. None: the folder
-    is not here, or nobody has asked yet."""
+    """Return what is kept. Where nothing is, a bundled suite is screened at once, another one when somebody asks.
+    None: the folder is not here, or nobody has asked yet."""
     if view.read is None:
         return None
     found = screen_once(view.read) if asked or view.key in SUITES else take_screening(view.read)
@@ -172,8 +172,8 @@ class SuiteQualification(Shaped):
 
     @property
     def rows(self) -> list[tuple[TaskVerdict, str, list[TaskCheck | None]]]:
-        """Each task, the tone of its verdict, and its checks below `heads`. While runs are to come, only tasks that they
-        cannot change."""
+        """Each task, the tone of its verdict, and its checks below `heads`.
+        While runs are to come, only tasks that they cannot change."""
         tasks = [each for each in self.tasks if each.admission is not Admission.LOOK or not self.experiment.is_open]
         found = [(each, {check.name: check for check in each.checks}) for each in tasks]
         return [(each, TONES[each.admission], [checks.get(name) for name in self.checks]) for each, checks in found]
@@ -322,7 +322,8 @@ def read_matrix(view: SuiteView, asked: str, access: ReviewAccess) -> tuple[Task
 
 
 def _choose_experiment(view: SuiteView) -> Experiment | None:
-    """Return the newest of those with enough trials without a skill for most tasks: a run of one trial each rates none."""
+    """Return the newest of those with enough trials without a skill for most tasks:
+    a run of one trial each rates none."""
     if len(view.experiments) < 2:
         return next(iter(view.experiments), None)
     trials = Trial.objects.pooled().filter(task__suite=view.row, episode__run__experiment__in=view.experiments)
@@ -360,8 +361,8 @@ def _read_cells(suite: int, experiment: int, public_id: UUID, access: ReviewAcce
 def judge_tasks(
     view: SuiteView, matrix: TaskMatrix, qualification: SuiteQualification | None, shipped: ShippedVerdicts | None
 ) -> tuple[SuiteView, TaskMatrix]:
-    """Return the view with the fit of each task: by its qualification in this state, or by the verdicts that came along,
-    or by trials. A qualification that still runs counts once nothing else judges a task."""
+    """Return the view with the fit of each task: by its qualification in this state, or by the verdicts that came
+    along, or by trials. A qualification that still runs counts once nothing else judges a task."""
     by_trials = {key: _judge_row(cells) for key, cells in matrix.cells.items()}
     is_judged = bool(shipped) or any(each.fit is not Fit.UNKNOWN for each in by_trials.values())
     if qualification and qualification.is_of_this_state and not (qualification.experiment.is_open and is_judged):

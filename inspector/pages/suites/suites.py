@@ -59,8 +59,9 @@ class ListedQualification(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListedSuite(Shaped):
-    """`rate`: as in `SuiteTask`, over all tasks. `format`: of its folder; bundled or imported where it was loaded from none.
-    `can_launch`: its folder is on this machine. `account`: of every task in its folder, when it was loaded."""
+    """`rate`: as in `SuiteTask`, over all tasks. `format`: of its folder; bundled or imported where it was loaded
+    from none. `can_launch`: its folder is on this machine. `account`: of every task in its folder, when it was
+    loaded."""
 
     key: str
     name: str
@@ -110,8 +111,8 @@ class ListedSuite(Shaped):
 
 
 def list_suites(access: ReviewAccess) -> list[ListedSuite]:
-    """Those that can be launched first, bundled ones before others, each part by name. Counts leave out trials that this
-    reader has yet to code."""
+    """Those that can be launched first, bundled ones before others, each part by name.
+    Counts leave out trials that this reader has yet to code."""
     counts = count_experiments()
     attributes: dict[str, list[str]] = {}
     for key, attribute in Suite.objects.values_list("key", "tasks__groups__attribute").distinct().order_by():
@@ -176,7 +177,8 @@ def _list_recorded(row: Suite) -> ListedSuite:
 
 
 def experiments_of(suite: Suite) -> QuerySet[Experiment]:
-    """Experiments launched over the suite or imported with trials of its tasks, without deleted ones, probes and qualifications; newest first."""
+    """Experiments launched over the suite or imported with trials of its tasks, without deleted ones,
+    probes and qualifications; newest first."""
     imported = Experiment.objects.filter(suite=None, runs__episodes__trials__task__suite=suite)
     mine = Q(suite=suite) | Q(pk__in=imported.order_by().values("pk"))
     return Experiment.objects.not_deleted().comparing().filter(mine).order_by("-created_at", "-pk")

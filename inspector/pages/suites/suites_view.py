@@ -1,4 +1,5 @@
-"""`/suites/` and `/suites/<key>/`: what can be tried, by group, with what each task asks for and how often it was passed."""
+"""`/suites/` and `/suites/<key>/`: what can be tried, by group,
+with what each task asks for and how often it was passed."""
 
 from __future__ import annotations
 
@@ -187,7 +188,8 @@ def families(request: HttpRequest, name: str) -> HttpResponse:
 
 @needs(User.Level.OPERATOR)
 def join(request: HttpRequest, name: str) -> HttpResponse:
-    """Joins an imported suite with the loaded one named in `loaded`, by the names of their tasks; without one, separates it."""
+    """Joins an imported suite with the loaded one named in `loaded`, by the names of their tasks; without one,
+    separates it."""
     imported, loaded = get_object_or_404(Suite, key=name), request.POST.get("loaded", "")
     try:
         if loaded:

@@ -189,8 +189,8 @@ class WorkflowEditor:
 
 
 def open_editor(seen: SeenWorkflows, *, settles: bool) -> WorkflowEditor:
-    """Open with the person's draft, else a blank workflow. An adjudicator begins with the settled workflow, else with what
-    both annotators have, in the words of the first."""
+    """Open with the person's draft, else a blank workflow. An adjudicator begins with the settled workflow, else with
+    what both annotators have, in the words of the first."""
     draft = seen.settling if settles else seen.own
     if draft:
         return WorkflowEditor(draft.workflow, draft.revision)

@@ -1,4 +1,5 @@
-"""`/suites/<key>/workflows/`: a suite's workflows by family, one task's to draw, and one to settle; out to a file, in from one."""
+"""`/suites/<key>/workflows/`: a suite's workflows by family, one task's to draw, and one to settle; out to a file,
+in from one."""
 
 from __future__ import annotations
 
@@ -107,14 +108,13 @@ class WorkflowRow(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowFamily(Shaped):
-    """`shared`: what all settled workflows of its tasks have; `settled_total`: their number. Tasks without a family share
-    nothing; `name` is then empty."""
+    """Tasks without a family share nothing; `name` is then empty."""
 
     environment: str
     name: str
     rows: tuple[WorkflowRow, ...]
-    shared: Workflow
-    settled_total: int
+    shared: Workflow  # what all settled workflows of its tasks have
+    settled_total: int  # their number
 
     json_shape = JsonShape(
         "environment? name?",
@@ -184,7 +184,8 @@ def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> Http
 
 
 def list_families(view: SuiteView, user: User) -> list[WorkflowFamily]:
-    """List every family of the suite with all its tasks; a task that this person may still draw counts for nothing here."""
+    """List every family of the suite with all its tasks;
+    a task that this person may still draw counts for nothing here."""
     seen = read_seen(view.row, user)
     families: dict[tuple[str, str], list[SuiteTask]] = {}
     for task in view.tasks:

@@ -86,13 +86,13 @@ class Half:
 
 
 class Deed(NamedTuple):
-    """What one side did where the two part. `is_next`: its step there has no counterpart, so the next own step is shown."""
+    """What one side did where the two part."""
 
     letter: str
     number: int | None
     tool: str
     text: str
-    is_next: bool
+    is_next: bool  # its step there has no counterpart, so the next own step is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +374,8 @@ class FieldPair:
 
 
 def pair_fields(left: StepCard, right: StepCard, stored: tuple[StoredStep, StoredStep]) -> tuple[FieldPair, ...]:
-    """Pair the fields, in the order of the left step; a field that only the right step has comes after its predecessor there.
+    """Pair the fields, in the order of the left step; a field that only the right step has comes after its
+    predecessor there.
 
     A message next to a tool call is not compared."""
     names, before = list(left.texts), ""
@@ -401,7 +402,8 @@ def pair_fields(left: StepCard, right: StepCard, stored: tuple[StoredStep, Store
 
 
 def _draw_lines(left: str, right: str) -> list[RowPair | Mapping[str, list[str]]]:
-    """Return the lines around the differences. Texts without a common line are compared only if they have equally many."""
+    """Return the lines around the differences.
+    Texts without a common line are compared only if they have equally many."""
     diff = diff_file("text", *(f"{text.rstrip(chr(10))}\n".encode("utf-8", "replace") for text in (left, right)))
     if not any(row.sign == "same" for block in diff.blocks for row in block.rows) and diff.added != diff.removed:
         return []

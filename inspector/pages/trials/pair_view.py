@@ -1,4 +1,5 @@
-"""`/trials/<a>/compare/<b>/`: two trials of one task side by side. Where did they part, and what had each been given?"""
+"""`/trials/<a>/compare/<b>/`: two trials of one task side by side.
+Where did they part, and what had each been given?"""
 
 from __future__ import annotations
 
@@ -160,8 +161,8 @@ class SkillPair(NamedTuple):
 
 
 def pair_checks(left: VerdictView | None, right: VerdictView | None) -> list[CheckPair]:
-    """Those that ended differently first, then those that one side names; else in the verifier's order. A name used twice
-    is held apart."""
+    """Those that ended differently first, then those that one side names; else in the verifier's order.
+    A name used twice is held apart."""
     mine, theirs = _list_statuses(left), _list_statuses(right)
     pairs = [
         CheckPair(visible(key[1]), key[0], mine.get(key), theirs.get(key)) for key in dict.fromkeys([*mine, *theirs])
@@ -217,8 +218,8 @@ def sum_tokens(tokens: Tokens) -> list[int]:
 
 
 def draw_curves(left: Tokens, right: Tokens, marked: tuple[int | None, int | None]) -> dict[str, object]:
-    """Tokens summed step by step, as two lines on one scale: `most` tokens high, `steps` wide. A side without a step that
-    reports tokens has no curve. `marked`: the place of the step to mark on either side, from 0."""
+    """Tokens summed step by step, as two lines on one scale: `most` tokens high, `steps` wide. A side without a step
+    that reports tokens has no curve. `marked`: the place of the step to mark on either side, from 0."""
     steps = max(len(left), len(right), 1)
     most = max([0, *sum_tokens(left)[-1:], *sum_tokens(right)[-1:]])
     return {

@@ -53,9 +53,10 @@ def parting(request: HttpRequest, public_id: UUID, other_id: UUID) -> HttpRespon
 
 
 def _find_parting(trial: Trial, other: Trial) -> dict[str, object]:
-    """Return for the template: `row`, of the alignment, from 1, None where the two never act differently; `here` and `there`,
-    numbers of the steps at that row, None where a side has no step of its own there; `did_here` and `did_there`, these
-    steps in a line; `skill`, where they part because one of them alone opened it; `is_mine`, this trial did.
+    """Return for the template: `row`, of the alignment, from 1, None where the two never act differently; `here` and
+    `there`, numbers of the steps at that row, None where a side has no step of its own there; `did_here` and
+    `did_there`, these steps in a line; `skill`, where they part because one of them alone opened it; `is_mine`, this
+    trial did.
 
     A skill that one of them alone opened comes before any other difference. Three queries for each side."""
     mains = [_find_main(each) for each in (trial, other)]

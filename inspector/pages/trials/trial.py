@@ -55,7 +55,8 @@ LiveStep = tuple[str, Mapping[str, object]]  # id in the stream, ATIF step
 
 @dataclass(frozen=True, slots=True)
 class LiveSteps:
-    """`after`: the id to ask from next. `is_over`: the attempt has ended. `is_unreachable`: the broker is, so nothing is known."""
+    """`after`: the id to ask from next. `is_over`: the attempt has ended.
+    `is_unreachable`: the broker is, so nothing is known."""
 
     attempt: Attempt
     steps: tuple[StepCard, ...]
@@ -339,8 +340,8 @@ def _name_failure(trial: Trial) -> dict[str, str] | None:
 
 
 def _choose_passing(trial: Trial, others: Sequence[Counterpart]) -> Counterpart | None:
-    """Return the closest passed trial of the same task for a failed one. Trials of probes are left out unless this is one:
-    a library edited for a test does not show how a learning run could have passed."""
+    """Return the closest passed trial of the same task for a failed one. Trials of probes are left out unless this is
+    one: a library edited for a test does not show how a learning run could have passed."""
     if trial.success is not False:
         return None
     with_probes = trial.episode.run.is_probe

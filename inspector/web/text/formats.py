@@ -25,7 +25,8 @@ def known(value: object) -> object:
 
 
 def _write_known(value: V | None, write: Callable[[V], str]) -> str:
-    """As `write` does it; "unknown" for None, and for the empty text that a template makes of a key that is not there."""
+    """As `write` does it; "unknown" for None, and for the empty text that a template makes of a key that is not
+    there."""
     return UNKNOWN if value is None or value == "" else write(value)
 
 

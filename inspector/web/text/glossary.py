@@ -1,4 +1,5 @@
-"""The words of the glossary, from its document. Every page explains some, so nothing here waits for a parser of Markdown."""
+"""The words of the glossary, from its document.
+Every page explains some, so nothing here waits for a parser of Markdown."""
 
 from __future__ import annotations
 

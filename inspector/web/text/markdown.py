@@ -24,8 +24,8 @@ from runner.base.text import cut
 
 
 def make_parser(*, html: bool) -> MarkdownIt:
-    """Make a CommonMark parser. It reads one link here, alone: mdurl fills its tables at the first link, and another thread
-    would read them half filled (IndexError)."""
+    """Make a CommonMark parser. It reads one link here, alone: mdurl fills its tables at the first link, and another
+    thread would read them half filled (IndexError)."""
     parser = MarkdownIt("commonmark", {"html": html})
     parser.parse("<https://a/%41>")
     return parser
@@ -121,8 +121,8 @@ def _bound_links(tokens: list[Token], left: int) -> None:
 
 
 def render_markdown_file(template: str, context: Mapping[str, object]) -> str:
-    """Render a template as a Markdown file. Text from outside cannot become HTML there: of what is escaped only "<" and ">"
-    stay so, since other characters are harmless and easier to read as they are."""
+    """Render a template as a Markdown file. Text from outside cannot become HTML there: of what is escaped only "<"
+    and ">" stay so, since other characters are harmless and easier to read as they are."""
     text: str = render_to_string(template, dict(context))
     for escaped, plain in (("&#x27;", "'"), ("&quot;", '"'), ("&amp;", "&")):
         text = text.replace(escaped, plain)

@@ -16,7 +16,8 @@ _PLAIN = bytes([9, 10, *range(0x20, 0x7F)])
 
 
 class VisibleMiddleware:
-    """Writes out what a reader could not see, in every page and fragment. Values of forms and scripts stay as they are."""
+    """Writes out what a reader could not see, in every page and fragment.
+    Values of forms and scripts stay as they are."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

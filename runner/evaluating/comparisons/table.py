@@ -43,7 +43,8 @@ _SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """`rows` are as long as `columns`. Cells of CSV and TSV are texts without surrounding blanks; of JSON lines, values."""
+    """`rows` are as long as `columns`.
+    Cells of CSV and TSV are texts without surrounding blanks; of JSON lines, values."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]

@@ -1,8 +1,9 @@
-"""Writes skills from the headings of a corpus: one skill per document, its sections as they stand. Standard library only.
+"""Writes skills from the headings of a corpus: one skill per document, its sections as they stand. Standard library
+only.
 
 Documents are Markdown, reStructuredText and plain text; of source code the leading comments and doc strings count. With
-a task, sections that share words with it come first; without one, sections come in their order. Everything is held within
-the budget of input/request.json, at four characters a token.
+a task, sections that share words with it come first; without one, sections come in their order. Everything is held
+within the budget of input/request.json, at four characters a token.
 """
 
 from __future__ import annotations

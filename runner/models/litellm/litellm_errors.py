@@ -1,5 +1,5 @@
-"""The meaning of a failed call: worth another try, the key's fault, too long for the model's window, or final; and which
-parameter the provider refuses. Read from litellm's errors and the provider's messages in them.
+"""The meaning of a failed call: worth another try, the key's fault, too long for the model's window, or final; and
+which parameter the provider refuses. Read from litellm's errors and the provider's messages in them.
 
 There is no common code for a request that does not fit a context window. The wordings are those of the sources named at
 the patterns. A limit on a parameter ("max_tokens is too large ... supports at most 16384 completion tokens") is not an

@@ -1,7 +1,7 @@
 """The arguments of `litellm.completion` for one request: parameters, and messages as the provider wants them.
 
-Three sources say which parameters a model accepts: litellm (its lists and its mapping of values), the rules below, which
-litellm lacks, and the provider: a parameter that it refuses is left out from then on (`litellm_errors`).
+Three sources say which parameters a model accepts: litellm (its lists and its mapping of values), the rules below,
+which litellm lacks, and the provider: a parameter that it refuses is left out from then on (`litellm_errors`).
 
 Only the runner's own parameters are left out, with the reason. An option of a preset was written for this model: if it
 cannot be sent, that is an error.

@@ -137,8 +137,8 @@ MAX_REASON_CHARS = 300
 
 
 class TransientFailure(Exception):
-    """A failed try that another one may fix. `is_unreachable`: no answer yet, and asking costs nothing. `is_last`: no retry
-    in this call, whose time is over. `is_bare`: a server error without a reason."""
+    """A failed try that another one may fix. `is_unreachable`: no answer yet, and asking costs nothing. `is_last`: no
+    retry in this call, whose time is over. `is_bare`: a server error without a reason."""
 
     def __init__(
         self,

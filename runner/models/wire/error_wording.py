@@ -70,7 +70,8 @@ _ADVICE = re.compile(r"\s*\.?\s*Handle with `litellm\.[A-Za-z]+`\.?\s*\Z")
 
 
 def describe_error(error: BaseException, address: str | None) -> str:
-    """ "Connection refused: http://127.0.0.1:8000/v1", "Server not ready (503): http://127.0.0.1:8000/v1: Loading model".
+    """ "Connection refused: http://127.0.0.1:8000/v1", "Server not ready (503): http://127.0.0.1:8000/v1: Loading
+    model".
 
     `address`: that of the model's server, or the name of its variable, if it is private. None: the provider's, which
     the model's name implies. User, password and query of an address are not shown. The provider's message may quote a

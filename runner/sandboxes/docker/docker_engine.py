@@ -219,7 +219,8 @@ def remove_marked(mark: str) -> list[str]:
 
 class Removal:
     """Removes things, each as (kind, name or id), in this order. Creating it starts a thread and waits for PATIENCE at
-    most. `problems`: one line for each thing that stays; the others are tried all the same. `version`: see `connect`."""
+    most. `problems`: one line for each thing that stays; the others are tried all the same. `version`: see
+    `connect`."""
 
     def __init__(self, things: Sequence[tuple[str, str]], version: str = "auto") -> None:
         self.things, self.problems, self._version = things, list[str](), version

@@ -231,8 +231,8 @@ def _find_or_build(
 
 
 def _shared_name(client: APIClient, name: str) -> tuple[str, str]:
-    """(repository, tag) of a built image in the registry, the same on all machines of one architecture. ("", "") without
-    one."""
+    """(repository, tag) of a built image in the registry, the same on all machines of one architecture.
+    ("", "") without one."""
     registry = os.environ.get("SKILLGLASS_IMAGE_REGISTRY", "").strip().rstrip("/")
     if not registry:
         return "", ""

@@ -28,9 +28,10 @@ CAPABILITIES = (
     "KILL",  # and end what they started so
 )
 
-# The first process says when its folders exist. It must not end and must reap orphans. A signal from inside cannot kill it; `kill -9 -1` takes its
-# sleep, and the loop starts another. Folders are made each time it starts. The user only gets what the process made
-# itself, and only if no link leads elsewhere: the image decides who owns its own files.
+# The first process says when its folders exist. It must not end and must reap orphans. A signal from inside cannot
+# kill it; `kill -9 -1` takes its sleep, and the loop starts another. Folders are made each time it starts. The user
+# only gets what the process made itself, and only if no link leads elsewhere: the image decides who owns its own
+# files.
 _INIT = (
     "mkdir -p {roots}; for folder in {users}; do"
     ' [ -e "$folder" ] || {{ mkdir -p "$folder" && [ "$(cd "$folder" && pwd -P)" = "$folder" ] && chown {user} "$folder"; }};'

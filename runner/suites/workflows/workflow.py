@@ -1,7 +1,7 @@
 """A task's workflow: its steps, what each needs, and the rules that a workflow has to keep.
 
-SkillFlow (section 2.2) calls the part that a family shares its domain-agnostic execution flow, DAEF. The labels are those of
-its Table 4, the rules those of its appendix A.5, the kinds of variation those of its Table 5.
+SkillFlow (section 2.2) calls the part that a family shares its domain-agnostic execution flow, DAEF. The labels are
+those of its Table 4, the rules those of its appendix A.5, the kinds of variation those of its Table 5.
 """
 
 from __future__ import annotations

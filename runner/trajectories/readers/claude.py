@@ -1,15 +1,15 @@
 """Claude Code's logs: its session files and its stream.
 
-A session (projects/<folder>/<uuid>.jsonl) is a tree of messages, one a line, with times. It is read in the file's order,
-which is the order of writing. A line whose parent is not the previous line, and that is not a tool result, returns to an
-earlier point of the conversation: its step has the mark `branched_from`. Sub-agents make trajectories of their own. Their
-lines are marked `isSidechain`, in this file or one of their own, or are inside `progress` lines of type agent_progress.
-There are no totals: tokens are those of the messages, cost is unknown.
+A session (projects/<folder>/<uuid>.jsonl) is a tree of messages, one a line, with times. It is read in the file's
+order, which is the order of writing. A line whose parent is not the previous line, and that is not a tool result,
+returns to an earlier point of the conversation: its step has the mark `branched_from`. Sub-agents make trajectories
+of their own. Their lines are marked `isSidechain`, in this file or one of their own, or are inside `progress` lines
+of type agent_progress. There are no totals: tokens are those of the messages, cost is unknown.
 
 A stream (`--output-format stream-json`) is one event a line, with no prompt and hardly any times. Cost and tokens come
-from the `result` events. With several of them, modelUsage and total_cost_usd are running totals of one process (the last
-counts; a lower total began a new process and is added), num_turns and usage are not (they are summed). Sub-agents share
-the file; their events carry parent_tool_use_id, and the totals include them.
+from the `result` events. With several of them, modelUsage and total_cost_usd are running totals of one process (the
+last counts; a lower total began a new process and is added), num_turns and usage are not (they are summed).
+Sub-agents share the file; their events carry parent_tool_use_id, and the totals include them.
 """
 
 from __future__ import annotations

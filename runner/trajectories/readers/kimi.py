@@ -1,4 +1,5 @@
-"""Logs of Kimi CLI and of Kimi Code, which followed it: wire.jsonl, one event a line, with the same first line in both."""
+"""Logs of Kimi CLI and of Kimi Code, which followed it: wire.jsonl, one event a line,
+with the same first line in both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sessions of opencode: what `opencode export` writes (messages with parts), and events of `opencode run --format json`.
+"""Sessions of opencode: what `opencode export` writes (messages with parts), and events of `opencode run --format
+json`.
 
 A call of the model ends with a part `step-finish` and its tokens. Input excludes what came from the cache, and output
 excludes reasoning.

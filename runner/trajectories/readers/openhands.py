@@ -1,7 +1,7 @@
 """Events of OpenHands: a list of them, an object that has one, or one a line.
 
-Up to version 0 an event names its `action` or `observation`, and the newest of these carry the model's response. Those of
-version 1 have a `kind`. Several calls of one response are one step; its tokens count once.
+Up to version 0 an event names its `action` or `observation`, and the newest of these carry the model's response.
+Those of version 1 have a `kind`. Several calls of one response are one step; its tokens count once.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def figures(ended: Ended) -> dict[str, tuple[int, ...]]:
     }
 
 
-# --- a random run: edits, renames, deletions, refused patches; trials that read or not; no-skill beside ------------------
+# --- a random run: edits, renames, deletions, refused patches; trials that read or not; no-skill beside -------------
 
 
 def random_run(dice: Random) -> Run:
@@ -114,7 +114,7 @@ def decide(dice: Random, episode: Episode, trial: Trial, files: dict[str, str]) 
     return files
 
 
-# --- the recount ----------------------------------------------------------------------------------------------------------
+# --- the recount ----------------------------------------------------------------------------------------------------
 
 
 def state_of(episode: Episode, trial: Trial) -> int:

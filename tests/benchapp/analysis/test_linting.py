@@ -203,7 +203,7 @@ def test_it_needs_no_record(here: Path) -> None:
     assert not list(here.rglob("*.sqlite3"))
 
 
-# --- with a record ------------------------------------------------------------------------------------------------------
+# --- with a record --------------------------------------------------------------------------------------------------
 
 FIRST = CLEAN.format(name="sum-columns")
 SECOND = FIRST + "Round at the end.\n"

@@ -1,4 +1,5 @@
-"""One family from a small corpus to an admitted suite with the scripted model, killed in the middle, tried in containers."""
+"""One family from a small corpus to an admitted suite with the scripted model, killed in the middle,
+tried in containers."""
 
 from __future__ import annotations
 

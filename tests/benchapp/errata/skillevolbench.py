@@ -1,8 +1,8 @@
 """What does not add up in the printed numbers of SkillEvolBench beyond its deltas: parts, tables, averages, ranges.
 
-Every percentage of one model is k of 90 or k of 30 (`published_rows.DENOMINATORS`), so means over the ten models are exact.
-What its text says in words about single cells is checked in skillevolbench_claims.
-Source: SkillEvolBench, Tables 1, 2 and 9; sections 5.3 to 5.6; appendix D.
+Every percentage of one model is k of 90 or k of 30 (`published_rows.DENOMINATORS`), so means over the ten models are
+exact. What its text says in words about single cells is checked in skillevolbench_claims. Source: SkillEvolBench,
+Tables 1, 2 and 9; sections 5.3 to 5.6; appendix D.
 """
 
 from __future__ import annotations
@@ -171,7 +171,8 @@ def changes_of_models(cells: Cells) -> Iterator[TracedErratum]:
 
 
 def highest_of_models(cells: Cells) -> Iterator[TracedErratum]:
-    """Section 5.4 names a model's highest ESR; section 5.6's mean implies the one of raw-trajectory, which no table prints."""
+    """Section 5.4 names a model's highest ESR; section 5.6's mean implies the one of raw-trajectory,
+    which no table prints."""
     compared = cells.one("Text", "conditions_compared").number
     for section, model, condition in HIGHEST:
         (told,) = cells.many("Text", "ESR_change", condition="", model=model)

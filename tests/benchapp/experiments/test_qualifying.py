@@ -297,7 +297,8 @@ SOUND = {SOLUTION: "ppp", UNTOUCHED: "ff", NO_SKILL: "fffff", REFERENCE: "fp"}
 def record(
     outcomes: dict[str, str], *, asked: tuple[str, ...] = (), corpus: str = "", files: str = "", **rules: Any
 ) -> TaskVerdict:
-    """The verdict on a task whose trials ended so, under the default rules: p(assed), f(ailed), a letter more for others.
+    """The verdict on a task whose trials ended so, under the default rules: p(assed), f(ailed), a letter more for
+    others.
 
     `files`: a letter for each run of the solution, equal where it left equal files."""
     suite = make_suite()

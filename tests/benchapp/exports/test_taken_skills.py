@@ -162,7 +162,7 @@ def test_a_subject_is_one_line_and_stays_as_it_is(tmp_path: Path, given: str) ->
     assert git(folder, "log", "-1", "--format=%an|%s").strip() == f"m|{SUBJECTS[given]}"
 
 
-# --- from the record ----------------------------------------------------------------------------------------------------
+# --- from the record ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db

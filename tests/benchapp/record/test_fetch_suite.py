@@ -1,4 +1,5 @@
-"""manage.py fetch_suite: releases in the layouts of the real ones, from servers of this machine to tasks that were tried."""
+"""manage.py fetch_suite: releases in the layouts of the real ones,
+from servers of this machine to tasks that were tried."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """No address gives a blind reviewer a word of what they review, or of what it could be.
 
-Addresses are discovered: every pattern of the resolver, filled from a world; what these pages link to; every search field.
+Addresses are discovered: every pattern of the resolver, filled from a world; what these pages link to; every search
+field.
 """
 
 from __future__ import annotations
@@ -229,8 +230,8 @@ class Walk:
         return set(links_in(text, urlsplit(address).path))
 
     def answers_to(self, unit: str) -> Iterator[tuple[str, str]]:
-        """(address and how it was asked, text) of everything that this blind reviewer asks for. The reviewer of a trial asks at
-        every address, the others only about their item; with FULL=1 all ask everywhere."""
+        """(address and how it was asked, text) of everything that this blind reviewer asks for. The reviewer of a
+        trial asks at every address, the others only about their item; with FULL=1 all ask everywhere."""
         reader, person = Client(), self.world.items[unit].queue.reviewers.get()
         reader.force_login(person)
         reviewed = self.world.planted["item"].trial

@@ -1,4 +1,5 @@
-"""Claude Code, Codex and Gemini CLI, the real programs, as skill authors in containers, against providers on this machine."""
+"""Claude Code, Codex and Gemini CLI, the real programs, as skill authors in containers,
+against providers on this machine."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ WRITES = f"mkdir -p skills/count-birds && printf -- '{TEXT}' > skills/count-bird
 
 @dataclass(frozen=True)
 class AuthorHarness:
-    """What is particular to one program: its wire format, what its shell is called, where it finds a skill of its own."""
+    """What is particular to one program: its wire format, what its shell is called,
+    where it finds a skill of its own."""
 
     name: str
     provider: type[ScriptedServer]

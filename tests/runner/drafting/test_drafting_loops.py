@@ -1,4 +1,5 @@
-"""Every loop to its end with the scripted model: what is asked, what it makes of the files, and that the tasks are true."""
+"""Every loop to its end with the scripted model: what is asked, what it makes of the files,
+and that the tasks are true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Generators that call a model, in a container: through the gateway to a provider on this machine, and to nothing else."""
+"""Generators that call a model, in a container: through the gateway to a provider on this machine,
+and to nothing else."""
 
 from __future__ import annotations
 

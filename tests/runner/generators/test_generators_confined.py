@@ -1,4 +1,5 @@
-"""A generator that looks for what it must not see, in a container: it finds its corpus and its task, and nothing else."""
+"""A generator that looks for what it must not see, in a container: it finds its corpus and its task,
+and nothing else."""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def generator(root: Path, monkeypatch: pytest.MonkeyPatch, program: str, **field
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Suite:
-    """A canary in tests, solutions, the reference skill, the task held out, and one in the corpus to show that it looks."""
+    """A canary in tests, solutions, the reference skill, the task held out,
+    and one in the corpus to show that it looks."""
     suite = handbook_suite(shutil.copytree(unit_of(AGNOSTIC).corpus.folder, tmp_path / "corpus"))  # type: ignore[union-attr]
     (tmp_path / "corpus" / "canary.md").write_text("# Note\n\ncanary-in-the-corpus\n")
     (environment,) = suite.environments

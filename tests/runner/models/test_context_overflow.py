@@ -1,4 +1,5 @@
-"""Requests that do not fit the context window, in the words of many providers: the real litellm against local servers."""
+"""Requests that do not fit the context window, in the words of many providers:
+the real litellm against local servers."""
 
 from __future__ import annotations
 

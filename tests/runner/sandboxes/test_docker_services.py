@@ -1,4 +1,5 @@
-"""Tasks of several services in real containers: what starts with the agent's, what it reaches, what bounds it, what is left."""
+"""Tasks of several services in real containers: what starts with the agent's, what it reaches, what bounds it,
+what is left."""
 
 from __future__ import annotations
 

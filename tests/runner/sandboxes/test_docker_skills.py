@@ -1,4 +1,5 @@
-"""Skills that tasks and images bring never reach an agent: without a library it finds none, with one only that one's."""
+"""Skills that tasks and images bring never reach an agent: without a library it finds none,
+with one only that one's."""
 
 from __future__ import annotations
 

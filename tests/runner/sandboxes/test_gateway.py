@@ -627,7 +627,8 @@ def test_a_call_waits_for_a_free_slot_and_the_wait_is_counted(
 def test_waiting_behind_the_programs_own_call_is_the_programs_time(
     upstream: Upstream, opened: Open, queue: QueueHere
 ) -> None:
-    """A program that asks twice at a time gets one answer after the other from any such server, with or without others."""
+    """A program that asks twice at a time gets one answer after the other from any such server,
+    with or without others."""
     over = threading.Event()
     upstream.answer = lambda handler: (over.wait(10), answering(200, b"{}")(handler))
     gateway = opened(endpoint=ONE_SLOT)

@@ -48,8 +48,8 @@ WITH_VERSION = frozenset({"codebook.drafted", "codebook.discarded", "codebook.fr
 
 @dataclass(frozen=True, slots=True)
 class ChangeView(Shaped):
-    """comparisons: (code before, code after, (number on the page, difference) of each text that differs). to_check: labels
-    that a reader must look at again, by queue."""
+    """comparisons: (code before, code after, (number on the page, difference) of each text that differs). to_check:
+    labels that a reader must look at again, by queue."""
 
     change: Change
     comparisons: list[tuple[Code, Code, list[tuple[int, FileDiff]]]]
@@ -307,7 +307,7 @@ def _page(
     )
 
 
-# --- who did what ------------------------------------------------------------------------------------------------------
+# --- who did what ---------------------------------------------------------------------------------------------------
 
 
 def _describe_act(verb: str, detail: Detail) -> str:

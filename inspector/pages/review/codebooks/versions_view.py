@@ -1,5 +1,5 @@
-"""`/review/versions/<id>/`: the codes of one version, changed while it is a draft; acts on it, on its codes and on their
-examples; its file."""
+"""`/review/versions/<id>/`: the codes of one version, changed while it is a draft; acts on it,
+on its codes and on their examples; its file."""
 
 from __future__ import annotations
 
@@ -346,7 +346,8 @@ def list_carriable(version: CodebookVersion) -> QuerySet[Queue]:
 
 
 def list_codes(version: CodebookVersion, user: User, queues: Sequence[Queue]) -> tuple[list[CodeRow], list[Queue]]:
-    """Return a version's codes, and those of its queues whose labels must not be counted yet. Examples count as seen."""
+    """Return a version's codes, and those of its queues whose labels must not be counted yet.
+    Examples count as seen."""
     counted = _find_counted(version, user) if queues else set()
     rows = _read_codes(version, user, counted)
     note_examples_seen(user, [each.example for row in rows for each in row.examples])
@@ -369,7 +370,8 @@ def _form(request: HttpRequest, version: CodebookVersion, codes: list[Code]) -> 
 
 
 def _read_codes(version: CodebookVersion, user: User, counted: Collection[int]) -> list[CodeRow]:
-    """Every code in reading order, with its labels in these queues. The same number of queries however many there are."""
+    """Every code in reading order, with its labels in these queues.
+    The same number of queries however many there are."""
     codes = version.codes.prefetch_related(
         "origins__before", "examples__trial__task", "examples__decision__episode__run"
     )
@@ -406,7 +408,8 @@ def _read_codes(version: CodebookVersion, user: User, counted: Collection[int]) 
 
 
 def count_labels(version: CodebookVersion, user: User) -> tuple[dict[int, list[tuple[Queue, int]]], list[Queue]]:
-    """Return key of code -> its labels in each queue that has some, and the queues whose labels must not be counted yet."""
+    """Return key of code -> its labels in each queue that has some,
+    and the queues whose labels must not be counted yet."""
     counted, queues = _find_counted(version, user), {queue.pk: queue for queue in version.queues.all()}
     found: dict[int, list[tuple[Queue, int]]] = {}
     rows = _labels_of(version, counted).values_list("code", "mark__review__item__queue").annotate(Count("pk"))
@@ -422,8 +425,8 @@ def _labels_of(version: CodebookVersion, queues: Collection[int]) -> QuerySet[La
 
 
 def _find_counted(version: CodebookVersion, user: User) -> set[int]:
-    """Return keys of the queues whose labels may be counted. Left out: queues that somebody still codes blind, because a
-    growing number would reveal single answers, and queues that another queue hides from this person."""
+    """Return keys of the queues whose labels may be counted. Left out: queues that somebody still codes blind,
+    because a growing number would reveal single answers, and queues that another queue hides from this person."""
     queues = list(version.queues.exclude(pk__in=answered_unseen(version.queues.all())))
     return {queue.pk for queue in queues} - asked_elsewhere(queues, user)
 
@@ -438,7 +441,7 @@ def _locate_example(example: CodeExample) -> ExampleView:
     return ExampleView(example, "", "not in this record" + (f", step {example.step}" if example.step else ""))
 
 
-# --- acts on the whole version ------------------------------------------------------------------------------------------
+# --- acts on the whole version --------------------------------------------------------------------------------------
 
 
 @needs(User.Level.REVIEWER)
@@ -488,7 +491,7 @@ def version_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
     return HttpResponse(write_codebook(text, form), CONTENT_TYPES[form], headers=attach(name))
 
 
-# --- acts on single codes of a draft and their examples, sent by the forms of the page ----------------------------------
+# --- acts on single codes of a draft and their examples, sent by the forms of the page ------------------------------
 
 
 @needs(User.Level.REVIEWER)

@@ -69,14 +69,14 @@ MAX_TEAM = 6
 
 @dataclass(frozen=True, slots=True)
 class CodeLine(Shaped):
-    """A code in its place of the tree. `key` is what one presses for it, "" where the keys ran out: it is found by name.
-    waits: nobody can judge it here, as skills are hidden or none was mounted."""
+    """A code in its place of the tree.
+    `key` is what one presses for it, "" where the keys ran out: it is found by name."""
 
     code: Code
     depth: int
     key: str
     is_group: bool
-    waits: bool
+    waits: bool  # nobody can judge it here, as skills are hidden or none was mounted
 
     json_shape = JsonShape(
         "id=code.public_id name=code.name depth definition=code.definition include=code.include exclude=code.exclude",
@@ -87,8 +87,8 @@ class CodeLine(Shaped):
 @dataclass(frozen=True, slots=True)
 class CodingPanel:
     """`review`: the person's own, None before the first save. `has_place`: an answer of theirs can begin or continue.
-    `done`, `total`: items of the queue that they finished, and all. `team`: how far each is, and `others`: what they submitted,
-    as soon as it may be shown."""
+    `done`, `total`: items of the queue that they finished, and all. `team`: how far each is, and `others`: what they
+    submitted, as soon as it may be shown."""
 
     limits: ClassVar = {"memo": MAX_MEMO, "reason": MAX_REASON, "marks": MAX_MARKS, "labels": MAX_LABELS}
     confidences: ClassVar = [(value, label.lower()) for value, label in Review.Confidence.choices]
@@ -229,7 +229,8 @@ def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvid
 
 
 class Saved(BaseModel):
-    """What the page sends: who wrote it (the login may have changed since), the revision it starts from, and the draft."""
+    """What the page sends: who wrote it (the login may have changed since), the revision it starts from,
+    and the draft."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -289,7 +290,8 @@ Act = Callable[[QueueItem, User, Saved, ItemEvidence], JsonResponse]
 
 
 def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
-    """A view that takes what the page sends. Every refusal is JSON that the page can say in words; none loses a draft."""
+    """A view that takes what the page sends.
+    Every refusal is JSON that the page can say in words; none loses a draft."""
 
     @wraps(act)
     def view(request: HttpRequest, public_id: UUID) -> HttpResponse:

@@ -127,8 +127,8 @@ def _answer(request: HttpRequest, item: QueueItem) -> HttpResponse:
 
 
 def _find_following(request: HttpRequest, item: QueueItem) -> tuple[str, str, int]:
-    """(address of the next open item in the list that this address names, or "", query of that list, open disagreements of
-    the whole queue)."""
+    """(address of the next open item in the list that this address names, or "", query of that list,
+    open disagreements of the whole queue)."""
     codes = code_names(item.queue)
     wanted, _ = parse_wanted(request, codes)
     query = query_of(wanted, codes)
@@ -187,7 +187,7 @@ def _page(
     return render_page(request, "review/resolve.html", data=data, context=context, as_json=False, status=status)
 
 
-# --- what is next to the evidence --------------------------------------------------------------------------------------
+# --- what is next to the evidence -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +205,8 @@ class ReviewView(Shaped):
 
 
 def _read_sheet(item: QueueItem, filled: Filled | None) -> dict[str, object]:
-    """The reviews with their marks and labels, and what may be chosen: five queries. all_codes, shared_codes: public ids to
-    start from. disputed_step: the first with a code that not all reviews gave, where the evidence opens."""
+    """The reviews with their marks and labels, and what may be chosen: five queries. all_codes, shared_codes: public
+    ids to start from. disputed_step: the first with a code that not all reviews gave, where the evidence opens."""
     reviews = item.reviews.exclude(state=Review.State.DRAFT).select_related("reviewer").order_by("reviewer")
     final = list(reviews.prefetch_related("marks__labels__code"))
     submitted = [review for review in final if review.state == Review.State.SUBMITTED]

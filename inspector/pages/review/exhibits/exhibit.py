@@ -1,5 +1,5 @@
-"""What the coding screen shows of an item: a trial, an author's decision or a library, without what its queue hides; and the
-same as its JSON twin has it, as masked and as folded.
+"""What the coding screen shows of an item: a trial, an author's decision or a library, without what its queue hides;
+and the same as its JSON twin has it, as masked and as folded.
 
 Nothing here names a row of the record: no public id, no run, no address but the item's own.
 """
@@ -63,7 +63,8 @@ class PieceForm(forms.Form):
 
 
 def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """A bounded piece as HTML for htmx, all that was asked for as plain text without it. 404 where the item shows no such field."""
+    """A bounded piece as HTML for htmx, all that was asked for as plain text without it.
+    404 where the item shows no such field."""
     item = load_item(public_id)
     if closed := item_closed_to(request, item):
         return closed
@@ -111,8 +112,8 @@ class SeenTrial:
 
 @dataclass(frozen=True, slots=True)
 class DecisionExhibit:
-    """`is_proposal`: the later side is what a refused patch asked for. `mode`, `operation`: what the author was asked for
-    and what it called its answer; empty while conditions are hidden, which differ in what they ask for."""
+    """`is_proposal`: the later side is what a refused patch asked for. `mode`, `operation`: what the author was asked
+    for and what it called its answer; empty while conditions are hidden, which differ in what they ask for."""
 
     decision: Decision
     mode: str
@@ -265,7 +266,7 @@ Facts = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
-    """One of `trial`, `decision` and `library` is set. `facts`: (word, value) of what is known about the item and not hidden.
+    """One of `trial`, `decision` and `library` is set.
 
     `address` leads to the page of the record that shows all of it; empty while anything is hidden.
     """
@@ -274,7 +275,7 @@ class Exhibit:
     hidden: Hidden
     title: str
     key: str
-    facts: Facts
+    facts: Facts  # (word, value) of what is known about the item and not hidden
     cues: list[str]
     address: str
     piece_address: str  # answers with pieces of texts that were folded
@@ -368,8 +369,9 @@ def _read_task(task: Task) -> Facts:
 
 
 def _read_run(run: Run, hidden: Hidden, *, phase: str = "") -> Facts:
-    """A replay shows that its condition replays, so the phase is hidden with the condition; a harness mostly works with one maker's
-    models, so it is hidden with the model. Only some conditions have an author, so it is hidden with either."""
+    """A replay shows that its condition replays, so the phase is hidden with the condition; a harness mostly works
+    with one maker's models, so it is hidden with the model. Only some conditions have an author, so it is hidden with
+    either."""
     pairs = [] if hidden.conditions else [("condition", run.condition), ("phase", phase)]
     if not hidden.models:
         author = "" if hidden.conditions else run.author_model
@@ -383,7 +385,7 @@ def gap_address(base: str, index: int, step: int, name: str, start: int, end: in
     return f"{base}?{urlencode({**query, 'end': end} if end is not None else query)}"
 
 
-# --- the twin ----------------------------------------------------------------------------------------------------------
+# --- the twin -------------------------------------------------------------------------------------------------------
 
 
 def read_exhibit(exhibit: Exhibit) -> dict[str, object]:
@@ -455,9 +457,9 @@ def _read_trial(exhibit: Exhibit, shown: TrialExhibit) -> dict[str, object]:
 
 
 def _read_parts(exhibit: Exhibit, index: int, number: int, field: FieldView) -> list[dict[str, object]]:
-    """A field's text in parts, each with where it starts. Of a folded part: how many characters it has and where they can be
-    asked for. Of a text too long to be masked whole at once only the beginning is known, so its length is hidden (null) while
-    anything is."""
+    """A field's text in parts, each with where it starts. Of a folded part: how many characters it has and where they
+    can be asked for. Of a text too long to be masked whole at once only the beginning is known, so its length is
+    hidden (null) while anything is."""
     parts: list[dict[str, object]] = []
     for part in field.parts:
         if not part.is_fold:

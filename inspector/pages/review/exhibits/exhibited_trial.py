@@ -1,5 +1,5 @@
-"""A trial as evidence: its task, its steps a page at a time, its verdict. While something is hidden, calls that used a skill are
-replaced by one plain notice, and every text is masked."""
+"""A trial as evidence: its task, its steps a page at a time, its verdict. While something is hidden, calls that used
+a skill are replaced by one plain notice, and every text is masked."""
 
 from __future__ import annotations
 
@@ -162,7 +162,8 @@ def _list_uses(attempt: Attempt | None) -> list[SkillUse]:
 
 
 def _draw_cards(page: Steps, drawn: Sequence[StepView], hidden: Hidden) -> list[StepCard]:
-    """Leave out what would reveal a model or a harness (tokens, times, retries, compactions) and the kind of a hidden call."""
+    """Leave out what would reveal a model or a harness (tokens, times, retries,
+    compactions) and the kind of a hidden call."""
     kinds: dict[int, StepKind] = {}
     if hidden.facts:
         drawn = [
@@ -188,8 +189,8 @@ def _draw_cards(page: Steps, drawn: Sequence[StepView], hidden: Hidden) -> list[
 def _read_verdicts(
     attempt: Attempt | None, trajectory: Trajectory | None, hidden: Hidden, mask: Mask
 ) -> list[VerdictView]:
-    """With masked texts, with what each check expected and found, read off its masked words, and the steps that most likely
-    decided it. Such a step may have used a skill: while conditions are hidden no step is named."""
+    """With masked texts, with what each check expected and found, read off its masked words, and the steps that most
+    likely decided it. Such a step may have used a skill: while conditions are hidden no step is named."""
     index = None
     if trajectory and not hidden.conditions and trajectory.kind == TrajectoryKind.MAIN:
         index = read_step_index(trajectory, len(read_chunk_summaries(trajectory)))
@@ -221,7 +222,7 @@ def _mask_steps(lines: Sequence[CheckLine], mask: Mask) -> tuple[CheckLine, ...]
     )
 
 
-# --- steps as they are shown -------------------------------------------------------------------------------------------
+# --- steps as they are shown ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,8 +326,8 @@ def _notice(text: str) -> StepText:
 def _read_steps(
     trial: Trial, trajectory: Trajectory | None, window: StepWindow, masks: Masks, uses: Sequence[SkillUse]
 ) -> Steps:
-    """A page of steps with their texts in full, so that a mask never depends on where a long text was cut. What comes before
-    the agent's first step is the prompt; where none of the first steps is the agent's, all of them are."""
+    """A page of steps with their texts in full, so that a mask never depends on where a long text was cut. What comes
+    before the agent's first step is the prompt; where none of the first steps is the agent's, all of them are."""
     revision = trial.task_revision
     rows = read_outline(trajectory, 1, PROMPT_STEPS) if trajectory else ()
     return Steps(

@@ -1,4 +1,5 @@
-"""Words of an item's evidence that would give away what its queue hides: names of conditions, models, runs and skills."""
+"""Words of an item's evidence that would give away what its queue hides: names of conditions, models,
+runs and skills."""
 
 from __future__ import annotations
 
@@ -112,7 +113,8 @@ def _skills_of(trial: Trial) -> list[str]:
 
 
 def tell_apart(skills: Iterable[str], trial: Trial) -> list[str]:
-    """Those that the task's own text does not name: every condition reads that, so a tool it names gives nothing away."""
+    """Those that the task's own text does not name: every condition reads that,
+    so a tool it names gives nothing away."""
     blob = trial.task_revision.instruction_id if trial.task_revision else None
     text = Blob.objects.read_text(blob).lower() if blob else ""
     names = {skill: re.escape(skill.strip().lower()) for skill in skills if skill.strip()}
@@ -120,8 +122,8 @@ def tell_apart(skills: Iterable[str], trial: Trial) -> list[str]:
 
 
 def list_cues(item: QueueItem, hidden: Hidden) -> list[str]:
-    """What may still give it away, named to the reviewer. They depend on the queue's unit and switches only, never on the
-    item."""
+    """What may still give it away, named to the reviewer.
+    They depend on the queue's unit and switches only, never on the item."""
     cues = []
     if item.trial_id:
         cues.append("the number of steps, the task and its role, and how it ended")

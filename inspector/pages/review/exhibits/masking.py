@@ -17,15 +17,15 @@ from benchapp.record.visible import changes, visible
 HIDDEN = "[hidden]"
 MIN_TERM = 3  # characters: shorter names would be masked inside every second sentence
 
-# Where a name may begin. A colour of a terminal, an escaped line break or an escaped byte of an address ends in a letter or
-# a digit that is not a part of the word after it.
+# Where a name may begin. A colour of a terminal, an escaped line break or an escaped byte of an address ends in a
+# letter or a digit that is not a part of the word after it.
 _START = (
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-F]{2})"
     r"|(?<=\[m)|(?<=\[\dm)|(?<=\[\d\dm)|(?<=;\dm)|(?<=;\d\dm)|(?<=;\d\d\dm))"
 )
 
-# Names of agent models and their makers, with the version after them. One list for all, so that masking never depends on
-# the model.
+# Names of agent models and their makers, with the version after them. One list for all, so that masking never depends
+# on the model.
 _MODELS = (
     rf"(?=[a-z]){_START}(?:claude|anthropic|chatgpt|gpt|openai|codex|gemini|gemma|qwen|alibaba|kimi|moonshot|deepseek|glm"
     r"|z-?ai|zhipu|minimax|llama|mistral|codestral|devstral|grok|nemotron|o[134]-(?:mini|pro|preview)"

@@ -1,5 +1,5 @@
-"""`/review/queues/new/`: the form that makes a queue, and what would be drawn, before anything is saved. The address names
-the selection, as on Compare."""
+"""`/review/queues/new/`: the form that makes a queue, and what would be drawn, before anything is saved.
+The address names the selection, as on Compare."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _offer(asked: QueueSelection, given: QueryDict) -> dict[str, object]:
     }
 
 
-# --- the form ----------------------------------------------------------------------------------------------------------
+# --- the form -------------------------------------------------------------------------------------------------------
 
 
 def what_choices() -> list[tuple[str, list[tuple[str, str]]]]:
@@ -316,12 +316,12 @@ class QueueForm(DrawForm):
         )
 
 
-# --- what is in the form -----------------------------------------------------------------------------------------------
+# --- what is in the form --------------------------------------------------------------------------------------------
 
 
 def _read_posted(request: HttpRequest, asked: QueueSelection) -> QueryDict:
-    """As sent. While somebody still chooses, what nobody changed follows the choice: the name, and whether the condition is
-    hidden."""
+    """As sent. While somebody still chooses, what nobody changed follows the choice: the name,
+    and whether the condition is hidden."""
     given, what = request.POST.copy(), request.POST.get("what", "")
     if asked.problems:
         return given
@@ -337,9 +337,9 @@ def _read_posted(request: HttpRequest, asked: QueueSelection) -> QueryDict:
 
 
 def _propose_form(asked: QueueSelection, user: User, *, shows_skills: bool) -> QueryDict:
-    """The form before anybody wrote into it. Skills are shown where codes judge them: a form does not warn against what it
-    proposes. It proposes to hide what differs, and no part of the record from somebody who is alone: hiding closes pages,
-    and here they would close to the only person who reads them."""
+    """The form before anybody wrote into it. Skills are shown where codes judge them: a form does not warn against
+    what it proposes. It proposes to hide what differs, and no part of the record from somebody who is alone: hiding
+    closes pages, and here they would close to the only person who reads them."""
     selection, total = asked.population, 0 if asked.problems else asked.population.total()
     newest = frozen_versions().order_by("-frozen_at").first()
     offered = offered_starters()
@@ -395,8 +395,8 @@ def propose_name(what: str, selection: Population) -> str:
 
 
 def _judging_skills(value: str) -> tuple[list[str], int]:
-    """(names of the codes that judge skills, number of codes) of a frozen version or of a starter. Two queries, none of a
-    starter."""
+    """(names of the codes that judge skills, number of codes) of a frozen version or of a starter.
+    Two queries, none of a starter."""
     if starter := find_starter(value):
         return list(judging_texts(starter.text)), starter.codes_total
     try:

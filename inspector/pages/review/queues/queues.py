@@ -1,4 +1,5 @@
-"""What several pages of a review ask about a queue: the queue itself, who may open or manage it, and its facts in a list."""
+"""What several pages of a review ask about a queue: the queue itself, who may open or manage it,
+and its facts in a list."""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ def list_failing() -> QuerySet[Experiment]:
     return finished.exclude(runs__forked_from__isnull=False).filter(Exists(failed)).order_by("-finished_at", "-pk")
 
 
-# --- the filter that is kept -------------------------------------------------------------------------------------------
+# --- the filter that is kept ----------------------------------------------------------------------------------------
 
 
 def keep_filter(request: HttpRequest, response: HttpResponse, query: str) -> None:
@@ -104,7 +105,8 @@ def drop_filter(response: HttpResponse) -> None:
 
 
 def kept_filter(request: HttpRequest) -> dict[str, str] | None:
-    """Return the filter in words and the form with it; None where nothing is kept, or what is kept no longer means anything."""
+    """Return the filter in words and the form with it; None where nothing is kept,
+    or what is kept no longer means anything."""
     query = request.COOKIES.get(COOKIE, "")
     if not query or len(query) > LONGEST:
         return None
@@ -156,8 +158,8 @@ def may_manage(queue: Queue, user: User) -> bool:
 
 
 def count_settleable(queues: Collection[Queue], user: User) -> dict[int, int]:
-    """Return key of queue -> open disagreements that this person may settle: as in `explain_barred`, nobody but an admin
-    settles what they answered themselves. One query."""
+    """Return key of queue -> open disagreements that this person may settle: as in `explain_barred`, nobody but an
+    admin settles what they answered themselves. One query."""
     if not user.may(User.Level.REVIEWER):
         return {}
     return awaiting(queues, unanswered_by=None if user.may(User.Level.ADMIN) else user)

@@ -146,8 +146,9 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
 
 
 def _show_statuses(queue: Queue, user: User, unsaid: Collection[int]) -> dict[int, ItemStatus]:
-    """Return the status of each item; for items that this person still codes blind, only their own part of it. Otherwise
-    splitting a code and carrying the queue over would show whose reviews became drafts again, and so their answers."""
+    """Return the status of each item; for items that this person still codes blind, only their own part of it.
+    Otherwise splitting a code and carrying the queue over would show whose reviews became drafts again, and so their
+    answers."""
     drafts = Review.objects.filter(item__in=unsaid, reviewer=user).exclude(state=Review.State.SKIPPED)
     own = set(drafts.values_list("item", flat=True)) if unsaid else set()
     hidden = {pk: ItemStatus.IN_PROGRESS if pk in own else ItemStatus.WAITING for pk in unsaid}
@@ -180,12 +181,13 @@ def _name_waiting(queue: Queue) -> list[str]:
     return [code.name for code, _ in in_order(codes) if code.pk in waiting]
 
 
-# --- items -------------------------------------------------------------------------------------------------------------
+# --- items ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ItemRow(Shaped):
-    """One item in the list. Never says what blindness hides: neither condition nor model nor whether it is a control."""
+    """One item in the list. Never says what blindness hides:
+    neither condition nor model nor whether it is a control."""
 
     item: QueueItem
     status: ItemStatus
@@ -253,7 +255,7 @@ def _read_codes(items: Sequence[int]) -> dict[int, list[tuple[str, list[str]]]]:
     return found
 
 
-# --- how it was drawn --------------------------------------------------------------------------------------------------
+# --- how it was drawn -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +316,7 @@ def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
     )
 
 
-# --- what can be done about it -----------------------------------------------------------------------------------------
+# --- what can be done about it --------------------------------------------------------------------------------------
 
 
 @needs(User.Level.REVIEWER)

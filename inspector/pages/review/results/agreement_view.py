@@ -286,7 +286,7 @@ def agreement_keep(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(reverse("agreement", args=[queue.public_id]) + "#reports")
 
 
-# --- alpha -------------------------------------------------------------------------------------------------------------
+# --- alpha ----------------------------------------------------------------------------------------------------------
 
 
 def _read_alphas(agreement: Agreement) -> list[dict[str, object]]:

@@ -1,5 +1,5 @@
-"""The ranked causes as the results page draws them: bars with intervals, or one square per item where there are few; and the
-answer of the page in one sentence, by rules, from these causes."""
+"""The ranked causes as the results page draws them: bars with intervals, or one square per item where there are few;
+and the answer of the page in one sentence, by rules, from these causes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ PLURALS = {Queue.Unit.TRIAL: "trials", Queue.Unit.DECISION: "decisions", Queue.U
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Where a bar ends and its interval begins and ends, in percent of the axis; without a bar where counts say more."""
+    """Where a bar ends and its interval begins and ends, in percent of the axis;
+    without a bar where counts say more."""
 
     width: str = ""
     low: str = ""
@@ -36,8 +37,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One used code. squares: ("on", "half" or "", place) for each reviewed item, where these are few. below: the used codes
-    under it, in reading order."""
+    """One used code."""
 
     row: TaxonomyRow
     key: str
@@ -45,9 +45,9 @@ class Cause:
     value: str
     note: str
     lane: Lane
-    squares: list[tuple[str, int]]
+    squares: list[tuple[str, int]]  # ("on", "half" or "", place) for each reviewed item, where these are few
     examples: list[Example]
-    below: tuple[Cause, ...]
+    below: tuple[Cause, ...]  # the used codes under it, in reading order
 
     @property
     def code(self) -> Code:
@@ -180,7 +180,7 @@ class RankedCauses:
         return self._lane(share, reach), value, counts
 
 
-# --- numbers as text ---------------------------------------------------------------------------------------------------
+# --- numbers as text ------------------------------------------------------------------------------------------------
 
 
 def cell_text(share: Share, around: Interval | None) -> dict[str, str]:
@@ -219,7 +219,7 @@ def ends_text(around: Interval | None, to: str = " to ", digits: int = 0) -> str
     return f"{half_up(100 * around.low, digits)}{to}{half_up(100 * around.high, digits)}"
 
 
-# --- the answer --------------------------------------------------------------------------------------------------------
+# --- the answer -----------------------------------------------------------------------------------------------------
 
 
 def answer_of(results: Results, causes: RankedCauses) -> dict[str, object]:
@@ -249,8 +249,8 @@ def answer_of(results: Results, causes: RankedCauses) -> dict[str, object]:
 
 
 def _answer_in_words(causes: RankedCauses, noun: str, nouns: str) -> tuple[str, str]:
-    """One of few items is a count, and no word ranks. Else the first leads where its interval is above that of the second:
-    a strict rule, so a lead is one."""
+    """One of few items is a count, and no word ranks. Else the first leads where its interval is above that of the
+    second: a strict rule, so a lead is one."""
     if not causes.n:
         return f"No {noun} is reviewed yet.", ""
     reviewed = f"{causes.n} {noun if causes.n == 1 else nouns} reviewed."

@@ -72,7 +72,8 @@ class ResultsChoices:
 
 
 def parse_choices(query: QueryDict) -> tuple[ResultsChoices, list[str]]:
-    """One sentence per part that means nothing; then nothing is shown, since less choice would show more than asked for."""
+    """One sentence per part that means nothing; then nothing is shown,
+    since less choice would show more than asked for."""
     problems: list[str] = []
     also = []
     for text in query.getlist("also"):
@@ -118,7 +119,8 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class FirstFailures:
-    """shares: of the items with a mark, weighted, by tenths of the trajectory; counts: marks; an item's marks share it."""
+    """shares: of the items with a mark, weighted, by tenths of the trajectory; counts: marks;
+    an item's marks share it."""
 
     shares: tuple[float, ...]
     counts: tuple[int, ...]
@@ -264,8 +266,8 @@ class Results:
         return dict(list(found.items())[:MAX_GROUPS])
 
     def examples(self, user: User) -> dict[int, list[Example]]:
-        """Code -> places that show it: the codebook's own first, then marks of reviewers, steps before whole trials, sure
-        ones first, a trial once. Never a trial that is still closed to this person."""
+        """Code -> places that show it: the codebook's own first, then marks of reviewers, steps before whole trials,
+        sure ones first, a trial once. Never a trial that is still closed to this person."""
         found: dict[int, list[Example]] = defaultdict(list)
         for code, example in (*_of_codebook(self.coding, user), *_of_reviewers(self.coding, user)):
             if len(found[code]) < MAX_EXAMPLES and all(each.trial != example.trial for each in found[code]):

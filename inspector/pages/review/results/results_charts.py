@@ -48,7 +48,7 @@ class Figure:
         return replace(self, title=found) if found else self
 
 
-# --- the taxonomy ------------------------------------------------------------------------------------------------------
+# --- the taxonomy ---------------------------------------------------------------------------------------------------
 
 
 def draw_taxonomy(results: Results) -> ChartDrawing:
@@ -183,7 +183,7 @@ def _taxonomy_table(results: Results) -> ChartTable:
     return ChartTable(tuple(columns), tuple(rows))
 
 
-# --- co-occurrence -----------------------------------------------------------------------------------------------------
+# --- co-occurrence --------------------------------------------------------------------------------------------------
 
 
 def draw_together(results: Results) -> ChartDrawing:
@@ -229,7 +229,7 @@ def most_used(results: Results) -> list[Code]:
     return [row.code for row in sorted(used, key=lambda row: -row.shares[Per.POPULATION].k)[:MAX_TOGETHER]]
 
 
-# --- saturation --------------------------------------------------------------------------------------------------------
+# --- saturation -----------------------------------------------------------------------------------------------------
 
 
 def draw_saturation(results: Results) -> ChartDrawing:
@@ -262,7 +262,7 @@ def find_saturation(results: Results) -> str:
     return f"No new cause in the last {found.still} review{'' if found.still == 1 else 's'}"
 
 
-# --- where the first failure is ------------------------------------------------------------------------------------------
+# --- where the first failure is -------------------------------------------------------------------------------------
 
 
 def draw_first_failures(results: Results) -> ChartDrawing:
@@ -297,7 +297,8 @@ def draw_first_failures(results: Results) -> ChartDrawing:
 
 
 def find_first_failures(results: Results) -> str:
-    """The tenth of the trajectory where half of the items have gone wrong; no finding where chance would come as soon."""
+    """The tenth of the trajectory where half of the items have gone wrong;
+    no finding where chance would come as soon."""
     total = 0.0
     for tenth, share in enumerate(results.first_failures.shares[: TENTHS // 2], start=1):
         total += share

@@ -143,7 +143,7 @@ def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpRespo
     return StreamingHttpResponse(export.pieces(form), content_type=LABELS_AS[form], headers=attach(f"labels.{form}"))
 
 
-# --- who may see results -----------------------------------------------------------------------------------------------
+# --- who may see results --------------------------------------------------------------------------------------------
 
 
 def _load_results(request: HttpRequest, public_id: UUID) -> Results:
@@ -224,7 +224,7 @@ def _count_own(queue: Queue, user: User) -> tuple[int, list[OwnCount]]:
     return total, [OwnCount(name, items, total) for name, items in counted]
 
 
-# --- the page ----------------------------------------------------------------------------------------------------------
+# --- the page -------------------------------------------------------------------------------------------------------
 
 
 def _read_context(results: Results, user: User) -> dict[str, object]:
@@ -356,7 +356,7 @@ def _read_facets(results: Results) -> list[tuple[str, str, list[tuple[str, str, 
     return facets
 
 
-# --- the twin ----------------------------------------------------------------------------------------------------------
+# --- the twin -------------------------------------------------------------------------------------------------------
 
 
 SHARE = JsonShape("k n clusters value interval sampling note?")

@@ -167,8 +167,8 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
 
 @needs(User.Level.REVIEWER)
 def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Run the rules: at once over a small queue, else by a worker. `code-RULE`: the name of the code that a rule proposes,
-    empty for one of its own names."""
+    """Run the rules: at once over a small queue, else by a worker. `code-RULE`: the name of the code that a rule
+    proposes, empty for one of its own names."""
     queue = _open_queue(request, public_id)
     mapped = {rule: name for rule in RULES if (name := request.POST.get(f"code-{rule}"))}
     try:
@@ -187,7 +187,8 @@ def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
-    """Return the queue and note that this person saw others' answers; 403 for anyone who still codes items of it blind."""
+    """Return the queue and note that this person saw others' answers;
+    403 for anyone who still codes items of it blind."""
     queue = load_queue(public_id)
     if still_blind(queue, user_of(request)):
         raise PermissionDenied(
