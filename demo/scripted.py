@@ -65,7 +65,8 @@ class Scripted:
         text = self._answer_prompt(contents, request, dice)
         if text is None:
             raise ModelRefused(
-                f"{self.name} answers an agent's turn (tools) or a call of an author or a judge (json_object), nothing else"
+                f"{self.name} answers an agent's turn (tools) or a call of an author or a judge (json_object), "
+                "nothing else"
             )
         return self._reply(request, text)
 

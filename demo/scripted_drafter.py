@@ -284,7 +284,7 @@ Goal: one line for each group with the sum of the records that count.
 If an amount cannot be read as a number, then look at the record before it is left out.
 
 Check the result: add up one group by hand, and compare the number of groups with the table.
-"""
+"""  # noqa: E501
 
 _ANSWERS: Mapping[str, Callable[[Mapping[str, str], str, Dice], str]] = {
     "draft-workflow": _draw,
@@ -405,13 +405,11 @@ class TableTask:
     def instruction(self) -> str:
         trade = self.trade
         return (
-            f"# {self.title}\n\n"
-            f"The {trade.what} are in `{trade.file}.csv`, a record per line: id, {trade.group}, {trade.amount}.\n\n"
-            f"Please write `{self.output}` with the columns `{trade.group},{trade.amount}`: for each {trade.group} that has\n"
-            f"records that count, the sum of its {trade.amount}, in the order of the names.\n\n"
-            f"- {self.wording}\n"
-            f"- A record without a number of {trade.amount} does not count.\n"
-            "- Of records with the same id the first that has a number is taken, and the others are not.\n"
+            f"# {self.title}\n\nThe {trade.what} are in `{trade.file}.csv`, a record per line: id, {trade.group}, "
+            f"{trade.amount}.\n\nPlease write `{self.output}` with the columns `{trade.group},{trade.amount}`: for "
+            f"each {trade.group} that has\nrecords that count, the sum of its {trade.amount}, in the order of the "
+            f"names.\n\n- {self.wording}\n- A record without a number of {trade.amount} does not count.\n- Of records "
+            "with the same id the first that has a number is taken, and the others are not.\n"
         )
 
     def _rows(self, dice: Dice) -> list[tuple[str, str, str]]:

@@ -74,7 +74,7 @@ except (SystemExit, asyncio.CancelledError):
     pass
 took = time.monotonic() - began
 print(json.dumps({{"sender": own_sent, "sender_server": sent, "worker": time.process_time() - own, "worker_server": cpu_of(server) - before, "seconds": took}}))
-"""
+"""  # noqa: E501
 
 
 def cpu_of(server: int) -> float:
@@ -100,7 +100,8 @@ def main() -> None:
     parser.add_argument("--procrastinate", help="a Python that has the package")
     options = parser.parse_args()
     print(
-        "| broker | waiting | sent: CPU ms a job, own + server | taken: CPU ms a job, own + server | jobs a second |\n|---|---|---|---|---|"
+        "| broker | waiting | sent: CPU ms a job, own + server | taken: CPU ms a job, own + server | jobs a second "
+        "|\n|---|---|---|---|---|"
     )
     for waiting in options.waiting:
         _print_row("RQ, Valkey", waiting, options.jobs, measure_rq(waiting, options.jobs))

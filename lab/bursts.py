@@ -43,10 +43,11 @@ def main() -> int:
         return 0
     results = call_ourselves(__file__, *sys.argv[1:])
     print(
-        f"{results['trials']:,} trials in {results['waves']} waves, {results['bursts']} bursts of {options.trials} places, at most"
-        f" {results['most']} at a time, {results['seconds']:.0f} s\n"
-        f"bursts lived {results['lived']:.0f} s, of which {results['idle']:.0f} s without a trial under way: {results['idle_share']:.1%}\n"
-        f"places: {results['empty_share']:.0%} empty; longest end of a burst after its last trial: {results['last']:.1f} s"
+        f"{results['trials']:,} trials in {results['waves']} waves, {results['bursts']} bursts of {options.trials} "
+        f"places, at most {results['most']} at a time, {results['seconds']:.0f} s\nbursts lived "
+        f"{results['lived']:.0f} s, of which {results['idle']:.0f} s without a trial under way: "
+        f"{results['idle_share']:.1%}\nplaces: {results['empty_share']:.0%} empty; longest end of a burst after its "
+        f"last trial: {results['last']:.1f} s"
     )
     print("\n".join(results["problems"]) or "every trial has ended, every burst ended by itself")
     return 1 if results["problems"] else 0

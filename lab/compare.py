@@ -63,7 +63,8 @@ def main() -> None:
     pages = addresses()
     get(pages["overview"])  # what a process does once, at its start, belongs to no page
     print(
-        f"{'page':22} {'cold ms':>8} {'CPU':>5} {'/500':>6} {'p95 ms':>7} {'CPU':>5} {'/150':>6} {'queries':>9} {'kB':>6} {'packed':>7}"
+        f"{'page':22} {'cold ms':>8} {'CPU':>5} {'/500':>6} {'p95 ms':>7} {'CPU':>5} {'/150':>6} {'queries':>9} "
+        f"{'kB':>6} {'packed':>7}"
     )
     for name, path in pages.items():
         found = measure(path, options.times)

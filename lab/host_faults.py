@@ -166,7 +166,8 @@ class Faults:
             with contextlib.suppress(OSError):
                 group.rmdir()
         self._until_well(
-            f"the database's disk at {SLOW_WRITES} writes a second for {SLOW_SECONDS} s, {slow} attempts recorded in it",
+            f"the database's disk at {SLOW_WRITES} writes a second for {SLOW_SECONDS} s, {slow} attempts recorded in "
+            "it",
             before,
         )
 
@@ -180,8 +181,8 @@ class Faults:
         found = self._ask(lambda: set(self._attempts().filter(status="finished").values_list("pk", flat=True)))
         lost = len(confirmed - found)
         self._until_well(
-            f"the host of the database killed, the standby promoted after {PROMOTE_SECONDS} s, {lost} of {len(confirmed)}"
-            " recorded attempts lost",
+            f"the host of the database killed, the standby promoted after {PROMOTE_SECONDS} s, {lost} of "
+            f"{len(confirmed)} recorded attempts lost",
             before,
         )
         if lost:

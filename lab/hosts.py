@@ -88,7 +88,8 @@ def main() -> int:
     problems = [*compare(peace, hosts), *peace["check"], *hosts["check"], *hosts["missed"]]
     print(f"one host:    {peace['seconds']:.0f} s, {peace['episodes']} episodes, {len(peace['trials'])} trials")
     print(
-        f"{options.workers} workers:   {hosts['seconds']:.0f} s, attempts {hosts['attempts']}, by host {hosts['by_host']}"
+        f"{options.workers} workers:   {hosts['seconds']:.0f} s, attempts {hosts['attempts']}, by host "
+        f"{hosts['by_host']}"
     )
     print(f"             at most {hosts['most_running']} attempts under way")
     print(f"switch:      {hosts['frames']}; pages: {hosts['pages']}")

@@ -56,8 +56,8 @@ def measure(title: str, folders: list[Path], jobs: int) -> None:
     trials = counts["attempts"] or 1
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
     print(
-        f"{title}: {counts['attempts']:,} trials with {counts['steps']:,} steps in {seconds:.1f} s, {trials / seconds:.1f} a "
-        f"second; {1000 * cpu / trials:.2f} ms of CPU a trial; {peak:.0f} MB"
+        f"{title}: {counts['attempts']:,} trials with {counts['steps']:,} steps in {seconds:.1f} s, "
+        f"{trials / seconds:.1f} a second; {1000 * cpu / trials:.2f} ms of CPU a trial; {peak:.0f} MB"
     )
 
 

@@ -206,7 +206,8 @@ def print_power(pool: ProcessPoolExecutor, experiments: int) -> None:
     jobs = [(replace(Scene("power"), replicates=r, episodes=e), experiments) for e, r in designs]
     found = list(pool.map(_power_all, jobs))
     print(
-        f"\nPower for {100 * SOUGHT:.1f} points in percent, five conditions, alone (after correction for four), {experiments:,} experiments each.\n"
+        f"\nPower for {100 * SOUGHT:.1f} points in percent, five conditions, alone (after correction for four), "
+        f"{experiments:,} experiments each.\n"
     )
     print(f"| episodes x replicates | {' | '.join(CLAIMS)} |\n|---|---|---|---|")
     for (episodes, replicates), powers in zip(designs, found, strict=True):

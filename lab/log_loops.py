@@ -98,7 +98,8 @@ def run(options: argparse.Namespace, base: Path) -> int:
     print(f"largest process of the installation: {peak:.0f} MB resident")
     if waits:
         print(
-            f"/index.json meanwhile: median {1000 * statistics.median(waits):.0f} ms, slowest {1000 * max(waits):.0f} ms"
+            f"/index.json meanwhile: median {1000 * statistics.median(waits):.0f} ms, slowest {1000 * max(waits):.0f} "
+            "ms"
         )
     return 0 if found == expected else 1
 

@@ -63,9 +63,10 @@ def main() -> int:
 def _tell(trials: int, world: dict[str, Any]) -> None:
     worker = world["worker"]
     print(
-        f"--trials {trials}: {len(world['trials'])} trials in {world['seconds']:.0f} s, attempts {world['attempts']}, at most"
-        f" {world['most_running']} under way; {world['calls']} calls, at most {world['most_calls']} at once; worker {worker['cpu']:.0f} CPU s,"
-        f" {worker['rss_mb']:.0f} MB, {worker['threads']} threads, {world['connections']} connections",
+        f"--trials {trials}: {len(world['trials'])} trials in {world['seconds']:.0f} s, attempts {world['attempts']}, "
+        f"at most {world['most_running']} under way; {world['calls']} calls, at most {world['most_calls']} at once; "
+        f"worker {worker['cpu']:.0f} CPU s, {worker['rss_mb']:.0f} MB, {worker['threads']} threads, "
+        f"{world['connections']} connections",
         flush=True,
     )
 

@@ -28,7 +28,7 @@ ORDINARY = set(
     for form found from how it join launch log logged means my new no not nothing now number of on other over page password
     publish qualify linked measured most papers read request right save saved saw send settle skillglass something the their these this to two unknown
     v was were what while why work you your
-    """.split()
+    """.split()  # noqa: E501
 )
 
 

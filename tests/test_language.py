@@ -27,7 +27,8 @@ PATTERNS = {  # what is kept out: what to write in its place
     r"(held|holds?|holding|laid) ((it|them|this|that|these|those|[\w']+ \w+) )?against": "compared with",
     r"mend(s|ed|ing)?": "fix, repair",
     r"(is|are|was|were|be) away": "cannot be reached; offline",
-    r"(?<!there\s)(is|are|was|were) no (?!longer|more|less|fewer|better|worse|different|reason|evidence|proof)": "is not a",
+    r"(?<!there\s)(is|are|was|were) no (?!longer|more|less|fewer|better|worse|different|reason|evidence|proof)": "is "
+    "not a",
     r"(?<!way\s)(lie|lay) (here|there|beside|below|on|at|under|outside|inside|before|behind|above|around)": "is",
     r"(speaks?|spoke|say|says|said) (nothing )?of": "about",
     r"at work": "running",

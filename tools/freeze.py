@@ -232,7 +232,8 @@ def compare(before: Path, after: Path, diffs: int) -> int:
         print(f"{address}: {old[address]['queries']} queries, now {new[address]['queries']}")
     alone = len(old.keys() ^ new.keys())
     print(
-        f"{len(common)} addresses: {len(answers)} differ, {len(slower)} with more queries, {len(faster)} with fewer, {alone} on one side"
+        f"{len(common)} addresses: {len(answers)} differ, {len(slower)} with more queries, {len(faster)} with fewer, "
+        f"{alone} on one side"
     )
     return 1 if answers or slower else 0
 

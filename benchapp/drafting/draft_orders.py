@@ -101,7 +101,8 @@ def word_edits_since(step: DraftStep) -> list[str]:
     """Return a line for each edit that was made while this step's call was under way."""
     edits = step.draft.steps.filter(kind=DraftStep.Kind.EDIT, number__gt=step.number).select_related("by")
     return [
-        f"{name_actor(edit.by)} edited the files during this call (step {edit.number}). The answer was applied to the edited files."
+        f"{name_actor(edit.by)} edited the files during this call (step {edit.number}). The answer was applied to the "
+        "edited files."
         for edit in edits
     ]
 

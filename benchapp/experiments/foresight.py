@@ -384,7 +384,7 @@ def _describe_models(prepared: Prepared) -> Iterator[str]:
             need = f"and the agent {plan.agent} needs tools. Expect trials to end with NoToolCall."
             yield f"{agent.name} called no tool when it was tested, {need}"
         if author and plan.condition.has_author and not plan.author_agent and JSON in author.lacks:
-            yield f"{author.name} did not keep to JSON when it was tested. Expect answers of the author that cannot be used."
+            yield f"{author.name} did not keep to JSON when it was tested. Expect answers of the author that cannot be used."  # noqa: E501
         for preset in (agent, author if plan.condition.has_author else None):
             if preset and preset.context_window and preset.context_window < SHORT_WINDOW:
                 taken = f"{preset.name} takes {preset.context_window:,} tokens in one call."

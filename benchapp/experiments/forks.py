@@ -208,8 +208,8 @@ def _find_place(episode: models.Episode, entries: list[models.Entry], before: Tr
         named = f"trial {before}"
     if not found:
         raise NotPossible(
-            f"episode {episode.public_id} has nothing scored at {named} (expected a trial that counts, or a place from 1 to"
-            f" {len(entries)} with a trial or an answer): retry in place what is not scored"
+            f"episode {episode.public_id} has nothing scored at {named} (expected a trial that counts, or a place "
+            f"from 1 to {len(entries)} with a trial or an answer): retry in place what is not scored"
         )
     return found[0]
 

@@ -369,8 +369,8 @@ class _Check:
                 if isinstance(self._models.get(model), Recorded):
                     self._report(
                         "author_agents",
-                        f"{agent} cannot work with {model}: a recording holds an author's answers and not what its agent asked on"
-                        " the way (expected author_agent: null, or another model)",
+                        f"{agent} cannot work with {model}: a recording holds an author's answers and not what its "
+                        "agent asked on the way (expected author_agent: null, or another model)",
                     )
                 elif model in self._models:
                     self._try("author_agents", partial(self._require_fit, agent, model))

@@ -292,9 +292,8 @@ def _prepare(
     label = f"{state.key} without {left_out}" if hunks else state.key
     limits = asdict(author_limits_of(spec)) if arm.author_agent else {}  # as in the origin's setup, under its protocol
     probe = spec.narrow(
-        name=f"{spec.name[:160]} (probe of {name_run(origin.condition, origin.replicate)[:60]}, {episode.title[:40]}, {label})"[
-            :300
-        ],
+        name=f"{spec.name[:160]} (probe of {name_run(origin.condition, origin.replicate)[:60]}, {episode.title[:40]}, "
+        f"{label})"[:300],
         key="",
         protocol=PROTOCOL,
         environments=[episode.key],

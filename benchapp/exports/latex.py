@@ -165,7 +165,7 @@ def _caption(comparison: GroupComparison, metrics: Sequence[TrialMetric]) -> str
     if shares and units:
         sentences.append(f"Other columns: means in {', '.join(map(escape, units))}.")
     sentences.append(
-        f"Second lines: difference to {escape(say_label(comparison.groups.baseline.removeprefix(MODEL)))} on the tasks scored on both sides, with the"
+        f"Second lines: difference to {escape(say_label(comparison.groups.baseline.removeprefix(MODEL)))} on the tasks scored on both sides, with the"  # noqa: E501
         rf" 95\,\% interval for all groups of its experiment together; bold where it is {Effect.BETTER.words} or worse."
     )
     if comparison.choices.as_of:

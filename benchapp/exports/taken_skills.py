@@ -234,7 +234,8 @@ def _describe_decision(run: Run, change: TakenChange) -> list[str]:
     if change.seen:
         lines += [
             "",
-            f"The author saw {_count(len(change.seen), 'trial')}: {rate.passed} of {rate.scored} with a verdict passed.",
+            f"The author saw {_count(len(change.seen), 'trial')}: {rate.passed} of {rate.scored} with a verdict "
+            "passed.",
         ]
         for trial in change.seen[:MAX_SEEN]:
             lines.append(own_line(f"- {trial.phase}, {trial.task.title}: {end_in_words(trial)}"))

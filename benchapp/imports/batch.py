@@ -224,7 +224,7 @@ class _Import:
         for path, taken in self.archives:
             if still_open := taken.link_origins():
                 expected = "the runs that its forks and probes come from, imported before it or with it"
-                message = f"{still_open} not linked: it is not here, so import it and then this archive again; or it made another library"
+                message = f"{still_open} not linked: it is not here, so import it and then this archive again; or it made another library"  # noqa: E501
                 self.report.problems.add(self.name(path), "manifest.json", expected, message)
 
     def _import_experiment(self, found: FoundExperiment) -> None:

@@ -133,7 +133,7 @@ class ExperimentRecorder:
     def _record_copy(self, kept: KeptSession) -> list[int]:
         """Read a recorded session again from its kept log, because part of it turned out to be a copy."""
         if not kept.is_whole:
-            message = f"it copies {kept.lineage.of if kept.lineage else 'nothing'}; its log is too long to be kept: import it again"
+            message = f"it copies {kept.lineage.of if kept.lineage else 'nothing'}; its log is too long to be kept: import it again"  # noqa: E501
             self.problems.add(kept.path, "", "the log of a session in the record", message)
             return []
         parts = AttemptParts.of(kept.read(), kept.digest(), kept.path, self.problems)

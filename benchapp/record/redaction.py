@@ -145,9 +145,9 @@ def list_hints_inside(document: str, hints: Hints) -> Hints | None:
 
 
 _SECRET_NAMES = frozenset(
-    "api_key apikey api_keys token auth_token access_token refresh_token id_token session_token bot_token secret secrets"
-    " client_secret password passwd passphrase pwd authorization proxy_authorization auth credential credentials cookie"
-    " set_cookie private_key secret_key access_key x_api_key".split()
+    "api_key apikey api_keys token auth_token access_token refresh_token id_token session_token bot_token secret "
+    "secrets client_secret password passwd passphrase pwd authorization proxy_authorization auth credential "
+    "credentials cookie set_cookie private_key secret_key access_key x_api_key".split()
 )
 _SECRET_ENDINGS = (
     *("_api_key", "_apikey", "_secret", "_password", "_passwd", "_token", "_secret_key", "_access_key"),

@@ -189,7 +189,7 @@ class ChosenJudge(Shaped):
         others = f" {self.other_judges} more judged them too." if self.other_judges else ""
         again = ""
         if self.retests:
-            again = f" Asked again it differs from itself by {fmean(self.retests.values()) ** 0.5:.1f} (SD, of 100); no interval says less."
+            again = f" Asked again it differs from itself by {fmean(self.retests.values()) ** 0.5:.1f} (SD, of 100); no interval says less."  # noqa: E501
         return f"Judged by {name}{which}: {judged} of {runs} run{'' if runs == 1 else 's'}.{others}{again}"
 
     json_shape = JsonShape("model prompts repeat scripted=is_scripted other_judges")

@@ -386,7 +386,7 @@ def _draw_lines(canvas: Canvas, patch: TimelinePatch, x: float) -> str:
     if canvas.form is StripForm.MINOR:
         rows = []
     return "".join(
-        f'<text class="evo-num{kind}" x="{x:g}" y="{canvas.row + SIDE + 11 + 10 * place}" text-anchor="middle">{text}</text>'
+        f'<text class="evo-num{kind}" x="{x:g}" y="{canvas.row + SIDE + 11 + 10 * place}" text-anchor="middle">{text}</text>'  # noqa: E501
         for place, (kind, text) in enumerate(rows)
     )
 
@@ -472,4 +472,4 @@ def _describe_lane(timeline: Timeline, lane: SkillLane) -> Iterator[str]:
     readers = [trial.square.success for trial in timeline.trials if lane.name in trial.read]
     scored = len(readers) - readers.count(None)
     if readers:
-        yield f"Read by {len(readers)} trial{'' if len(readers) == 1 else 's'}: {readers.count(True)} of {scored} passed"
+        yield f"Read by {len(readers)} trial{'' if len(readers) == 1 else 's'}: {readers.count(True)} of {scored} passed"  # noqa: E501

@@ -233,7 +233,8 @@ def _system(job: AgentJob, seconds: float) -> str:
     lines = [
         f"- {limits.max_turns:,} turns; each of your replies is one.",
         f"- {seconds:,g} seconds in all.",
-        f"- {limits.max_output_tokens:,} output tokens per reply. A reply that is cut off there loses its last tool call.",
+        f"- {limits.max_output_tokens:,} output tokens per reply. A reply that is cut off there loses its last tool "
+        "call.",
     ]
     if limits.max_total_tokens is not None:
         lines.append(f"- {limits.max_total_tokens:,} tokens in all, read and written.")

@@ -117,7 +117,7 @@ def confinement_problem(path: str) -> str | None:
         if ":" in part or part.endswith(".") or _DEVICE.fullmatch(part):
             return f"has the part {part[:40]!r}, which some systems take for something else"
         if not part.isprintable() or part != part.strip() or len(part.encode("utf-8", "replace")) > 200:
-            return f"has the part {part[:40]!r}, expected printable characters without space at the ends, at most 200 bytes"
+            return f"has the part {part[:40]!r}, expected printable characters without space at the ends, at most 200 bytes"  # noqa: E501
     return None
 
 

@@ -37,7 +37,7 @@ from it, not about what it tells. A good question names what was done, what you 
 
 # Your answer
 At most {MOST_QUESTIONS} questions, each on one line that ends with a question mark, and nothing else.
-"""
+"""  # noqa: E501
 
 _TEACHER = """\
 You teach somebody to write skills. A skill is a text by which an agent does a kind of task that it never saw. An agent has failed
@@ -50,12 +50,12 @@ tasks, and what the verifier found.
   do not retell them step by step: a program compares your text with them, and what repeats them is not passed on.
 - Of the verifier pass on what kind of thing went wrong, never an expected value.
 - Be short: at most eight points, each one or two sentences.
-"""
+"""  # noqa: E501
 
 _AGAIN = """\
 Your advice repeats the reference skills, so it was not passed on. Write it anew: fewer points, farther from the text, nothing that
 could be copied into a skill. These passages stand in both:
-"""
+"""  # noqa: E501
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +173,9 @@ def leak_finding(share: CopiedShare, number: int) -> Finding | None:
     passages = len(share.passages)
     quoted = " ".join(share.passages[0].text.split())[:MAX_QUOTED_CHARS] if share.passages else ""
     message = (
-        f"advice {number} shares {share.share or 0:.0%} of its {what} with the human skills, {share.longest:,} words at the"
-        f" longest, in {passages:,} passage{'' if passages == 1 else 's'} (one begins with {quoted!r}), expected fewer;"
-        f" {'it was asked for once more' if number < MOST_TRIES else 'none was passed on'}"
+        f"advice {number} shares {share.share or 0:.0%} of its {what} with the human skills, {share.longest:,} words "
+        f"at the longest, in {passages:,} passage{'' if passages == 1 else 's'} (one begins with {quoted!r}), "
+        f"expected fewer; {'it was asked for once more' if number < MOST_TRIES else 'none was passed on'}"
     )
     return Finding(RULE, "", message, "warning")
 

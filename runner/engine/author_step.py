@@ -209,7 +209,7 @@ def session_request(plan: EpisodePlan, agent: Agent, kit: AuthorKit, *, seed: in
         "own skills": manifest(kit.own_skills),
         **({"corpus": {"files": len(kit.corpus), "digest": digest_json(manifest(kit.corpus))}} if kit.corpus else {}),
     }
-    system = f"An agent was given these files (digest, mode) and what follows as its instruction.\n\n{json.dumps(variables, indent=1)}\n"
+    system = f"An agent was given these files (digest, mode) and what follows as its instruction.\n\n{json.dumps(variables, indent=1)}\n"  # noqa: E501
     return ModelRequest(chat(system, kit.instruction), seed=seed)
 
 

@@ -44,7 +44,7 @@ _RUN = """mkdir -p {folder} || exit 125
 exec 4> {folder}/stdout || exit 125
 status=$( {{ {{ sh -c {command} < {stdin} 3>&- 4>&-; echo $? >&3; }} | {{ head -c {most} >&4; cat > /dev/null; }}; }} 3>&1 )
 exit "$status"
-"""
+"""  # noqa: E501
 # Nothing is read or removed through a link that leads out of the workspace.
 _PLACE = """top=$(pwd -P); [ "$top" = / ] && top=
 folder=$(cd -P -- {folder} 2>/dev/null && pwd -P) || {{ echo missing; exit 0; }}

@@ -96,7 +96,7 @@ EOF
 for skill in {own}; do
   if [ -f "$skill" ]; then clear "${skill%/SKILL.md}"; fi
 done
-exit $left"""
+exit $left"""  # noqa: E501
 _LINE_BREAK = "! -path '*\n*'"  # a path with one would be read as two
 
 

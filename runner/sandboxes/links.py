@@ -101,7 +101,7 @@ full() {{ [ -n "$(find {into} -size +32768)" ]; }}
 list() {{ find / \\( -path /proc -o -path /sys -o -path /dev \\) -prune -o -type l "$@" > {into} 2> /dev/null; }}
 list -printf '%C@\\0%p\\0%l\\0' || full || list -exec sh -c '
   for link; do printf "%s\\0%s\\0%s\\0" "$(stat -c %Z -- "$link")" "$link" "$(readlink -- "$link")"; done' sh {{}} + || full || exit 4
-"""
+"""  # noqa: E501
 _REMOVE = """PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 xargs -0 rm -f -- < {doomed} && rm -f {doomed}
 """

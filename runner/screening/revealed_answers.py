@@ -192,7 +192,7 @@ LEAST_TEXT = 8  # characters of an expected text
 MAX_TEXTS = 2_000  # expected texts of one task
 LONG_TEXT = 25  # characters; a longer text of several words is not common vocabulary
 _SAYS_ANSWER = re.compile(
-    r"\banswers?\b|\bexpected\b|\bcorrect\b|\bsolutions?\b|\bground[- _]truth\b|\bhint\b|\bverifier\b|\bgrader\b|\bchecker\b"
+    r"\banswers?\b|\bexpected\b|\bcorrect\b|\bsolutions?\b|\bground[- _]truth\b|\bhint\b|\bverifier\b|\bgrader\b|\bchecker\b"  # noqa: E501
     r"|\btests? (?:expects?|checks?|wants?)\b|\bhidden\b|\bspoiler\b|\bresult (?:is|should be|must be|will be)\b"
     r"|\bfor reference\b|\byou (?:should|will|must) (?:get|see|find|obtain)\b",
     re.IGNORECASE,

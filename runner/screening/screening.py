@@ -104,7 +104,7 @@ def find_named_skills(family: Family, task: ScreenedTask) -> Iterator[SuiteFindi
 def _mention(slug: str) -> re.Pattern[str]:
     name = re.escape(slug)
     bounded = rf"(?<![\w./-]){name}(?![\w/-]|\.\w)"
-    named_skill = rf"\bskills?\W{{1,3}}(?:named |called )?\W?{name}(?![\w-])|(?<![\w./-]){name}\W{{1,3}}skills?\b|\bskills/{name}(?![\w-])"
+    named_skill = rf"\bskills?\W{{1,3}}(?:named |called )?\W?{name}(?![\w-])|(?<![\w./-]){name}\W{{1,3}}skills?\b|\bskills/{name}(?![\w-])"  # noqa: E501
     several = re.search(r"[A-Za-z]{2,}[-_][A-Za-z]{2,}", slug)
     return re.compile(f"{named_skill}|{bounded}" if several else named_skill, re.IGNORECASE)
 

@@ -107,7 +107,7 @@ def find_other_tests(tasks: Sequence[ScreenedTask]) -> Iterator[SuiteFinding]:
         first = mine[0]
         other = next((each for each in mine if _content(each.hidden) != _content(first.hidden)), None)
         if other is not None:
-            sentence = f"{_name_keys([each.key for each in mine])} have the same solution and environment, and different tests."
+            sentence = f"{_name_keys([each.key for each in mine])} have the same solution and environment, and different tests."  # noqa: E501
             differing = (
                 next(file for file in each.hidden if (file.path, file.digest) not in _content(another.hidden))
                 for each, another in ((first, other), (other, first))

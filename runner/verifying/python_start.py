@@ -1,8 +1,8 @@
 """Goes into the sandbox beside the tests, as sitecustomize.py: every Python that a verifier starts runs it first.
 
-With PYTHONSAFEPATH=1 Python finds no module in the working directory or beside a script, so one that an agent planted
-there (json.py, pytest.py) replaces none. Here that folder comes back, behind all others: honest programs of several
-modules run, and what is installed still comes first.
+With PYTHONSAFEPATH=1 Python finds no module in the working directory or beside a script, so one that an agent planted there
+(json.py, pytest.py) replaces none. Here that folder comes back, behind all others: honest programs of several modules run,
+and what is installed still comes first.
 """
 
 import os

@@ -36,7 +36,7 @@ DROP = """() => {
   const event = new Event("drop", { bubbles: true, cancelable: true });
   event.dataTransfer = { items: tree([...input.files], 0, "").map((entry) => ({ webkitGetAsEntry: () => entry })), files: [] };
   document.getElementById("drop").dispatchEvent(event);
-}"""
+}"""  # noqa: E501
 PICK = """() => {
   const input = Object.assign(document.createElement("input"), { type: "file", id: "picked", webkitdirectory: true });
   document.body.append(input);

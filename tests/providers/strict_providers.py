@@ -280,8 +280,9 @@ def gemini(body: Body) -> Refusal:
         calls = [part for part in content["parts"] if "function_call" in part or "functionCall" in part]
         if calls and calls[0].get("thoughtSignature") != "U0lHQ0FMTA==":
             return gemini_error(
-                f"Function call is missing a thought_signature in functionCall parts. Position {place}. This is required"
-                " for tools to work correctly, and missing thought_signature may lead to degraded model performance."
+                f"Function call is missing a thought_signature in functionCall parts. Position {place}. This is "
+                "required for tools to work correctly, and missing thought_signature may lead to degraded model "
+                "performance."
             )
     return None
 

@@ -71,7 +71,7 @@ def task_files(key: str, text: str) -> dict[str, File]:
     """A small sound task."""
     found = {
         "instruction.md": f"Write the word of {key} into out.txt. {text}\n",
-        "task.toml": 'version = "1.0"\n[metadata]\nfamily = "fees"\n[agent]\ntimeout_sec = 60\n[verifier]\ntimeout_sec = 60\n',
+        "task.toml": 'version = "1.0"\n[metadata]\nfamily = "fees"\n[agent]\ntimeout_sec = 60\n[verifier]\ntimeout_sec = 60\n',  # noqa: E501
         "environment/input.txt": f"{key}\n",
         "tests/test.sh": f'mkdir -p /logs/verifier\ngrep -q "^{key}!$" out.txt && echo 1 > /logs/verifier/reward.txt\n',
         "solution/solve.sh": f'echo "{key}!" > out.txt\n',

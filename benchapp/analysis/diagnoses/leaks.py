@@ -23,9 +23,9 @@ MIN_NAME = 8  # characters of a hidden check's name that can be searched for
 
 _ABOUT_CHECKING = re.compile(
     r"\bhidden (?:tests?|checks?|cases?|verifiers?)\b|\bground[- _]truth (?:expects?|uses?|values?|answers?|is)\b"
-    r"|\b(?:the )?(?:verifier|grader|evaluator|test suite|hidden test|tests?) (?:expects?|checks?|requires?|compares?|wants?"
+    r"|\b(?:the )?(?:verifier|grader|evaluator|test suite|hidden test|tests?) (?:expects?|checks?|requires?|compares?|wants?"  # noqa: E501
     r"|asserts?|looks? for|will check|verif(?:y|ies))\b"
-    r"|\b(?:oracle|reference) (?:solution|answer)s?\b|\btest_outputs?\.py\b|\breward\.(?:txt|json)\b|\bexpected_output\b"
+    r"|\b(?:oracle|reference) (?:solution|answer)s?\b|\btest_outputs?\.py\b|\breward\.(?:txt|json)\b|\bexpected_output\b"  # noqa: E501
     r"|\bto pass the (?:tests?|verifier|checks?|grader)\b",
     re.IGNORECASE,
 )
@@ -113,8 +113,8 @@ LEAKS = (
         "episode-constant",
         "leak",
         "alarm",
-        "A path, id or number that the trials of exactly one task show, and those of no other task looked through. Paths "
-        "count only where another task of the family was looked through too.",
+        "A path, id or number that the trials of exactly one task show, and those of no other task looked through. "
+        "Paths count only where another task of the family was looked through too.",
         "Replace it by how to find the value: another task has another one.",
         find_episode_constants,
     ),

@@ -217,7 +217,7 @@ _HOME = re.compile(
     r"(?<![\w/])(?:/Users/[A-Za-z0-9_.-]+|/home/(?!user\b|\$)[A-Za-z0-9_.-]+(?=/)|[A-Z]:\\Users\\[^\s\\]+)"
 )
 _PLACEHOLDER = re.compile(
-    r"\b(?:TODO|FIXME|TBD|XXX)\b(?!-)|<(?:your|insert|fill)[- _][^>\n]{1,40}>|\blorem ipsum\b|\[(?:insert|your) [^\]\n]{1,40}\]",
+    r"\b(?:TODO|FIXME|TBD|XXX)\b(?!-)|<(?:your|insert|fill)[- _][^>\n]{1,40}>|\blorem ipsum\b|\[(?:insert|your) [^\]\n]{1,40}\]",  # noqa: E501
     re.I,
 )
 _VAGUE = re.compile(
@@ -228,8 +228,8 @@ _VAGUE = re.compile(
 )
 _RISKY = re.compile(
     r"\brm\s+-[a-z]*r[a-z]*f?[a-z]*\s+(?:/(?![\w.])|~|\$HOME|\*)|\b(?:curl|wget)\b[^\n|]{0,200}\|\s*(?:sudo\s+)?(?:ba|z)?sh\b"
-    r"|\bchmod\s+(?:-R\s+)?777\b|\bgit push\b[^\n]{0,400}(?:--force\b(?!-with)| -f\b)|--no-verify\b|\bverify\s*=\s*False\b"
-    r"|\bsudo\s+\w+|\bDROP (?:TABLE|DATABASE)\b|\bmkfs\b|\bdd if=|:\(\)\s*\{|--privileged\b|\bos\.system\(|\bshell\s*=\s*True"
+    r"|\bchmod\s+(?:-R\s+)?777\b|\bgit push\b[^\n]{0,400}(?:--force\b(?!-with)| -f\b)|--no-verify\b|\bverify\s*=\s*False\b"  # noqa: E501
+    r"|\bsudo\s+\w+|\bDROP (?:TABLE|DATABASE)\b|\bmkfs\b|\bdd if=|:\(\)\s*\{|--privileged\b|\bos\.system\(|\bshell\s*=\s*True"  # noqa: E501
     r"|(?<![\w.])eval\(",
 )
 _SECRET = re.compile(
@@ -237,7 +237,7 @@ _SECRET = re.compile(
     r"|\bxox[abp]-[A-Za-z0-9-]{10,}|\beyJ[A-Za-z0-9_-]{15,1000}+\.[A-Za-z0-9_-]{10,}\."
 )
 _STEERING = re.compile(
-    r"\b(?:ignore|disregard|forget) (?:all |any )?(?:the )?(?:previous|prior|above|earlier|other) (?:instructions?|prompts?|rules?)"
+    r"\b(?:ignore|disregard|forget) (?:all |any )?(?:the )?(?:previous|prior|above|earlier|other) (?:instructions?|prompts?|rules?)"  # noqa: E501
     r"|\b(?:do not|don't|never) (?:tell|mention|reveal|inform) (?:this |it )?(?:to )?the user\b|\bsystem prompt\b",
     re.I,
 )

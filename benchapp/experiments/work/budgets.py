@@ -86,7 +86,8 @@ def require(run: Run, used: Spent) -> None:
     limits = []
     if run.budget_usd is not None:
         unpriced = (
-            f" ({used.unpriced} attempts or calls report only part of their cost or none; the sum includes what they report)"
+            f" ({used.unpriced} attempts or calls report only part of their cost or none; the sum includes what they "
+            "report)"
             if used.unpriced
             else ""
         )

@@ -44,7 +44,8 @@ from runner.base.text import storable
 from runner.base.types import JsonValue, Usage, Verdict
 
 _NO_SETTINGS = frozenset(
-    "name import_path model_name skills n_concurrent concurrency_group model_api_key_name include_logs exclude_logs".split()
+    "name import_path model_name skills n_concurrent concurrency_group model_api_key_name include_logs "
+    "exclude_logs".split()
 )
 _EMPTY: tuple[JsonValue, ...] = (None, False, "", [], {})
 _HINTS = (

@@ -53,7 +53,8 @@ PREFERENCE = (
     "acp-jsonl",
 )
 NEVER_ENTERED = frozenset(
-    "setup debug todos plans skills plugins shell-snapshots file-history statsig artifacts node_modules .git __pycache__".split()
+    "setup debug todos plans skills plugins shell-snapshots file-history statsig artifacts node_modules .git "
+    "__pycache__".split()
 )  # below the folder of an agent
 MAX_COMPARED_BYTES = 64 * 1024 * 1024  # a larger log is not counted: it goes before all that are
 MAX_CANDIDATES = 200
@@ -64,7 +65,8 @@ _SPOOL = re.compile(r"(?:^|/)(?:command|episode)-\d+/")  # output that a harness
 # OpenHands: each event, each model call in a file of its own
 _EVENT_FILE = re.compile(r"(?:^|/)(?:events|event_cache|completions)/[^/]+\.json$")
 _SKIPPED_SUFFIXES = frozenset(
-    ".cast .mp4 .pane .png .jpg .jpeg .gif .webp .pdf .zip .zst .gz .xz .tar .bin .db .sqlite .py .sh .toml .yaml".split()
+    ".cast .mp4 .pane .png .jpg .jpeg .gif .webp .pdf .zip .zst .gz .xz .tar .bin .db .sqlite .py .sh .toml "
+    ".yaml".split()
 )
 _ONE_EVENT = re.compile(r"(?:event-)?(\d{1,9})(?:-.{1,100})?\.json")
 MAX_JOINED_BYTES = 256 * 1024 * 1024

@@ -1,8 +1,7 @@
 """Workspaces of skill-creator and its family: iteration-N/<eval>/<condition>/[run-K/] with grading.json.
 
-A workspace is an experiment, a condition of an iteration is a run, an eval is a task. No file has the text that an
-iteration ran; known are the old skill (skill-snapshot/), the text before a recorded change, and what history.json
-made of versions.
+A workspace is an experiment, a condition of an iteration is a run, an eval is a task. No file has the text that an iteration
+ran; known are the old skill (skill-snapshot/), the text before a recorded change, and what history.json made of versions.
 """
 
 from __future__ import annotations
@@ -246,8 +245,7 @@ class Workspace:
         yield self._decision(status, text if status is DecisionStatus.APPLIED else before, summary, error, idents)
 
     def _improve(self, path: Path, idents: tuple[str, ...]) -> Iterator[sources.Moment]:
-        """Yield the change in improvement.json: its reasons and the text before it are known,
-        the text after it is not."""
+        """Yield the change in improvement.json: its reasons and the text before it are known, the text after it is not."""
         changes = read_json(self.root, path) if self.root.is_file(path) else None
         document = Document(self.root, path, {"changes": changes if isinstance(changes, list) else [changes]})
         parts = [] if changes is None else list(document.objects("changes"))

@@ -1,9 +1,8 @@
 """Runs of SkillOpt: an optimizer model edits one skill in steps, and a gate accepts or rejects each candidate.
 
-An output folder is an experiment of two runs. `old-skill` is the given skill on the selection and test items;
-`skillopt` is everything else: one episode with its history. Each row of a results.jsonl is a trial.
-skills/skill_vNNNN.md is the skill after a step *and* after the slow update at the end of its epoch: a step's own text
-is in its candidate_skill.md.
+An output folder is an experiment of two runs. `old-skill` is the given skill on the selection and test items; `skillopt`
+is everything else: one episode with its history. Each row of a results.jsonl is a trial. skills/skill_vNNNN.md is the
+skill after a step *and* after the slow update at the end of its epoch: a step's own text is in its candidate_skill.md.
 """
 
 from __future__ import annotations
@@ -129,8 +128,8 @@ class OptimizedSkill:
 
     @cached_property
     def stages(self) -> dict[str, Stage]:
-        """Return every set of trials by its folder, in the order they ran. What the gate scored only served the
-        search; only the test of the best skill is the result."""
+        """Return every set of trials by its folder, in the order they ran. What the gate scored only served the search; only
+        the test of the best skill is the result."""
         places = [("selection_eval_baseline", Phase.ACQUISITION)]
         for step in (*self.records, 0):
             inner = ["rollout", *(f"{sub}/rollout" for sub in self.folders(_step(step)) if sub.startswith("batch_"))]
@@ -296,8 +295,7 @@ class OptimizedSkill:
         return [trial.ids[0] for trial, scores in pairs if ("succ" if scores.get("hard") == 1 else "fail") in kinds]
 
     def gate_score(self, name: str, record: Document) -> float | None:
-        """Return the score that the gate compares, by the rows.
-        As recorded where there are none: a text scored before."""
+        """Return the score that the gate compares, by the rows. As recorded where there are none: a text scored before."""
         recorded = record.number("selection_hard"), record.number("selection_soft")
         means = (self.stage(name).mean("hard"), self.stage(name).mean("soft"))
         hard, soft = recorded if None in means else means

@@ -16,8 +16,8 @@ from benchapp.imports.formats import load_formats
 
 class Command(BaseCommand):
     help = (
-        "Tries a format on samples, then on broken copies of them, and prints what is wrong with it. Nothing is imported. "
-        "Exit status: 0 nothing wrong, 1 faults."
+        "Tries a format on samples, then on broken copies of them, and prints what is wrong with it. Nothing is "
+        "imported. Exit status: 0 nothing wrong, 1 faults."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -29,8 +29,8 @@ OPEN = (Experiment.Status.WAITING, Experiment.Status.RUNNING)
 
 class Command(BaseCommand):
     help = (
-        "Starts everything on this machine, in the foreground: broker, web, two workers, a finished example and the demo"
-        " experiment."
+        "Starts everything on this machine, in the foreground: broker, web, two workers, a finished example and the "
+        "demo experiment."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -21,8 +21,8 @@ INCOMPLETE = 1  # exit status: the draft stopped before its end
 
 class Command(BaseCommand):
     help = (
-        "Begins a draft of a family of tasks: a model drafts them step by step. Running workers continue it at once; --here"
-        " does the work in this process."
+        "Begins a draft of a family of tasks: a model drafts them step by step. Running workers continue it at once; "
+        "--here does the work in this process."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

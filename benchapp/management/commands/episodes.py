@@ -49,7 +49,7 @@ def _skip(episode: Episode, trial: TrialSlot | None, reason: str) -> str:
 
 
 class Command(BaseCommand):
-    help = "Lists unfinished episodes; retries, skips, pauses, resumes or cancels them. The record keeps every act and its reason."
+    help = "Lists unfinished episodes; retries, skips, pauses, resumes or cancels them. The record keeps every act and its reason."  # noqa: E501
 
     def add_arguments(self, parser: CommandParser) -> None:
         act = parser.add_mutually_exclusive_group()

@@ -18,8 +18,8 @@ WIDTH = 44
 
 class Command(BaseCommand):
     help = (
-        "Has a language model judge a run several times and measures how well it agrees with itself: units judged twice, "
-        "Spearman's rho and mean absolute error per measure, on a scale of 0 to 100."
+        "Has a language model judge a run several times and measures how well it agrees with itself: units judged "
+        "twice, Spearman's rho and mean absolute error per measure, on a scale of 0 to 100."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -60,7 +60,7 @@ class Command(BaseCommand):
 
 def _render_retest(retest: Retest) -> str:
     alone = f"  ({retest.alone} judged in only one)" if retest.alone else ""
-    return f"{retest.measure:{WIDTH}} {retest.n:>5} {_render_number(retest.rho, 'undefined'):>9} {_render_number(retest.mae):>7}{alone}"
+    return f"{retest.measure:{WIDTH}} {retest.n:>5} {_render_number(retest.rho, 'undefined'):>9} {_render_number(retest.mae):>7}{alone}"  # noqa: E501
 
 
 def _render_number(value: float | None, missing: str = "-") -> str:

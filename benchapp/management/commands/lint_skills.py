@@ -49,8 +49,8 @@ MAX_VERSIONS = 50  # of a file that has changed since: the newest are compared
 
 class Command(BaseCommand):
     help = (
-        "Checks skills in folders by the rules of the diagnostics. Writes nothing and needs no database. Exit status: 0 without "
-        "findings of the level, 1 with some, 2 where it could not run."
+        "Checks skills in folders by the rules of the diagnostics. Writes nothing and needs no database. Exit status: "
+        "0 without findings of the level, 1 with some, 2 where it could not run."
     )
     requires_system_checks: list[str] = []  # needs neither a database nor a broker
 

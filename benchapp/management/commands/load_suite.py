@@ -39,10 +39,10 @@ OWN = "own"  # families as the folder says
 
 class Command(BaseCommand):
     help = (
-        "Loads a suite from a folder. Sets aside tasks and families that cannot run here, with reasons, and loads the rest. "
-        "Workers without the folder get the files from the record; a line says so where it cannot hold them. With --groups, a "
-        "mapping file says what tasks are grouped by; without PATH the suite named by --key is read again. Exit status: 0 "
-        "loaded, 1 nothing loaded."
+        "Loads a suite from a folder. Sets aside tasks and families that cannot run here, with reasons, and loads the "
+        "rest. Workers without the folder get the files from the record; a line says so where it cannot hold them. "
+        "With --groups, a mapping file says what tasks are grouped by; without PATH the suite named by --key is read "
+        "again. Exit status: 0 loaded, 1 nothing loaded."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

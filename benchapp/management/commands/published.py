@@ -85,7 +85,7 @@ def _render_numbers(rows: list[PrintedNumber], numbers: list[dict[str, object]])
 def _render_errata(errata: list[Erratum]) -> Iterable[str]:
     for finding in errata:
         recomputed = f", recomputed {finding.recomputed}" if finding.recomputed else ""
-        yield f"{finding.paper}, {finding.table}, {finding.place}: printed {finding.printed}{recomputed} [{finding.kind}]"
+        yield f"{finding.paper}, {finding.table}, {finding.place}: printed {finding.printed}{recomputed} [{finding.kind}]"  # noqa: E501
         yield f"    {finding.sentence}"
     counts = Counter((finding.paper, finding.kind) for finding in errata)
     yield from ("", f"{len(errata)} findings in the papers' numbers:")

@@ -27,9 +27,9 @@ INCOMPLETE = 1  # exit status: the work stopped before its end
 
 class Command(BaseCommand):
     help = (
-        "Launches a qualification of a suite: each task is tried with its own solution, untouched, and by an agent without"
-        " skills, with the corpus and with the reference skill. Running workers start at once; --work does the work here and"
-        " prints a verdict for each task."
+        "Launches a qualification of a suite: each task is tried with its own solution, untouched, and by an agent "
+        "without skills, with the corpus and with the reference skill. Running workers start at once; --work does the "
+        "work here and prints a verdict for each task."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

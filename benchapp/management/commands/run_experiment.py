@@ -147,9 +147,10 @@ class Command(BaseCommand):
 def _render_estimate(found: Estimate, workers: int) -> str:
     wall = found.wall_seconds(workers)
     return (
-        f"{_render_count(found.episodes, 'episode')}, {_render_count(found.trials, 'trial')}; tokens {_render_amount(found.tokens, ',.0f')}, "
-        f"USD {_render_amount(found.cost_usd, ',.2f')}, time {'unknown' if wall is None else render_rough_duration(wall)} "
-        f"with {_render_count(workers, 'worker')} (from {_render_count(found.basis, 'earlier trial')})"
+        f"{_render_count(found.episodes, 'episode')}, {_render_count(found.trials, 'trial')}; tokens "
+        f"{_render_amount(found.tokens, ',.0f')}, USD {_render_amount(found.cost_usd, ',.2f')}, time "
+        f"{'unknown' if wall is None else render_rough_duration(wall)} with {_render_count(workers, 'worker')} (from "
+        f"{_render_count(found.basis, 'earlier trial')})"
     )
 
 

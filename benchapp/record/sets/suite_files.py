@@ -453,8 +453,8 @@ def find_folder(row: models.Suite) -> Path:
         return Path(row.path)
     if not row.files_digest:
         raise SetupError(
-            f"suite {row.key}: its folder {row.path} is not on this machine, and its files are not in the record; put it at "
-            "the same path here"
+            f"suite {row.key}: its folder {row.path} is not on this machine, and its files are not in the record; put "
+            "it at the same path here"
         )
     return fetch_folder(row)
 

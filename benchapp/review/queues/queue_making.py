@@ -81,7 +81,8 @@ class Sketch:
             raise QueueRefused(f"{len(items):,} items are more than {MAX_ITEMS:,}: draw a random sample of them.")
         if self.people and self.how.reviews > self.people:
             raise QueueRefused(
-                f"{self.how.reviews} reviews of one item take {self.how.reviews} reviewers, and you assigned {self.people}."
+                f"{self.how.reviews} reviews of one item take {self.how.reviews} reviewers, and you assigned "
+                f"{self.people}."
             )
         return items
 

@@ -166,7 +166,8 @@ def _caption(taxonomy: Taxonomy, heading: Heading) -> str:
         f"Codebook {escape(heading.codebook)}, version {heading.version} ({heading.digest[:12]}).",
         f"$n = {heading.n}$ {noun} coded of {heading.drawn} drawn from {heading.population_total}:"
         f" {escape('; '.join(heading.populations))}.",
-        f"Reviewed at least twice: {heading.overlap}; Krippendorff's $\\alpha$ before discussion: {escape(heading.alpha_said.replace('−', '-'))}.",
+        f"Reviewed at least twice: {heading.overlap}; Krippendorff's $\\alpha$ before discussion: "
+        f"{escape(heading.alpha_said.replace('−', '-'))}.",
         f"Only {escape(chosen)}." if chosen else "",
         "A code counts everything beneath it; an item may carry several. Weighted by inclusion probability, with"
         r" 95\,\% intervals over clusters (episodes, or tasks of plain imports).",

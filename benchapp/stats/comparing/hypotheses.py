@@ -111,8 +111,8 @@ class Corrected:
             return ""
         episodes = max(each.clusters for each in compared)
         return (
-            f"No result here could be distinguished from chance: {episodes} episode{'' if episodes == 1 else 's'} with one"
-            " replicate show too little of it. More episodes, or two replicates of each condition, would."
+            f"No result here could be distinguished from chance: {episodes} episode{'' if episodes == 1 else 's'} "
+            "with one replicate show too little of it. More episodes, or two replicates of each condition, would."
         )
 
     def find(self, group: Group, baseline: Group, metric: TrialMetric) -> Hypothesis | None:
@@ -202,8 +202,8 @@ class Reopened:
         if self.comparison.revised:
             trials = self.comparison.revised
             changes.append(
-                f"{trials} trial{'' if trials == 1 else 's'} of these runs {'has' if trials == 1 else 'have'} new or changed"
-                " results since; they are left out here."
+                f"{trials} trial{'' if trials == 1 else 's'} of these runs {'has' if trials == 1 else 'have'} new or "
+                "changed results since; they are left out here."
             )
         if not self.same_numbers:
             changes.append(

@@ -41,9 +41,9 @@ TEXTS = (".md", ".markdown", ".txt", ".rst")
 
 # Programs and names that nearly every trajectory has, with or without a skill.
 _COMMON = frozenset(
-    "ls cd cat echo head tail wc grep sed awk mkdir rm cp mv pwd test true false exit set export source find sort uniq cut tr "
-    "touch chmod which env python python3 pip pip3 bash sh node npm apt apt-get sudo git print len str int open import "
-    "e.g i.e etc vs".split()
+    "ls cd cat echo head tail wc grep sed awk mkdir rm cp mv pwd test true false exit set export source find sort "
+    "uniq cut tr touch chmod which env python python3 pip pip3 bash sh node npm apt apt-get sudo git print len str "
+    "int open import e.g i.e etc vs".split()
 )
 _FENCE = re.compile(r"^(?:```|~~~)[ \t]*([\w+-]*)[^\n]*\n(.*?)^(?:```|~~~)[ \t]*$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`([^`\n]{1,200})`")
@@ -59,7 +59,7 @@ _NAME = re.compile(
       | [A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+            # PascalCase
       | --[a-z][\w-]+                                # --option
     )
-    """,
+    """,  # noqa: E501
     re.VERBOSE,
 )
 

@@ -1,5 +1,5 @@
-"""Skill Seekers on a corpus: it converts the folder, its model improves SKILL.md,
-and the result is put into the contract's layout."""
+"""Skill Seekers on a corpus: it converts the folder, its model improves SKILL.md, and the result is put into the contract's
+layout."""
 
 import json
 import os

@@ -168,7 +168,7 @@ def _build_printed_row(row: PrintedNumber, other: PrintedNumber) -> ForestRow:
         own_count=f"{row.k}/{row.n}" if row.k is not None else "",
         other_count=f"{other.k}/{other.n}" if other.k is not None else "",
         method="printed values, no interval published",
-        sentence=f"{row.paper}, {row.table}: {row.printed} under {row.condition}, {other.printed} under {other.condition}{printed_delta}; "
-        "no interval is published.",
+        sentence=f"{row.paper}, {row.table}: {row.printed} under {row.condition}, {other.printed} under "
+        f"{other.condition}{printed_delta}; no interval is published.",
         condition=row.condition,
     )

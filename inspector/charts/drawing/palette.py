@@ -46,7 +46,7 @@ PARTS = (  # parts of a whole: no condition and no verdict; light, dark
     ("#dde3e9", "#333d49"),
 )
 SYMBOLS = (
-    "circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down", "pentagon", "hexagram", "bowtie",
+    "circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down", "pentagon", "hexagram", "bowtie",  # noqa: E501
 )  # fmt: skip
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 

@@ -67,7 +67,7 @@ def note_split(split: Split) -> Iterator[str]:
     """What a reader has to know of an attribute that trials are split by."""
     if split.members is not None:
         several = " A task with several values counts in each of them." if split.overlaps else ""
-        yield f"Split by {name_attribute(split.by)}, as the suite or a mapping file says; tasks without one are left out.{several}"
+        yield f"Split by {name_attribute(split.by)}, as the suite or a mapping file says; tasks without one are left out.{several}"  # noqa: E501
 
 
 def read_environments(keys: Iterable[int]) -> dict[int, SuitePlace]:

@@ -145,8 +145,8 @@ def _list_printed(rows: Sequence[PrintedNumber]) -> Iterator[Written]:
 
 def _note_matrix(own: Sequence[Written]) -> Iterator[str]:
     yield (
-        "Rows are methods, columns the models that wrote the skills; the agent that uses them is the same in a panel. A cell is the mean "
-        "over its replicates. Nothing is tested."
+        "Rows are methods, columns the models that wrote the skills; the agent that uses them is the same in a panel. "
+        "A cell is the mean over its replicates. Nothing is tested."
     )
     values: dict[str, list[float]] = {}
     for row in own:
@@ -278,10 +278,10 @@ def _scale_printed(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[PairEn
 
 def _note_scale(rows: Sequence[PairEnd], axis: Axis) -> Iterator[str]:
     what = "input and output tokens of the trials of the metric" if axis.column else "all calls of the author in a run"
-    yield f"A point is a model that wrote the skills; the agent that uses them is the same in a panel. Across: {what}. Nothing is tested."
+    yield f"A point is a model that wrote the skills; the agent that uses them is the same in a panel. Across: {what}. Nothing is tested."  # noqa: E501
     missing = sum(not end.is_drawn for end in rows)
     if missing:
-        yield f"{missing} of {len(rows)} authors report no result or no tokens {axis.title} and are not drawn; the table says why."
+        yield f"{missing} of {len(rows)} authors report no result or no tokens {axis.title} and are not drawn; the table says why."  # noqa: E501
     yield "How large a model is, the record does not say: the points have names, and no order."
 
 

@@ -178,7 +178,7 @@ def _hover(line: BudgetCurve, stop: BudgetStop) -> str:
 def _note_generation(found: Sequence[BudgetCurve], titles: Sequence[str]) -> Iterable[str]:
     yield "Solved: tasks with a passing sample, among tasks with every sample scored (pass@k)."
     yield "The band draws tasks 2,000 times (percentile). It covers tasks, not corpora and not another generation."
-    yield "The budget is a limit; the table has what authors spent. A method that never reaches it gains nothing from more."
+    yield "The budget is a limit; the table has what authors spent. A method that never reaches it gains nothing from more."  # noqa: E501
     if any(stop.rate.missing for line in found for stop in line.stops):
         yield "Some tasks have an unscored sample and are left out: points may rest on different tasks, see the table."
     if len({stop.name for line in found for stop in line.stops}) > 1:

@@ -147,7 +147,8 @@ def _build_row(
     value = fmean(means) if means else None
     text = write_value(value, metric.unit)
     count = f"{rate.passed}/{rate.scored}" if metric.is_share else f"n {rate.scored}"
-    ends = None  # Student's over replicates; of a single run Wilson's, where all its trials have one and the share is theirs
+    # Student's over replicates; of a single run Wilson's, where all its trials have one and the share is theirs
+    ends = None
     if metric.is_share and group.replicates > 1:
         ends = share_interval(means)
     elif metric.is_share and sheet.comparison.cell(group, metric).interval and not metric.macro:
@@ -231,8 +232,8 @@ CATEGORIES_CHART = Chart(
 # Unit of a metric that ends at 100 -> what its values are taken times for that.
 HUNDREDS = {MetricUnit.SHARE: 100.0, MetricUnit.SCORE: 100.0, MetricUnit.OF_HUNDRED: 1.0}
 PRINTED = (
-    "The paper's figure is not published as numbers. Its text prints, for its ten models, a gap between the easiest and the "
-    "hardest environment of 67.3 points for LSR and 42.1 points for ESR."
+    "The paper's figure is not published as numbers. Its text prints, for its ten models, a gap between the easiest "
+    "and the hardest environment of 67.3 points for LSR and 42.1 points for ESR."
 )
 
 
@@ -327,8 +328,8 @@ def _note_environments(
 ) -> Iterator[str]:
     """What is averaged, what the columns are called, how far easy and hard are apart, and who judged."""
     yield (
-        "Every cell is the mean over runs (agent models and replicates alike) of the share passed there. Nothing is tested. "
-        "Choose one agent model to see it alone."
+        "Every cell is the mean over runs (agent models and replicates alike) of the share passed there. Nothing is "
+        "tested. Choose one agent model to see it alone."
     )
     columns = "; ".join(place.full for place in places if place.full != place.name)
     if columns:

@@ -178,9 +178,9 @@ def _columns(metric: TrialMetric | None, axis: Axis, edge: Collection[int]) -> t
 
 def _notes(axis: Axis, pairs: Sequence[ConditionPair], total: int) -> Iterator[str]:
     yield (
-        "Hollow: the baseline. Filled: the condition. A dashed line joins the two of one model. The frontier goes over "
-        "both; what is on it is marked in the table. Upright lines are 95 % intervals of the result: over replicates where "
-        "there are two or more, else over ten trials or more."
+        "Hollow: the baseline. Filled: the condition. A dashed line joins the two of one model. The frontier goes "
+        "over both; what is on it is marked in the table. Upright lines are 95 % intervals of the result: over "
+        "replicates where there are two or more, else over ten trials or more."
     )
     ends = {(end.model, end.harness, end.condition, end.source): end for pair in pairs for end in pair.both}
     missing = sum(not end.is_drawn for end in ends.values())
@@ -188,11 +188,11 @@ def _notes(axis: Axis, pairs: Sequence[ConditionPair], total: int) -> Iterator[s
         yield f"{missing} of {len(ends)} ends report no result or no {axis.title} above zero and are not drawn."
     if any(pair.own.source == "own runs" for pair in pairs) and not axis.column:
         yield (
-            "Own runs: what all billed attempts in all phases, replays too, and the author's calls cost / trials that ended. It is "
-            "that of whole runs for every metric, and unknown where the cost of anything is."
+            "Own runs: what all billed attempts in all phases, replays too, and the author's calls cost / trials that "
+            "ended. It is that of whole runs for every metric, and unknown where the cost of anything is."
         )
     elif any(pair.own.source == "own runs" for pair in pairs):
-        yield f"Own runs: the {axis.title} of the same trials as the result, all of an attempt that counted; no author calls."
+        yield f"Own runs: the {axis.title} of the same trials as the result, all of an attempt that counted; no author calls."  # noqa: E501
     if axis.key == "turns":
         yield "Harnesses count turns differently: each has its own panel, its own axis and its own frontier."
     yield "SkillEvolBench's figure 7 is not published as numbers."

@@ -256,10 +256,11 @@ def _notes(
         yield f"All own rows: {', '.join(shared)}."
     if any(row.is_own for row in every):
         yield (
-            "Points are differences over the tasks scored on both sides. Intervals hold for all rows of an experiment together."
+            "Points are differences over the tasks scored on both sides. Intervals hold for all rows of an experiment "
+            "together."
         )
     if any(not row.is_own for row in every):
-        yield "Short lines are differences of printed values, over the row of their condition; papers print no interval."
+        yield "Short lines are differences of printed values, over the row of their condition; papers print no interval."  # noqa: E501
     if metrics and metrics[0].better is Better.LOWER:
         yield f"{metrics[0].key}: lower is better."
     left = [metric.key for metric in sheet.metrics if not metric.is_share] if len(metrics) > 1 else []

@@ -239,13 +239,13 @@ def _note_gains(metric: TrialMetric, split: Split, groups: int, places: int) -> 
         if split.by == "family"
         else "A cell is the plain mean of its families' differences, not weighted by tasks"
     )
-    yield f"{name_metric(metric).title}. {kind}; each difference uses the tasks scored on both sides. Nothing is tested."
+    yield f"{name_metric(metric).title}. {kind}; each difference uses the tasks scored on both sides. Nothing is tested."  # noqa: E501
     yield "Blank: no task in common."
     yield from note_split(split)
     if metric.better is Better.LOWER:
         yield f"Lower is better for {metric.key}: a difference below 0 is a gain."
     if groups > MAX_GROUPS:
-        yield f"{MAX_GROUPS} of {groups} groups are drawn; the table has all. Choose a condition or a model to see others."
+        yield f"{MAX_GROUPS} of {groups} groups are drawn; the table has all. Choose a condition or a model to see others."  # noqa: E501
     if places > MAX_PLACES:
         yield f"{MAX_PLACES} of {places} {count_parts(split.by)} are drawn; the table has all."
     yield NOT_PUBLISHED
@@ -276,8 +276,8 @@ GAINS_CHART = Chart(
 NO_SKILLS = frozenset({"no-skill", RAW, "unknown"})
 PAPER = "skillevolbench"
 RELATIVE_NOT_PUBLISHED = (
-    f"The paper's figure is not published as numbers: no table has a row for {RAW}. Its text prints averages over ten models "
-    "for RSR, ESR, ARSR and CompSR; laid over, they are compared with the averages of its tables."
+    f"The paper's figure is not published as numbers: no table has a row for {RAW}. Its text prints averages over ten "
+    "models for RSR, ESR, ARSR and CompSR; laid over, they are compared with the averages of its tables."
 )
 PUBLISHED = ("LSR", "RSR", "ESR", "CSSR", "ARSR", "CompSR")
 

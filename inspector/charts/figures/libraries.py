@@ -393,7 +393,8 @@ def _counts(cell: MetricCell, group: Group) -> str:
 SIZE_NOTES = (
     "Filled marks: conditions that demand tier-3 files (references, scripts, assets). Open marks: all others.",
     f"The no-skill run of the same model has 0 files. {', '.join(COUNTED)} count; a run's libraries are added up; "
-    f"with several replicates both axes show the mean over them. Bars are 95 % intervals. Size was not assigned: this is association.",
+    "with several replicates both axes show the mean over them. Bars are 95 % intervals. Size was not assigned: this "
+    "is association.",
     SIZE_NOT_PUBLISHED,
 )
 SIZE_CHART = Chart(

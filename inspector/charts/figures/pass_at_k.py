@@ -141,10 +141,10 @@ def _write_printed_hover(row: PrintedNumber) -> str:
 
 def _notes(published: bool) -> Iterable[str]:
     yield (
-        "The unbiased estimator over a task's scored samples, the mean over tasks, then over replicates; tasks with fewer "
-        "than k scored samples are left out at k, so neighbouring points may rest on different tasks."
+        "The unbiased estimator over a task's scored samples, the mean over tasks, then over replicates; tasks with "
+        "fewer than k scored samples are left out at k, so neighbouring points may rest on different tasks."
     )
-    yield "Lines are 95 % intervals: over replicates where there are two or more, else over ten tasks or more, drawn again."
+    yield "Lines are 95 % intervals: over replicates where there are two or more, else over ten tasks or more, drawn again."  # noqa: E501
     yield "The table also counts tasks with a pass among the first k samples, as SkillGenBench does."
     yield from LIMITS
     if published:

@@ -159,8 +159,8 @@ def _notes(counts: Mapping[str, int]) -> Iterator[str]:
     yield "Every panel has its own axis from zero. What is better, and how sure that is, the forest plot shows."
     if "published" in counts:
         yield (
-            "Published: SkillLearnBench, Table 2 (averages) and the numbers inside Figure 3; placed among themselves, since "
-            f"tasks and agents differ. {plural(counts['published'], 'method')}."
+            "Published: SkillLearnBench, Table 2 (averages) and the numbers inside Figure 3; placed among themselves, "
+            f"since tasks and agents differ. {plural(counts['published'], 'method')}."
         )
     yield from note_crowd(counts.get("own", 0), "groups")
 

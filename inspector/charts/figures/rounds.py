@@ -145,16 +145,16 @@ def _draw_lines(panels: Sequence[LinePanel[tuple[Group, str]]], found: Curves) -
 
 def _note_curve(curves: Curves) -> Iterable[str]:
     yield (
-        "Every point of a line is over the same tasks: the library of each round, frozen, on all tasks that the run deploys. The "
-        "last round is the run’s own deployment, earlier ones are probes. An episode whose learning ended keeps its last library; a "
-        "decision that changed nothing makes no round."
+        "Every point of a line is over the same tasks: the library of each round, frozen, on all tasks that the run "
+        "deploys. The last round is the run’s own deployment, earlier ones are probes. An episode whose learning "
+        "ended keeps its last library; a decision that changed nothing makes no round."
     )
     start = any(row.round == 0 for rows in curves.values() for row in rows)
     zero = "Round 0 is no-skill on the same tasks. " if start else ""
     yield (
-        f"{zero}Mean over a task’s trials, over the tasks of a family, over families, over replicates. Lines are 95 % intervals: over "
-        "replicates where there are two or more, else of tasks passed over six families or more. With one learning run they "
-        "cover tasks, not reruns."
+        f"{zero}Mean over a task’s trials, over the tasks of a family, over families, over replicates. Lines are 95 % "
+        "intervals: over replicates where there are two or more, else of tasks passed over six families or more. With "
+        "one learning run they cover tasks, not reruns."
     )
     yield NOT_PUBLISHED
 
@@ -403,11 +403,11 @@ def _baseline_trace(sheet: ChartSheet, steps: Sequence[AtRound], *, named: bool)
 
 ROUND_NOTES = (
     "Trials of acquisition or evaluation by the rounds behind the library they were given; a decision that changed "
-    "nothing makes no round. Replicates and episodes are added up. Lines are 95 % intervals: over replicates where there "
-    "are two or more, else over ten trials or more.",
-    "These are survivors: an episode that stopped learning has no trial in later rounds, so a fall may be the harder tasks that "
-    "are left. Later rounds may also meet other tasks. The dotted line is the baseline on the very tasks met in each round. "
-    "The learning curve measures every round on all tasks.",
+    "nothing makes no round. Replicates and episodes are added up. Lines are 95 % intervals: over replicates where "
+    "there are two or more, else over ten trials or more.",
+    "These are survivors: an episode that stopped learning has no trial in later rounds, so a fall may be the harder "
+    "tasks that are left. Later rounds may also meet other tasks. The dotted line is the baseline on the very tasks "
+    "met in each round. The learning curve measures every round on all tasks.",
     NOT_PUBLISHED,
 )
 ROUNDS_CHART = Chart(

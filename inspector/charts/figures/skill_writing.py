@@ -105,9 +105,9 @@ def draw_axes(sheet: ChartSheet) -> ChartDrawing:
 
 
 NOTES = (
-    "Part of the cues that rules find in a skill, on six axes as SkillGenBench groups them, as the mean over the skills of the "
-    "libraries as they are now. A cue is a word or is not there. The cues are ours, so these are not the paper's scores, and the "
-    "paper finds that static quality and success differ. Overall is the mean of the six.",
+    "Part of the cues that rules find in a skill, on six axes as SkillGenBench groups them, as the mean over the "
+    "skills of the libraries as they are now. A cue is a word or is not there. The cues are ours, so these are not "
+    "the paper's scores, and the paper finds that static quality and success differ. Overall is the mean of the six.",
     "SkillGenBench's figure 5 is not published as numbers.",
 )
 AXES_CHART = Chart(
@@ -174,8 +174,9 @@ def _list_printed(rows: Sequence[PrintedNumber]) -> list[ProfiledGroup]:
 
 
 PATTERN_NOTES = (
-    "Part of all skills in the libraries as they are now. C: a file configures subagents or MCP servers, or the instructions name one; "
-    "B: else a file is code; A: else. The paper names the three and prints no rule, so the rule is ours.",
+    "Part of all skills in the libraries as they are now. C: a file configures subagents or MCP servers, or the "
+    "instructions name one; B: else a file is code; A: else. The paper names the three and prints no rule, so the "
+    "rule is ours.",
 )
 PATTERNS_CHART = Chart(
     key="patterns",

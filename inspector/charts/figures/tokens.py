@@ -174,10 +174,10 @@ def _list_printed_rows(published: Sequence[PrintedNumber]) -> list[TokenRow]:
 
 
 NOTES = (
-    "Agent: the mean over the trials that the metric counts. Author: all its calls in a run. The table adds up whole runs, every "
-    "billed attempt and call; runs with more phases have more trials.",
-    "A sum shows how many calls reported it, and is too low by the rest. Where only some report cached input, the others' "
-    "input counts as not cached.",
+    "Agent: the mean over the trials that the metric counts. Author: all its calls in a run. The table adds up whole "
+    "runs, every billed attempt and call; runs with more phases have more trials.",
+    "A sum shows how many calls reported it, and is too low by the rest. Where only some report cached input, the "
+    "others' input counts as not cached.",
 )
 CHART = Chart(
     key="tokens",

@@ -18,8 +18,8 @@ FOLDER = "folder"
 
 class Command(BaseCommand):
     help = (
-        "Takes a library out of the record at any round: its files as a folder or zip, a patch for `git am` with one commit "
-        "for each change, or the text of a pull request."
+        "Takes a library out of the record at any round: its files as a folder or zip, a patch for `git am` with one "
+        "commit for each change, or the text of a pull request."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -40,9 +40,9 @@ MOST_FOLLOWED = 200_000  # files looked at each time
 
 class Command(BaseCommand):
     help = (
-        "Shows what a folder holds: runs, workspaces, logs, a release, an archive. Imports it into a record of its own and "
-        "opens the browser. Nothing is sent anywhere, and the folder is only read. Ctrl-C ends it; the record stays, so that "
-        "the next time is quick."
+        "Shows what a folder holds: runs, workspaces, logs, a release, an archive. Imports it into a record of its "
+        "own and opens the browser. Nothing is sent anywhere, and the folder is only read. Ctrl-C ends it; the record "
+        "stays, so that the next time is quick."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

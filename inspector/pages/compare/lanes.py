@@ -199,7 +199,7 @@ class ForestBuilder:
             for delta, text in self.printed.get(group.condition, ()):
                 at = axis.place(delta)
                 parts.append(
-                    f'<line class="printed-mark" x1="{at}" x2="{at}" y1="5" y2="24"><title>{escape(visible(text))}</title></line>'
+                    f'<line class="printed-mark" x1="{at}" x2="{at}" y1="5" y2="24"><title>{escape(visible(text))}</title></line>'  # noqa: E501
                 )
             base = judged.difference.other if judged else cell.value
             if judged and (interval := judged.difference.interval):
@@ -211,7 +211,7 @@ class ForestBuilder:
                     text = escape(f"replicate {run.replicate}: {render_metric(mean, self.metric.unit)}")
                     dots.append(
                         f'<a href="{run.get_absolute_url()}" aria-label="{text}">'
-                        f'<circle class="replicate {colour}" r="2.6" cx="{at}" cy="27"><title>{text}</title></circle></a>'
+                        f'<circle class="replicate {colour}" r="2.6" cx="{at}" cy="27"><title>{text}</title></circle></a>'  # noqa: E501
                     )
             at = axis.place(self.scale * judged.difference.delta if judged else 0)
             hollow = " open" if judged and not judged.effect.is_clear else ""

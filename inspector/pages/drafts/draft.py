@@ -30,7 +30,8 @@ from runner.drafting.draft import Loop
 LOOP_WORDS = {
     Loop.CORPUS: (
         "From documents",
-        "A reader takes units of knowledge from a corpus. A planner turns them into scenarios, and each becomes a task.",
+        "A reader takes units of knowledge from a corpus. A planner turns them into scenarios, and each becomes a "
+        "task.",
     ),
     Loop.EXPANSION: (
         "Over one workflow",

@@ -174,7 +174,7 @@ def write_heading(
     if runs:
         known = sum(run.recorded != Run.UNKNOWN for run in runs)
         suggested = sum(run.recorded != run.condition for run in runs)
-        guessed = f"{suggested} of {_count(len(runs), 'run')} {'has' if suggested == 1 else 'have'} a condition in folder names"
+        guessed = f"{suggested} of {_count(len(runs), 'run')} {'has' if suggested == 1 else 'have'} a condition in folder names"  # noqa: E501
         some = f"{known} of {_count(len(runs), 'run')} {'has' if len(runs) == 1 else 'have'} a condition"
         if known == len(runs):
             sentences += ["Every run has a condition."]

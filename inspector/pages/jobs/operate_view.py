@@ -287,7 +287,8 @@ def _carry_out(act: str, target: Target, given: Mapping[str, str], *, reason: st
     RunnerError says why not."""
     if act == PAUSE.key:
         return (
-            f"{_write_episode_count(operations.pause(target, reason=reason, by=by))} paused. Running trials finish first.",
+            f"{_write_episode_count(operations.pause(target, reason=reason, by=by))} paused. Running trials finish "
+            "first.",
             None,
         )
     if act == RESUME.key:

@@ -263,7 +263,7 @@ def _draw(
     parts = [f'<line class="track" x1="0" x2="100%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>']
     if end:
         parts.append(
-            f'<line class="expected" x1="{here:.2f}%" x2="{axis.place(end):.2f}%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>'
+            f'<line class="expected" x1="{here:.2f}%" x2="{axis.place(end):.2f}%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>'  # noqa: E501
         )
     for attempt in reversed(attempts):
         if attempt.started_at is None:
@@ -275,11 +275,11 @@ def _draw(
             words, kind = SafeString(f"{words}, expected to fail"), KINDS_INVERTED[kind]
         top = HEIGHT / 2 if kind == "failed" else 3  # half as high: visible without colour, however narrow
         parts.append(
-            f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}{" counts" if counts else ""}" x="{left:.2f}%" y="{top:g}"'
-            f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 3 - top:g}" rx="2"><title>{words}</title></rect></a>'
+            f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}{" counts" if counts else ""}" x="{left:.2f}%" y="{top:g}"'  # noqa: E501
+            f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 3 - top:g}" rx="2"><title>{words}</title></rect></a>'  # noqa: E501
         )
     if not axis.stopped:
         parts.append(f'<line class="now" x1="{here:.2f}%" x2="{here:.2f}%" y1="-1" y2="{HEIGHT + 1}"/>')
     return SafeString(
-        f'<svg class="timeline" width="100%" height="{HEIGHT}" role="group" aria-label="Trials over time">{"".join(parts)}</svg>'
+        f'<svg class="timeline" width="100%" height="{HEIGHT}" role="group" aria-label="Trials over time">{"".join(parts)}</svg>'  # noqa: E501
     )

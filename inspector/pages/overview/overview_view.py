@@ -395,15 +395,15 @@ def draw_forest(verdict: ExperimentVerdict | None) -> SafeString:
     lane = min(LANE, MAX_HEIGHT / len(ways))
     height = lane * len(ways) + 4
     words = [
-        f"{name_condition(way.condition).title}: {percent_text(way.own, 0)} %, {render_signed(100 * way.delta, 0)} points,"
-        f" {way.words}"
+        f"{name_condition(way.condition).title}: {percent_text(way.own, 0)} %, {render_signed(100 * way.delta, 0)} "
+        f"points, {way.words}"
         for way in ways
     ]
     lanes = (
         _draw_lane(way, label, 2 + lane * (at + 0.5)) for at, (way, label) in enumerate(zip(ways, words, strict=True))
     )
     return SafeString(
-        f'<svg class="small-forest" width="{WIDTH}" height="{height:g}" role="img" aria-label="{escape("; ".join(words))}">'
+        f'<svg class="small-forest" width="{WIDTH}" height="{height:g}" role="img" aria-label="{escape("; ".join(words))}">'  # noqa: E501
         f'<line class="zero" x1="{MIDDLE:g}" x2="{MIDDLE:g}" y1="0" y2="{height:g}"/>{"".join(lanes)}</svg>'
     )
 

@@ -52,7 +52,8 @@ from runner.protocols.plan import Rule
 from runner.screening.suite_findings import KINDS, Screening, SuiteFinding, Weight
 from runner.suites import SUITES
 
-SHIPPED = "qualification.json"  # in a bundled suite's folder: `qualification` of its page's twin, as it was when it was released
+# in a bundled suite's folder: `qualification` of its page's twin, as it was when it was released
+SHIPPED = "qualification.json"
 TONES = {Admission.ADMIT: "ok", Admission.REJECT: "bad", Admission.LOOK: "warn"}
 BARE = "no-skill"
 TRACES = frozenset({"raw-trajectory", "history-context"})  # no skill, and not bare either

@@ -108,13 +108,13 @@ def _draw_edges(canvas: WorkflowCanvas) -> Iterator[str]:
         if canvas.layers[edge[1]] - canvas.layers[edge[0]] == 1:
             start, end = (x1 + first / 2, y1 + high), (x2 + second / 2, y2)
             middle = (start[1] + end[1]) / 2
-            path = f"M{start[0]:g} {start[1]:g}C{start[0]:g} {middle:g} {end[0]:g} {middle - 4:g} {end[0]:g} {end[1] - 6:g}"
+            path = f"M{start[0]:g} {start[1]:g}C{start[0]:g} {middle:g} {end[0]:g} {middle - 4:g} {end[0]:g} {end[1] - 6:g}"  # noqa: E501
             head = f"M{end[0]:g} {end[1]:g}l-4-7h8z"
         else:
             lane += 1
             out = right + LANE * lane
             y1, y2 = y1 + high / 2 + 6, y2 + high / 2 - 6
-            path = f"M{x1 + first:g} {y1:g}H{out - 6:g}Q{out:g} {y1:g} {out:g} {y1 + 6:g}V{y2 - 6:g}Q{out:g} {y2:g} {out - 6:g} {y2:g}H{x2 + second + 6:g}"
+            path = f"M{x1 + first:g} {y1:g}H{out - 6:g}Q{out:g} {y1:g} {out:g} {y1 + 6:g}V{y2 - 6:g}Q{out:g} {y2:g} {out - 6:g} {y2:g}H{x2 + second + 6:g}"  # noqa: E501
             head = f"M{x2 + second:g} {y2:g}l7-4v8z"
         yield f'<path class="edge {kind}" d="{path}"/><path class="head {kind}" d="{head}"/>'
 

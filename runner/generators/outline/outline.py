@@ -1,9 +1,8 @@
-"""Writes skills from the headings of a corpus: one skill per document, its sections as they stand. Standard library
-only.
+"""Writes skills from the headings of a corpus: one skill per document, its sections as they stand. Standard library only.
 
 Documents are Markdown, reStructuredText and plain text; of source code the leading comments and doc strings count. With
-a task, sections that share words with it come first; without one, sections come in their order. Everything is held
-within the budget of input/request.json, at four characters a token.
+a task, sections that share words with it come first; without one, sections come in their order. Everything is held within
+the budget of input/request.json, at four characters a token.
 """
 
 from __future__ import annotations
@@ -102,10 +101,10 @@ def doc_strings(name: str, text: str) -> Iterator[OutlineSection]:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            docstring = ast.get_docstring(node)
-            if docstring:
+            said = ast.get_docstring(node)
+            if said:
                 title = name if isinstance(node, ast.Module) else f"{node.name} ({name})"
-                yield OutlineSection(name, title, docstring.splitlines(), 0)
+                yield OutlineSection(name, title, said.splitlines(), 0)
 
 
 def leading_comment(text: str) -> list[str]:
@@ -153,8 +152,8 @@ def slug_of(document: str, number: int) -> str:
 
 def write(slug: str, document: str, sections: list[OutlineSection]) -> None:
     titles = ", ".join(section.title for section in sections)
-    description = f"What {document} says on {titles}. Use it when a task turns on any of these."[:MOST_DESCRIBED]
-    described = json.dumps(description, ensure_ascii=False)  # a YAML scalar in double quotes
+    told = f"What {document} says on {titles}. Use it when a task turns on any of these."[:MOST_DESCRIBED]
+    described = json.dumps(told, ensure_ascii=False)  # a YAML scalar in double quotes
     head = ["---", f"name: {slug}", f"description: {described}", "---", "", f"# From {document}"]
     folder = OUTPUT / slug
     folder.mkdir(parents=True, exist_ok=True)

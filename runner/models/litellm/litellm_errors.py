@@ -105,7 +105,7 @@ NO_REASONING = "no reasoning_content"
 _DEMANDED = re.compile(r"reasoning_content\b[^.]*(?:missing|passed back|required)", re.IGNORECASE)
 _REFUSED = re.compile(
     r"unsupported|not (?:be )?(?:supported|permitted|allowed|enabled|available)|(?:does|do)(?:n't| not) support"
-    r"|extra[ _](?:inputs|forbidden)|was unexpected|un(?:recognized|known|expected)|deprecated|only \S+ is (?:allowed|supported)"
+    r"|extra[ _](?:inputs|forbidden)|was unexpected|un(?:recognized|known|expected)|deprecated|only \S+ is (?:allowed|supported)"  # noqa: E501
     r"|may only be|must be|cannot (?:both )?be|only the default|invalid|refuse|without the following",
     re.IGNORECASE,
 )

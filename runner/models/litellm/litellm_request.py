@@ -36,8 +36,8 @@ class Sending:
             if isinstance(asked, int) and room is not None and room < asked:
                 self.arguments[name] = room
                 return (
-                    f"The limit on output tokens was lowered from {asked:,} to {room:,}: prompt ({overflow.prompt:,} tokens)"
-                    f" and answer must fit the context window of {overflow.window:,} tokens."
+                    f"The limit on output tokens was lowered from {asked:,} to {room:,}: prompt ({overflow.prompt:,} "
+                    f"tokens) and answer must fit the context window of {overflow.window:,} tokens."
                 )
         return ""
 

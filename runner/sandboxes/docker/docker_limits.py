@@ -34,7 +34,7 @@ CAPABILITIES = (
 # files.
 _INIT = (
     "mkdir -p {roots}; for folder in {users}; do"
-    ' [ -e "$folder" ] || {{ mkdir -p "$folder" && [ "$(cd "$folder" && pwd -P)" = "$folder" ] && chown {user} "$folder"; }};'
+    ' [ -e "$folder" ] || {{ mkdir -p "$folder" && [ "$(cd "$folder" && pwd -P)" = "$folder" ] && chown {user} "$folder"; }};'  # noqa: E501
     " done; echo;"
     ' trap "" HUP INT QUIT TERM; while :; do sleep 86400 & wait; done'
 )
@@ -178,8 +178,8 @@ def open_gateway(client: APIClient, network: Network, needs: Needs) -> tuple[Gat
         except OSError:
             continue  # not an address of this machine, or container
     raise SetupError(
-        "the agent's calls to its provider cannot be passed on: this worker is neither on the machine of the Docker engine"
-        " nor in a container of it (docs/explanation/sandboxes.md, 'Where the worker runs')"
+        "the agent's calls to its provider cannot be passed on: this worker is neither on the machine of the Docker "
+        "engine nor in a container of it (docs/explanation/sandboxes.md, 'Where the worker runs')"
     )
 
 

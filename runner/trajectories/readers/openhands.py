@@ -39,7 +39,8 @@ _EVENT_KEYS = frozenset(
     "id timestamp source message cause action observation tool_call_metadata llm_metrics timeout".split()
 )
 _NOT_ARGUMENTS = frozenset(
-    "thought final_thought confirmation_state is_confirmed hidden blocking is_static cwd security_risk action_risk keep_prompt kind".split()
+    "thought final_thought confirmation_state is_confirmed hidden blocking is_static cwd security_risk action_risk "
+    "keep_prompt kind".split()
 )
 
 

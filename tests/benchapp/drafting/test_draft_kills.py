@@ -54,7 +54,7 @@ print(json.dumps({
     "steps": list(draft.steps.values_list("key", "status")),
     "flaws": list(map(str, findings())),
 }))
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture

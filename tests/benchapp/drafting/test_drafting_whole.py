@@ -70,7 +70,7 @@ print(json.dumps({
     "steps": list(draft.steps.values_list("kind", "status", "key", "scripted")),
     "flaws": list(map(str, findings())),
 }))
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.docker

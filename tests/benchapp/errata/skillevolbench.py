@@ -236,8 +236,8 @@ def strongest_raw(cells: Cells) -> Iterator[TracedErratum]:
     mean = mean_over_models(cells, "CSSR", best)[0]
     if Fraction(100 * implied, 300) > mean:
         sentence = (
-            f"The text names four metrics in which raw-trajectory has the highest mean and leaves CSSR out, but its ESR, "
-            f"ARSR and CompSR imply {implied} of 300 there, more than any condition of the tables ({best}, "
+            "The text names four metrics in which raw-trajectory has the highest mean and leaves CSSR out, but its "
+            f"ESR, ARSR and CompSR imply {implied} of 300 there, more than any condition of the tables ({best}, "
             f"{float(mean):.1f})."
         )
         yield erratum(

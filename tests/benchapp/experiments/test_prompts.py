@@ -101,8 +101,8 @@ def test_what_is_no_choice_says_what_was_expected(given: Any, told: str) -> None
 
 def test_prompts_that_are_not_here_are_a_problem_that_names_the_command() -> None:
     assert problems_of(prompts="paper") == {
-        "prompts": "the prompts of SkillEvolBench, appendices C.3 and C.4 are not here: take them out of your copy of the"
-        " paper or its release with manage.py read_prompts PATH (expected skillglass until then)"
+        "prompts": "the prompts of SkillEvolBench, appendices C.3 and C.4 are not here: take them out of your copy of "
+        "the paper or its release with manage.py read_prompts PATH (expected skillglass until then)"
     }
     assert problems_of(prompts="paper", conditions=["no-skill"]) == {
         "prompts": "paper: no condition has an author whom it asks (expected skillglass)"

@@ -210,8 +210,8 @@ def test_without_a_qualification_the_error_names_the_command() -> None:
     with pytest.raises(Unlaunchable) as caught:
         prepare({**OVER_ADMITTED, "suite": "starter-corpora", "protocol": "skillgenbench"})
     assert [str(each) for each in caught.value.problems] == [
-        "tasks: a qualification of starter-corpora in its present state is not on record (expected one that ended: manage.py"
-        " qualify_suite starter-corpora)"
+        "tasks: a qualification of starter-corpora in its present state is not on record (expected one that ended: "
+        "manage.py qualify_suite starter-corpora)"
     ]
 
 

@@ -77,8 +77,8 @@ def test_every_task_with_too_few_instances_is_told_and_nothing_is_launched() -> 
     with pytest.raises(Unlaunchable) as refused:
         prepare({**SPEC, "environments": [], "conditions": ["no-skill", "one-shot@3", "one-shot@4"]})
     assert [str(problem) for problem in refused.value.problems] == [
-        f"conditions: one-shot@4 learns from 4 instances; {family} has 3 (expected a lower number, or environments without"
-        " this one)"
+        f"conditions: one-shot@4 learns from 4 instances; {family} has 3 (expected a lower number, or environments "
+        "without this one)"
         for family in ("group-averages", "joined-tables", "merged-timeline")
     ]
 

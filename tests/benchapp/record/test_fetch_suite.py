@@ -63,7 +63,7 @@ def write_table(folder: Path, rows: dict[str, tuple[str, str]]) -> Path:
         (folder / "images" / recipe).mkdir(parents=True)
         (folder / "images" / recipe / "Dockerfile").write_text(f"FROM {BASE_IMAGE}\nLABEL recipe={recipe}\n")
     images = {
-        "skillevolbench": f'[[skillevolbench.images]]\nname = "{AGENT_RUNTIME}"\nsame_as = []\nrecipe = "agent-runtime"\n',
+        "skillevolbench": f'[[skillevolbench.images]]\nname = "{AGENT_RUNTIME}"\nsame_as = []\nrecipe = "agent-runtime"\n',  # noqa: E501
         "skillflow": f'[[skillflow.images]]\nname = "{FLOW_BASE}"\nsame_as = ["{SAME}"]\nrecipe = "skillflow-base"\n',
     }
     text = ""

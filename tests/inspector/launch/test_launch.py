@@ -162,8 +162,8 @@ def test_a_check_tells_what_cannot_run(client: Client, small: dict[str, Any], mo
     assert "Launch 2 runs" in text
     assert "trials cannot run. Each gets one try" in text
     assert (
-        "T1 (shell) cannot run: /suites/ours/T1/Dockerfile: line 3: COPY: no such file (expected &lt;b&gt;x&lt;/b&gt; beside"
-        in text
+        "T1 (shell) cannot run: /suites/ours/T1/Dockerfile: line 3: COPY: no such file (expected &lt;b&gt;x&lt;/b&gt; "
+        "beside" in text
     )
     assert "image python:3 is not here" in text
 

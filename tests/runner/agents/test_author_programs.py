@@ -36,8 +36,8 @@ from tests.providers.scripted_server import Call, ScriptedServer, Turn
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 LIMITS = Limits(max_turns=20, timeout_seconds=300)
-TEXT = r"---\nname: count-birds\ndescription: Count birds. Use it whenever birds are to be counted.\n---\n\n# Count\n\n1. Count.\n"
-WRITES = f"mkdir -p skills/count-birds && printf -- '{TEXT}' > skills/count-birds/SKILL.md && echo 'How to count.' > summary.txt"
+TEXT = r"---\nname: count-birds\ndescription: Count birds. Use it whenever birds are to be counted.\n---\n\n# Count\n\n1. Count.\n"  # noqa: E501
+WRITES = f"mkdir -p skills/count-birds && printf -- '{TEXT}' > skills/count-birds/SKILL.md && echo 'How to count.' > summary.txt"  # noqa: E501
 
 
 @dataclass(frozen=True)

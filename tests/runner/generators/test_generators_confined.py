@@ -64,7 +64,7 @@ head = "---\nname: seeker\ndescription: What was found. Use it for nothing.\n---
 report = {"found": found, "reached": reached, "tests": os.listdir("/tests"), "skills": os.listdir("/skills")}
 report["secrets"] = sorted(name for name in os.environ if "KEY" in name or "SECRET" in name or "SKILLGLASS" in name)
 (place / "SKILL.md").write_text(head + json.dumps(report) + "\n")
-"""
+"""  # noqa: E501
 
 
 def generator(root: Path, monkeypatch: pytest.MonkeyPatch, program: str, **fields: Any) -> None:

@@ -71,7 +71,7 @@ def test_it_is_solved_by_its_solution(task: Task, bench: Callable[[Task], Bench]
     place = bench(task)
     place.solve()
     verdict = place.verify()
-    assert [failed(verdict, report, section) for report in ("outcome", "process") for section in ("public", "hidden")] == [
+    assert [failed(verdict, report, section) for report in ("outcome", "process") for section in ("public", "hidden")] == [  # noqa: E501
         [], [], [], []
     ]  # fmt: skip
     assert verdict["reward"] == "1.000000"

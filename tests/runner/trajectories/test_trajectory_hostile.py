@@ -114,7 +114,7 @@ def test_a_text_of_200_mb_is_cut_with_a_mark_in_bounded_memory(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_a_line_of_200_mb_does_not_end_the_reading() -> None:
-    start = b'{"type":"thread.started","thread_id":"t"}\n{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"'
+    start = b'{"type":"thread.started","thread_id":"t"}\n{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"'  # noqa: E501
     after = b'"}}\n{"type":"item.completed","item":{"id":"j","type":"agent_message","text":"after"}}\n'
     result = read_trajectory(generated(start, b"y" * MEBIBYTE, 200, after))
     steps = list(result.steps)

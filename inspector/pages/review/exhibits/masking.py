@@ -30,7 +30,7 @@ _MODELS = (
     rf"(?=[a-z]){_START}(?:claude|anthropic|chatgpt|gpt|openai|codex|gemini|gemma|qwen|alibaba|kimi|moonshot|deepseek|glm"
     r"|z-?ai|zhipu|minimax|llama|mistral|codestral|devstral|grok|nemotron|o[134]-(?:mini|pro|preview)"
     r"|(?:sonnet|opus|haiku)[- ]?(?=\d))(?![a-z])"
-    r"[\w\-/:@.]*(?<![.:/])(?:[ ](?:sonnet|opus|haiku|pro|flash|mini|code|cli|max|turbo|coder)(?![a-z]))*(?:[ ]\d+(?:\.\d+)*)?"
+    r"[\w\-/:@.]*(?<![.:/])(?:[ ](?:sonnet|opus|haiku|pro|flash|mini|code|cli|max|turbo|coder)(?![a-z]))*(?:[ ]\d+(?:\.\d+)*)?"  # noqa: E501
 )
 # Where skills live and what they are called on disk, wherever a text names it. Only tried where a word begins: from
 # within a word of a million characters each try would read the rest of it.
@@ -179,4 +179,4 @@ def _name(name: str) -> str:
     joined = r"[-_ ]+".join(parts)
     if len(parts) > 1 or re.search(r"\d|\W", name):
         return rf"(?={parts[0]}){_START}{joined}(?![A-Za-z0-9])"
-    return rf"(?={joined})(?:(?<=[`'\"/]){joined}(?=[`'\"/])|(?<![A-Za-z0-9]){joined}(?=[ ]skill)|(?<=skill[ ]){joined}(?![A-Za-z0-9]))"
+    return rf"(?={joined})(?:(?<=[`'\"/]){joined}(?=[`'\"/])|(?<![A-Za-z0-9]){joined}(?=[ ]skill)|(?<=skill[ ]){joined}(?![A-Za-z0-9]))"  # noqa: E501

@@ -141,7 +141,8 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         if not source
         else _find_share(matches, source, is_part=len(compared) < len(codes))
         if compared
-        else f"{len(records)} rules read {len(source.looked)} item{'' if len(source.looked) == 1 else 's'}; none has a code in this codebook",
+        else f"{len(records)} rules read {len(source.looked)} item{'' if len(source.looked) == 1 else 's'}; none has "
+        "a code in this codebook",
         "settled": len(source.looked & truth.codes.keys()) if source else 0,
         "tabs": [(each, asked.query(source=each.key, kind=None, code=None), each is source) for each in sources],
         "matches": [(match, asked.query(code=match.code.public_id)) for match in matches if match.was_used],
@@ -192,8 +193,8 @@ def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
     queue = load_queue(public_id)
     if still_blind(queue, user_of(request)):
         raise PermissionDenied(
-            "This page shows suggestions next to other reviews. You still have items of this queue to review, here or in"
-            " another one. Finish them first."
+            "This page shows suggestions next to other reviews. You still have items of this queue to review, here or "
+            "in another one. Finish them first."
         )
     if asked_elsewhere([queue], user_of(request)):
         raise AskedElsewhere([queue], user_of(request))
