@@ -42,8 +42,8 @@ SHOWN = 5  # sets of lines of a group
 MAX_ASKED = 2_000  # characters of an address for the lines that a probe is asked about; servers refuse long addresses
 
 
+# A probe that was tested, and the lines that it took out: (key of the decision, path, text as suspects have it).
 Tested = tuple[ProbeResult, frozenset[tuple[int, str, str]]]
-"""A probe that was tested, and the lines that it took out: (key of the decision, path, text as suspects have it)."""
 GROUPS_PER_PAGE = 25
 LATER = (Phase.DEPLOYMENT, Phase.REPLAY, Phase.EVALUATION)  # trials that a finished library was carried to
 

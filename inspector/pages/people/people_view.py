@@ -211,5 +211,5 @@ def _page(request: HttpRequest, *, as_json: bool, extra: Mapping[str, object] | 
 
 
 TOKEN = JsonShape("id=public_id name scope hint made_at last_used_at")
+# A person without the pseudonym: only its bearer may say who is behind one in an export.
 PERSON = JsonShape("account=username level active=is_active joined_at=date_joined last_login last_act")
-"""Without the pseudonym: who stands behind one in an export is for its bearer to tell."""

@@ -152,6 +152,7 @@ def _count_delayed(sketch: Sketch, given: QueryDict, user: User) -> int:
     return sum(count_settleable([queue for queue in queues if queue.pk not in early], user).values())
 
 
+# A Sketch; null for everything unknown.
 SKETCH = JsonShape(
     ("from", lambda sketch: sketch and sketch.population.noun()),
     "population_total=total",
@@ -164,7 +165,6 @@ SKETCH = JsonShape(
     ("items", lambda sketch: sketch and len(sketch.items)),
     "controls overlap reviews reviews_per_person=per_person",
 )
-"""Of a Sketch; null for all that is not known."""
 
 
 def _offer(asked: QueueSelection, given: QueryDict) -> dict[str, object]:

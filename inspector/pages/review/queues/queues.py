@@ -119,6 +119,7 @@ def kept_filter(request: HttpRequest) -> dict[str, str] | None:
     return {"says": description, "url": f"{reverse('queue-new')}?{given.urlencode()}"}
 
 
+# A QueueProgress.
 QUEUE = JsonShape(
     "id=queue.public_id name=queue.name",
     link_to("queue-json", "queue.public_id"),
@@ -127,7 +128,6 @@ QUEUE = JsonShape(
     ("reviews", JsonShape("submitted=filled needed=slots held").read),
     ("own", JsonShape("left=own_left done=own_done").read),
 )
-"""Of a QueueProgress."""
 
 
 def load_queue(public_id: UUID) -> Queue:
