@@ -86,10 +86,10 @@ CONTINUE, TRY, STOP = DraftAct("Continue", "go-on"), DraftAct("Try as suite", "t
 
 @dataclass(frozen=True, slots=True)
 class DraftState(Shaped):
-    """`sentence`: its state. `waits`: who or what it waits for, or what comes next.
+    """`says`: its state. `waits`: who or what it waits for, or what comes next.
     `acts`: the first is the next to do. `why`: of one that stopped."""
 
-    sentence: str
+    says: str
     waits: str = ""
     acts: tuple[DraftAct, ...] = ()
     may_admit: bool = False
@@ -153,7 +153,7 @@ class ShownDraft(Shaped):
             return describe_waiting(self.row, self.steps[-1].row if self.steps else None)
         rest = _describe_rest(self)
         if self.row.status == Draft.Status.STOPPED:
-            waits = f"Continue, or change its files first. {rest.sentence if self.tasks else ''}".strip()
+            waits = f"Continue, or change its files first. {rest.says if self.tasks else ''}".strip()
             return DraftState("Stopped.", waits, (CONTINUE, *rest.acts), rest.may_admit, self.row.reason)
         return replace(rest, acts=(*rest.acts, CONTINUE)) if self.is_edited else rest
 
