@@ -1,4 +1,4 @@
-"""What a page's query may hold, and what people may send."""
+"""What a page's query may contain, and what people may send."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def sort_unknown_last(names: Iterable[str], sort: str) -> list[OrderBy]:
 
 
 def parse_id(text: str) -> UUID | None:
-    """The id of a row as an address gives it; nonsense is as if it were not there."""
+    """Return the id in an address; None for anything that is not one."""
     try:
         return UUID(text)
     except ValueError:
@@ -60,7 +60,7 @@ def parse_id(text: str) -> UUID | None:
 
 
 class TrialListForm(forms.Form):
-    """`?sort=-cost&status=failed`: a leading minus sorts downwards; nonsense is as if it were not there."""
+    """`?sort=-cost&status=failed`: a leading minus sorts downwards; what makes no sense is ignored."""
 
     sort = forms.ChoiceField(required=False, choices=[(sign + key, sign + key) for key in OF_RUN for sign in ("", "-")])
     status = forms.ChoiceField(required=False, choices=Trial.Status.choices)
@@ -109,7 +109,7 @@ class AssignForm(forms.Form):
     TRIAL_FIELDS = ("family", "role", "phase", "scorer")
 
     def __init__(self, *args: Any, user: User | None = None, **kwargs: Any) -> None:
-        """`user`: whose account makes the change; without one the form asks who it is."""
+        """`user`: the account that makes the change; without one the form asks for a name."""
         super().__init__(*args, **kwargs)
         self.user = user
         if user:
@@ -124,7 +124,7 @@ class AssignForm(forms.Form):
         return cleaned
 
     def apply(self) -> int:
-        """Makes the edits in one transaction and returns how many rows changed. EditRefused leaves all as it was."""
+        """Make the edits in one transaction and return how many rows changed. EditRefused changes nothing."""
         runs, reason = list(self.cleaned_data["runs"]), self.cleaned_data["reason"]
         author = Author(self.user, self.cleaned_data.get("name", ""))
         given = {name: value for name, value in self.cleaned_data.items() if value}

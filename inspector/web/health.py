@@ -22,7 +22,7 @@ from inspector.web.access import open_to_all
 @open_to_all
 @never_cache
 def healthz(request: HttpRequest) -> JsonResponse:
-    """200 as long as this process answers at all; nothing else is asked. When it stays away: start it again."""
+    """Return 200 as long as this process answers at all; nothing else is asked. If there is no answer, restart it."""
     return JsonResponse({"status": "ok"})
 
 
@@ -41,13 +41,13 @@ def readyz(request: HttpRequest) -> JsonResponse:
 
 @never_cache
 def metrics(request: HttpRequest) -> HttpResponse:
-    """What waits, runs and was spent, for Prometheus and for schedulers that start workers."""
+    """Return what waits, runs and was spent, for Prometheus and for schedulers that start workers."""
     return HttpResponse(render_metrics(), content_type=CONTENT_TYPE_LATEST)
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """Answers 503 where the disk or the database failed, else 500.
-    No request's data is read: that may be what failed."""
+    """Answer 503 where the disk or the database failed, else 500.
+    Read nothing of the request: that may be what failed."""
     error = sys.exc_info()[1]
     message = describe_failure(error) if error else ""
     if isinstance(error, OSError):

@@ -25,7 +25,8 @@ NUL = "\x00"
 
 
 class NulMiddleware:
-    """Answer 400 and name the part. Runs before anything that reads a session, a form or an address."""
+    """Refuse a request that contains a NUL character with 400, and name the part.
+    Runs before anything that reads a session, a form or an address."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

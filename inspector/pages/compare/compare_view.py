@@ -98,8 +98,8 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def find_new_address(choices: Choices, parent: Experiment | None, *, as_json: bool) -> str:
-    """Return the page of an address from before results had tabs: `q=` asked a question, and an experiment had a second
-    page here."""
+    """Return the current address for one from before results had tabs: `q=` asked a question, and an experiment had a
+    second page here."""
     name = OF_QUESTIONS.get(choices.q)
     choices = choices.but(q="")
     if name is None:
@@ -227,7 +227,8 @@ GROUP = JsonShape(
 
 
 def _average_profiles(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[Group, LibraryProfile]]:
-    """Of groups with a library, where skills are what is compared: generated from corpora or from seed instances."""
+    """Return the skill profiles of groups with a library, where skills are what is compared: generated from corpora
+    or from seed instances."""
     if sheet.table not in ("skillgenbench", "skilllearnbench"):
         return []
     read = read_skills(run for group in groups for run in group.runs)
@@ -236,9 +237,8 @@ def _average_profiles(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[
 
 
 def _describe_endings(groups: Sequence[Group]) -> dict[str, list[tuple[Group, tuple[str, ...]]]]:
-    """Return (group, sentences) of those whose endings a reader of the numbers must know.
-
-    `without_skills`: the verdict names them, as in a run of theirs no library holds a skill."""
+    """Return (group, sentences) of the groups whose endings a reader of the numbers must know. `without_skills`: the
+    verdict names them, because in one of their runs no library has a skill."""
     found = read_endings(run for group in groups for run in group.runs)
     sentences = [(group, describe_endings([found[run.pk] for run in group.runs])) for group in groups]
     bare = {group for group in groups if any(found[run.pk].equals_no_skill for run in group.runs)}
@@ -267,7 +267,7 @@ def _list_baselines(comparison: GroupComparison) -> list[tuple[str, str]]:
 
 
 def build_head(sheet: ChartSheet) -> AnswerHead | None:
-    """None where no trial of these runs is covered by a metric."""
+    """Build the head of the page. None if no metric covers a trial of these runs."""
     if sheet.metric is None:
         return None
     answer = Answer(sheet.comparison, sheet.metric)
@@ -282,9 +282,9 @@ def build_head(sheet: ChartSheet) -> AnswerHead | None:
 
 
 def write_headline(answer: Answer) -> str:
-    """The best against its baseline, in tasks: "Self-written, always revised solved 9 of 12 new tasks; no skill
-    solved 4.". In quotation marks where it is worse than the baseline, or where no direction is better: then nothing
-    is praised."""
+    """Compare the best with its baseline, in tasks: "Self-written, always revised solved 9 of 12 new tasks; no skill
+    solved 4.". In quotation marks if it is worse than the baseline, or if no direction is better: then no word of
+    praise."""
     best, metric = answer.best, answer.metric
     if best is None:
         return _write_alone(answer)
@@ -322,7 +322,7 @@ def write_headline(answer: Answer) -> str:
 
 
 def _write_alone(answer: Answer) -> str:
-    """Return the answer where there is no baseline: the value of the only group, or of the best one."""
+    """Write the answer without a baseline: the value of the only group, or of the best one."""
     cells = [(answer.comparison.cell(group, answer.metric), group) for group in answer.comparison.groups.all]
     known = [(cell, group) for cell, group in cells if cell.value is not None]
     if not known:
@@ -343,7 +343,7 @@ def _write_alone(answer: Answer) -> str:
 
 
 def _write_lede(answer: Answer) -> str:
-    """How sure the best is, and of what."""
+    """Say how sure the best is, and what that rests on."""
     best = answer.best
     if best is None:
         return _write_missing(answer.comparison)
@@ -362,7 +362,7 @@ def _write_lede(answer: Answer) -> str:
 
 
 def _write_missing(comparison: GroupComparison) -> str:
-    """Why nothing could be compared, and what to add."""
+    """Say why nothing could be compared, and what to add."""
     groups = comparison.groups
     if comparison.unfinished:
         return ""  # the note above says how many have ended
@@ -381,8 +381,8 @@ def _write_missing(comparison: GroupComparison) -> str:
 
 
 def _find_library(answer: Answer) -> str:
-    """The library of the best group's first run; empty where it has none, where others are as good, and where it does
-    no better than the baseline or could not be tested."""
+    """Return the library of the best group's first run; empty if it has none, if others are almost as good, and if it
+    does no better than the baseline or could not be tested."""
     best = answer.best
     if best is None or best.group.side or len(answer.alike) > 1 or best.group.condition in conditions_without_library():
         return ""

@@ -53,8 +53,8 @@ class RefusedTrial:
 
 @dataclass(frozen=True, slots=True)
 class FailureCell:
-    """One class of one row: refusals it is the first class of, their share of the row,
-    and those it is a `further` one of."""
+    """One class in one row: the refusals with it as first class, their share of the row, and those that have it as a
+    `further` class."""
 
     count: int
     share: float | None
@@ -124,7 +124,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def _list_refused_trials(comparison: GroupComparison, found: dict[int, Failures]) -> Iterator[RefusedTrial]:
-    """Those that the record knew at the pin, of trials that a finished library was tried on,
+    """List the refused trials that the record knew at the pin, among trials that a finished library was tried on,
     outside tainted episodes."""
     for group in comparison.groups.all:
         for run in group.runs:
@@ -134,7 +134,7 @@ def _list_refused_trials(comparison: GroupComparison, found: dict[int, Failures]
 
 
 def _count_by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureRow]]:
-    """Count in the order of every list."""
+    """Count failures by group, in the order of every list."""
     refused: dict[int, list[RefusedRow]] = defaultdict(list)
     unique = {id(each.group): each.group for each in shown}
     for each in shown:

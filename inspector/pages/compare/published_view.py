@@ -130,7 +130,7 @@ def list_metrics(layout: Layout) -> dict[str, int]:
 
 
 def _name_metric(metric: str) -> str:
-    """Name it as every page does; of one that only a paper has, its code as words."""
+    """Return the name that every page uses; for a metric that only a paper has, its code as words."""
     return METRIC_NAMES[metric].title if metric in METRIC_NAMES else metric.replace("_", " ").capitalize()
 
 
@@ -169,7 +169,7 @@ def _find_bare(numbers: Iterable[Number]) -> Number | None:
 
 
 def _place_dots(row: Sequence[tuple[int, Number]], axis: PointAxis) -> Iterator[PrintedDot]:
-    """Place them from low to high; one that would cover the last of a level goes to the next level."""
+    """Place the dots from low to high. One that would cover the last of a level goes to the next level."""
     last: list[float] = []
     for line, number in sorted(row, key=lambda each: float(each[1]["value"])):
         x = axis.share(number["value"])

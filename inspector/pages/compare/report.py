@@ -46,7 +46,7 @@ def report_of(choices: Choices, compare: str, *, saved: Reopened | None = None, 
 
 
 def write_markdown(choices: Choices, compare: str, *, saved: Reopened | None = None) -> str:
-    """The same without its charts, as text."""
+    """Write the report as text, without its charts."""
     return render_markdown_file("compare/report.md", _build_context(choices, compare, saved, ()))
 
 
@@ -96,7 +96,7 @@ def _build_context(
 
 
 def title_of(comparison: GroupComparison) -> str:
-    """The sides, or the only experiment by its name."""
+    """Return the title: the sides, or the only experiment by its name."""
     if comparison.choices.sides:
         return name_comparison(comparison)
     names = [*experiment_names(comparison.groups.all).values()]
@@ -104,7 +104,7 @@ def title_of(comparison: GroupComparison) -> str:
 
 
 def _came_since(comparison: GroupComparison) -> list[str]:
-    """What a pinned report leaves out; empty where nothing is pinned or nothing came."""
+    """Say what a pinned report leaves out; empty if nothing is pinned or nothing came in later."""
     runs, trials = count_added_since(comparison.choices), comparison.revised
     came = [f"{runs} matching run{'' if runs == 1 else 's'}"] if runs else []
     came += [f"results of {trials} trial{'' if trials == 1 else 's'}"] if trials else []
@@ -112,7 +112,7 @@ def _came_since(comparison: GroupComparison) -> list[str]:
 
 
 def least_bytes() -> int:
-    """What a report with charts weighs before its own numbers: the drawing code and the rules of its looks."""
+    """Return the size of a report with charts before its own numbers: the drawing code and its styles."""
     return sum(len(text.encode()) for text in (static_text("css/report.css"), static_text("js/report.js"), _bundle()))
 
 
@@ -135,7 +135,7 @@ def _draw_plates(choices: Choices) -> tuple[list[dict[str, object]], list[tuple[
 
 
 def _choices_in_words(choices: Choices, sheet: ChartSheet) -> list[tuple[str, str]]:
-    """Everything that narrows, by the name the page gives it, and the baseline."""
+    """List everything that narrows the comparison, by the name the page gives it, and the baseline."""
     names = {group.first.experiment.public_id: group.first.experiment.name for group in sheet.comparison.groups.all}
     rows = [("Experiment", ", ".join(names.get(each, str(each)) for each in choices.experiment))]
     rows += [("Condition", "; ".join(name_condition(code).title for code in choices.condition))]
@@ -182,5 +182,6 @@ def static_text(name: str) -> str:
 
 
 def _unending(script: str) -> str:
-    """HTML ends a script at the first "</script" anywhere; inside strings the backslash changes nothing."""
+    """Escape the end of a script: HTML ends one at the first "</script" anywhere; inside strings the backslash
+    changes nothing."""
     return script.replace("</script", "<\\/script").replace("\r\n", "\n")

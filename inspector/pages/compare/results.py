@@ -1,4 +1,5 @@
-"""What the pages of results share: the tabs over them, the experiment they are of, and the beginning of their twin."""
+"""What the pages of results share: the tabs over them, the experiment they belong to, and the beginning of their
+twin."""
 
 from __future__ import annotations
 
@@ -78,14 +79,15 @@ def build_permalink(request: HttpRequest, comparison: GroupComparison) -> Permal
 
 
 def read_parent(choices: Choices) -> Experiment | None:
-    """The one experiment that the choices name; None for a comparison. One query where one experiment is asked for."""
+    """Return the one experiment that the choices name; None for a comparison.
+    One query if one experiment is asked for."""
     if len(choices.experiment) != 1 or choices.sides:
         return None
     return Experiment.objects.not_deleted().filter(public_id=choices.experiment[0]).first()
 
 
 def begin_page(comparison: GroupComparison, here: str) -> dict[str, object]:
-    """What `_result_head.html` needs. `here`: the name of the page's address."""
+    """Return what `_result_head.html` needs. `here`: the name of the page's address."""
     parent = read_parent(comparison.choices)
     return {
         "parent": parent,
@@ -98,7 +100,7 @@ def begin_page(comparison: GroupComparison, here: str) -> dict[str, object]:
 
 
 def name_comparison(comparison: GroupComparison) -> str:
-    """ "With skills against no skill" for sides, else "Comparison"."""
+    """Return "With skills against no skill" for sides, else "Comparison"."""
     if not comparison.choices.sides:
         return "Comparison"
     names = list(dict.fromkeys(name_condition(group.condition).title for group in comparison.groups.all if group.side))
@@ -107,7 +109,7 @@ def name_comparison(comparison: GroupComparison) -> str:
 
 
 def name_baseline(comparison: GroupComparison) -> str:
-    """As in a sentence: "no skill"; the model where models are compared."""
+    """Name the baseline as in a sentence: "no skill"; the model if models are compared."""
     baseline = comparison.groups.baseline
     if baseline.startswith(MODEL):
         return baseline.removeprefix(MODEL)
@@ -116,7 +118,7 @@ def name_baseline(comparison: GroupComparison) -> str:
 
 
 def summarise(comparison: GroupComparison) -> str:
-    """What was compared: "Starter suite · 4 conditions × 4 replicates · gpt-5"."""
+    """Say what was compared: "Starter suite · 4 conditions × 4 replicates · gpt-5"."""
     suites = list(dict.fromkeys(run.experiment.suite.name for run in comparison.runs if run.experiment.suite))
     models = list(dict.fromkeys(run.agent_model for run in comparison.runs if run.agent_model not in ("", Run.UNKNOWN)))
     conditions = len({group.condition for group in comparison.groups.all})
@@ -139,7 +141,8 @@ def begin_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
 
 
 def find_answer(choices: Choices, parent: Experiment | None) -> str:
-    """The page that answers: an experiment's own, which needs no choice of an experiment; else the comparison."""
+    """Return the page with the answer: an experiment's own, which needs no choice of an experiment; else the
+    comparison."""
     if parent is None:
         query = choices.query()
         return reverse("compare") + (f"?{query}" if query else "")
@@ -148,7 +151,7 @@ def find_answer(choices: Choices, parent: Experiment | None) -> str:
 
 
 def count_all(comparison: GroupComparison) -> dict[str, str]:
-    """How much each page has, by its name, without those that have nothing; empty where a number would say little.
+    """Count what each page has, by its name, without pages that have nothing; empty where a number would mean little.
     Kept with the comparison, whose columns it counts."""
     found = cast(dict[str, str] | None, comparison.drawn.get("counts"))
     if found is None:

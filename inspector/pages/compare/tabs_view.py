@@ -150,7 +150,7 @@ def _list_tasks(comparison: GroupComparison, metric: TrialMetric | None) -> list
 def _read_rows(
     comparison: GroupComparison, metric: TrialMetric, groups: Page[Group], tasks: Page[Task], gains: Mapping[int, float]
 ) -> list[TaskRow]:
-    """One query for the trials of these tasks."""
+    """Read the trials of these tasks in one query."""
     group_of = {
         trial: group
         for group in groups

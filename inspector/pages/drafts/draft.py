@@ -159,7 +159,7 @@ class ShownDraft(Shaped):
 
 
 def read_draft(row: Draft) -> ShownDraft:
-    """Its head, suites and people must be loaded."""
+    """Read a draft for its page. Its head, suites and people must be loaded."""
     steps = read_steps(row)
     files = list_files(steps)
     tasks = []
@@ -171,7 +171,7 @@ def read_draft(row: Draft) -> ShownDraft:
 
 
 def describe_waiting(row: Draft, last: DraftStep | None) -> DraftState:
-    """Of a draft that a worker works on, or will. `last`: its last step."""
+    """Describe a draft that a worker works on, or will. `last`: its last step."""
     is_held = bool(row.worker) and (row.lease_until is None or row.lease_until > timezone.now())
     if is_held and last and last.status == DraftStep.Status.STARTED:
         return DraftState(
@@ -187,7 +187,7 @@ def describe_waiting(row: Draft, last: DraftStep | None) -> DraftState:
 
 
 def _describe_rest(draft: ShownDraft) -> DraftState:
-    """Of a draft that no worker works on: from its files to an admitted suite."""
+    """Describe a draft that no worker works on: from its files to an admitted suite."""
     row, drafted = draft.row, f"{_count(len(draft.tasks), 'task')} drafted"
     if not draft.tasks:
         return DraftState("No task is drafted.", "Add one below, or start another draft.")
@@ -219,7 +219,7 @@ def _describe_tried(draft: ShownDraft, suite: str) -> DraftState:
 
 
 def _find_act(draft: ShownDraft, check: str, suite: str) -> DraftAct | None:
-    """What closes this check, where some task has it open."""
+    """Return the act that settles this check, if some task has it open."""
     if all(getattr(task.ready, check).state is not Readiness.OPEN for task in draft.tasks):
         return None
     if check == "screening":

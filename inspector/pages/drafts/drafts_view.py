@@ -96,7 +96,7 @@ def _find_draft(public_id: UUID) -> Draft:
 @never_cache
 @needs(User.Level.OPERATOR, to_change=True)
 def draft(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    """POST: `act` stop, go-on, try, admit, or open with the path of a file."""
+    """Show a draft. POST carries out an act: `act` stop, go-on, try, admit, or open with the path of a file."""
     row = _find_draft(public_id)
     if request.method != "POST":
         return _show(request, row, as_json=as_json)
@@ -111,7 +111,7 @@ def draft(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
 
 
 def _act(request: HttpRequest, row: Draft) -> str:
-    """What was done, in a sentence."""
+    """Carry out an act and say what was done, in a sentence."""
     act, user = request.POST.get("act", ""), user_of(request)
     if act == "stop":
         stop(row, user)
@@ -157,7 +157,7 @@ def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool 
 
 
 def _show_now(request: HttpRequest, row: Draft) -> HttpResponse:
-    """The head alone, every few seconds: while a worker works no file is read for it."""
+    """Render the head alone, every few seconds: while a worker works no file is read for it."""
     steps, seen = row.steps.order_by("number"), request.GET.get("seen", "")
     total = steps.count()
     known = min(int(seen[:6]), total) if seen.isascii() and seen.isdecimal() else total
@@ -179,7 +179,8 @@ def _is_live(row: Draft) -> bool:
 
 
 def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: bool = False) -> HttpResponse:
-    """The differences of its files, and the prompt and reply behind it. `file`: the one that is shown whole."""
+    """Show one step: the differences of its files, and the prompt and reply behind it.
+    `file`: the one that is shown whole."""
     row = _find_draft(public_id)
     steps = read_steps(row)
     place = next((place for place, each in enumerate(steps) if each.row.number == number), None)
@@ -224,7 +225,7 @@ def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: b
 @never_cache
 @needs(User.Level.OPERATOR, to_change=True)
 def draft_file(request: HttpRequest, public_id: UUID, path: str, *, as_json: bool = False) -> HttpResponse:
-    """POST: saves the text that was sent, or (`act` remove) removes the file."""
+    """Show a file. POST saves the text that was sent, or (`act` remove) removes the file."""
     row, user = _find_draft(public_id), user_of(request)
     try:
         file = _open_file(row, path)
@@ -256,7 +257,8 @@ def _show_file(
 
 
 def _open_file(draft: Draft, path: str, typed: str | None = None) -> OpenedFile:
-    """Also of a path that the head lacks: somebody may add the file. ValueError where no file can have this path."""
+    """Open a file, also at a path that the head lacks: somebody may add it.
+    ValueError if no file can have this path."""
     check_relative(path)
     if len(path) > MAX_PATH or not path.isprintable():
         raise ValueError(f"{path[:80]!r}: expected a printable path of at most {MAX_PATH} characters")
@@ -279,7 +281,7 @@ def _version_of(content: bytes) -> Version:
 
 
 class BriefForm(forms.Form):
-    """What a person asks for, and the limits of it."""
+    """What a person asks for, and its limits."""
 
     loop = forms.ChoiceField(choices=[(each.value, LOOP_WORDS[each][0]) for each in LOOP_WORDS])
     family = forms.RegexField(
@@ -299,7 +301,7 @@ class BriefForm(forms.Form):
     max_usd = forms.FloatField(required=False, min_value=0)
 
     def build_brief(self) -> DraftBrief:
-        """Of valid fields."""
+        """Build the brief from valid fields."""
         given = self.cleaned_data
         names = ("family", "goal", "tasks", "max_revisions", "image")
         return DraftBrief(loop=Loop(given["loop"]), **{name: given[name] for name in names})
@@ -328,12 +330,12 @@ class DraftWish:
 
     @property
     def takes_family(self) -> bool:
-        """A reference skill is for all tasks of a family; other loops begin with one."""
+        """Does it draft a reference skill for all tasks of a family? Other loops begin with one task."""
         return self.loop is Loop.REFERENCE
 
     @property
     def models(self) -> list[tuple[str, list[Option]]]:
-        """By whether their keys are here."""
+        """List the models, those whose keys are set first."""
         options = list_models()
         ready, waiting = ([each for each in options if bool(each.waits_for) is waits] for waits in (False, True))
         return [("ready", ready), *([("their key is not set here", waiting)] if waiting else [])]
@@ -350,7 +352,7 @@ class DraftWish:
 
     @property
     def begins(self) -> list[tuple[str, list[Option]]]:
-        """What the chosen suite offers: (family, its tasks), or one group of its families."""
+        """Return what the chosen suite offers: (family, its tasks), or one group of its families."""
         try:
             families = list_families(self.values["suite"]) if self.values["suite"] else []
         except RunnerError:  # the form reports it when it is sent
@@ -361,7 +363,7 @@ class DraftWish:
 
 
 def _read_wish(given: QueryDict) -> DraftWish:
-    """As it was sent, or as an address asks for it; what is not given is as in an empty form."""
+    """Read what was sent, or what an address asks for; what is missing is as in an empty form."""
     values = {name: given.get(name, default).replace("\r\n", "\n").strip() for name, default in START.items()}
     pairs = zip(given.getlist("path"), given.getlist("text"), strict=False)
     typed = [(path.strip(), text.replace("\r\n", "\n")) for path, text in pairs]
@@ -369,7 +371,7 @@ def _read_wish(given: QueryDict) -> DraftWish:
 
 
 def _read_start(wish: DraftWish, family: str) -> Files:
-    """The files that it begins with. SetupError says what of them cannot be read."""
+    """Read the files that the draft begins with. SetupError names those that cannot be read."""
     return {**_read_chosen(wish, family), **dict(_read_typed(wish.typed))}
 
 
@@ -439,7 +441,8 @@ def drafts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 @needs(User.Level.OPERATOR, to_change=True)
 def draft_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """POST: starts a draft, or (`act` add, write) shows the form again as it follows from what was chosen."""
+    """Show the form of a new draft.
+    POST starts it, or (`act` add, write) shows the form again as it follows from what was chosen."""
     if request.method != "POST":
         return _show_form(request, _read_wish(request.GET), as_json=as_json)
     wish = _read_wish(request.POST)

@@ -222,8 +222,8 @@ def _read_probed(request: HttpRequest, experiment: Experiment) -> dict[str, obje
 
 
 def _render_count(request: HttpRequest, experiment: Experiment) -> HttpResponse:
-    """How far it is, every few seconds, and what came since the page was loaded (`?seen=` trials). The browser loads
-    the page again for the first result and at the end; in between its reader decides."""
+    """Render how far it is, every few seconds, and what came since the page was loaded (`?seen=` trials). The browser
+    loads the page again for the first result and at the end; in between its reader decides."""
     progress = progress_of([experiment])[experiment.pk]
     sent = request.GET.get("seen", "")
     seen = int(sent) if sent.isdecimal() else progress.done
@@ -237,8 +237,8 @@ def _render_count(request: HttpRequest, experiment: Experiment) -> HttpResponse:
 
 
 def _read_standing_still(experiment: Experiment) -> list[tuple[str, str, int]]:
-    """(status, how its reason begins, episodes) of what waits for an operator or fails and is tried again, the most
-    frequent reason first."""
+    """Return (status, beginning of the reason, episodes) of what waits for an operator or fails and is tried again,
+    the most frequent reason first."""
     status = Experiment.Status
     if experiment.origin != Experiment.Origin.RUN or experiment.status in (status.DONE, status.CANCELLED):
         return []
@@ -253,7 +253,8 @@ def _read_standing_still(experiment: Experiment) -> list[tuple[str, str, int]]:
 
 
 def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outcomes]:
-    """run pk -> its trials; what was settled after the pin is planned, as everywhere on a pinned page."""
+    """Return run pk -> its trials.
+    What was settled after the pin counts as planned, as everywhere on a pinned page."""
     found = outcomes_of(runs)
     later = read_settled_after(runs, as_of) if as_of else set()
     return {pk: each.without(later) for pk, each in found.items()} if later else found
@@ -289,7 +290,7 @@ def experiment_judging(request: HttpRequest, public_id: UUID, *, as_json: bool =
 
 
 def _order_judging(request: HttpRequest, experiment: Experiment) -> str:
-    """What is wrong with what was sent; empty: it is ordered."""
+    """Order the judging that was sent for. Return what is wrong with it; empty if it is ordered."""
     wish, problem = _read_judging_wish(request.POST)
     if wish is None:
         return problem
@@ -306,7 +307,7 @@ def _order_judging(request: HttpRequest, experiment: Experiment) -> str:
 
 
 def _read_judging_wish(sent: QueryDict) -> tuple[JudgingWish | None, str]:
-    """Or what is wrong with a field, and what was expected."""
+    """Return what is asked for, or what is wrong with a field and what was expected."""
     calls, usd = sent.get("calls", "").strip(), sent.get("usd", "").strip()
     try:
         max_calls, max_usd = int(calls) if calls else None, float(usd) if usd else None
@@ -343,7 +344,7 @@ class AskedMeasuring:
 
 @needs(User.Level.OPERATOR, to_change=True)
 def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    """`?times=` asks for the estimate as well, which reads the suite."""
+    """Show what measuring the rounds would take. `?times=` asks for the estimate as well, which reads the suite."""
     experiment = get_object_or_404(Experiment.objects.not_deleted(), public_id=public_id)
     is_post = request.method == "POST"
     if is_post and request.POST.get("act") == "cancel":
@@ -430,7 +431,7 @@ def _preview_probes(runs: Sequence[RunRounds], asked: AskedMeasuring) -> RoundsP
 
 
 def _launch_probes(request: HttpRequest, experiment: Experiment) -> bool:
-    """Launch what was estimated. False where it is refused: the page says why."""
+    """Launch what was estimated. Return False if it is refused: the page says why."""
     asked, problem = _read_measuring(request.POST)
     try:
         if problem:

@@ -63,7 +63,7 @@ def imports(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 @needs(User.Level.OPERATOR)
 def assign(request: HttpRequest) -> HttpResponse:
-    """Sets what the files did not say. Each change is recorded with its author and reason."""
+    """Set what the files did not say. Each change is recorded with its author and reason."""
     form = AssignForm(request.POST, user=_find_account(request))
     if form.is_valid():
         try:
@@ -137,7 +137,7 @@ def list_arrivals(batch: ImportBatch) -> list[CandidateExperiment]:
 
 
 def group_by_condition(arrivals: Sequence[CandidateExperiment]) -> dict[str, list[CandidateRun]]:
-    """Condition, recorded or suggested, in the order of every list -> its runs."""
+    """Return condition, recorded or suggested, in the order of every list -> its runs."""
     found: dict[str, list[CandidateRun]] = {}
     for experiment in arrivals:
         for row in experiment.rows:
@@ -237,7 +237,7 @@ def _list_lacking(
 
 
 def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> dict[str, object]:
-    """What came in, by condition, and the comparison it suggests."""
+    """Return what came in, by condition, and the comparison it suggests."""
     arrivals = list_arrivals(batch)
     groups = group_by_condition(arrivals)
     suggested = [code for code, runs in groups.items() if any(run.suggested == code != run.recorded for run in runs)]
@@ -294,7 +294,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> 
 
 
 def _find_account(request: HttpRequest) -> User | None:
-    """Who is logged in; None for the local user, whose name says nothing about who sits there."""
+    """Return the account that is logged in; None for the local user, whose name says nothing about who sits there."""
     user = user_of(request)
     return None if is_local(user) else user
 
@@ -409,12 +409,12 @@ def _describe_contents(batches: list[ImportBatch]) -> dict[int, str]:
 
 
 def _select_batches() -> QuerySet[ImportBatch]:
-    """Newest first: grouping drops the order of the model."""
+    """Select batches, newest first: grouping drops the order of the model."""
     return ImportBatch.objects.annotate(problems_total=Count("problems")).order_by("-started_at", "-id")
 
 
 def _choose_batch(request: HttpRequest, batches: list[ImportBatch]) -> ImportBatch | None:
-    """The batch that `?batch=` names; without one the newest that has problems, else the newest."""
+    """Return the batch that `?batch=` names; without one the newest that has problems, else the newest."""
     wanted = (request.POST or request.GET).get("batch", "")
     named = next((batch for batch in batches if str(batch.public_id) == wanted), None)
     if named is None and (public_id := parse_id(wanted)):
@@ -424,7 +424,7 @@ def _choose_batch(request: HttpRequest, batches: list[ImportBatch]) -> ImportBat
 
 
 def _select_editable(batch: ImportBatch | None) -> QuerySet[Run]:
-    """Runs of an import that a person may edit, those without a condition first."""
+    """Select the runs of an import that a person may edit, those without a condition first."""
     brought = Experiment.objects.not_deleted().brought_by(batch) if batch else Experiment.objects.none()
     runs = Run.objects.filter(experiment__in=brought, experiment__origin__in=EDITABLE).select_related("experiment")
     return runs.annotate(trials_total=Count("episodes__trials")).order_by(

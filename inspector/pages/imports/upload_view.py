@@ -34,14 +34,14 @@ BINARY = "application/octet-stream"
 
 
 class NoSuchUpload(UploadRefused):
-    """It was discarded, or is somebody else's."""
+    """The upload was discarded, or belongs to somebody else."""
 
 
 STATUS = {NoSuchUpload: 404, TooMuch: 413, uploads.OutOfStep: 409, uploads.NoSpace: 507}
 
 
 def _for_programs(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Operators and their programs may ask the view. What it refuses is JSON, or the page with the refusal."""
+    """Let operators and their programs call the view. What it refuses is JSON, or the page with the refusal."""
 
     @wraps(view)
     def answered(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
@@ -75,7 +75,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 
 @_for_programs
 def upload(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """How far it is, in facts and in a sentence."""
+    """Return how far the upload is, in facts and in a sentence."""
     return JsonResponse(describe_upload(request, _find(request, public_id)))
 
 
@@ -92,7 +92,7 @@ def pieces(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @_for_programs
 def finish(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Have it imported, or tried again where the import stopped."""
+    """Queue the upload for its import, or again where the import stopped."""
     found = _find(request, public_id)
     uploads.finish_upload(found)
     return _accept(request, found)
@@ -126,7 +126,7 @@ def run_log(request: HttpRequest, log: UUID) -> HttpResponse:
 
 @_for_programs
 def read_path(request: HttpRequest) -> HttpResponse:
-    """Have a path on the server imported."""
+    """Import a path on the server."""
     return _accept(request, uploads.ask_for_path(user_of(request), request.POST.get("path", ""), list_roots(request)))
 
 
@@ -153,7 +153,7 @@ def _accept(request: HttpRequest, upload: Upload) -> HttpResponse:
 
 
 def describe_upload(request: HttpRequest, upload: Upload) -> dict[str, object]:
-    """Facts for programs, and the sentence that pages show."""
+    """Return the facts for programs, and the sentence that pages show."""
     files, received = upload.count_received() if upload.whole_at is None else (upload.files_total, upload.bytes_total)
     batch = f"{absolute(request, 'imports')}?batch={upload.batch.public_id}" if upload.batch else None
     return {

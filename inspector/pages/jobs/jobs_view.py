@@ -67,7 +67,7 @@ _UNDECIDED = (*_OPEN, Episode.Status.BLOCKED, Episode.Status.PAUSED)
 
 
 class Trouble(StrEnum):
-    """Why an episode needs somebody, the worst first. The order is that of the page."""
+    """Why an episode needs somebody, the worst first, in the order of the page."""
 
     BLOCKED = "blocked"  # nothing continues until an operator acts
     CRASHING = "crash-looping"  # the machine failed and it is tried again, with growing pauses
@@ -91,7 +91,7 @@ class Troubled(Shaped):
 
     @property
     def reason(self) -> str:
-        """Whole text, a traceback as a rule. Its first line says what happened."""
+        """Return the whole text, usually a traceback. Its first line says what happened."""
         if self.trouble is Trouble.ASIDE and self.latest:
             return self.hidden or render_error(self.latest.exception_type, self.latest.exception_message)
         return self.episode.blocked_reason or self.episode.last_failure
@@ -102,7 +102,7 @@ class Troubled(Shaped):
 
     @property
     def next_try(self) -> datetime | None:
-        """When it is taken again by itself."""
+        """Return when it is tried again without anybody's help."""
         waits = self.trouble is Trouble.CRASHING and not self.episode.lease_owner
         return self.episode.lease_until if waits else None
 
@@ -126,13 +126,13 @@ class OpenExperiment(Shaped):
 
     @property
     def to_do(self) -> int:
-        """Number of episodes that continue by themselves, running at this moment or not."""
+        """Return the number of episodes that continue without help, running at this moment or not."""
         return sum(self.counts.get(status, 0) for status in _OPEN)
 
 
 @dataclass(frozen=True, slots=True)
 class EndedExperiment(Shaped):
-    """An experiment that came to its end, and what it took. `verdicts`: of a qualification, on each task."""
+    """An experiment that ended, and what it took. `verdicts`: of a qualification, on each task."""
 
     experiment: Experiment
     progress: WorkProgress
@@ -193,7 +193,7 @@ def _name_trouble(
 
 
 def _find_latest_attempts(episodes: Sequence[Episode], among: QuerySet[Attempt]) -> dict[int, Attempt]:
-    """By episode."""
+    """Return the latest attempt of each episode."""
     if not episodes:
         return {}
     newest = among.filter(trial__episode__in=episodes).order_by().values("trial__episode")
@@ -203,7 +203,7 @@ def _find_latest_attempts(episodes: Sequence[Episode], among: QuerySet[Attempt])
 
 
 def _open_experiments(workers: int | None = None) -> list[OpenExperiment]:
-    """Experiments of ours that are not at their end, newest first. `workers`: how many share their work, if known."""
+    """List our experiments that have not ended, newest first. `workers`: how many share their work, if known."""
     states = (
         Episode.objects.own()
         .filter(status__in=_UNDECIDED)
@@ -229,7 +229,7 @@ def _open_experiments(workers: int | None = None) -> list[OpenExperiment]:
 
 
 def _ended_experiments() -> list[EndedExperiment]:
-    """Those of ours that ended last, with what they took; numbers of ended runs are kept from one look to the next."""
+    """List our experiments that ended last, with what they took. Numbers of ended runs are kept between requests."""
     own = Experiment.objects.not_deleted().filter(origin=Experiment.Origin.RUN, finished_at__isnull=False)
     ended = own.filter(status__in=(Experiment.Status.DONE, Experiment.Status.CANCELLED)).defer("spec", "estimate")
     found = list(ended.order_by("-finished_at", "-id")[:MAX_ENDED])

@@ -47,18 +47,18 @@ class EpisodeRow:
 
     @property
     def state(self) -> str:
-        """The status, where somebody stopped it or must act; the blocks show the rest."""
+        """Return the status, if somebody stopped it or must act; the blocks show the rest."""
         status = self.episode.status
         return status if status in (Episode.Status.BLOCKED, Episode.Status.PAUSED, Episode.Status.CANCELLED) else ""
 
     @property
     def reason(self) -> str:
-        """Why it stopped or failed last, where the page loads that (`in_lines`)."""
+        """Return why it stopped or failed last, if the page loads that (`in_lines`)."""
         return getattr(self.episode, "reason", "")
 
     @property
     def head(self) -> tuple[str, ...]:
-        """What its run has in common with its replicates: they share one condition in the table."""
+        """Return what its run has in common with its replicates: they share one condition in the table."""
         run = self.episode.run
         return run.condition, run.agent_model, run.author_model, run.harness
 
@@ -111,7 +111,7 @@ class _Axis:
     stopped: bool
 
     def place(self, moment: datetime) -> float:
-        """In percent of the width."""
+        """Return a time's place in percent of the width."""
         return 100 * (moment - self.start) / (self.end - self.start)
 
 
@@ -140,7 +140,8 @@ def draw_timeline(
 
 
 def _count_trials(episodes: Sequence[Episode], access: ReviewAccess) -> dict[int, list[int]]:
-    """By episode: planned trials, those closed, passed, scored, and scored but hidden from this reader."""
+    """Return for each episode: planned trials, those closed, passed, scored, and scored but hidden from this
+    reader."""
     scored, hidden = Q(success__isnull=False), Q(pk__in=access.closed_trials())
     return {
         pk: counts
@@ -158,7 +159,7 @@ def _count_trials(episodes: Sequence[Episode], access: ReviewAccess) -> dict[int
 
 
 def _find_attempts(episodes: Sequence[Episode], access: ReviewAccess) -> defaultdict[int, list[Attempt]]:
-    """By episode, newest first, without trials that this reader still reviews blind."""
+    """Return the attempts of each episode, newest first, without trials that this reader still reviews blind."""
     attempts = (
         Attempt.objects.filter(trial__episode__in=episodes, is_copy=False)
         .exclude(started_at=None)
@@ -177,7 +178,7 @@ def _find_attempts(episodes: Sequence[Episode], access: ReviewAccess) -> default
 
 
 def _choose_episodes(experiments: Sequence[Experiment]) -> tuple[list[Episode], Counter[int]]:
-    """Those that get a row, in the order of the runs, and how many of each experiment get none."""
+    """Return the episodes that get a row, in the order of the runs, and how many of each experiment get none."""
     order = {status: place for place, status in enumerate(("running", "waiting", "blocked", "paused"))}
     states = Episode.objects.filter(run__experiment__in=experiments).values_list("pk", "status", "run__experiment")
     chosen: defaultdict[int, list[int]] = defaultdict(list)
