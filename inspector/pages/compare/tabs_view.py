@@ -335,7 +335,7 @@ BILL = JsonShape("usd=spent_usd estimated_usd tokens=spent_tokens unknown_cost u
 
 
 def sum_up(spending: Iterable[RunSpending]) -> dict[str, object]:
-    """Return what agents, authors and judges used; None where it is unknown."""
+    """Return what agents, authors and judges used; None if unknown."""
     return BILL.read(WorkProgress(spent=tuple(spending)))
 
 

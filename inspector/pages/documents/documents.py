@@ -76,7 +76,7 @@ class IndexEntry(NamedTuple):
 
 
 def read_document(name: str) -> ProjectDocument:
-    """Return the document of that name. KeyError where there is none."""
+    """Return the document of that name. KeyError if there is none."""
     title, _, text = _name_commands(_find_files("*.md")[f"{name}.md"].read_text("utf-8")).partition("\n")
     tokens = _PARSER.parse(text)
     sections = _split_sections(tokens)
@@ -94,12 +94,12 @@ def read_index() -> Mapping[str, Sequence[IndexEntry]]:
 
 
 def list_entries() -> list[IndexEntry]:
-    """Every document but the index itself, in its order."""
+    """List every document but the index itself, in its order."""
     return [entry for entries in read_index().values() for entry in entries]
 
 
 def find_picture(name: str) -> Path:
-    """The picture of that name ("charts/forest-light"). KeyError where there is none."""
+    """Return the picture of that name ("charts/forest-light"). KeyError if there is none."""
     return _find_files("*.png")[f"pictures/{name}.png"]
 
 
@@ -147,7 +147,7 @@ def _split_sections(tokens: Sequence[Token]) -> list[Section]:
 
 
 def _render(tokens: Sequence[Token], folder: str) -> SafeString:
-    """HTML of the text. Links between documents, and to pictures, become addresses of this site."""
+    """Return the text as HTML. Links between documents, and to pictures, become addresses of this site."""
 
     def rewrite(element: str, attribute: str, value: str) -> str | None:
         return _rewrite_link(value, folder) if attribute in {"href", "src", "srcset"} else value
@@ -159,7 +159,7 @@ def _render(tokens: Sequence[Token], folder: str) -> SafeString:
 
 
 def _rewrite_link(link: str, folder: str) -> str | None:
-    """None for a file outside docs/: an installation need not have it."""
+    """Return the address on this site; None for a file outside docs/, which an installation need not have."""
     path, hash_sign, anchor = link.partition("#")
     if not path or ":" in path:
         return link

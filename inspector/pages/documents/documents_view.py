@@ -52,7 +52,7 @@ def search_documents(text: str) -> list[FoundDocument]:
 
 
 def _compile(word: str) -> re.Pattern[str]:
-    """A word finds those that begin with it; a short one only itself."""
+    """Compile a word of the search: it finds words that begin with it; a short one only itself."""
     return re.compile(rf"(?<!\w){re.escape(word)}" + r"(?!\w)" * (len(word) <= SHORT), re.IGNORECASE)
 
 

@@ -64,7 +64,7 @@ class DraftedTask(Shaped):
 
     @property
     def checks(self) -> list[tuple[str, ReadinessCheck, str]]:
-        """(name, what it found, tone of its state)"""
+        """Return (name, what it found, tone of its state) of each check."""
         tones = {Readiness.PASSED: "ok", Readiness.FAILED: "bad", Readiness.OPEN: ""}
         found = [(words, getattr(self.ready, name)) for name, words in CHECKS.items()]
         return [(words, check, tones[check.state]) for words, check in found]
@@ -127,7 +127,7 @@ class ShownDraft(Shaped):
 
     @property
     def spent(self) -> dict[str, float | None]:
-        """Sums of what is known; None where nothing is."""
+        """Return the sums of what is known; None if nothing is."""
         names = ("input_tokens", "output_tokens", "cost_usd")
         known = {name: [value for row in self.answers if (value := getattr(row, name)) is not None] for name in names}
         return {name: sum(found) if found else None for name, found in known.items()}
@@ -138,12 +138,12 @@ class ShownDraft(Shaped):
 
     @property
     def is_tried(self) -> bool:
-        """Whether its files are under trial as they are now: else no check leads anywhere yet."""
+        """Are its files under trial as they are now? Else no check leads anywhere yet."""
         return self.row.suite is not None and any(task.ready.screening.url for task in self.tasks)
 
     @property
     def is_edited(self) -> bool:
-        """Whether a person changed files after the last answer, so that the loop may find something to ask again."""
+        """Did a person change files after the last answer, so that the loop may find something to ask again?"""
         changed = [step for step in order_by_effect(self.steps) if step.changes]
         return bool(changed) and changed[-1].is_edit
 

@@ -243,7 +243,8 @@ def _parse_number(text: str) -> int | float | str | None:
 
 
 def units(values: Mapping[str, Value]) -> list[str]:
-    """Keys of the parts that the chosen protocol makes of the chosen suite; none where either cannot be read."""
+    """Return the keys of the parts that the chosen protocol makes of the chosen suite; none if either cannot be
+    read."""
     try:
         return [unit.key for unit in protocols.units(str(values["protocol"]), find_suite(str(values["suite"])))]
     except RunnerError:

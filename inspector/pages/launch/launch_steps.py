@@ -147,7 +147,7 @@ def _draw_field(
 
 
 def _belongs_to(problem: str, name: str) -> bool:
-    """ "conditions.0" belongs to the field "conditions"."""
+    """Does the problem's place belong to the field? "conditions.0" belongs to "conditions"."""
     return problem == name or problem.startswith(f"{name}.")
 
 

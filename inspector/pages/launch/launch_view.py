@@ -100,7 +100,8 @@ def follow_choice(
 
 
 def _follow_suite(file: dict[str, object], before: Mapping[str, object], suite: Suite) -> list[str]:
-    """Own tasks run in containers; the bundled ones where they did before somebody tried own ones."""
+    """Choose the protocol and the sandbox that fit the suite: own tasks run in containers; the bundled ones where
+    they did before somebody tried own ones."""
     notes = []
     row = SuiteRow.objects.filter(key=suite.key).first()
     fitting = find_fitting_protocol(suite, BUNDLED_FORMATS.get(suite.key) or (row.format if row else ""))
@@ -140,7 +141,8 @@ def drop_models(file: dict[str, object]) -> None:
 
 
 def _drop_unused_models(file: dict[str, object]) -> list[str]:
-    """Agents that ask no model get none, and no author: it would learn from trials that nobody thought about."""
+    """Remove the models and the author if no agent asks a model: the author would learn from trials that nobody
+    thought about."""
     agents, chosen = file.get("agents"), file.get("conditions")
     if not isinstance(agents, list) or not agents or not set(map(str, agents)) <= MODELLESS:
         return []
@@ -239,7 +241,8 @@ class CheckedLaunch(Shaped):
 
     @property
     def asks_models(self) -> bool:
-        """Not where the tasks' own solutions run, or nothing: then tasks are tried and no conditions are compared."""
+        """Does any agent ask a model?
+        If the tasks' own solutions run, or nothing, tasks are tried and no conditions are compared."""
         return any(arm.agent_model for arm in self.prepared.setups)
 
     @property
@@ -257,8 +260,8 @@ class CheckedLaunch(Shaped):
 
     @property
     def factors(self) -> list[tuple[int, str]]:
-        """What the runs are made of, "2 conditions x 3 replicates". But for conditions, what there is one of is left
-        out. A condition with two choices of prompts is two."""
+        """Say what the runs are made of, "2 conditions x 3 replicates". Except for conditions, a factor with one
+        value is left out. A condition with two choices of prompts counts twice."""
         spec = self.prepared.spec
         counted = (
             (len(spec.agents), "agents"),
@@ -273,7 +276,7 @@ class CheckedLaunch(Shaped):
 
     @property
     def author_works(self) -> list[str]:
-        """How authors answer, where an agent is among them: names for people."""
+        """Name how authors answer, if an agent is among them."""
         agents = self.prepared.spec.author_agents
         return [agent_title(name) if name else "one call" for name in agents] if any(agents) else []
 
@@ -291,24 +294,24 @@ class CheckedLaunch(Shaped):
 
     @property
     def models(self) -> list[str]:
-        """Of agents and authors; none where no agent asks any."""
+        """Name the models of agents and authors; none if no agent asks any."""
         spec = self.prepared.spec
         return [] if set(spec.agents) <= MODELLESS else [*map(str, (*spec.agent_models, *spec.author_models))]
 
     @property
     def fails_own_tasks(self) -> bool:
-        """A script is to solve tasks that it does not know."""
+        """Is a script to solve tasks that it does not know?"""
         return self.scripted and not self.prepared.suite.trusted
 
     @property
     def can_try_solutions(self) -> bool:
-        """Whether somebody without a key can see the tasks run: each has a solution of its own."""
+        """Can somebody without a key see the tasks run? Each needs a solution of its own."""
         tasks = [task for part in self.prepared.suite.environments for each in part.families for task in each.tasks]
         return self.fails_own_tasks and all(map(has_solution, tasks))
 
     @property
     def units(self) -> list[str]:
-        """Keys of all parts that the protocol makes of the suite, also of those that were left out."""
+        """Return the keys of all parts that the protocol makes of the suite, also of those that were left out."""
         return [unit.key for unit in protocols.units(self.prepared.spec.protocol, self.prepared.suite)]
 
     @property
@@ -337,7 +340,7 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def _read_sent(request: HttpRequest) -> LaunchDraft:
-    """The file as sent, with what was changed in fields since they were drawn."""
+    """Return the file as sent, with what was changed in fields since they were drawn."""
     text, earlier = (request.POST.get(name, "").replace("\r\n", "\n") for name in ("file", "drawn"))
     sent = form.values_sent(request.POST)
     try:
@@ -378,8 +381,8 @@ def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
 
 
 def _check(draft: LaunchDraft, stated: Mapping[str, float]) -> tuple[LaunchDraft, CheckedLaunch | None]:
-    """The bill, or every problem. Nothing is written.
-    `stated`: of the plan, in place of what was measured or guessed."""
+    """Return the bill, or every problem. Nothing is written.
+    `stated`: numbers of the plan, in place of what was measured or guessed."""
     if draft.file is None:
         return draft, None
     try:
@@ -398,7 +401,8 @@ def _check(draft: LaunchDraft, stated: Mapping[str, float]) -> tuple[LaunchDraft
 
 
 def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
-    """Once, however often the button was pressed: a file without a key gets one that this page and this text make."""
+    """Launch once, however often the button was pressed: a file without a key gets one made of this page and this
+    text."""
     file = dict(draft.file or {})
     token = f"{request.POST.get('once', '')[:64]}:{draft.digest}"
     file.setdefault("key", "form-" + hashlib.sha256(token.encode()).hexdigest()[:24])

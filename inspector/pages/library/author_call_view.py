@@ -275,7 +275,7 @@ def _compare_prompts(decision: Decision) -> tuple[dict[str, object], dict[str, o
 
 
 def _belongs(asked: Asked, decision: Decision) -> bool:
-    """The decision's own question, and the talk before a correction."""
+    """Is it the decision's own question, or the talk before a correction?"""
     if asked in (QUESTIONS, ADVICE):
         return decision.mode == AuthorMode.CORRECT
     return asked.occasion.removesuffix("-tier3") == decision.mode
@@ -401,7 +401,8 @@ def _draw_step(
 
 
 def _split_passages(text: str, whole: int, kept: Sequence[tuple[int, int]]) -> Iterator[SeenPassage]:
-    """The field from its beginning to its end. `text` may be cut short of `whole`: only a beginning was loaded."""
+    """Split the field from its beginning to its end.
+    `text` may be cut short of `whole`: only a beginning was loaded."""
     at = 0
     for start, end in kept:
         if start > at:

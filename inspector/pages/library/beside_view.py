@@ -104,8 +104,8 @@ class LibrarySide:
 
 @of_run
 def library_beside(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    """`other` in the address names the other episode; `skill` one of the left library, or of the right one;
-    `show=differs` leaves out the lines with a counterpart."""
+    """Show two libraries side by side. `other` in the address names the other episode; `skill` one of the left
+    library, or of the right one; `show=differs` leaves out the lines with a counterpart."""
     query = request.GET
     episodes, episode = choose_episode(run, query.get("episode", ""))
     data: dict[str, object] = {
@@ -255,8 +255,8 @@ def _read_lines(side: LibrarySide, skill: SkillFacts | None) -> Sequence[DiffRow
 
 
 def align_lines(left: Sequence[DiffRow], right: Sequence[DiffRow]) -> list[SideBySide]:
-    """Align in the order of both, so that all pairs share as many words as possible.
-    A pair shares a third of its words."""
+    """Align the lines in the order of both files, so that all pairs share as many words as possible.
+    A pair shares at least a third of its words."""
     like = [[_compare_lines(one, other) for other in map(_line_words, right)] for one in map(_line_words, left)]
     best = [[0.0] * (len(right) + 1) for _ in range(len(left) + 1)]
     for i in range(len(left) - 1, -1, -1):

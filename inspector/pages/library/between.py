@@ -113,12 +113,12 @@ class LibraryRange:
 
     @property
     def keeping(self) -> int:
-        """Decisions that wrote a line which is still there at the end."""
+        """Count the decisions that wrote a line which is still there at the end."""
         return sum(row.kept > 0 for row in self.rows)
 
 
 def list_range(course: LibraryCourse, selection: Selection, path: str) -> LibraryRange:
-    """`path`: the file shown first."""
+    """List the changes between two states. `path`: the file shown first."""
     traced = course.lineage.blame
     before, after = course.place_of(selection.before), course.place_of(selection.after)
     written: Counter[int] = Counter()

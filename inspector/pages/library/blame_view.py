@@ -105,7 +105,7 @@ class ChosenLine:
 
     @property
     def length(self) -> int:
-        """Of the lines around it that came with it."""
+        """Return the number of lines around it that came with it."""
         return self.last - self.first + 1
 
 

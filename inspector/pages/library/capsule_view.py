@@ -76,7 +76,8 @@ class CapsuleChange:
 
 @of_run
 def library_capsule(request: HttpRequest, run: Run) -> HttpResponse:
-    """`?episode=&decision=` name the decision, `claim=` is printed at the top. 404 where there is no such decision."""
+    """Show a decision on one printable page. `?episode=&decision=` name it, `claim=` is printed at the top.
+    404 if there is no such decision."""
     try:
         episode_id, number = UUID(request.GET.get("episode", "")), int(request.GET.get("decision", ""))
     except ValueError as error:

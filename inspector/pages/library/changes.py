@@ -61,7 +61,7 @@ class FileChange:
 
     @property
     def latest(self) -> Version:
-        """As the later side has it, else as the earlier one had it."""
+        """Return the file as the later side has it, else as the earlier one had it."""
         if found := self.new or self.old:
             return found
         raise LookupError(f"{self.path} is on neither side")
@@ -214,6 +214,6 @@ def _fit(diff: FileDiff, rows_left: int, chars_left: int) -> tuple[FileDiff, int
 
 
 def _reading_order(path: str) -> tuple[tuple[int, str], ...]:
-    """Folder by folder: SKILL.md first, then subfolders, then other files."""
+    """Sort folder by folder: SKILL.md first, then subfolders, then other files."""
     *folders, name = path.split("/")
     return (*((1, folder) for folder in folders), (0 if name == "SKILL.md" else 2, name))

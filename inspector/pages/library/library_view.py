@@ -127,7 +127,7 @@ def library_file(request: HttpRequest, run: Run) -> HttpResponse:
 
 @of_run
 def library_sessions(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    """Which version of a skill in git each session could see, who read it, and how they went. `version` in the
+    """Show which version of a skill in git each session could see, who read it, and how they ended. `version` in the
     address lists the sessions of one version, `show` some of them. Nonsense lists all."""
     episodes, episode = choose_episode(run, request.GET.get("episode", ""))
     found = SkillSessions((), 0, 0, 0)
@@ -210,7 +210,8 @@ class TimeMachine:
 
     @property
     def lines(self) -> tuple[int, int]:
-        """(added, removed): what the record counted for a decision that is shown whole, else of the files drawn."""
+        """Return (added, removed): what the record counted for a decision that is shown whole, else the counts of the
+        files drawn."""
         if self.decision and not self.is_proposal and len(self.files) == len(self.changed):
             return self.decision.lines_added, self.decision.lines_removed
         return sum(shown.diff.added for shown in self.files), sum(shown.diff.removed for shown in self.files)

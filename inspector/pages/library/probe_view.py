@@ -46,7 +46,7 @@ PREVIEW = JsonShape("trials estimate=estimate.whole")
 @needs(User.Level.OPERATOR, to_change=True)
 @of_run
 def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    """`?times=` asks for the estimate as well, which reads the suite."""
+    """Show what a probe would take. `?times=` asks for the estimate as well, which reads the suite."""
     episodes = list(run.episodes.select_related("run__experiment__suite", "environment", "library"))
     query = request.POST if request.method == "POST" else request.GET
     episode = choose_row(episodes, query.get("episode", ""), lambda each: each.library and each.library.files_total)
@@ -184,8 +184,8 @@ def _tick_hunks(
 
 
 def _find_line(choice: ProbeChoice, path: str, line: str) -> list[Hunk]:
-    """The line alone wherever the decision added it, with its echoes, in one file where a path is given; else the hunks
-    that added it."""
+    """Find the line alone wherever the decision added it, with its echoes, in one file if a path is given; else the
+    hunks that added it."""
 
     def adds(hunk: Hunk) -> bool:
         texts = (text.decode(errors="replace").strip() for text in hunk.added)

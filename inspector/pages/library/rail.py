@@ -81,14 +81,14 @@ class RailStop:
 
     @property
     def key(self) -> str:
-        """Its name on the strip: "d2" is decision 2."""
+        """Return its name on the strip: "d2" is decision 2."""
         if self.decision:
             return f"d{self.decision.number}"
         return self.after.key.lower() if self.seeding else ""
 
     @property
     def family(self) -> int | None:
-        """The family that the change was made for."""
+        """Return the family that the change was made for."""
         return self.decision.family_id if self.decision else self.seeding.family_id if self.seeding else None
 
 
@@ -143,7 +143,7 @@ def open_rail(run: Run, episode: Episode) -> Rail:
 
 
 def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
-    """`seeded`: the word for what comes in without an author."""
+    """Build the rail. `seeded`: the word for what comes in without an author."""
     start = history.states[0]
     word = "Library at the start" if start.snapshot and start.snapshot.files_total else "Empty library"
     first = RailStop("start", word, "○", "", start, start)
@@ -283,7 +283,7 @@ class LibraryCourse:
 
 
 def open_course(run: Run, episode: Episode, history: LibraryHistory | None = None) -> LibraryCourse:
-    """`history`: where the page has read it."""
+    """Open the course of a library. `history`: its states, if the page has read them."""
     history = history or once_for(run, ("history", episode.pk), lambda: read_history(episode))
     rail = build_rail(history, seeded=describe_seeding(run, episode))
     lineage = read_lineage(run, episode, rail.states)

@@ -50,8 +50,8 @@ MAX_CELL = 120  # characters
 
 @of_run
 def library_take(request: HttpRequest, run: Run, form: str) -> HttpResponse:
-    """`?episode=` names the library, `round=` its state, `from=` where patches and text begin,
-    `prefix=` their folder."""
+    """Show what can be taken out of a library.
+    `?episode=` names it, `round=` its state, `from=` where patches and text begin, `prefix=` their folder."""
     query = request.GET
     episodes = run.episodes.select_related("run__experiment", "library")
     try:

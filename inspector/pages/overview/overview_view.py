@@ -212,13 +212,13 @@ class ExperimentRow(Shaped):
 
     @property
     def measure(self) -> str:
-        """The trials that its conditions are compared by: deployment where there is any, else all trials."""
+        """Return the trials that compare its conditions: deployment if there is any, else all trials."""
         deployed = any(phase == Phase.DEPLOYMENT for _, phase in self.phases)
         return Phase.DEPLOYMENT.value if deployed else "all trials"
 
     @property
     def results(self) -> list[tuple[str, TrialTally]]:
-        """Each condition with what it passed by `measure`; counts of replicates are added up."""
+        """Return each condition with what it passed by `measure`; counts of replicates are added up."""
         sums = dict.fromkeys(self.conditions, TrialTally())
         for (condition, phase), tally in self.phases.items():
             if self.measure in ("all trials", phase):
@@ -227,7 +227,7 @@ class ExperimentRow(Shaped):
 
     @property
     def conditions(self) -> list[str]:
-        """Each once, in the order of their first runs; unknown ones last."""
+        """List each condition once, in the order of their first runs; unknown ones last."""
         named = dict.fromkeys(run.condition for run in self.runs)
         return sorted(named, key=lambda condition: condition == Run.UNKNOWN)
 
@@ -241,17 +241,17 @@ class ExperimentRow(Shaped):
 
     @property
     def models(self) -> list[str]:
-        """Agent models, each once; where none is known there is none."""
+        """List each agent model once; none if none is known."""
         return [name for name in dict.fromkeys(run.agent_model for run in self.runs) if name not in ("", Run.UNKNOWN)]
 
     @property
     def is_probe(self) -> bool:
-        """It reruns tasks with another run's library, and compares no conditions."""
+        """Does it rerun tasks with another run's library, and compare no conditions?"""
         return any(run.is_probe for run in self.runs)
 
     @property
     def is_qualification(self) -> bool:
-        """It tries the tasks of a suite."""
+        """Does it try the tasks of a suite?"""
         return any(run.is_qualification for run in self.runs)
 
     @property
@@ -264,7 +264,7 @@ class ExperimentRow(Shaped):
 
     @property
     def is_failing(self) -> bool:
-        """Workers still try, and the machine fails them."""
+        """Do workers still try while the machine fails them?"""
         return bool(self.stopped) and self.experiment.is_open
 
     @property
@@ -273,7 +273,7 @@ class ExperimentRow(Shaped):
 
     @property
     def why_untested(self) -> str:
-        """What keeps it from an answer; empty where it has one."""
+        """Say what keeps it from an answer; empty if it has one."""
         if self.verdict is None:
             return "" if _is_extra(self.runs) else "Still running"
         if self.verdict.is_baseline_alone:
@@ -284,7 +284,7 @@ class ExperimentRow(Shaped):
 
     @property
     def said_more(self) -> str:
-        """The line below the answer."""
+        """Return the line below the answer."""
         found = self.verdict
         if found is None or not found.has_baseline:
             return ""

@@ -88,8 +88,8 @@ class Tour(Shaped):
 
     @property
     def sides(self) -> list[tuple[str, Rate, list[bool] | None]]:
-        """(words, rate, its trials, passed ones first) of both sides;
-        None where they are too many to draw one by one."""
+        """Return (words, rate, its trials, passed ones first) of both sides; None if they are too many to draw one by
+        one."""
         both = (("read the line", self.share), ("no skill", self.bare))
         are_few = max(self.share.scored, self.bare.scored) <= MAX_SQUARES
         return [
@@ -99,18 +99,18 @@ class Tour(Shaped):
 
     @property
     def gap(self) -> float:
-        """0..1: how far the readers are from no skill, whichever way."""
+        """Return how far the readers are from no skill, 0..1, in either direction."""
         return abs((self.share.value or 0.0) - (self.bare.value or 0.0))
 
     @property
     def headline(self) -> str:
-        """What the readers of the line did next to no skill."""
+        """Compare what the readers of the line did with no skill, in a sentence."""
         own, other = (f"{rate.passed} of {rate.scored}" for rate in (self.share, self.bare))
         return f"Trials that read one line passed {own}. Without a skill, {other}."
 
     @property
     def decision_label(self) -> str:
-        """What the probe found about the change, whose hunks it took back together."""
+        """Say what the probe found about the change, whose hunks it took back together."""
         return SAID.get(self.effect, f"{self.effect.words.capitalize()}.")
 
 

@@ -144,7 +144,7 @@ def say_verb(verb: str) -> str:
 
 
 def say_act(verb: str, detail: Mapping[str, object]) -> str:
-    """The verb, with the reviewer by name where the details name one."""
+    """Return the verb of an act, with the reviewer by name if the details name one."""
     reviewer = detail.get("reviewer")
     return say_verb(verb).replace("a reviewer", str(reviewer)) if reviewer else say_verb(verb)
 

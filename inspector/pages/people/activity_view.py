@@ -115,7 +115,7 @@ class ActLine:
 
     @property
     def often(self) -> str:
-        """How many acts, where the sentence does not say so by counting its things."""
+        """Say how many acts it stands for, if the sentence does not count its things already."""
         if self.things > 1 and f" {self.things} " in self.words:
             return "" if self.things == self.count else f"in {self.count} acts"
         return f"{self.count} times" if self.count > 1 else ""
@@ -178,7 +178,8 @@ def _address(act: Activity) -> str | None:
 
 
 def _list_details(detail: dict[str, object]) -> list[tuple[str, str, str]]:
-    """(what, before, after) where both are known, (what, "", value) for the rest. Ids and digests are for the twin."""
+    """Return (what, before, after) if both are known, else (what, "", value).
+    Ids and digests are for the twin only."""
     before, after = detail.get("before"), detail.get("after")
     details = []
     if isinstance(before, dict) and isinstance(after, dict):
@@ -191,7 +192,7 @@ def _list_details(detail: dict[str, object]) -> list[tuple[str, str, str]]:
 
 
 def _flatten(name: str, value: object) -> list[tuple[str, str, str]]:
-    """An object's members one by one, a change in it as before and after."""
+    """Return an object's members one by one, a change in it as before and after."""
     if not isinstance(value, dict):
         return [] if _ID.match(str(value)) else [(name, "", _shorten(value))]
     if value.keys() == {"before", "after"}:

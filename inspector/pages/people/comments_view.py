@@ -50,13 +50,13 @@ def comments(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def about(request: HttpRequest) -> HttpResponse:
-    """The thread at one place: a fragment for htmx, a page of its own without."""
+    """Show the thread at one place: a fragment for htmx, else a page of its own."""
     return _thread(request, _place(request))
 
 
 @needs(User.Level.REVIEWER)
 def write(request: HttpRequest) -> HttpResponse:
-    """The place is in the address, the text in the form; `parent` is the comment it answers."""
+    """Save a comment. The place is in the address, the text in the form; `parent` is the comment it answers."""
     place, author = _place(request), user_of(request)
     text, answers = request.POST.get("text", ""), request.POST.get("parent", "")
     parent = get_object_or_404(Comment, public_id=_uuid(answers)) if answers else None
@@ -110,7 +110,8 @@ def _thread(
     answers: str = "",
     taken: str | None = None,
 ) -> HttpResponse:
-    """`problem`: why `text`, which answers `answers`, was refused. `taken`: what the text answered that was kept."""
+    """Render a thread. `problem`: why `text`, which answers `answers`, was refused.
+    `taken`: the comment that the saved text answers."""
     comments, total = thread_at(place, user_of(request))
     mine = Mention.objects.filter(user=user_of(request), comment__place=place.name, read_at=None)
     context = {

@@ -85,8 +85,8 @@ class PublishForm(forms.Form):
 
 @needs(User.Level.REVIEWER, to_change=True)
 def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """The address names the subject: `queue=`, `saved=`, or the choices of a comparison.
-    Only a single experiment also has a site."""
+    """Show the forms that can be published. The address names the subject: `queue=`, `saved=`, or the choices of a
+    comparison. Only a single experiment also has a site."""
     subject = _read_subject(request)
     if request.method == "POST":
         form = PublishForm(request.POST)
@@ -117,7 +117,8 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def _list_publications(subject: Subject | None) -> QuerySet[Publication]:
-    """Those of the subject; a comparison, whose query is pinned again each time, goes by its title."""
+    """List the publications of the subject.
+    A comparison, whose query is pinned again each time, is found by its title."""
     rows = Publication.objects.select_related("made_by")
     if subject is None:
         return rows
@@ -127,7 +128,7 @@ def _list_publications(subject: Subject | None) -> QuerySet[Publication]:
 
 
 def _describe_offers(subject: Subject, access: ReviewAccess) -> dict[str, object]:
-    """`offers`: each form with what it holds, in numbers, and the last file of its kind; `trials`: each choice of
+    """Describe each form with what it contains, in numbers, and the last file of its kind. `trials`: each choice of
     trials for a site, and how many it is."""
     parts, trials = dict[str, str](), dict[str, str]()
     queue, experiment = subject.columns.get("queue"), subject.columns.get("experiment")
@@ -166,7 +167,7 @@ def _find_last(form: Publication.Form, subject: Subject) -> dict[str, object] | 
 
 
 def _say_chosen(number: int) -> str:
-    """How many trials a choice of them is, and how many of these a site takes."""
+    """Say how many trials are chosen, and how many of these a site takes."""
     if not number:
         return ""
     return f" ({MOST_TRIALS} of {number:,}, failed ones first)" if number > MOST_TRIALS else f" ({number:,})"
@@ -179,8 +180,8 @@ def _count_unresolved(subject: Subject | None, user: User) -> int:
 
 
 def _offer_subjects(find: str) -> dict[str, object]:
-    """Experiments that compare conditions, then the other ones, and review queues, the newest first. `find`: part of
-    the name."""
+    """List experiments that compare conditions, then the others, and review queues, the newest first.
+    `find`: part of the name."""
     experiments = Experiment.objects.not_deleted().comparing().filter(name__icontains=find)
     experiments = experiments.annotate(conditions=Count("runs__condition", distinct=True))
     experiments = experiments.annotate(single=Case(When(conditions__gt=1, then=0), default=1)).only("public_id", "name")
@@ -216,7 +217,7 @@ def publication_file(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
 
 @needs(User.Level.REVIEWER)
 def publication_delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """By the person who made it, or an admin."""
+    """Delete a publication: by the person who made it, or an admin."""
     found, user = get_object_or_404(Publication, public_id=public_id), user_of(request)
     if found.made_by_id != user.pk and not user.may(User.Level.ADMIN):
         raise PermissionDenied("Only its maker or an admin can delete a publication.")
@@ -237,7 +238,7 @@ def _refuse_blind(publication: Publication, user: User) -> None:
 
 
 def _read_subject(request: HttpRequest) -> Subject | None:
-    """None without one: the page lists what was published."""
+    """Return the subject that the address names; None without one: the page then lists what was published."""
     query = request.GET.copy()
     query.pop("page", None)
     query.pop("find", None)

@@ -112,7 +112,7 @@ def headline(text: str) -> str:
 
 
 def status_word(status: str) -> str:
-    """Return the word that pages use for a state, if it differs from the state's own."""
+    """Return the word that pages use for a state."""
     return "no verdict" if status == "unscored" else status
 
 

@@ -76,7 +76,7 @@ class CodeFate(NamedTuple):
 
 
 def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    """Against the version that `?from=NUMBER` names, else against the one before."""
+    """Compare a version with the one that `?from=NUMBER` names, else with the one before."""
     found = load_version(public_id)
     earlier = list(found.codebook.versions.filter(number__lt=found.number).order_by("number"))
     wanted = request.GET.get("from", "")
@@ -112,7 +112,7 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
 
 
 def _compare_codes(change: Change, numbers: Iterator[int]) -> Iterator[tuple[Code, Code, list[tuple[int, FileDiff]]]]:
-    """Every old code next to every new one it became, where they say something different."""
+    """Pair every old code with every new one it became, if their texts differ."""
     for before in change.before:
         for after in change.after:
             texts = [(title, getattr(before, name), getattr(after, name)) for name, title in FIELD_TITLES.items()]
@@ -131,7 +131,7 @@ def _as_lines(text: str) -> bytes:
 
 @needs(User.Level.REVIEWER, to_change=True)
 def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    """What carrying this queue over would do; sent, it does it. The queue's maker and admins may."""
+    """Show what carrying this queue over would do; POST does it. Open to the queue's maker and admins."""
     found = load_version(public_id)
     queue = load_queue(queue_id)
     if request.method == "POST":
@@ -273,7 +273,7 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
 
 @needs(User.Level.REVIEWER)
 def codebook_draft(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """The draft of the next version, begun if there is none."""
+    """Open the draft of the next version, or begin it."""
     return redirect(draft_of(get_object_or_404(Codebook, public_id=public_id), user_of(request)))
 
 
@@ -311,7 +311,7 @@ def _page(
 
 
 def _describe_act(verb: str, detail: Detail) -> str:
-    """An act on a codebook as a sentence without its actor: "renamed “a” to “b” in v2"."""
+    """Describe an act on a codebook as a sentence without its actor: "renamed “a” to “b” in v2"."""
     found = SENTENCES[verb](detail) if verb in SENTENCES else verb
     if "version" not in detail or verb in WITH_VERSION:
         return found
@@ -345,7 +345,7 @@ def _code(detail: Detail) -> str:
 
 
 def _source(detail: Detail) -> str:
-    """ "starter skillflow", "file", or "version of another codebook"."""
+    """Say where it comes from: "starter skillflow", "file", or "version of another codebook"."""
     source = str(detail.get("from", "file"))
     return source if source == "file" or source.startswith("starter ") else "version of another codebook"
 

@@ -73,7 +73,7 @@ def _read_texts(code: Code) -> dict[str, object]:
 
 
 def _choose_code(codes: QuerySet[Code], label: str, nothing: str) -> forms.Field:
-    """`nothing`: what it means to choose none."""
+    """Build the field that chooses a code. `nothing`: what it means to choose none."""
     return forms.ModelChoiceField(codes, required=False, to_field_name="public_id", empty_label=nothing, label=label)
 
 
@@ -89,7 +89,7 @@ class CodeForm(forms.Form):
         self.code = code
 
     def apply(self, user: User) -> str:
-        """What was done, in words. Raises CodebookRefused."""
+        """Carry the act out and say what was done. Raises CodebookRefused."""
         raise NotImplementedError
 
     def wording(self, ending: str = "") -> Wording:
@@ -104,7 +104,7 @@ class WordingForm(CodeForm):
 
 
 class AddForm(WordingForm):
-    """Unlike the others it starts from a version, without a code."""
+    """The form that adds a code. Unlike the others it starts from a version, without a code."""
 
     title, button = "Add", "Add code"
 
@@ -166,7 +166,7 @@ class SplitForm(CodeForm):
 
     @property
     def more(self) -> int | None:
-        """How many parts the form could have next."""
+        """Return how many parts the form could have next."""
         return self.parts + 1 if self.parts < MAX_PARTS else None
 
     def apply(self, user: User) -> str:
@@ -288,7 +288,7 @@ class CodeRow(Shaped):
 
 
 def version(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    """`?code=ID&do=ACT` opens the form of an act on one code of a draft."""
+    """Show a version. `?code=ID&do=ACT` opens the form of an act on one code of a draft."""
     return version_page(request, load_version(public_id), as_json=as_json)
 
 
@@ -307,7 +307,8 @@ def version_page(
     note: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """`form`, `refusal`, `note`: what somebody sent and why it was not done, so that nothing typed is lost."""
+    """Render a version. `form`, `refusal`, `note`: what somebody sent and why it was not done, so that nothing typed
+    is lost."""
     queues = list(version.queues.all())
     rows, uncounted = list_codes(version, user_of(request), queues)
     data = {**VERSION.read(version), "codes": rows, "url": PageLink("codebook-version", version.public_id)}
@@ -355,7 +356,7 @@ def list_codes(version: CodebookVersion, user: User, queues: Sequence[Queue]) ->
 
 
 def _form(request: HttpRequest, version: CodebookVersion, codes: list[Code]) -> CodeForm | None:
-    """The form that `?code=&do=` asks for; the one that adds a code where they name no code of it."""
+    """Return the form that `?code=&do=` asks for; the one that adds a code if they name none."""
     if version.is_frozen:
         return None
     wanted = request.GET.get("code", "")
@@ -370,8 +371,7 @@ def _form(request: HttpRequest, version: CodebookVersion, codes: list[Code]) -> 
 
 
 def _read_codes(version: CodebookVersion, user: User, counted: Collection[int]) -> list[CodeRow]:
-    """Every code in reading order, with its labels in these queues.
-    The same number of queries however many there are."""
+    """Return every code in reading order, with its labels in these queues, in a constant number of queries."""
     codes = version.codes.prefetch_related(
         "origins__before", "examples__trial__task", "examples__decision__episode__run"
     )
@@ -419,7 +419,7 @@ def count_labels(version: CodebookVersion, user: User) -> tuple[dict[int, list[t
 
 
 def _labels_of(version: CodebookVersion, queues: Collection[int]) -> QuerySet[Label]:
-    """Labels with codes of this version in submitted reviews of these queues."""
+    """Select labels with codes of this version in submitted reviews of these queues."""
     labels = Label.objects.filter(code__version=version, mark__review__state=Review.State.SUBMITTED)
     return labels.filter(mark__review__item__queue__in=queues).order_by()
 
@@ -479,7 +479,7 @@ def version_clone(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def version_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponse:
-    """The file that a new codebook can be begun with. Examples that this person must not see yet are left out."""
+    """Export the file that a new codebook can be begun with, without examples that this person must not see yet."""
     if form not in CONTENT_TYPES:
         raise Http404(f"There are {', '.join(CONTENT_TYPES)}.")
     found = load_version(public_id)
@@ -502,7 +502,7 @@ def code_add(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @needs(User.Level.REVIEWER)
 def code_act(request: HttpRequest, public_id: UUID, act: str) -> HttpResponse:
-    """edit, example, move, split, merge or retire."""
+    """Carry out an act on a code: edit, example, move, split, merge or retire."""
     if act not in ACTS:
         raise Http404(f"There are {', '.join(ACTS)}.")
     code = get_object_or_404(Code.objects.select_related("version__codebook", "parent"), public_id=public_id)
@@ -522,7 +522,8 @@ def example_remove(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @needs(User.Level.REVIEWER)
 def mark_example(request: HttpRequest, review_id: UUID, mark_id: UUID, code_id: UUID) -> HttpResponse:
-    """The place of a mark as example of a code; in the draft of the next version where the code's is frozen."""
+    """Make the place of a mark an example of a code; in the draft of the next version if the code's version is
+    frozen."""
     marks = Mark.objects.select_related("review__item__queue__version", "review__item__trial", "review__item__decision")
     mark = get_object_or_404(marks, review__public_id=review_id, public_id=mark_id)
     code = get_object_or_404(Code.objects.select_related("version__codebook"), public_id=code_id)

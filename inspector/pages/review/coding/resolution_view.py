@@ -86,7 +86,7 @@ class ResolveForm(forms.Form):
         return AdjudicatorVerdict(frozenset(given["codes"]), *(given[name] for name in names))
 
     def read_sent(self) -> Filled:
-        """What was sent, valid or not."""
+        """Return what was sent, valid or not."""
         codes = frozenset(UUID(key) for key in self.sent.getlist("codes") if key in self.codes)
         category, attribution, memo = (self.sent.get(name, "") for name in ("category", "attribution", "memo"))
         return Filled(codes, category, attribution, memo, nothing_wrong="nothing_wrong" in self.sent)
@@ -127,8 +127,8 @@ def _answer(request: HttpRequest, item: QueueItem) -> HttpResponse:
 
 
 def _find_following(request: HttpRequest, item: QueueItem) -> tuple[str, str, int]:
-    """(address of the next open item in the list that this address names, or "", query of that list,
-    open disagreements of the whole queue)."""
+    """Return (address of the next open item in the list that this address names, or "", query of that list, open
+    disagreements of the whole queue)."""
     codes = code_names(item.queue)
     wanted, _ = parse_wanted(request, codes)
     query = query_of(wanted, codes)
@@ -205,8 +205,9 @@ class ReviewView(Shaped):
 
 
 def _read_sheet(item: QueueItem, filled: Filled | None) -> dict[str, object]:
-    """The reviews with their marks and labels, and what may be chosen: five queries. all_codes, shared_codes: public
-    ids to start from. disputed_step: the first with a code that not all reviews gave, where the evidence opens."""
+    """Return the reviews with their marks and labels, and what may be chosen, in five queries. all_codes,
+    shared_codes: public ids to start from. disputed_step: the first with a code that not all reviews gave, where the
+    evidence opens."""
     reviews = item.reviews.exclude(state=Review.State.DRAFT).select_related("reviewer").order_by("reviewer")
     final = list(reviews.prefetch_related("marks__labels__code"))
     submitted = [review for review in final if review.state == Review.State.SUBMITTED]
@@ -261,7 +262,7 @@ def _join_ids(codes: Iterable[Code]) -> str:
 
 
 def _read_mark(mark: Mark) -> dict[str, object]:
-    """query: of the page of the evidence that shows it."""
+    """Return a mark as the page shows it. query: of the page of the evidence that shows it."""
     place = f"step {mark.step}" if mark.step is not None else visible(mark.path)
     if mark.path and mark.start:
         place = f"{place}, line {mark.start}"

@@ -173,7 +173,7 @@ def _find_cause(request: HttpRequest, queue: Queue, user: User) -> Code | None:
 
 
 def _name_waiting(queue: Queue) -> list[str]:
-    """Codes that nobody can judge here, because the queue hides skills. At most one query."""
+    """Name the codes that nobody can judge here, because the queue hides skills. At most one query."""
     if not hides_skills(queue):
         return []
     codes = list(queue.version.codes.all())
@@ -215,7 +215,7 @@ class ItemRow(Shaped):
 def _read_items(
     items: Sequence[int], statuses: Mapping[int, ItemStatus], user: User, unsaid: Collection[int]
 ) -> list[ItemRow]:
-    """In that order; five queries. Own codes are in the order of the codebook."""
+    """Read these items in their order, in five queries. Own codes are in the order of the codebook."""
     found = QueueItem.objects.select_related(*RELATED).in_bulk(items)
     own = dict(Review.objects.filter(item__in=items, reviewer=user).values_list("item", "state"))
     slots = Slot.objects.filter(item__in=items).exclude(review=None).order_by()
@@ -276,7 +276,8 @@ class QueueDraw(Shaped):
 
 
 def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
-    """Two queries. A stored selection that means nothing any more is shown as it is written."""
+    """Read how the queue was drawn, in two queries.
+    A stored selection that no longer means anything is shown as it is written."""
     population: Population | None
     try:
         population = reopen(queue.unit, queue.population)
@@ -321,7 +322,7 @@ def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
 
 @needs(User.Level.REVIEWER)
 def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Takes the next item for the reader and opens it; back to the queue in words where there is none."""
+    """Reserve the next item for the reader and open it; return to the queue with a message if there is none."""
     found, user = load_queue(public_id), user_of(request)
     if left := left_in_first_pass(found, user):
         items = f"{left} item{'' if left == 1 else 's'}"
@@ -343,7 +344,7 @@ def queue_close(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @needs(User.Level.REVIEWER)
 def queue_second_pass(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """The same items again with skills shown, as a queue of its own."""
+    """Make a queue of the same items with skills shown."""
     found, user = _load_managed(request, public_id)
     try:
         second = begin_second_pass(found, user)
@@ -356,7 +357,7 @@ def queue_second_pass(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @needs(User.Level.REVIEWER)
 def queue_reviews(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """`reviews`: how many each shared item is to get from now on."""
+    """Raise the number of reviews. `reviews`: how many each shared item is to get from now on."""
     found, user = _load_managed(request, public_id)
     sent = request.POST.get("reviews", "")
     try:
@@ -370,7 +371,7 @@ def queue_reviews(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @needs(User.Level.REVIEWER)
 def queue_people(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """`add` or `remove` names a person; 404 where there is no such account."""
+    """Assign or remove a person: `add` or `remove` names them. 404 if there is no such account."""
     found, user = _load_managed(request, public_id)
     adds = "add" in request.POST
     person = get_object_or_404(User, username=request.POST.get("add" if adds else "remove", ""))

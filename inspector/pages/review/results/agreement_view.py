@@ -154,7 +154,8 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
 
 
 def _find_own_open(rows: list[Compared], user: User) -> frozenset[int]:
-    """Keys of the open ones that this person answered themselves and so may not settle (`explain_barred`)."""
+    """Return the keys of the open items that this person answered themselves and so may not settle
+    (`explain_barred`)."""
     if user.may(User.Level.ADMIN):
         return frozenset()
     opened = [each.item.pk for each in rows if each.status == DisputeStatus.OPEN]
@@ -163,7 +164,7 @@ def _find_own_open(rows: list[Compared], user: User) -> frozenset[int]:
 
 
 def _read_rows(rows: Sequence[Compared], codes: Mapping[int, Code]) -> list[DisagreementRow]:
-    """Two queries, none without rows."""
+    """Read the rows in two queries, none without rows."""
     items = QueueItem.objects.select_related(*RELATED).in_bulk([each.item.pk for each in rows])
     users = User.objects.in_bulk({answer.reviewer for each in rows for answer in each.item.answers})
     attributions = dict(Attribution.choices)
@@ -192,14 +193,14 @@ def _read_rows(rows: Sequence[Compared], codes: Mapping[int, Code]) -> list[Disa
 
 @needs(User.Level.REVIEWER)
 def disagreements_open(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Agreement is taken and kept first; from then on answers count as discussed."""
+    """Open the disagreements. The agreement is computed and saved first; from then on answers count as discussed."""
     queue = open_queue(request, public_id)
     take_report(queue, Occasion.DISCUSSION, user_of(request))
     return HttpResponseRedirect(reverse("disagreements", args=[queue.public_id]))
 
 
 def parse_wanted(request: HttpRequest, codes: dict[int, Code]) -> tuple[Wanted, str]:
-    """What the address asks to list, and its cell in words. Nonsense is as if it were not there."""
+    """Return what the address asks to list, and its cell in words. Nonsense is ignored."""
     asked = request.GET
     keys: dict[str, int | None] = {str(code.public_id): pk for pk, code in codes.items()}
     keys[WITHOUT_CODE] = NONE
@@ -216,7 +217,7 @@ def parse_wanted(request: HttpRequest, codes: dict[int, Code]) -> tuple[Wanted, 
 
 
 def query_of(wanted: Wanted, codes: dict[int, Code]) -> str:
-    """The address of the same list."""
+    """Return the query of the same list."""
     pairs = [("about", wanted.about or ANY), ("state", wanted.status or ANY)]
     if wanted.cell:
         names = [WITHOUT_CODE if key is NONE else str(codes[key].public_id) for key in wanted.cell]
@@ -270,8 +271,8 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
 
 
 def _find_way(queue: Queue, user: User) -> str:
-    """What this person does first to get second reviews: "raise" their number, "assign" somebody, or make an account
-    ("people"); empty where they may not."""
+    """Return what this person does first to get second reviews: "raise" their number, "assign" somebody, or make an
+    account ("people"); empty if they may not."""
     if not queue.is_open or not may_manage(queue, user):
         return ""
     if queue.reviewers.count() > queue.reviews_per_item:
@@ -290,7 +291,7 @@ def agreement_keep(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def _read_alphas(agreement: Agreement) -> list[dict[str, object]]:
-    """Each alpha with its bar, whose ends are percent of the way from 0 to 1; what is below 0 is cut off there."""
+    """Return each alpha with its bar, whose ends are percent of the way from 0 to 1. What is below 0 is cut off."""
     questions = [("Codes", "the set of codes of each review, MASI distance", agreement.codes)]
     if agreement.top:
         questions.append(("Top-level codes", "subcodes are counted as their parent code", agreement.top))
@@ -319,7 +320,7 @@ def _place(value: float) -> float:
 
 
 def judge_alpha(value: float | None, low: float | None) -> str:
-    """By custom, a word for the size of alpha. `low`: the lower end of its interval."""
+    """Return the customary word for the size of alpha. `low`: the lower end of its interval."""
     if value is None:
         return ""
     if value <= 0 or (low is not None and low <= 0):
@@ -328,7 +329,7 @@ def judge_alpha(value: float | None, low: float | None) -> str:
 
 
 def alpha_text(value: float | None) -> str:
-    """0.4488 -> "0.45", -0.12 -> "−0.12"; "none" where there is none."""
+    """Format alpha: 0.4488 -> "0.45", -0.12 -> "−0.12"; "none" without a value."""
     if value is None:
         return "none"
     return f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
@@ -339,7 +340,7 @@ def _interval_text(low: float, high: float) -> str:
 
 
 def _drop_repeats(reports: Sequence[AgreementReport], reported: AgreementReport | None) -> list[AgreementReport]:
-    """Without reports that say what the one to publish says, of the same reviews."""
+    """Return the reports without those that repeat the one to publish, of the same reviews."""
     alike = (reported.values, reported.items_total, reported.is_before_discussion) if reported else None
     return [
         each
@@ -349,7 +350,7 @@ def _drop_repeats(reports: Sequence[AgreementReport], reported: AgreementReport 
 
 
 def _read_report(report: AgreementReport) -> tuple[str, str]:
-    """(alpha, its interval) as the report keeps them."""
+    """Return (alpha, its interval) as the report keeps them."""
     codes = report.values.get("codes", {})
     ends = codes.get("interval")
     return alpha_text(codes.get("alpha")), _interval_text(ends["low"], ends["high"]) if ends else ""
@@ -359,7 +360,7 @@ def _read_report(report: AgreementReport) -> tuple[str, str]:
 
 
 def in_words(agreement: Agreement) -> str:
-    """What alpha means here."""
+    """Say what alpha means here."""
     value = agreement.codes.estimate.value
     if value is None:
         return f"Agreement cannot be measured yet: {agreement.codes.estimate.note}."
@@ -381,7 +382,7 @@ def in_words(agreement: Agreement) -> str:
 
 
 def list_cautions(agreement: Agreement, *, discussed: bool) -> list[str]:
-    """What a reader has to know before taking the numbers for more than they are."""
+    """List what a reader has to know before relying on the numbers."""
     notes = []
     tasks = agreement.codes.estimate.clusters
     if agreement.complete < agreement.items:
@@ -424,7 +425,7 @@ class CodeAgreementRow:
 
 
 def _read_codes(agreement: Agreement, keys: Mapping[int, str]) -> list[CodeAgreementRow]:
-    """In the order of the codebook's tree. A code whose key ran out goes by its name, cut short."""
+    """Return the codes in the order of the codebook's tree. A code without a key is named, cut short."""
     agreements = {code.pk: each for code, each in agreement.by_code}
     rows = []
     for code, depth in in_order(code for code, _ in agreement.by_code):
@@ -437,8 +438,9 @@ def _read_codes(agreement: Agreement, keys: Mapping[int, str]) -> list[CodeAgree
 
 
 def _read_matrix(agreement: Agreement, rows: Sequence[CodeAgreementRow]) -> list[dict[str, object]]:
-    """Codes that anybody used, and "no code"; both ways round, so that a row shows all of one code. heat: 0 to 5 by the
-    largest number off the diagonal, which has its own scale. query: of the items behind it."""
+    """Return the matrix of the codes that anybody used, and "no code"; both ways round, so that a row shows all of
+    one code. heat: 0 to 5 by the largest number off the diagonal, which has its own scale. query: of the items behind
+    it."""
     used = {code for cell in agreement.confusion for code in cell if code is not NONE}
     heads: list[tuple[int | None, str, str, str]] = [
         (row.code.pk, row.code.name, row.key, str(row.code.public_id)) for row in rows if row.code.pk in used

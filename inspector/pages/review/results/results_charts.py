@@ -34,7 +34,7 @@ PER_SAID = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """As inspector.charts.chart.Chart, for the numbers of one queue."""
+    """A chart like inspector.charts.chart.Chart, for the numbers of one queue."""
 
     key: str
     title: str
@@ -43,7 +43,7 @@ class Figure:
     find: Callable[[Results], str] | None = None  # what it found, in words; "" without a finding
 
     def titled(self, results: Results) -> Figure:
-        """Headed by what it found, where it found something."""
+        """Return the title: what it found, if it found something."""
         found = self.find(results) if self.find else ""
         return replace(self, title=found) if found else self
 
@@ -68,12 +68,12 @@ def draw_taxonomy(results: Results) -> ChartDrawing:
 
 
 def choose_rows(rows: Sequence[TaxonomyRow]) -> Sequence[TaxonomyRow]:
-    """All where they fit, else those that were used."""
+    """Return all rows if they fit, else those that were used."""
     return rows if len(rows) <= MAX_CODES else ([row for row in rows if row.is_used] or rows)[:MAX_CODES]
 
 
 def _bars(rows: Sequence[TaxonomyRow], results: Results) -> go.Figure:
-    """A bar for each code, the tree from the top, with its interval and, at its right, its numbers."""
+    """Draw a bar for each code, the tree from the top, with its interval and, at its right, its numbers."""
     per = results.per
     drawn = [(place, row, row.shares[per]) for place, row in enumerate(rows)]
     drawn = [(place, row, share) for place, row, share in drawn if share.shown is not None]
@@ -119,7 +119,7 @@ def _around(shares: Sequence[Share], results: Results) -> dict[str, object]:
 
 
 def _name(row: TaxonomyRow, place: int, left: float) -> dict[str, object]:
-    """Left of its bar, the deeper the further in."""
+    """Return the label to the left of a bar, indented by its depth."""
     name = short(row.code.name, LABEL)
     return {
         **_text(f"<b>{name}</b>" if not row.depth else name, place, 12),
@@ -131,7 +131,7 @@ def _name(row: TaxonomyRow, place: int, left: float) -> dict[str, object]:
 
 
 def _render_numbers(share: Share, results: Results) -> str:
-    """The numbers at the right of a bar."""
+    """Return the numbers at the right of a bar."""
     counts = f"{number(share.k)}/{share.n}"
     if share.shown is None:
         return f"<b>{counts}</b>"
@@ -187,7 +187,8 @@ def _taxonomy_table(results: Results) -> ChartTable:
 
 
 def draw_together(results: Results) -> ChartDrawing:
-    """The codes that were used most, at most MAX_TOGETHER, leaves and parents that add something to them."""
+    """Draw which codes come together: at most MAX_TOGETHER of those used most, leaves and parents that add something
+    to them."""
     codes = most_used(results)
     columns = (
         TableColumn("code", "code"),
@@ -223,7 +224,7 @@ def draw_together(results: Results) -> ChartDrawing:
 
 
 def most_used(results: Results) -> list[Code]:
-    """Leaves alone: a parent always comes with its children."""
+    """Return the most used codes, leaves only: a parent always comes with its children."""
     parents = {code.parent_id for code in results.coding.codes}
     used = [row for row in results.rows if row.is_used and row.code.pk not in parents]
     return [row.code for row in sorted(used, key=lambda row: -row.shares[Per.POPULATION].k)[:MAX_TOGETHER]]
