@@ -26,7 +26,8 @@ SAFE = ("GET", "HEAD")
 
 @dataclass(frozen=True, slots=True)
 class LazyView:
-    """`open_to_all` and `takes_runs` are what `inspector.web.access` asks a view for."""
+    """A view that is imported when it is first called.
+    `open_to_all` and `takes_runs`: what `inspector.web.access` asks a view for."""
 
     name: str  # dotted, below `inspector`
     methods: tuple[str, ...]

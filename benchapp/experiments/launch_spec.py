@@ -151,7 +151,7 @@ class SpecProblem:
 
 
 class Unlaunchable(SetupError):
-    """Everything that keeps an experiment file from being launched, at once."""
+    """Lists everything that keeps an experiment file from being launched, at once."""
 
     def __init__(self, problems: Iterable[SpecProblem]) -> None:
         self.problems = tuple(problems)

@@ -39,7 +39,7 @@ from runner.protocols.stages import iterate_counted_tasks
 
 
 class Fit(StrEnum):
-    """In the order of every list."""
+    """How well a task fits, in the order of every list."""
 
     FIT = "fit"
     EASY = "too-easy"

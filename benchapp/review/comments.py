@@ -184,7 +184,7 @@ _MENTION = re.compile(r"(?<![\w@.+-])@([\w@+-](?:[\w@.+-]*[\w@+-])?)")
 
 
 class CommentRefused(Exception):
-    """Nothing was written, or too much, or it is somebody else's to retract; the message says which."""
+    """The comment is empty or too long, or belongs to somebody else; the message says which."""
 
 
 def write_comment(place: CommentPlace, author: User, text: str, *, parent: Comment | None = None) -> Comment:
@@ -234,8 +234,8 @@ def retract_comment(comment: Comment, by: User) -> bool:
 
 
 def comments_for(user: User) -> QuerySet[Comment]:
-    """Comments this person may read. Not of deleted experiments, not on pages that a blind review closes to them, and
-    not on units they must still code without knowing other people's opinions."""
+    """Select the comments that this person may read: not of deleted experiments, not on pages that a blind review
+    closes to them, and not on units they must still code without knowing other people's opinions."""
     not_deleted = Q(trial=None) | Q(trial__episode__run__experiment__deleted_at=None)
     not_deleted &= Q(run=None) | Q(run__experiment__deleted_at=None)
     access = ReviewAccess(user)
@@ -267,7 +267,7 @@ def thread_at(place: CommentPlace, reader: User) -> tuple[list[tuple[Comment, li
 
 
 def mentions_of(user: User) -> QuerySet[Mention]:
-    """Mentions of this person in current comments: unread first, then newest first."""
+    """Select the mentions of this person in current comments: unread first, then newest first."""
     readable = comments_for(user).filter(retracted_at=None).values("pk")
     mentions = Mention.objects.filter(user=user, comment__in=readable).select_related("comment__author")
     return mentions.order_by(F("read_at").desc(nulls_first=True), "-comment__written_at", "-pk")

@@ -39,7 +39,7 @@ def note_seen(user: User, queue: Queue, item: QueueItem | None = None) -> None:
 
 
 def note_items_seen(user: User, items: QuerySet[QueueItem]) -> None:
-    """Log the same for a page with answers on several items, each by itself. One query if nothing is new."""
+    """Log a page with answers on several items, each by itself. One query if nothing is new."""
     known = _acts(user).filter(target_id=OuterRef("public_id"))
     found = list(_select_said_by_others(user, items).filter(~Exists(known)))
     if found:
@@ -82,7 +82,7 @@ def _read_answers(targets: set[UUID | None]) -> dict[tuple[UUID | None, Unit], l
 
 
 def _select_said_by_others(user: User, items: QuerySet[QueueItem]) -> QuerySet[QueueItem]:
-    """Items that somebody else answered and this person did not: to skip an item is not to answer it."""
+    """Select items that somebody else answered and this person did not: to skip an item is not to answer it."""
     submitted = Review.objects.filter(item=OuterRef("pk"), state=Review.State.SUBMITTED)
     return items.filter(Exists(submitted.exclude(reviewer=user)), ~Exists(submitted.filter(reviewer=user)))
 

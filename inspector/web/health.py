@@ -47,7 +47,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 def broken(request: HttpRequest) -> HttpResponse:
     """Answer 503 where the disk or the database failed, else 500.
-    Read nothing of the request: that may be what failed."""
+    Do not read the request: that may be what failed."""
     error = sys.exc_info()[1]
     message = describe_failure(error) if error else ""
     if isinstance(error, OSError):

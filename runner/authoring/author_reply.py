@@ -84,8 +84,8 @@ def _read_marked(reply: ModelReply, slug: str) -> Patch:
 
 
 def _json_object(text: str) -> Mapping[str, JsonValue]:
-    """The first candidate that is a patch: the whole text, a fence's content, the text from the first to the last
-    brace, or the one patch in a text with other braces."""
+    """Return the first candidate that is a patch: the whole text, a fence's content, the text from the first to the
+    last brace, or the one patch in a text with other braces."""
     if not text.strip():
         raise UnreadableReply("reply: empty, expected a JSON object")
     first_error: str | None = None
@@ -135,7 +135,7 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _iterate_fences(text: str) -> Iterator[str]:
-    """The text between a line that opens a code fence and the next that closes one."""
+    """Yield the text between a line that opens a code fence and the next that closes one."""
     inside: list[str] | None = None
     for line in text.split("\n"):
         if inside is None:

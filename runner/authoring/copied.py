@@ -57,7 +57,7 @@ class CopySource:
         return _index(tuple(texts), size)
 
     def without(self, texts: Iterable[str]) -> CopySource:
-        """The same, minus every shingle that one of these texts has too."""
+        """Return a source without the shingles that one of these texts has too."""
         left = dict(self.shingles)
         for text in texts:
             for shingle in shingles_of([word.text for word in split_words(text)], self.size):
@@ -70,7 +70,7 @@ class CopySource:
         return self.runs_of(split_words(text), distinct=distinct)
 
     def runs_of(self, words: Sequence[Word], *, distinct: int = 5) -> Iterator[CopiedRun]:
-        """Do the same for words in a row."""
+        """Return the shared runs for words in a row."""
         shared = [self.shingles.get(shingle) for shingle in shingles_of([word.text for word in words], self.size)]
         place = 0
         while place < len(shared):
@@ -141,7 +141,7 @@ class CopiedShare:
 
     @property
     def share(self) -> float | None:
-        """From 0 to 1. None if the text has nothing to compare: missing is not zero."""
+        """Return the share from 0 to 1; None if the text has nothing to compare: missing is not zero."""
         return self.shared / self.total if self.total else None
 
 
@@ -177,7 +177,7 @@ def leaks(share: CopiedShare) -> bool:
 
 
 def _unknown(words: Sequence[Word], known: CopySource) -> Iterator[list[Word]]:
-    """The parts between words that the known texts have."""
+    """Yield the parts between words that the known texts have."""
     is_known = [False] * len(words)
     for place, shingle in enumerate(shingles_of([word.text for word in words], known.size)):
         if shingle in known.shingles:
@@ -188,7 +188,7 @@ def _unknown(words: Sequence[Word], known: CopySource) -> Iterator[list[Word]]:
 
 
 def _whole_lines(text: str, sources: list[str], n: int, ignoring: list[str]) -> Iterator[CopiedRun]:
-    """Lines of a source that are too short for a run."""
+    """Yield lines of a source that are too short for a run."""
     indexed = _index_lines(tuple(sources))
     known = [_join(split_words(each)) for each in ignoring]
     for words in _lines(text):
@@ -199,12 +199,12 @@ def _whole_lines(text: str, sources: list[str], n: int, ignoring: list[str]) -> 
 
 @lru_cache(maxsize=2)
 def _index_lines(sources: tuple[str, ...]) -> dict[str, int]:
-    """Each line's words -> the last source that has it."""
+    """Return each line's words -> the last source that has it."""
     return {_join(words): number for number, source in enumerate(sources) for words in _lines(source)}
 
 
 def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> CopiedShare:
-    """Lines of at least SHORT_LINE words that a source has in one piece."""
+    """Measure lines of at least SHORT_LINE words that a source has in one piece."""
     originals = [_join(split_words(source)) for source in sources]
     known = [_join(split_words(each)) for each in ignoring]
     runs: list[CopiedRun] = []
@@ -221,7 +221,7 @@ def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> Cop
 
 
 def _lines(text: str) -> Iterator[Sequence[Word]]:
-    """The words of each line that has any."""
+    """Yield the words of each line that has any."""
     words, place, end = split_words(text), 0, 0
     for line in text.splitlines(keepends=True):
         first, end = place, end + len(line)

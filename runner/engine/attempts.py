@@ -102,13 +102,13 @@ class SessionWatcher:
             raise self.spent
 
     def watched(self, key: str, recorder: Recorder | None) -> Model | None:
-        """The model for the session's agent. With a recorder each call is kept, as `<key>/<number>`."""
+        """Wrap the model for the session's agent. With a recorder each call is kept, as `<key>/<number>`."""
         if self.model is None:
             return None
         return WatchedModel(self.model, key, self.toolbox.clean, self.note_answer, recorder)
 
     def needs(self, agent: Agent) -> Needs:
-        """What the agent's sandbox must hold, with a gateway that reports to this watcher."""
+        """Return what the agent's sandbox must have, with a gateway that reports to this watcher."""
         return replace(
             agent.needs(self.model),
             before_call=self.before_call,
@@ -181,7 +181,8 @@ class Session:
             other.close()
 
     def _library_writes(self) -> tuple[str, ...]:
-        """Paths the agent added, changed or removed in its private copy. Nothing may still be writing when we look."""
+        """Return the paths that the agent added, changed or removed in its private copy.
+        Nothing may still be writing at that time."""
         self.sandbox.end_processes()
         before, after = manifest(self.library), manifest(self.sandbox.files(SKILLS))
         paths = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
@@ -229,14 +230,14 @@ class Session:
 
 
 def _instruct(stage: Stage, job: AgentJob) -> str:
-    """The stage's own text with the condition's additions to that of the task."""
+    """Return the stage's own text with the condition's additions to that of the task."""
     added = job.instruction.removeprefix(job.task.instruction.rstrip())
     text = stage.task.instruction
     return f"{text.rstrip()}{added}" if added.strip() else text
 
 
 def _find_shortfall(stage: Stage, verdict: Verdict) -> str:
-    """The reward below the stage's minimum, or ""."""
+    """Return which reward is below the stage's minimum, or ""."""
     rewards = _name_rewards(verdict)
     for name, least in stage.min_reward.items():
         reward = rewards.get(name)
@@ -251,7 +252,7 @@ def _name_rewards(verdict: Verdict) -> dict[str, float]:
 
 
 def _join(job: AgentJob, played: Sequence[tuple[Stage, Played]], note: str) -> Played:
-    """All stages as one attempt."""
+    """Join all stages into one attempt."""
     runs = [one.run for _, one in played]
     turns = [run.turns for run in runs if run.turns is not None]
     return Played(
@@ -324,7 +325,7 @@ def join_verdicts(verdicts: Sequence[tuple[str, Verdict]], *, last_decides: bool
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """None if one of them is unknown."""
+    """Return the mean; None if one value is unknown."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
 
@@ -347,7 +348,8 @@ def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recor
 
 
 def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace]:
-    """Traces for the condition. Rough ones show verdict and reward. Rich ones show as much as an author sees."""
+    """Return the traces for the condition. Rough ones show verdict and reward.
+    Rich ones show as much as an author sees."""
     kind, traces = plan.condition.retrieved_as, []
     for slot in step.retrieved:
         verdict = recorder.verdict(slot)
@@ -423,8 +425,8 @@ def _attempt(
 
 
 def _judge_with(key: str, watcher: SessionWatcher, recorder: Recorder) -> Asked | None:
-    """The judging model for the verdict of an attempt. Its calls are always kept and billed separately: a judge's usage
-    is not the agent's."""
+    """Return the judging model for the verdict of an attempt.
+    Its calls are always kept and billed separately: a judge's usage is not the agent's."""
     toolbox = watcher.toolbox
     if toolbox.judge_model is None:
         return None
@@ -460,7 +462,7 @@ def _compactions(
 
 
 def select_verdict(verdict: Verdict, feedback: str) -> Verdict | None:
-    """The part of a verdict that a feedback level allows in the author's evidence."""
+    """Return the part of a verdict that a feedback level allows in the author's evidence."""
     if feedback == "none":
         return None
     if feedback == "binary":

@@ -72,8 +72,8 @@ from runner.suites.tasks.task_files import read_tree
 
 
 def advise(occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCalls) -> Advice:
-    """The advice after the failed trial of `slot`. Every answer to the occasion gets the same. No student is asked if
-    the teacher's prompt has no place for questions."""
+    """Return the advice after the failed trial of `slot`. Every answer to the occasion gets the same. No student is
+    asked if the teacher's prompt has no place for questions."""
     family, chosen = occasion.family.key, calls.toolbox.prompts
     questions: tuple[str, ...] = ()
     findings: list[Finding] = []
@@ -194,12 +194,13 @@ def _read_answer(
 
 
 def session_name(plan: EpisodePlan, step: Ask) -> str:
-    """The name of an answer's sandbox, which lets a successor find what an interrupted session left."""
+    """Return the name of an answer's sandbox, which lets a successor find what an interrupted session left."""
     return f"author-{digest_json([plan.episode, step.key])[:32]}"
 
 
 def session_request(plan: EpisodePlan, agent: Agent, kit: AuthorKit, *, seed: int) -> ModelRequest:
-    """The request for the record: who works within which limits, the files by name and digest, the instruction."""
+    """Return the request for the record: who works within which limits, the files by name and digest, the
+    instruction."""
     variables = {
         "agent": agent.name,
         "version": agent.version,
@@ -214,7 +215,8 @@ def session_request(plan: EpisodePlan, agent: Agent, kit: AuthorKit, *, seed: in
 
 
 def _place_of(occasion: Occasion) -> Task:
-    """The seed task's own machine and files, as its agent has them. With a corpus or without a task, a bare sandbox."""
+    """Return the seed task's own machine and files, as its agent has them.
+    With a corpus or without a task, a bare sandbox."""
     if occasion.task is not None and not occasion.corpus:
         return occasion.task
     return Task(
@@ -277,11 +279,9 @@ def leave_out(step: Ask, recorder: Recorder, state: EpisodeState, *, who: str, w
 
 
 def _count_tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> int | None:
-    """Output tokens that the author may still write for this library. An answer without usage counts by its length.
-
-    None: no limit. An author in a sandbox (an agent, or a program without a model) is limited by the size of its
-    result, not by its number of tries.
-    """
+    """Return the output tokens that the author may still write for this library; None without a limit. An answer
+    without usage counts by its length. An author in a sandbox (an agent, or a program without a model) is limited by
+    the size of its result, not by tokens."""
     limit, author = plan.condition.generation_tokens, toolbox.author_model
     if limit is None or plan.author_agent is not None:
         return None

@@ -103,7 +103,8 @@ def run_episode(
 
 
 def retry_delay(failures: int, error: BaseException | None = None) -> float:
-    """Seconds to wait after the n-th failure in a row: doubling from 2 to 300, or longer if the provider says so."""
+    """Return the seconds to wait after the n-th failure in a row: doubling from 2 to 300, or longer if the provider
+    says so."""
     delay = min(FIRST_DELAY_SECONDS * 2.0 ** min(failures - 1, 16), LONGEST_DELAY_SECONDS)
     retry_after = error.retry_after_seconds if isinstance(error, ModelUnavailable) else None
     return max(delay, retry_after or 0.0)
@@ -142,7 +143,7 @@ def _seal(plan: EpisodePlan, recorder: Recorder, state: EpisodeState) -> Frozen:
 
 
 def seal(setup_digest: str, library: str) -> str:
-    """The basis of deployment: the setup as launched and the files as frozen, in one digest."""
+    """Return the basis of deployment: the setup as launched and the files as frozen, in one digest."""
     return digest_json([setup_digest, library])
 
 

@@ -72,7 +72,7 @@ def judge_output(occasion: Occasion, reply: ModelReply, rule: str = RULE) -> Pat
 
 
 def _describe_model(preset: Preset | None, temperature: float | None, room: int | None) -> dict[str, object] | None:
-    """The model's part of `input/request.json`: the program sends the name and the sampling itself."""
+    """Return the model's part of `input/request.json`: the program sends the name and the sampling itself."""
     if preset is None:
         return None
     asked = {**preset.options, **({} if temperature is None else {"temperature": temperature})}
@@ -85,7 +85,8 @@ def _describe_model(preset: Preset | None, temperature: float | None, room: int 
 
 
 def _needs(model: GeneratorModel, key: str, recorder: Recorder, toolbox: Toolbox) -> Needs:
-    """Access to its model only. Each answer is billed to the call under `key`, which is this whole run."""
+    """Return access to the program's model only.
+    Each answer is billed to the call under `key`, which is this whole run."""
     preset, used = model.preset, Usage()
     if preset is None:
         return NO_MODEL
@@ -107,17 +108,15 @@ def _needs(model: GeneratorModel, key: str, recorder: Recorder, toolbox: Toolbox
 
 
 def run_name(plan: EpisodePlan, step: Ask) -> str:
-    """The name of a call's run, which lets a successor find what an interrupted one left."""
+    """Return the name of a call's run, which lets a successor find what an interrupted one left."""
     return f"generator-{digest_json([plan.episode, step.key])[:32]}"
 
 
 def request_for(
     occasion: Occasion, model: GeneratorModel, *, seed: int, model_info: dict[str, object] | None
 ) -> ModelRequest:
-    """The request for the record: the program, and its inputs by name and digest instead of by content.
-
-    `model_info`: about its model.
-    """
+    """Return the request for the record: the program, and its inputs by name and digest instead of by content.
+    `model_info`: about its model."""
     generator = model.generator
     asked: dict[str, object] = {
         "generator": generator.name,

@@ -196,7 +196,7 @@ class ListRecorder:
         return self._replies.get(key)
 
     def list_interrupted(self) -> tuple[str, ...]:
-        """Attempts that were started and neither finished nor abandoned."""
+        """List attempts that were started and neither finished nor abandoned."""
         return tuple(attempt for attempt in self.started if attempt not in self._ended)
 
     def _result(self, slot: TrialSlot) -> AttemptResult:
@@ -220,10 +220,10 @@ class ListRecorder:
         self.commit(SandboxOpened(attempt, handle))
 
     def live_step(self, attempt: str, step: Step) -> None:
-        """Nothing to do: a finished attempt holds all its steps."""
+        """Do nothing: a finished attempt has all its steps."""
 
     def bill(self, attempt: str, usage: Usage, price_table: str) -> None:
-        """Nothing else spends from the same budget: an attempt's usage is recorded when it ends."""
+        """Do nothing: nothing else spends from the same budget, and an attempt's usage is recorded when it ends."""
 
     def finish_attempt(self, attempt: str, result: AttemptResult) -> None:
         started = self.started[attempt]
@@ -252,7 +252,7 @@ class ListRecorder:
         self.commit(CallStarted(key, purpose, model, request, self.clock()))
 
     def bill_call(self, key: str, usage: Usage, price_table: str) -> None:
-        """Nothing else spends from the same budget: a call's usage is recorded when it ends."""
+        """Do nothing: nothing else spends from the same budget, and a call's usage is recorded when it ends."""
 
     def finish_call(
         self,

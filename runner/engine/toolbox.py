@@ -141,10 +141,8 @@ def read_engine_trials() -> int | None:
 def toolbox_for(
     plan: EpisodePlan, suite: Suite, clean: Cleaner | None = None, sleep: Callable[[float], None] = time.sleep
 ) -> Toolbox:
-    """The tools the plan names. SetupError if one is unknown, missing, or not allowed for this suite.
-
-    `sleep` makes the pauses before an unreachable model is asked again; it may raise LeaseLost to end them.
-    """
+    """Return the tools the plan names. SetupError if one is unknown, missing, or not allowed for this suite. `sleep`
+    makes the pauses before an unreachable model is asked again; it may raise LeaseLost to end them."""
     if plan.sandbox == "local" and not suite.trusted:
         raise SetupError(f"suite {suite.key} is not trusted: its tasks need a sandbox that confines them, not 'local'")
     if plan.condition.has_author and plan.author_model is None:

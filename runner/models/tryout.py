@@ -288,7 +288,7 @@ class Tryout:
 
     @property
     def _address(self) -> str | None:
-        """The server's address. None also if its variable is not set: the first call reports that."""
+        """Return the server's address. None also if its variable is not set: the first call reports that."""
         try:
             return self.model.preset.base_url() if self.model.preset is not None else self.model.api_base
         except RunnerError:
@@ -418,7 +418,7 @@ class Tryout:
 
 
 def model_at(address: str, model: str, key_variable: str | None) -> LiteLLM:
-    """The model of a server without a preset; its first model if none is named. SetupError."""
+    """Make the model of a server without a preset; its first model if none is named. SetupError."""
     drafted = LiteLLM.of_preset(draft_preset(address, model or "any", key_variable))
     if model:
         return drafted
@@ -437,7 +437,7 @@ def draft_preset(address: str, model: str, key_variable: str | None) -> Preset:
 
 
 def describe_own_server(address: str, model: str, key_variable: str | None) -> dict[str, JsonValue]:
-    """The preset's values for a server with the OpenAI format."""
+    """Return the preset's values for a server with the OpenAI format."""
     named: dict[str, JsonValue] = {"key_variable": key_variable} if key_variable else {}
     values = {"provider": "own server", "agent_model": model, "host_model": f"openai/{model}", "api_base": address}
     return {**values, **named}

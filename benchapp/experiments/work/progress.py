@@ -55,8 +55,8 @@ class WorkProgress(Shaped):
     )
 
     def without_results(self) -> WorkProgress:
-        """For a reader who must not know yet how some of the trials ended:
-        the sum minus those shown would reveal it."""
+        """Return the progress for a reader who must not know yet how some of the trials ended: the sum minus those
+        shown would reveal it."""
         return replace(self, passed=0, scored=0, hides_results=True)
 
     @property

@@ -300,7 +300,7 @@ MUST_LOOK = frozenset({Kind.SPLIT, Kind.REDEFINED})
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """`after` follows from `before`."""
+    """`after` continues `before`."""
 
     before: Code
     after: Code
@@ -308,7 +308,7 @@ class Link:
 
     @property
     def must_look(self) -> bool:
-        """True where a label of `before` cannot be carried over without a look."""
+        """Must somebody look at a label of `before` before it is carried over?"""
         return self.kind in MUST_LOOK
 
 
@@ -336,7 +336,7 @@ class VersionDiff:
 
     @cached_property
     def links(self) -> list[Link]:
-        """The links in the order of the new version."""
+        """Return the links in the order of the new version."""
         chains = self._chains()
         before = {code.pk: code for code in self.old_codes}
         found = []

@@ -38,7 +38,7 @@ class QueueRefused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class QueueSpec:
-    """All that fixes a queue."""
+    """Everything that fixes a queue."""
 
     name: str
     version: CodebookVersion

@@ -192,7 +192,7 @@ def _read_submitted(queues: Sequence[Queue], known: set[int]) -> Iterable[Submit
 
 
 def _labels(queues: Sequence[Queue], known: set[int]) -> QuerySet[Label]:
-    """Labels of submitted reviews with codes of this version: another version's are never pooled with them."""
+    """Select labels of submitted reviews with codes of this version: another version's are never pooled with them."""
     mine = {"mark__review__item__queue__in": queues, "mark__review__state": Review.State.SUBMITTED}
     return Label.objects.filter(**mine, code_id__in=known)
 
@@ -406,7 +406,7 @@ class TaxonomyRow:
 
     @property
     def shown_total(self) -> float | None:
-        """`estimated` where the share it comes from is shown."""
+        """Return `estimated` if the share it comes from is shown."""
         return None if self.shares[Per.POPULATION].shown is None else self.estimated
 
 
@@ -490,7 +490,7 @@ class Taxonomy:
 
     @property
     def counts(self) -> FacetCell | None:
-        """How many trials of the chosen part ran, failed and are of the population; None where that is unknown."""
+        """Return how many trials of the chosen part ran, failed and belong to the population; None if unknown."""
         return self._extent(self.chosen) if self.extent else None
 
     def values(self, facet: str) -> list[str]:

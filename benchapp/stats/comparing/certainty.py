@@ -79,7 +79,7 @@ class Item(Shaped):
 
     @property
     def never_moves(self) -> bool:
-        """Every trial passed, or none: no condition can be better here."""
+        """Did every trial pass, or none? Then no condition can be better here."""
         return self.share <= ZERO or self.share >= 1 - ZERO
 
 
@@ -96,7 +96,7 @@ class Certainty(Shaped):
 
     @property
     def answer(self) -> str:
-        """How many of the differences exclude zero, by what they are claimed about."""
+        """Say how many of the differences exclude zero, by what they are claimed about."""
         known = [
             each.difference.rerun_interval or each.difference.interval for each in self.groups if each.difference.rerun
         ]

@@ -139,7 +139,7 @@ PARENTS = {"environment": "task__family__environment", "family": "task__family",
 
 
 def _select_covered(trials: TrialQuerySet, metric: TrialMetric, choices: Choices) -> TrialQuerySet:
-    """Filter those that `TrialMetric.mask` keeps."""
+    """Select the trials that `TrialMetric.mask` keeps."""
     trials = trials.filter(episode__is_tainted=False)
     if metric.phases:
         trials = trials.filter(phase__in=metric.phases)

@@ -124,7 +124,7 @@ class Funnel(Shaped):
 
     @property
     def unknown(self) -> int:
-        """The number of trials that read the skill where it is unknown whether they followed it."""
+        """Return the number of trials that read the skill and of which it is unknown whether they followed it."""
         return self.read.total - self.judged.total
 
 
@@ -403,11 +403,11 @@ class Following:
 
     @property
     def share(self) -> float | None:
-        """0..1; None where the skill names nothing to search for."""
+        """Return the share of the cues that were found; None if the skill names nothing to search for."""
         return len(self.found) / len(self.cues) if self.cues else None
 
     def is_followed(self, least: float) -> bool | None:
-        """Were at least this share of the cues found, and at least one? None: unknown."""
+        """Were at least this share of the cues found, and at least one? None if unknown."""
         return None if self.share is None else bool(self.found) and self.share >= least
 
 

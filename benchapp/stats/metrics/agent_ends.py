@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class AgentEnd(StrEnum):
-    """In the order that pages name them."""
+    """How an agent ended, in the order of the pages."""
 
     TIME = "time limit"
     TURNS = "turn limit"

@@ -64,7 +64,8 @@ class PassPoint:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 %: of several runs Student's over their values, of one its tasks resampled, from ten of them on."""
+        """Return the 95 % interval: of several runs Student's over their values, of one its tasks resampled, from ten
+        of them on."""
         if self.runs > 1:
             return share_interval(self.parts)
         drawn = by_task(np.array(self.parts)) if len(self.parts) >= MIN_FOR_INTERVAL else None

@@ -192,7 +192,7 @@ class GroupLibraries(Shaped):
 
     @property
     def is_library(self) -> bool:
-        """Is there anything to show? A condition without skills has empty libraries that nobody wrote to."""
+        """Does it have anything to show? A condition without skills has empty libraries that nobody wrote to."""
         return bool(self.skills or self.decisions)
 
     @property

@@ -131,7 +131,7 @@ class LiteLLM:
 
     @property
     def context_window(self) -> int | None:
-        """The model's context window in tokens, from the preset or litellm's list. None if unknown."""
+        """Return the model's context window in tokens, from the preset or litellm's list. None if unknown."""
         if self.preset is not None and self.preset.context_window is not None:
             return self.preset.context_window
         return _look_up_window(self.load().model_cost, self.model)
@@ -270,7 +270,8 @@ class LiteLLM:
         raise ContextExceeded(f"{message} (model {self.name})", overflow.window, overflow.prompt) from None
 
     def _prepare(self, litellm: ModuleType, request: ModelRequest) -> Sending:
-        """A private address only gets the key named for it: litellm would send any key that it finds."""
+        """Prepare the call. A private address only gets the key named for it: litellm would send any key that it
+        finds."""
         address = self._address() if self._has_own_address else None
         options = {} if self.preset is None else self.preset.options
         sending = prepare(target_of(litellm, self.model, address), request, options, self._refused)
@@ -294,7 +295,7 @@ class LiteLLM:
         return key
 
     def _describe_error(self, error: Exception) -> str:
-        """The message of the provider or its client, without the key and the address, which it may quote."""
+        """Return the message of the provider or its client, without the key and the address, which it may quote."""
         return self.hide_private(
             describe_error(error, self.api_base or (self.preset.api_base_variable if self.preset else None))
         )[:MAX_ERROR_CHARS]
@@ -324,7 +325,8 @@ class LiteLLM:
         return SetupError(f"{self.name}: a Python package is missing on this machine: {missing[:MAX_REASON]}")
 
     def _usage(self, litellm: ModuleType, response: Any) -> Usage:
-        """Input includes cached input, as litellm reports it for every provider, so it is counted once."""
+        """Return the usage. Input includes cached input, as litellm reports it for every provider, so it is counted
+        once."""
         usage = getattr(response, "usage", None)
         # litellm makes up zeros where the provider gave no counts; some providers give no sum.
         if usage is None or not (usage.prompt_tokens or usage.completion_tokens):
@@ -351,7 +353,7 @@ class LiteLLM:
 
 
 def cache_written(usage: JsonValue) -> int:
-    """Tokens of the input that the provider wrote to its cache. Anthropic charges more for them."""
+    """Return the tokens of the input that the provider wrote to its cache. Anthropic charges more for them."""
     written = getattr(usage, "cache_creation_input_tokens", None)
     return written if isinstance(written, int) and written > 0 else 0
 
@@ -362,7 +364,7 @@ def _count(value: object) -> int | None:
 
 
 def _usual_variable(model: str) -> str | None:
-    """The variable that litellm reads for this provider by default."""
+    """Return the variable that litellm reads for this provider by default."""
     provider, slash, _ = model.partition("/")
     return f"{provider.upper()}_API_KEY" if slash and provider not in OTHER_CREDENTIALS else None
 
@@ -383,7 +385,8 @@ def _look_up_window(listed: Mapping[str, Mapping[str, object]], model: str) -> i
 
 
 def read_reply(response: Any, model: str, usage: Usage) -> ModelReply:
-    """Texts are made storable at once: half a character in one turn could not be sent back in the next."""
+    """Read a reply. Texts are made storable at once: half a character in one turn could not be sent back in the
+    next."""
     if not response.choices:
         raise EmptyReply("no choices")
     choice = response.choices[0]
@@ -405,7 +408,8 @@ def read_reply(response: Any, model: str, usage: Usage) -> ModelReply:
 
 
 def _fields_of_calls(raw: Sequence[Any], calls: Sequence[ToolCall]) -> dict[str, dict[str, object]]:
-    """id -> what the provider wants back with the call: Google's signature, which litellm also appends to the id."""
+    """Return id -> what the provider wants back with the call: Google's signature, which litellm also appends to the
+    id."""
     found: dict[str, dict[str, object]] = {}
     for each, call in zip(raw, calls, strict=True):
         _, _, hung = str(each.id or "").partition(SIGNATURE)
@@ -426,7 +430,8 @@ def tool_calls(calls: Sequence[Any]) -> Iterator[ToolCall]:
 
 
 def read_arguments(text: str) -> dict[str, JsonValue]:
-    """Arguments that are not a JSON object are kept verbatim, under UNREADABLE. Texts may contain line breaks."""
+    """Parse the arguments of a call. Those that are not a JSON object are kept verbatim, under UNREADABLE.
+    Texts may contain line breaks."""
     try:
         found = json.loads(text, strict=False)
     except (ValueError, RecursionError):

@@ -50,12 +50,14 @@ def is_unreachable(error: Exception) -> bool:
 
 
 def is_of_the_key(error: Exception) -> bool:
-    """Also checks the status: litellm turns a 401 with unusual wording into a bad request."""
+    """Is the error about the key?
+    The status is checked too: litellm turns a 401 with unusual wording into a bad request."""
     return type(error).__name__ in OF_THE_KEY or getattr(error, "status_code", None) in (401, 403)
 
 
 def provider_body(error: Exception) -> Mapping[str, JsonValue]:
-    """The provider's own error body, from litellm's attribute (OpenAI) or quoted in the error's text (others)."""
+    """Return the provider's own error body, from litellm's attribute (OpenAI) or quoted in the error's text
+    (others)."""
     kept = getattr(error, "body", None)
     if isinstance(kept, Mapping):
         return kept
@@ -69,7 +71,7 @@ def provider_body(error: Exception) -> Mapping[str, JsonValue]:
 
 
 def retry_after(error: Exception) -> float | None:
-    """Seconds from the provider's header, if it sent one."""
+    """Return the seconds from the provider's header, if it sent one."""
     response = getattr(error, "response", None)
     headers = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
     return retry_after_seconds(str(headers.get("retry-after") or ""))
@@ -112,10 +114,8 @@ _REFUSED = re.compile(
 
 
 def find_refused_parameter(error: Exception, sent: Collection[str]) -> str | None:
-    """The first of `sent`, in the order given, that this error refuses. None if it is about something else.
-
-    `sent` may hold NO_REASONING too.
-    """
+    """Return the first of `sent`, in the order given, that this error refuses. None if it is about something else.
+    `sent` may hold NO_REASONING too."""
     is_of_litellm = type(error).__name__ == "UnsupportedParamsError"  # refused before anything is sent
     if getattr(error, "status_code", None) not in (400, 422) and not is_of_litellm:
         return None
@@ -133,7 +133,7 @@ def find_refused_parameter(error: Exception, sent: Collection[str]) -> str | Non
 
 
 def _places(body: object) -> Iterator[str]:
-    """FastAPI's form: {"detail": [{"loc": ["body", "seed"]}]}."""
+    """Yield the names of fields that FastAPI's form blames: {"detail": [{"loc": ["body", "seed"]}]}."""
     detail = body.get("detail") if isinstance(body, dict) else None
     for item in detail if isinstance(detail, list) else ():
         if isinstance(item, dict) and isinstance(item.get("loc"), list):
@@ -235,7 +235,8 @@ class Overflow:
 
     @property
     def room(self) -> int | None:
-        """Output tokens that fit after the prompt, if both are known and the answer is what is too long."""
+        """Return the output tokens that fit after the prompt, if both are known and the answer is what is too
+        long."""
         if self.window is None or self.prompt is None:
             return None
         room = self.window - self.prompt - int(self.window * MARGIN)

@@ -188,7 +188,7 @@ class Patience:
         self._began += waited
 
     def seconds_left(self, failure: TransientFailure) -> float | None:
-        """Seconds left for retries of an unreachable model. None for one that answers with failures."""
+        """Return the seconds left for retries of an unreachable model. None for one that answers with failures."""
         spent = self._waited + time.monotonic() - self._began
         return max(self.wait_seconds - spent, 0.0) if failure.is_unreachable else None
 
@@ -207,7 +207,8 @@ class Patience:
         self._began = time.monotonic()
 
     def _pause(self, failure: TransientFailure, took: float) -> float | None:
-        """Seconds, or None if waiting is over. The delay a provider asks for is kept in full, or there is no retry."""
+        """Return the seconds to pause, or None if waiting is over.
+        The delay a provider asks for is kept in full, or there is no retry."""
         asked = failure.retry_after or 0.0
         if failure.is_last:
             return None
@@ -223,7 +224,8 @@ class Patience:
 
 
 def _compute_pause(failed: int) -> float:
-    """Double from one second, each randomly between half and the whole, so that callers do not return all at once."""
+    """Return the pause: it doubles from one second, each randomly between half and the whole, so that callers do not
+    return all at once."""
     return min(FIRST_PAUSE_SECONDS * 2.0 ** min(failed, 16), LONGEST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
 
 

@@ -89,7 +89,7 @@ class UsageMeter:
 
 
 def _anthropic(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, int]:
-    """A message, its start (input), or its delta (output so far, with the input again if that changed)."""
+    """Read a message, its start (input), or its delta (output so far, with the input again if that changed)."""
     raw = _object(_object(event, "message") or event, "usage")
     parts = {
         "fresh": _count(raw, "input_tokens"),
@@ -112,7 +112,7 @@ def _responses(event: Mapping[str, object], known: Mapping[str, int]) -> dict[st
 
 
 def _chat(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, int]:
-    """Moonshot and DeepSeek have places of their own for the cached part."""
+    """Read chat usage. Moonshot and DeepSeek have places of their own for the cached part."""
     raw = _object({"usage": chat_usage(event)}, "usage")
     cached = _count(_object(raw, "prompt_tokens_details"), "cached_tokens")
     for name in ("cached_tokens", "prompt_cache_hit_tokens"):
@@ -139,7 +139,8 @@ _FORMATS: dict[str, Callable[[Mapping[str, object], Mapping[str, int]], dict[str
 
 
 def _broken(event: Mapping[str, object]) -> ErrorInAnswer | None:
-    """Anthropic, chat and Gemini put the error under its name, Responses into the event or the response that failed."""
+    """Return the error of an event: Anthropic, chat and Gemini put it under its name, Responses into the event or the
+    response that failed."""
     raw = _object(event, "error") or _object(_object(event, "response"), "error")
     if not raw and event.get("type") == "error":
         raw = event
@@ -168,5 +169,5 @@ _WORDS = "Your credit balance is too low"  # Anthropic by 400, with the type of 
 
 
 def says_no_credit(error: Mapping[str, object]) -> bool:
-    """`error`: the object of that name in the provider's answer."""
+    """Does the provider say that the account has no credit? `error`: the object of that name in its answer."""
     return any(error.get(name) in _KINDS for name in ("type", "code")) or str(error.get("message")).startswith(_WORDS)

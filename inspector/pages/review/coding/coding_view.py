@@ -326,7 +326,7 @@ def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
 @needs(User.Level.REVIEWER)
 @_takes_draft
 def save(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) -> JsonResponse:
-    """Save the draft and hold the item for the full time again; `held` tells whether it is still theirs."""
+    """Save the draft and hold the item for the full time again; `held` says whether it is still theirs."""
     review = save_draft(item, user, sent.draft, revision=sent.revision, evidence=evidence)
     return JsonResponse({**_state_of(review, evidence), "held": hold(item, user)})
 

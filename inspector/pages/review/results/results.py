@@ -325,8 +325,7 @@ def _of_codebook(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example
 
 
 def _of_reviewers(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example]]:
-    """Read the examples of reviewers, without labels that a resolution left out: what does not count is no
-    example."""
+    """Read the examples of reviewers, without labels that a resolution left out, since they do not count."""
     resolved = [item for item in coding.items if item.basis is Basis.RESOLVED]
     members = {code.pk: coding.within(code) for code in coding.codes} if resolved else {}
     # of a resolved item the codes that count: its resolution's, and those above them
