@@ -170,7 +170,7 @@ class Chart:
     rests_on: Callable[[ChartSheet], Iterable[Run]] = lambda sheet: ()
 
     def list_options(self, comparison: GroupComparison) -> dict[str, tuple[str, ...]]:
-        """Those of its options with every value that these runs allow."""
+        """Return its options with every value that these runs allow."""
         return {
             name: (*values, *comparison.attributes) if name == BY else values for name, values in self.options.items()
         }

@@ -83,7 +83,8 @@ class TrialShelf:
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """Pages find it as `static_site`: they leave out what needs a server, and name what they were made from."""
+    """What the pages of a static site read.
+    Pages find it as `static_site`: they leave out what needs a server, and name what they were made from."""
 
     version: str
     record_digest: str

@@ -273,7 +273,7 @@ NOT_COMPUTED = "not computed"
 
 @dataclass(frozen=True, slots=True)
 class Alpha:
-    """Of the report taken before any discussion. Missing values: alpha is undefined."""
+    """Alpha of the report taken before any discussion. Missing values: alpha is undefined."""
 
     value: float | None
     low: float | None

@@ -56,8 +56,7 @@ class PairEnd(ChartPoint):
 
     @property
     def is_drawn(self) -> bool:
-        """Whether it can be drawn.
-        Where nothing was used there is no effort to weigh; SkillFlow's code drops it too."""
+        """Can it be drawn? Where nothing was used there is no effort to weigh; SkillFlow's code drops it too."""
         return self.x is not None and self.y is not None and self.x > 0
 
 

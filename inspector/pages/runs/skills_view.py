@@ -42,7 +42,7 @@ BAR = 1_000  # width of a bar's picture
 
 @dataclass(frozen=True, slots=True)
 class FunnelChoices:
-    """`?phase=deployment&whose=own&skill=tidy-tables&episode=...&share=50`; nonsense is as if it were not there."""
+    """`?phase=deployment&whose=own&skill=tidy-tables&episode=...&share=50`; what makes no sense is ignored."""
 
     phase: str
     whose: str
@@ -87,7 +87,7 @@ class FunnelStage:
 
     @property
     def parts(self) -> list[tuple[str, float, float]]:
-        """(class, x, width) of passed, failed, unscored, unknown."""
+        """Return (class, x, width) of passed, failed, unscored, unknown."""
         counts = self.tally.passed, self.failed, self.tally.unscored, self.unknown
         found, x = [], 0.0
         for name, count in zip(("passed", "failed", "unscored", "unsure"), counts, strict=True):

@@ -252,7 +252,7 @@ def _list_tasks_of_folder(read: Suite | None) -> Iterator[SuiteTask]:
 
 
 def _list_families(row: models.Suite, read: Suite | None) -> Iterator[SuiteFamily]:
-    """Skills are in the folder alone."""
+    """List the families with their skills, which only the folder has."""
     skills = {family.key: family.skills for family in _list_families_of_folder(read)}
     rows = row.families.annotate(total=Count("tasks")).filter(total__gt=0).select_related("environment")
     for each in rows.order_by("environment__ordinal", "environment__key", "ordinal", "key"):
@@ -261,7 +261,8 @@ def _list_families(row: models.Suite, read: Suite | None) -> Iterator[SuiteFamil
 
 
 def _list_tasks(row: models.Suite, read: Suite | None, access: ReviewAccess) -> Iterator[SuiteTask]:
-    """A suite that was recorded before there were groups has those of its folder until it is loaded again."""
+    """List the tasks. A suite that was recorded before there were groups has those of its folder until it is loaded
+    again."""
     stated = {task.key: task.groups for task, _, _ in _iterate_tasks(read)}
     groups: dict[int, dict[str, list[str]]] = {}
     rows = models.TaskGroup.objects.filter(task__suite=row).order_by("pk")

@@ -159,7 +159,7 @@ class SuiteQualification(Shaped):
 
     @property
     def checks(self) -> list[str]:
-        """Names of the checks that some task has, in their order."""
+        """List the checks that some task has, in their order."""
         names = {check.name for each in self.tasks for check in each.checks}
         return [name for name in CHECK_WORDS if name in names]
 
@@ -173,32 +173,32 @@ class SuiteQualification(Shaped):
 
     @property
     def rows(self) -> list[tuple[TaskVerdict, str, list[TaskCheck | None]]]:
-        """Each task, the tone of its verdict, and its checks below `heads`.
-        While runs are to come, only tasks that they cannot change."""
+        """Return each task, the tone of its verdict, and its checks below `heads`.
+        While runs are to come, only tasks whose verdict they cannot change."""
         tasks = [each for each in self.tasks if each.admission is not Admission.LOOK or not self.experiment.is_open]
         found = [(each, {check.name: check for check in each.checks}) for each in tasks]
         return [(each, TONES[each.admission], [checks.get(name) for name in self.checks]) for each, checks in found]
 
     @property
     def rules(self) -> list[tuple[str, Rule]]:
-        """Each check in words, and its rule."""
+        """Return each check in words, and its rule."""
         found = {check.name: check.rule for each in self.tasks for check in each.checks}
         return [(CHECK_WORDS[name], found[name]) for name in self.checks]
 
     @property
     def chances(self) -> list[tuple[str, str, list[str]]]:
-        """How many of 100 tasks keep each rule whose runs pass at one of RATES."""
+        """Return how many of 100 tasks keep each rule if their runs pass at one of RATES."""
         return [(title, str(rule), [_write_chance(rule.chance(rate)) for rate in RATES]) for title, rule in self.rules]
 
 
 def _read_chances(title: str, rule: Rule) -> dict[str, object]:
-    """How probable it is that a task keeps the rule whose runs pass at one of RATES."""
+    """Return how probable it is that a task keeps the rule if its runs pass at one of RATES."""
     chances = [{"rate": rate, "kept": rule.chance(rate)} for rate in RATES]
     return {"check": title, "rule": str(rule), "chances": chances}
 
 
 def _write_chance(chance: float) -> str:
-    """Of 100 tasks; ends of the scale only where they are meant."""
+    """Write a chance as a number of 100 tasks; 0 and 100 only if they are exact."""
     if 0.005 <= chance <= 0.995 or chance in (0.0, 1.0):
         return f"{100 * chance:.0f}"
     return "<1" if chance < 0.5 else ">99"
@@ -272,7 +272,7 @@ class MatrixCell:
 
     @property
     def marks(self) -> list[str]:
-        """One word a square, passed trials first; empty where only the count is shown."""
+        """Return one word a square, passed trials first; empty if only the count is shown."""
         if self.rate.planned > MOST_SQUARES:
             return []
         failed = self.rate.scored - self.rate.passed
@@ -335,7 +335,7 @@ def _choose_experiment(view: SuiteView) -> Experiment | None:
 
 
 def _read_cells(suite: int, experiment: int, public_id: UUID, access: ReviewAccess) -> dict[str, dict[str, MatrixCell]]:
-    """One query, and another one for who reviews blind."""
+    """Read the cells in one query, and another one for readers who review blind."""
     by = ("task__key", "episode__run__condition")
     trials = Trial.objects.pooled().filter(task__suite=suite, episode__run__experiment=experiment)
     trials, closed = trials.exclude(phase=Phase.REPLAY).order_by(), access.closed_trials()

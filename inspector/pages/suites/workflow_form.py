@@ -57,7 +57,7 @@ class WorkflowCanvas:
 
 
 def draw_workflow(workflow: Workflow, title: str, alone: Collection[str | Edge] = ()) -> SafeString:
-    """`title` says whose it is, for who cannot see it; what is drawn follows in words."""
+    """Draw a workflow. `title` says whose it is, for readers who cannot see it; what is drawn follows in words."""
     if not workflow.steps:
         return SafeString('<p class="muted">No step yet.</p>')
     canvas = _lay_out(workflow, alone)
@@ -68,7 +68,7 @@ def draw_workflow(workflow: Workflow, title: str, alone: Collection[str | Edge] 
 
 
 def describe_workflow(workflow: Workflow) -> str:
-    """Every step with what it needs, in one line."""
+    """Describe every step with what it needs, in one line."""
     return "; ".join(
         name_step(step) + (f" after {', '.join(step.needs)}" if step.needs else "")
         for layer in workflow.layers()
@@ -98,7 +98,7 @@ def _lay_out(workflow: Workflow, alone: Collection[str | Edge]) -> WorkflowCanva
 
 
 def _draw_edges(canvas: WorkflowCanvas) -> Iterator[str]:
-    """To the next layer straight down; others run next to the steps, each in a lane of its own."""
+    """Draw edges to the next layer straight down; others run next to the steps, each in a lane of its own."""
     lane, high = 0, canvas.high
     right = max(x + canvas.widths[step] for step, (x, _) in canvas.places.items())
     for edge in sorted(canvas.workflow.edges, key=lambda pair: (canvas.layers[pair[0]], canvas.layers[pair[1]], pair)):
@@ -289,7 +289,7 @@ class DrawnWorkflow(Shaped):
 
     @property
     def steps(self) -> list[str]:
-        """Ids of those that the other lacks."""
+        """Return the ids of the steps that the other lacks."""
         return [step.id for step in self.row.workflow.steps if step.id in self.alone]
 
     @property
@@ -298,12 +298,12 @@ class DrawnWorkflow(Shaped):
 
     @property
     def own_steps(self) -> list[tuple[str, WorkflowStep]]:
-        """(its name, the step)"""
+        """Return (its name, the step) of each."""
         return [(name_step(step), step) for each in self.steps if (step := self.row.workflow.by_id[each])]
 
     @property
     def own_edges(self) -> list[str]:
-        """Between steps that both have, in words: those of a single step come with it."""
+        """Return the edges between steps that both have, in words: those of a single step come with it."""
         labels = {step.id: name_step(step) for step in self.row.workflow.steps}
         return [f"{labels[a]} → {labels[b]}" for a, b in self.edges if a not in self.alone and b not in self.alone]
 

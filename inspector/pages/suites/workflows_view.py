@@ -93,12 +93,12 @@ class WorkflowRow(Shaped):
 
     @property
     def is_hidden(self) -> bool:
-        """There is something, and this person does not see it yet."""
+        """Is there something that this person does not see yet?"""
         return self.seen.is_hidden and self.seen.handed_in > 0
 
     @property
     def varies(self) -> list[str]:
-        """In words."""
+        """Say in what the tasks vary."""
         return [VARIATIONS[kind] for kind in self.seen.agreed.varies] if self.seen.agreed else []
 
     @property
@@ -108,7 +108,7 @@ class WorkflowRow(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowFamily(Shaped):
-    """Tasks without a family share nothing; `name` is then empty."""
+    """The tasks of a family with their workflows. Tasks without a family share nothing; `name` is then empty."""
 
     environment: str
     name: str
@@ -130,7 +130,7 @@ class WorkflowFamily(Shaped):
 
     @property
     def is_begun(self) -> bool:
-        """Somebody handed in a workflow of one of its tasks."""
+        """Did somebody hand in a workflow of one of its tasks?"""
         return any(row.seen.handed_in for row in self.rows)
 
     @property
@@ -139,7 +139,7 @@ class WorkflowFamily(Shaped):
 
     @property
     def agreement(self) -> dict[str, float]:
-        """Means over its tasks that two people drew; empty where there is none."""
+        """Return the means over its tasks that two people drew; empty without any."""
         found = [row.agreement for row in self.rows if row.agreement]
         return {name: fmean(getattr(each, name) for each in found) for name in ("steps", "edges", "graph") if found}
 
@@ -159,7 +159,7 @@ class WorkflowFamily(Shaped):
 @never_cache
 @needs(User.Level.REVIEWER, to_change=True)
 def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
-    """POST: takes in a file."""
+    """Show the workflows of a suite. POST imports a file."""
     view, problems = read_suite_view(name, review_access(request)), list[str]()
     if request.method == "POST":
         problems = _take_file(request, view)
@@ -238,14 +238,15 @@ def _take_file(request: HttpRequest, view: SuiteView) -> list[str]:
 @never_cache
 @needs(User.Level.REVIEWER, to_change=True)
 def workflow(request: HttpRequest, name: str, task: str, *, as_json: bool = False) -> HttpResponse:
-    """POST: what the form sends as annotator, or what an annotator says about the other's workflow."""
+    """Show the workflow of a task.
+    POST takes what the form sends as annotator, or what an annotator says about the other's workflow."""
     return _answer(request, name, task, settles=False, as_json=as_json)
 
 
 @never_cache
 @needs(User.Level.REVIEWER, to_change=True)
 def workflow_settle(request: HttpRequest, name: str, task: str, *, as_json: bool = False) -> HttpResponse:
-    """POST: what the form sends as adjudicator."""
+    """Show the form of the adjudicator. POST takes what it sends."""
     return _answer(request, name, task, settles=True, as_json=as_json)
 
 
@@ -271,7 +272,7 @@ def _answer(request: HttpRequest, name: str, key: str, *, settles: bool, as_json
 
 
 def _act(request: HttpRequest, task: Task, drawn: Workflow, *, settles: bool) -> tuple[WorkflowEditor | None, bool]:
-    """(what the form shows now, whether that was the last of it)"""
+    """Return (what the form shows now, whether that was the last of it)."""
     user, revision = user_of(request), read_revision(request.POST)
     act, _, what = request.POST.get("act", "").partition(":")
     if act == "screen":
@@ -300,7 +301,7 @@ def _act(request: HttpRequest, task: Task, drawn: Workflow, *, settles: bool) ->
 
 
 def _take(drawn: Workflow, what: str, seen: SeenWorkflows) -> Workflow:
-    """With a step of one of the two annotators: "0:s3"."""
+    """Take a step of one of the two annotators: "0:s3"."""
     number, _, step_id = what.partition(":")
     source = {str(place): each.workflow for place, each in enumerate(seen.compared)}.get(number)
     if source is None or step_id not in source.by_id or not WorkflowEditor(drawn, 0).may_add:

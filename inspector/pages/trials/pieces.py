@@ -35,7 +35,7 @@ PIECE_PARTS = ("first", "middle", "last")
 
 
 def parting(request: HttpRequest, public_id: UUID, other_id: UUID) -> HttpResponse:
-    """Where two trials of one task first part, for htmx; anybody else is sent to the two side by side."""
+    """Render where two trials of one task first part, for htmx; redirect anybody else to the two side by side."""
     if not read_htmx(request):
         return redirect("compare-pair", public_id, other_id)
     left = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
@@ -92,7 +92,7 @@ def _find_lone_skill(
 
 
 def _list_opened(main: Trajectory | None) -> dict[str, int]:
-    """Skill -> place of the step that first opened it."""
+    """Return skill -> place of the step that first opened it."""
     if main is None:
         return {}
     uses = SkillUse.objects.filter(trajectory=main, step__isnull=False).exclude(kind=UseKind.MOUNTED)
@@ -119,7 +119,7 @@ def _find_row(alignment: Alignment, left: AlignedSide) -> int | None:
 
 
 def _is_wording(row: AlignedRow, left: AlignedSide) -> bool:
-    """Another command that printed the same, and wrote no file: what is in a file shows later."""
+    """Is it another command that printed the same and wrote no file? What is in a file shows later."""
     is_pair = row.kind is RowKind.CHANGED and DifferingPart.RESULT not in row.differs
     return is_pair and row.left is not None and row.left + 1 not in left.writes
 
@@ -156,7 +156,8 @@ class FieldPieceForm(forms.Form):
 
 @of_trial
 def outline_rows(request: HttpRequest, trial: Trial) -> HttpResponse:
-    """What is below one heading of a long outline, for htmx: the headings it joins, or the rows of one chunk."""
+    """Render what is below one heading of a long outline, for htmx: the headings it joins, or the rows of one
+    chunk."""
     form = OutlineForm(request.GET)
     if not form.is_valid():
         raise Http404("no such rows")
@@ -206,7 +207,7 @@ def field(request: HttpRequest, trial: Trial) -> HttpResponse:
 
 @of_trial_alone
 def image(request: HttpRequest, trial: Trial, digest: str) -> HttpResponse:
-    """An image of one of the trial's steps. Its content decides its type, never the log."""
+    """Return an image of one of the trial's steps. Its content decides its type, never the log."""
     kept = Chunk.pieces.through.objects.filter(chunk__trajectory__attempt__trial=trial, blob=digest)
     content = Blob.objects.read(digest) if kept.exists() else b""
     shape = read_image(content)
@@ -220,7 +221,7 @@ def image(request: HttpRequest, trial: Trial, digest: str) -> HttpResponse:
 
 
 def _gap(request: HttpRequest, start: int, end: int) -> dict[str, object] | None:
-    """What is not loaded yet between a piece and its neighbour. `address` lacks the part."""
+    """Return what is not loaded yet between a piece and its neighbour. `address` lacks the part."""
     if start >= end:
         return None
     query = request.GET.copy()
@@ -236,7 +237,8 @@ def _gap(request: HttpRequest, start: int, end: int) -> dict[str, object] | None
 
 @of_trial
 def text(request: HttpRequest, trial: Trial, name: str) -> HttpResponse:
-    """A text about a trial as a whole: `instruction`, or of an attempt `output` (its verifier's) or `exception`."""
+    """Return a text about a trial as a whole: `instruction`, or of an attempt `output` (its verifier's) or
+    `exception`."""
     attempt = choose_attempt(list(trial.attempts.order_by("number")), request.GET.get("attempt", ""))
     verdict = attempt.verdicts.order_by("-is_primary", "id").first() if attempt else None
     digest = {
@@ -251,7 +253,7 @@ def text(request: HttpRequest, trial: Trial, name: str) -> HttpResponse:
 
 @of_trial_alone
 def trajectory_file(request: HttpRequest, trial: Trial) -> HttpResponse | StreamingHttpResponse:
-    """An ATIF document of the attempt that counts, or of `?attempt=`. 404 where it recorded no step."""
+    """Return an ATIF document of the attempt that counts, or of `?attempt=`. 404 if it recorded no step."""
     attempts = list(trial.attempts.order_by("number"))
     attempt = choose_attempt(attempts, request.GET.get("attempt", ""))
     trajectories = select_trajectories(attempt) if attempt else []

@@ -55,8 +55,8 @@ LiveStep = tuple[str, Mapping[str, object]]  # id in the stream, ATIF step
 
 @dataclass(frozen=True, slots=True)
 class LiveSteps:
-    """`after`: the id to ask from next. `is_over`: the attempt has ended.
-    `is_unreachable`: the broker is, so nothing is known."""
+    """The steps of a running attempt. `after`: the id to ask from next. `is_over`: the attempt has ended.
+    `is_unreachable`: the broker does not answer, so nothing is known."""
 
     attempt: Attempt
     steps: tuple[StepCard, ...]
@@ -69,13 +69,13 @@ class LiveSteps:
 
     @property
     def earlier(self) -> int:
-        """Steps before the first one drawn."""
+        """Count the steps before the first one drawn."""
         return max(0, self.steps[0].number - 1) if self.steps else 0
 
 
 @of_trial
 def live_trial(request: HttpRequest, trial: Trial) -> HttpResponse:
-    """A fragment for htmx; anybody else is sent to the page it belongs to."""
+    """Render the newest steps for htmx; redirect anybody else to the page they belong to."""
     if not read_htmx(request):
         return redirect(trial)
     number = request.GET.get("attempt", "")
@@ -85,7 +85,7 @@ def live_trial(request: HttpRequest, trial: Trial) -> HttpResponse:
 
 
 def read_live_steps(attempt: Attempt | None) -> LiveSteps | None:
-    """The last steps of a running attempt; None for any other."""
+    """Return the last steps of a running attempt; None for any other."""
     if attempt is None or attempt.status != Attempt.Status.RUNNING:
         return None
     found = live.tail(str(attempt.public_id), FIRST_STEPS)
@@ -93,7 +93,7 @@ def read_live_steps(attempt: Attempt | None) -> LiveSteps | None:
 
 
 def read_steps_since(attempt: Attempt, after: str) -> LiveSteps:
-    """What came after the step with the id `after`; nonsense is the beginning."""
+    """Return the steps after the one with the id `after`; nonsense is the beginning."""
     after = after if _PLACE.fullmatch(after) else START
     found = live.read(str(attempt.public_id), after=after, count=MORE_STEPS)
     return _draw(attempt, found, after, is_over=attempt.status != Attempt.Status.RUNNING)
@@ -233,7 +233,8 @@ def trial(request: HttpRequest, trial: Trial, *, as_json: bool = False) -> HttpR
 
 @of_trial
 def steps(request: HttpRequest, trial: Trial) -> HttpResponse:
-    """Further steps for htmx: from `?first=` on, up to `?to=`, or around `?at=`. Anybody else is sent to the page."""
+    """Render further steps for htmx: from `?first=` on, up to `?to=`, or around `?at=`.
+    Redirect anybody else to the page."""
     if not read_htmx(request):
         query = request.GET.copy()
         query["at"] = query.get("at") or query.get("first") or query.get("to") or "1"
@@ -252,7 +253,7 @@ def steps(request: HttpRequest, trial: Trial) -> HttpResponse:
 def _build_step_context(
     trial: Trial, attempt: Attempt | None, reading: StepReading, *, commented: bool = True
 ) -> dict[str, object]:
-    """What the templates of steps and of the outline need, on the page and in its pieces."""
+    """Return what the templates of steps and of the outline need, on the page and in its pieces."""
     trajectory = reading.trajectory
     kept = read_kept_query(attempt, trajectory)
     return {
@@ -267,7 +268,8 @@ def _build_step_context(
 
 
 def read_kept_query(attempt: Attempt | None, trajectory: Trajectory | None) -> list[tuple[str, object]]:
-    """What a link inside the page must say besides its step: nothing while the counting attempt's main one is shown."""
+    """Return what a link inside the page must say besides its step: nothing while the counting attempt's main one is
+    shown."""
     kept: list[tuple[str, object]] = []
     if attempt and not attempt.counts:
         kept.append(("attempt", attempt.number))
@@ -308,8 +310,8 @@ def _list_seen(trial: Trial, opened: TrialReading) -> list[SeenSkill]:
 
 
 def _list_unknown(trial: Trial, attempt: Attempt | None) -> list[str]:
-    """Numbers that nobody recorded, in words. A part of a sum that is known counts as known; without a model there are
-    no tokens to record, and a session has no verdict."""
+    """List numbers that nobody recorded, in words. A part of a sum that is known counts as known; without a model
+    there are no tokens to record, and a session has no verdict."""
     run = trial.episode.run
     free = (_SPENT if run.works_without_model else set()) | (_JUDGED if run.is_of_sessions else set())
     rows = [trial, *([attempt] if attempt and attempt.counts else [])]
@@ -331,7 +333,8 @@ def _count_cuts(opened: TrialReading) -> list[tuple[str, str, int]]:
 
 
 def _name_failure(trial: Trial) -> dict[str, str] | None:
-    """Its class as the tables of failures name it, with its meaning and the address of the others of its experiment."""
+    """Return its class as the tables of failures name it, with its meaning and the address of the others of its
+    experiment."""
     if not (key := read_class(trial)):
         return None
     title, meaning = WORDS[key]
@@ -358,7 +361,7 @@ def _counterpart_twin(trial: Trial, each: Counterpart) -> dict[str, object]:
 
 
 def _steps_twin(stored: Sequence[StoredStep]) -> list[dict[str, object]]:
-    """Every field with its length; a text over its share of the page is cut, as `length` shows."""
+    """Return every field with its length; a text over its share of the page is cut, as `length` shows."""
     texts = [(found, list(fields(found.step))) for found in stored]
     limit = min(JSON_CHARS, JSON_PAGE_CHARS // max(sum(len(named) for _, named in texts), 1))
     return [
@@ -373,7 +376,7 @@ def _steps_twin(stored: Sequence[StoredStep]) -> list[dict[str, object]]:
 
 
 def _deciding_twin(reading: StepReading) -> Iterator[dict[str, object]]:
-    """Of every check the steps that most likely decided it, by rule."""
+    """Yield for every check the steps that most likely decided it, by rule."""
     verdict = reading.decided.verdict
     for group in verdict.groups if verdict else ():
         for check in (*group.open, *group.good):

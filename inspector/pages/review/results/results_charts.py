@@ -298,8 +298,8 @@ def draw_first_failures(results: Results) -> ChartDrawing:
 
 
 def find_first_failures(results: Results) -> str:
-    """The tenth of the trajectory where half of the items have gone wrong;
-    no finding where chance would come as soon."""
+    """Find the tenth of the trajectory by which half of the items have gone wrong; no finding if chance would come as
+    soon."""
     total = 0.0
     for tenth, share in enumerate(results.first_failures.shares[: TENTHS // 2], start=1):
         total += share

@@ -85,7 +85,7 @@ def results(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> 
 
 
 def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) -> HttpResponse:
-    """One figure with its numbers, as JSON that the page draws, or its table as CSV."""
+    """Return one figure with its numbers, as JSON that the page draws, or its table as CSV."""
     if key not in FIGURES or form not in {"json", "csv"}:
         raise Http404(f"There are {', '.join(FIGURES)}, each as json and csv.")
     try:
@@ -116,7 +116,7 @@ def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) ->
 
 
 def results_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
-    """The taxonomy as CSV or as a LaTeX table; its JSON is the twin of the page."""
+    """Export the taxonomy as CSV or as a LaTeX table; its JSON is the twin of the page."""
     if form not in {"csv", "tex"}:
         raise Http404("There are results.csv, results.tex and results.json.")
     try:
@@ -130,7 +130,7 @@ def results_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
 
 
 def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
-    """Every label. Quotes and memos leave only when asked for: `?quotes=1`, `?memos=1`."""
+    """Export every label. Quotes and memos leave only when asked for: `?quotes=1`, `?memos=1`."""
     if form not in LABELS_AS:
         raise Http404(f"There are labels as {', '.join(LABELS_AS)}.")
     queue = load_queue(public_id)
@@ -208,15 +208,13 @@ class OwnCount(Shaped):
 
     @property
     def percents(self) -> list[int]:
-        """The interval in whole percent."""
+        """Return the interval in whole percent."""
         return [int(half_up(100 * end)) for end in self.interval or ()]
 
 
 def _count_own(queue: Queue, user: User) -> tuple[int, list[OwnCount]]:
-    """(items that this person submitted, their codes, the most frequent first). Two queries.
-
-    Their own labels give nothing away: no condition is named, and nobody else's answer is counted.
-    """
+    """Return (items that this person submitted, their codes, the most frequent first). Two queries. Their own labels
+    give nothing away: no condition is named, and nobody else's answer is counted."""
     own = Review.objects.filter(item__queue=queue, reviewer=user, state=Review.State.SUBMITTED)
     total = own.count()
     labels = Label.objects.filter(mark__review__in=own).order_by().values_list("code__name")
@@ -282,7 +280,7 @@ def _draw_card(results: Results, key: str) -> ChartCard:
 
 
 def _explain_missing(causes: RankedCauses, user: User) -> str:
-    """Why a cause has no example; only trials have any. Two queries, none where every cause has one."""
+    """Say why a cause has no example; only trials have any. Two queries, none if every cause has one."""
     found = causes.results
     if found.coding.unit != Queue.Unit.TRIAL or all(cause.examples for cause in causes.top):
         return ""
@@ -294,8 +292,8 @@ def _explain_missing(causes: RankedCauses, user: User) -> str:
 
 
 def _read_pairs(results: Results) -> dict[str, object]:
-    """Items that carry both of two causes. rows: name, and a (text, strength from 0 to 3) for each cause up to its own,
-    whose strength is null. most: the two names that meet most."""
+    """Return which causes come together. rows: name, and a (text, strength from 0 to 3) for each cause up to its own,
+    whose strength is null. most: the two names that come together most."""
     codes = most_used(results)[:PAIRED]
     names = [code.name for code in codes]
     pairs = count_together(results.chosen_items, [results.coding.within(code) for code in codes])
@@ -312,8 +310,8 @@ def _read_pairs(results: Results) -> dict[str, object]:
 
 
 def _read_agreed(results: Results, causes: RankedCauses) -> list[dict[str, object]]:
-    """Of the causes at the top that came up, from the report before discussion; best first. Empty below SHARED items.
-    place: percent of the way from chance to always."""
+    """Return the agreement on the used causes at the top, from the report before discussion; best first. Empty below
+    SHARED items. place: percent of the way from chance to always."""
     is_one = len(results.queues) == 1 and results.heading.overlap >= SHARED
     report = report_to_publish(results.queues[0]) if is_one else None
     if report is None or report.items_total < SHARED:
@@ -332,7 +330,7 @@ def _read_agreed(results: Results, causes: RankedCauses) -> list[dict[str, objec
 
 
 def _read_row(results: Results, row: TaxonomyRow, examples: Mapping[int, list[Example]]) -> dict[str, object]:
-    """whole: the other interval."""
+    """Return the row of one cause. whole: the other interval."""
     share = row.shares[results.per]
     return {
         "row": row,
@@ -345,7 +343,8 @@ def _read_row(results: Results, row: TaxonomyRow, examples: Mapping[int, list[Ex
 
 
 def _read_facets(results: Results) -> list[tuple[str, str, list[tuple[str, str, bool]]]]:
-    """(name, title, (value in the address, label, is chosen)) for the form; a facet with one value leaves no choice."""
+    """Return (name, title, (value in the address, label, is chosen)) for the form, without facets that have one
+    value."""
     facets = []
     for name, title in FACETS.items():
         values = sorted({getattr(item.facts, name) for item in results.coding.drawn})

@@ -228,7 +228,7 @@ def _read_kinds(asked: SuggestionChoices, truth: Truth, source: SuggestionSource
 
 
 def _find_share(matches: Sequence[CodeMatch], source: SuggestionSource, *, is_part: bool) -> str:
-    """How many of the codes that people settled on this source proposed. is_part: some codes have no rule."""
+    """Return how many of the codes that people settled on this source proposed. is_part: some codes have no rule."""
     both = sum(match.both for match in matches)
     total = both + sum(match.people_only for match in matches)
     who = "The rules" if source.is_rules else "The judge"
