@@ -93,7 +93,7 @@ class WorkflowRow(Shaped):
 
     @property
     def is_hidden(self) -> bool:
-        """Is there something that this person does not see yet?"""
+        """Does it have something that this person does not see yet?"""
         return self.seen.is_hidden and self.seen.handed_in > 0
 
     @property

@@ -298,7 +298,7 @@ def draw_first_failures(results: Results) -> ChartDrawing:
 
 
 def find_first_failures(results: Results) -> str:
-    """Find the tenth of the trajectory by which half of the items have gone wrong; no finding if chance would come as
+    """Find the tenth of the trajectory where half of the items have gone wrong; no finding if chance would come as
     soon."""
     total = 0.0
     for tenth, share in enumerate(results.first_failures.shares[: TENTHS // 2], start=1):
