@@ -72,7 +72,8 @@ def program(report: Report, handled: frozenset[str]) -> str:
             "",
             *(
                 [
-                    "ZEROS = {row['station']: int(row['zero_mm']) for row in csv.DictReader(open('stations.csv', newline=''))}"
+                    "ZEROS = {row['station']: int(row['zero_mm']) for row in csv.DictReader(open('stations.csv', "
+                    "newline=''))}"
                 ]
                 if zeros
                 else []

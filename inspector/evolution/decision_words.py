@@ -1,4 +1,5 @@
-"""What a step did to a library, in one word, a mark and a tone: the same on the strip, the rail and every list of decisions."""
+"""What a step did to a library, in one word, a mark and a tone: the same on the strip,
+the rail and every list of decisions."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ def describe_decision(decision: Decision) -> Words:
 
 
 def describe_seeding(run: Run, episode: Episode) -> str:
-    """Return the word for what comes into this library without an author. Of an import only the condition says "curated"."""
+    """Return the word for what comes into this library without an author.
+    Of an import only the condition says "curated"."""
     if episode.protocol == "probe":
         return FROZEN
     if run.condition == WITH_CORPUS:

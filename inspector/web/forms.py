@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 def parse_id(text: str) -> UUID | None:
-    """The id of a row as an address gives it; nonsense is as if it were not there."""
+    """Return the id in an address; None for anything that is not one."""
     try:
         return UUID(text)
     except ValueError:

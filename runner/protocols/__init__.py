@@ -22,14 +22,14 @@ from runner.protocols.recorder import History
 from runner.protocols.registry import protocol_module
 
 
-def next_step(plan: EpisodePlan, history: History, aside: Collection[TrialSlot] = ()) -> NextStep | None:
+def next_step(plan: EpisodePlan, history: History, set_aside: Collection[TrialSlot] = ()) -> NextStep | None:
     """Return the next step of the plan's protocol. Pure: same arguments, same step.
 
-    `aside`: open trials that are not to be tried now. None if the episode is complete, or nothing can continue without
-    one of these.
+    `set_aside`: open trials that are not to be tried now. None if the episode is complete, or nothing can continue
+    without one of these.
     """
     for step in possible_steps(plan, history):
-        if not (isinstance(step, RunTrial) and step.slot in aside):
+        if not (isinstance(step, RunTrial) and step.slot in set_aside):
             return step
     return None
 

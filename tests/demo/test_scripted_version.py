@@ -9,7 +9,7 @@ from demo.scripted import VERSION
 from runner.base.digests import digest_json
 from tools.prose import read_prose
 
-OF_VERSION = ("4", "daa6f2c316b67a0591375371587c8664e48411aac6556792004c71c3a42aac4c")
+OF_VERSION = ("4", "830d54032e6e722cacace499329d6c60794ead5a058827eb3f44e09163a31a98")
 
 
 def test_the_version_is_that_of_the_code() -> None:

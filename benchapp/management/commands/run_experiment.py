@@ -93,8 +93,8 @@ class Command(BaseCommand):
         found = estimate(prepared)
         if self.json:
             whole = found.whole
-            told = {**found.as_json(), "workers": workers, "wall_seconds": whole.wall_seconds(workers)}
-            self._say({"estimate": told}, "")
+            payload = {**found.as_json(), "workers": workers, "wall_seconds": whole.wall_seconds(workers)}
+            self._say({"estimate": payload}, "")
             return
         for arm, each in found.arms.items():
             self.stdout.write(f"  {arm}: {_render_estimate(each, workers)}")
@@ -147,9 +147,10 @@ class Command(BaseCommand):
 def _render_estimate(found: Estimate, workers: int) -> str:
     wall = found.wall_seconds(workers)
     return (
-        f"{_render_count(found.episodes, 'episode')}, {_render_count(found.trials, 'trial')}; tokens {_render_amount(found.tokens, ',.0f')}, "
-        f"USD {_render_amount(found.cost_usd, ',.2f')}, time {'unknown' if wall is None else render_rough_duration(wall)} "
-        f"with {_render_count(workers, 'worker')} (from {_render_count(found.basis, 'earlier trial')})"
+        f"{_render_count(found.episodes, 'episode')}, {_render_count(found.trials, 'trial')}; tokens "
+        f"{_render_amount(found.tokens, ',.0f')}, USD {_render_amount(found.cost_usd, ',.2f')}, time "
+        f"{'unknown' if wall is None else render_rough_duration(wall)} with {_render_count(workers, 'worker')} (from "
+        f"{_render_count(found.basis, 'earlier trial')})"
     )
 
 
@@ -160,7 +161,7 @@ def _render_count(number: int, noun: str) -> str:
 def _render_amount(amount: Amount, shape: str) -> str:
     if amount.value is None:
         return "unknown"
-    told = format(amount.value, shape)
+    text = format(amount.value, shape)
     if not amount.is_whole:
-        told += f" for {amount.known} of {amount.parts} parts; the rest is unknown"
-    return told + (f" ({amount.priced} parts estimated from tokens at today's prices)" if amount.priced else "")
+        text += f" for {amount.known} of {amount.parts} parts; the rest is unknown"
+    return text + (f" ({amount.priced} parts estimated from tokens at today's prices)" if amount.priced else "")

@@ -44,14 +44,15 @@ class FoundDocument(NamedTuple):
 
 
 def search_documents(text: str) -> list[FoundDocument]:
-    """Return the documents whose title, heading and text have every word between them. Titles count most, then headings."""
+    """Return the documents whose title, heading and text have every word between them.
+    Titles count most, then headings."""
     words = [_compile(word) for word in dict.fromkeys(text.lower().split()[:MAX_WORDS])]
     found = [each for entry, sections in _read_all() if words and (each := _search(entry, sections, words))]
     return [document for _, document in sorted(found, key=lambda each: -each[0])]
 
 
 def _compile(word: str) -> re.Pattern[str]:
-    """A word finds those that begin with it; a short one only itself."""
+    """Compile a word of the search: it finds words that begin with it; a short one only itself."""
     return re.compile(rf"(?<!\w){re.escape(word)}" + r"(?!\w)" * (len(word) <= SHORT), re.IGNORECASE)
 
 
