@@ -35,7 +35,7 @@ from benchapp.models.blobs import GatheredBlobs
 from benchapp.models.trials import USAGE
 from benchapp.record.recorded import BOUND_OF
 from benchapp.record.redaction import Redactor, redact_text
-from benchapp.record.writing.rows import BelowAttempt, save_below, set_exception, set_usage
+from benchapp.record.writing.rows import save_below, set_exception, set_measured
 from runner.base.types import JsonValue, SkillUse, TrajectoryKind, Usage, UseKind
 from runner.base.types import Verdict as VerdictValue
 from runner.models.call_prices import estimate_cost, name_price_list
@@ -84,14 +84,14 @@ class AttemptParts:
     @property
     def own(self) -> list[ImportedTrajectory]:
         """See Attempt.own_trajectories."""
-        main = [item for item in self.packed if item.rows.head.kind is TrajectoryKind.MAIN][:1]
-        return main or [item for item in self.packed if item.rows.head.kind is TrajectoryKind.STAGE]
+        main = [item for item in self.packed if item.head.kind is TrajectoryKind.MAIN][:1]
+        return main or [item for item in self.packed if item.head.kind is TrajectoryKind.STAGE]
 
     def usage(self) -> tuple[Usage, dict[str, object]]:
         """Return (usage, the source's own totals). Usage comes from the steps, else from the source."""
         recomputed, told = Usage(), self.source.usage
         for item in self.packed:
-            recomputed = recomputed + item.rows.usage
+            recomputed = recomputed + item.usage
         taken = [name for name in USAGE if getattr(recomputed, name) is None and _says_more(told, name, recomputed)]
         totals: dict[str, object] = {**usage_json(told)}
         if taken:
@@ -103,12 +103,12 @@ class AttemptParts:
         """Estimate the cost by the price list if the source reports none. Needs all tokens and their models."""
         if usage.known_usd is not None or usage.input_tokens is None or usage.output_tokens is None:
             return None
-        counted = [item for item in self.packed if item.rows.usage.known_tokens]
-        recomputed = sum((item.rows.usage for item in counted), Usage())
+        counted = [item for item in self.packed if item.usage.known_tokens]
+        recomputed = sum((item.usage for item in counted), Usage())
         if (recomputed.input_tokens, recomputed.output_tokens) == (usage.input_tokens, usage.output_tokens):
             estimates = [item.estimated_usd for item in counted]
             return None if not counted or None in estimates else sum(each or 0.0 for each in estimates)
-        models = {item.rows.head.model for item in self.packed if item.rows.head.model} or {self.source.run.agent_model}
+        models = {item.head.model for item in self.packed if item.head.model} or {self.source.run.agent_model}
         return estimate_cost(models.pop(), usage) if len(models) == 1 else None  # the source's own totals
 
     def fill(self, attempt: Attempt) -> None:
@@ -119,12 +119,10 @@ class AttemptParts:
         attempt.session_root, attempt.lineage = source.session_root, self._lineage()
         attempt.status = status_of(source)
         attempt.counts = source.is_finished
-        attempt.started_at, attempt.finished_at = source.timing.started_at, source.timing.finished_at
         attempt.started_text, attempt.finished_text = source.timing.started_text, source.timing.finished_text
-        attempt.agent_seconds, attempt.verifier_seconds = source.timing.agent_seconds, source.timing.verifier_seconds
         turns = [item.turns for item in self.own if item.turns is not None]
-        attempt.turns = sum(turns) if turns and len(turns) == len(self.own) else None
-        set_usage(attempt, usage)
+        whole = sum(turns) if turns and len(turns) == len(self.own) else None
+        set_measured(attempt, source.timing, usage, whole)
         attempt.estimated_usd = self.estimate_cost(usage)
         attempt.price_table = name_price_list() if attempt.estimated_usd is not None else ""
         if source.exception:
@@ -136,8 +134,8 @@ class AttemptParts:
         told = dict(self.source.lineage)
         if "kind" not in told:
             return told
-        first = 1 + sum(item.rows.packed.copied_steps for item in self.own)
-        is_over = all(item.rows.packed.copied_steps == item.rows.packed.steps_total for item in self.own)
+        first = 1 + sum(item.steps.copied_steps for item in self.own)
+        is_over = all(item.steps.copied_steps == item.steps.steps_total for item in self.own)
         return {**told, "own_from": None if is_over else first}
 
     def _fill_trial(self, trial: Trial, attempt: Attempt) -> None:
@@ -149,10 +147,7 @@ class AttemptParts:
             attempt,
             self.verdict,
             checks=[check.status for check in self.verdict.checks] if self.verdict else (),
-            own=[
-                (item.rows.packed.steps_total - item.rows.packed.copied_steps, item.rows.head.source_format)
-                for item in self.own
-            ],
+            own=[(item.steps.steps_total - item.steps.copied_steps, item.head.source_format) for item in self.own],
             uses=[(use.skill, use.kind) for use in self.uses()],
         )
         trial.duration_seconds = self.source.timing.duration_seconds  # known also between zoneless times
@@ -180,7 +175,7 @@ def save_attempts(filled: Sequence[tuple[AttemptParts, Attempt]]) -> None:
         for stage in parts.source.stage_verdicts
     ]
     Verdict.objects.record_all(stages, is_primary=False)
-    save_below([BelowAttempt(attempt, [item.rows for item in parts.packed], parts.uses()) for parts, attempt in filled])
+    save_below([(attempt, parts.packed, parts.uses()) for parts, attempt in filled])
 
 
 def status_of(source: TrialSource) -> str:

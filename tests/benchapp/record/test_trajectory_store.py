@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from benchapp.models import Attempt, Blob, Episode, Experiment, Run, Suite, Task, Trajectory, Trial
 from benchapp.record import trajectory_store
+from benchapp.record.writing.rows import PackedTrajectory
 from runner.base.types import Observation, Source, Step, ToolCall, TrajectoryHead, Usage
 from runner.trajectories.fields import fields
 
@@ -37,7 +38,7 @@ def step(number: int, message: str = "hello", output: str = "done", arguments: d
 
 def save(attempt: Attempt, steps: list[Step]) -> Trajectory:
     packed = trajectory_store.pack_steps(iter(steps))
-    row = packed.row(attempt, TrajectoryHead(), reader_version="test/1")
+    row = PackedTrajectory(TrajectoryHead(), packed, "test/1").row(attempt)
     trajectory_store.save_packed([(row, packed)])
     return row
 
