@@ -13,14 +13,14 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
-import os
 import pickle
 import re
-import signal
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
 
 import orjson
 from django.utils import timezone
@@ -208,6 +208,7 @@ logger = logging.getLogger(__name__)
 IDS_JOINED, MAX_IDS = "|", 1_000  # characters of the column
 # New trials that are written together. More would gain little and block the database longer for other processes.
 BATCH_TRIALS, BATCH_BYTES = 50, 8 * 1024 * 1024
+FORK = get_context("fork")  # what was found holds open files, which no other way hands over
 PIPE_BYTES = 1024 * 1024  # lets a process continue reading while the import writes a batch
 
 
@@ -296,7 +297,7 @@ def read_ahead(
 class ReadingProcess:
     """A process that reads its part of the trials, as seen from the import."""
 
-    pid: int
+    process: ForkProcess
     pipe: Connection
 
     @classmethod
@@ -307,20 +308,15 @@ class ReadingProcess:
         problems: ProblemList,
         others: Sequence[ReadingProcess],
     ) -> ReadingProcess:
-        reading, writing = os.pipe()
+        reading, writing = FORK.Pipe(duplex=False)
         if hasattr(fcntl, "F_SETPIPE_SZ"):
             with suppress(OSError):
-                fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        pid = os.fork()
-        if pid:
-            os.close(writing)
-            return cls(pid, Connection(reading, writable=False))
-        try:  # from here on this is another process, which must end here
-            for descriptor in (reading, *(other.pipe.fileno() for other in others)):
-                os.close(descriptor)
-            _send_all(Connection(writing, readable=False), trials, wanted, problems)
-        finally:
-            os._exit(0)
+                fcntl.fcntl(writing.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        unused = [reading, *(other.pipe for other in others)]
+        process = FORK.Process(target=_send_all, args=(writing, unused, trials, wanted, problems), daemon=True)
+        process.start()
+        writing.close()
+        return cls(process, reading)
 
     def receive(self) -> AttemptParts | None:
         """Return the reading of its next trial; None from there on if the process has ended."""
@@ -332,12 +328,20 @@ class ReadingProcess:
 
     def close(self) -> None:
         self.pipe.close()
-        with suppress(OSError):
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+        self.process.kill()
+        self.process.join()
 
 
-def _send_all(pipe: Connection, trials: Sequence[FoundTrial], wanted: Sequence[bool], problems: ProblemList) -> None:
+def _send_all(
+    pipe: Connection,
+    unused: Sequence[Connection],
+    trials: Sequence[FoundTrial],
+    wanted: Sequence[bool],
+    problems: ProblemList,
+) -> None:
+    """Run in the other process. It ends when nobody reads its pipe, so it must hold no end of `unused` ones."""
+    for other in unused:
+        other.close()
     told = problems.collect()
     for found, is_wanted in zip(trials, wanted, strict=True):
         told.clear()
