@@ -46,6 +46,7 @@ from inspector.web.text.formats import (
     usd,
     whole_points,
 )
+from runner.base.text import plural
 
 if TYPE_CHECKING:  # a page that shows neither need not load them
     from inspector.pages.compare.tabs_view import TaskCell
@@ -305,7 +306,7 @@ def chart_comments(commented: CommentedChart | str | None) -> SafeString:
 
 
 def _link_comments(url: str, count: int, place: str, *, kind: str = "") -> SafeString:
-    word = f"{count} comment{'' if count == 1 else 's'}" if count else "comment"
+    word = plural(count, "comment") if count else "comment"
     html = '<a class="{}says{}" data-comment href="{}" aria-label="{} on {}">{}</a>'
     return format_html(html, kind, " some" if count else "", url, word, place, word)
 

@@ -16,7 +16,8 @@ from runner.authoring.copied import CopiedShare, leaks, overlap
 from runner.authoring.feedback import verdict_section
 from runner.authoring.material import task_lines
 from runner.authoring.occasion import Occasion
-from runner.base.text import cut_end
+from runner.base.text import cut_end, plural
+from runner.base.trees import slugs
 from runner.base.types import Files, Finding, TrialSlot
 
 TEACHING_PROMPT_VERSION = "teaching-prompts/1"
@@ -174,7 +175,7 @@ def leak_finding(found: CopiedShare, number: int) -> Finding | None:
     quoted = " ".join(found.passages[0].text.split())[:MAX_QUOTED_CHARS] if found.passages else ""
     message = (
         f"advice {number} shares {found.share or 0:.0%} of its {what} with the human skills, {found.longest:,} words at the"
-        f" longest, in {passages:,} passage{'' if passages == 1 else 's'} (one begins with {quoted!r}), expected fewer;"
+        f" longest, in {plural(passages, 'passage')} (one begins with {quoted!r}), expected fewer;"
         f" {'it was asked for once more' if number < MOST_TRIES else 'none was passed on'}"
     )
     return Finding(RULE, "", message, "warning")

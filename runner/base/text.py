@@ -33,6 +33,24 @@ def natural_key(text: str) -> list[tuple[int, str]]:
 
 
 def mark_left_out(characters: int) -> str:
+def parse_id(text: str) -> UUID | None:
+    """Return the id; None for everything else."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def parse_number(text: str) -> int | None:
+    """Return the whole number of an address, of up to six digits; None for everything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    """Return "1 task", "1,200 tasks", "2 libraries"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
     """The mark that stands for characters left out of a text."""
     return f"[... {characters:,} characters left out ...]"
 

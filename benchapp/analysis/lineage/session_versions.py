@@ -22,6 +22,7 @@ from django.db.models.functions import Cast, Coalesce, Right
 from benchapp.models import Attempt, Chunk, Decision, Episode, Run, SkillUse, Trajectory, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.metrics.amounts import render_number
+from runner.base.text import plural
 from runner.base.types import DecisionStatus, TrajectoryKind, UseKind
 
 SIGNALS = ("steps", "follow_ups", "seconds", "tokens", "usd")  # whose medians are shown
@@ -221,7 +222,7 @@ class SkillSessions:
 
 
 def _count(row: VersionSignals) -> str:
-    return f"{row.seen:,} session{'' if row.seen == 1 else 's'}"
+    return plural(row.seen, "session")
 
 
 def _steps(row: VersionSignals) -> str:

@@ -40,6 +40,7 @@ from inspector.pages.compare.results import name_baseline
 from inspector.web.access import needs
 from inspector.web.responses import attach, link_to, paginate, render_page
 from inspector.web.text.row_shapes import SETUP
+from runner.base.text import plural
 from runner.suites.tasks.task_groups import KNOWN
 
 PER_PAGE = 50
@@ -194,7 +195,7 @@ def write_declared(each: Hypothesis) -> dict[str, object]:
 
     `notes`: of a comparison that is still interim. `drawn`: the interval on a line from -50 to +50 points, with its mark
     at the estimate."""
-    notes = [f"waits for {each.waiting:,} trial{'' if each.waiting == 1 else 's'}"] if each.waiting else []
+    notes = [f"waits for {plural(each.waiting, 'trial')}"] if each.waiting else []
     if each.interim:
         notes.append(each.interim.short)
     delta, around, drawn = "", "", ""

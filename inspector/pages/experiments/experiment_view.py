@@ -63,6 +63,7 @@ from inspector.web.responses import PageLink, link_to, next_url, paginate, read_
 from inspector.web.subject import words_of
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.errors import RunnerError, SetupError
+from runner.base.text import plural
 from runner.judging.metrics import SCORED
 from runner.models.presets import preset_files
 from runner.prompts.roles import OWN
@@ -293,7 +294,7 @@ def _order_judging(request: HttpRequest, found: Experiment) -> str:
     ordered = order_judging(found.runs.all(), wish, by)
     detail = {"model": wish.model, "prompts": wish.prompts, "metrics": list(wish.metrics)}
     note_activity(by, "experiment.judged", found, detail={**detail, "calls": wish.max_calls, "usd": wish.max_usd})
-    messages.success(request, f"{wish.model} judges {ordered} run{'' if ordered == 1 else 's'}, each after its end.")
+    messages.success(request, f"{wish.model} judges {plural(ordered, 'run')}, each after its end.")
     return ""
 
 
@@ -433,7 +434,7 @@ def _launch_probes(request: HttpRequest, found: Experiment) -> bool:
     except RunnerError as error:
         messages.error(request, f"Nothing was launched. {error}")
         return False
-    told = f"{len(probes)} probe{'' if len(probes) == 1 else 's'}, {wanted.trials} trials"
+    told = f"{plural(len(probes), 'probe')}, {wanted.trials} trials"
     place = "What skills add" if asked.design == SKILLS else "The learning curve"
     messages.success(request, f"Launched: {told}. {place} appears when they have ended.")
     return True
@@ -446,5 +447,5 @@ def _cancel_probes(request: HttpRequest, found: Experiment) -> HttpResponse:
     except RunnerError as error:
         messages.error(request, f"Nothing was cancelled. {error}")
     else:
-        messages.success(request, f"Cancelled: {stopped} probe{'' if stopped == 1 else 's'}. What they recorded stays.")
+        messages.success(request, f"Cancelled: {plural(stopped, 'probe')}. What they recorded stays.")
     return redirect("experiment-rounds", found.public_id)

@@ -21,6 +21,7 @@ from benchapp.review.blinding import Words
 from benchapp.stats.inference.shares import Rate
 from inspector.web.responses import PageLink
 from runner.base.errors import Account, AccountLine, SuiteError
+from runner.base.text import plural
 from runner.suites import SUITES
 from runner.suites.documents import read_text
 
@@ -50,7 +51,7 @@ class ListedQualification(NamedTuple):
         aside = sum(self.counts.values()) - self.counts["admit"]
         if not self.is_current:
             return "changed since its qualification"
-        return f"{aside} task{'' if aside == 1 else 's'} not qualified" if aside else "qualified"
+        return f"{plural(aside, 'task')} not qualified" if aside else "qualified"
 
     @property
     def tone(self) -> str:

@@ -39,6 +39,7 @@ from benchapp.stats.agreement import COHEN, NONE, CodeAgreement
 from inspector.pages.review.queues.queues import RELATED, load_open_queue, may_manage, may_review, name_unit, open_queue
 from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, paginate, render_page
+from runner.base.text import plural
 
 PER_PAGE = 50
 ANY = "any"  # ?about=any lists items also where nothing differs, ?state=any settled ones too
@@ -387,23 +388,19 @@ def list_cautions(found: Agreement, *, discussed: bool) -> list[str]:
     if found.complete < found.items:
         notes.append(f"{found.complete} of {found.items} shared items have all their reviews. These numbers will move.")
     if found.double and (found.double < FEW_ITEMS or tasks < FEW_TASKS):
-        items, clusters = _count(found.double, "item"), _count(tasks, found.cluster)
+        items, clusters = plural(found.double, "item"), plural(tasks, found.cluster)
         notes.append(f"Only {items} from {clusters}. Another sample could differ a lot.")
     if found.skipped:
-        notes.append(f"{_count(found.skipped, 'review')} skipped: missing here, not empty.")
+        notes.append(f"{plural(found.skipped, 'review')} skipped: missing here, not empty.")
     if found.informed:
         notes.append(
-            f"{_count(found.informed, 'review')} left out: their authors saw what others said before they answered."
+            f"{plural(found.informed, 'review')} left out: their authors saw what others said before they answered."
         )
     if discussed:
         notes.append(
             "Somebody opened the disagreements, so later reviews may be discussed. Publish the last report before that."
         )
     return notes
-
-
-def _count(n: int, word: str) -> str:
-    return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
 # --- codes ------------------------------------------------------------------------------------------------------------
@@ -452,7 +449,7 @@ def _read_matrix(found: Agreement, rows: Sequence[CodeAgreementRow]) -> list[dic
         cells = []
         for b, other, _, with_ in heads:
             pairs, same = found.confusion[a, b], a == b
-            count = _count(pairs, "pair")
+            count = plural(pairs, "pair")
             cells.append(
                 {
                     "pairs": pairs,
