@@ -34,7 +34,7 @@ from benchapp.stats.inference.model import RunFactor, measure_run_factor
 from benchapp.stats.inference.shares import Rate
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
 from benchapp.stats.judged import ChosenJudge, choose_judge, read_retests, with_judgements
-from benchapp.stats.learning.computed_runs import Recent, forget_runs
+from benchapp.stats.learning.computed_runs import forget_runs
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, pick_primary, table_for
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
@@ -44,6 +44,7 @@ from benchapp.stats.metrics.outcomes import MEASURED, Outcomes, pool
 from benchapp.stats.metrics.run_metrics import RunFacts, RunMetric, RunValue, facts_of, mean_of
 from benchapp.stats.metrics.splits import PLACES, Split, order_value
 from benchapp.stats.metrics.tally import TrialTally
+from runner.base.recent import Recent
 from runner.base.types import Phase
 
 P = ParamSpec("P")

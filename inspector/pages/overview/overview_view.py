@@ -23,7 +23,6 @@ from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.experiment_verdicts import HEADLINES, ExperimentVerdict, JudgedWay, judge_experiments
 from benchapp.stats.inference.shares import percent_text
-from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
@@ -31,9 +30,9 @@ from inspector.pages.overview.tour import find_story
 from inspector.web.access import user_of
 from inspector.web.responses import PageLink, link_to, paginate, render_page, wants_fragment
 from inspector.web.subject import without_closed, words_of
+from inspector.web.text.row_shapes import AT_WORK
 from runner.base.recent import Recent
 from runner.base.text import plural
-from inspector.web.text.row_shapes import AT_WORK
 from runner.base.types import Phase
 from runner.protocols.conditions import unpooled_conditions
 

@@ -23,6 +23,7 @@ from docker.types import Mount
 
 from runner.base.errors import SandboxError, SandboxRuined, SetupError
 from runner.base.host_variables import resolve_variables
+from runner.base.recent import Recent
 from runner.base.text import replace_unprintable
 from runner.base.trees import Tree, check_relative
 from runner.base.types import Files, Task
@@ -57,7 +58,7 @@ _NOT_RUNNING = 409
 _SMALL_FOLDER = 256 * 1024  # bytes, as a tar
 _FOLDER = 0x80000000  # bit of a mode in the engine's notation (Go's fs.ModeDir)
 _NO_FILE = 0x8F280000  # bits of a mode in the engine's notation (Go's fs.ModeType)
-_WITHOUT_SKILLS: set[tuple[object, ...]] = set()  # engine, image and places
+_WITHOUT_SKILLS: Recent[tuple[object, ...], bool] = Recent(1_000)  # engine, image and places
 _SLOWEST_START = 60.0  # seconds until a first process has made its folders
 log = logging.getLogger(__name__)
 WENT_DOWN = "the container went down; everything that ran in it is gone"
@@ -197,7 +198,7 @@ class DockerSandbox:
         places = (self.image.folder, self.needs.skill_folders, self.task.machine.skills_dir)
         homes = (self.environment.get(name, "") for name in ("HOME", *VARIABLES))
         looked_at = (self.handle["engine"], self.image.id, *places, *homes)
-        if looked_at in _WITHOUT_SKILLS:
+        if _WITHOUT_SKILLS.get(looked_at):
             self._start()
             return
         command = build_clearing(*places)
@@ -213,7 +214,7 @@ class DockerSandbox:
             log.info("skills of image %s are left out: %s", self.image.name, ", ".join(found))
             self.handle["skills_left_out"] = found
         elif self.services is None:  # these may share files with the container, others each time
-            _WITHOUT_SKILLS.add(looked_at)
+            _WITHOUT_SKILLS.put(looked_at, True)
 
     def _mounts(self) -> list[Mount]:
         mounts = []
