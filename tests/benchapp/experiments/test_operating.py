@@ -439,7 +439,7 @@ def test_blocked_trials_cost_a_turn_one_query_and_their_reasons_two(
     episode: Episode, hopeless: set[str], client: Client
 ) -> None:
     ended = run_on(episode)
-    recorder = RowRecorder(ended, hold(ended))
+    recorder = RowRecorder(ended, ended.lease_epoch)
     with CaptureQueriesContext(connection) as at_each_turn:
         slots = list(recorder.aside())
     with CaptureQueriesContext(connection) as at_the_end:
