@@ -317,9 +317,10 @@ def read_windows(windows: Sequence[tuple[Chunk, int, int]]) -> list[list[StoredS
     return [[_restore_step(raw, contents) if may_refer else _whole(raw) for raw, may_refer in found] for found in raws]
 
 
-def read_whole_steps(trajectory: Trajectory, first: int, count: int) -> list[Step]:
-    """Return the same with every long text in full: for a few steps at a time."""
-    return [step_from_json(_restore(raw), raw["step_id"]) for raw in _raw_steps(trajectory, first, count)]
+def read_whole_step(trajectory: Trajectory, number: int) -> Step | None:
+    """Return the step with every long text in full; None if there is none of this number."""
+    raw = next(_raw_steps(trajectory, number, 1), None)
+    return None if raw is None else step_from_json(_restore(raw), raw["step_id"])
 
 
 def _whole_steps(chunk: bytes) -> Iterator[Step]:

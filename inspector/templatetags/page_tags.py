@@ -93,15 +93,14 @@ def condition(code: str, form: str = "title") -> SafeString:
 
 
 @register.simple_tag
-def condition_mark(code: str, *, hollow: bool = False) -> SafeString:
+def condition_mark(code: str) -> SafeString:
     """Return the mark alone, for a row with its words elsewhere; nothing for a condition that no protocol here knows."""
     name = name_condition(code)
     if not name.colour:
         return SafeString("")
     return format_html(
-        '<svg class="mark c-{}{}" viewBox="-8 -8 16 16" aria-hidden="true"><use href="#shape-{}"/></svg>',
+        '<svg class="mark c-{}" viewBox="-8 -8 16 16" aria-hidden="true"><use href="#shape-{}"/></svg>',
         name.colour,
-        " open" if hollow else "",
         name.shape,
     )
 

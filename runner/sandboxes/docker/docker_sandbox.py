@@ -181,7 +181,7 @@ class DockerSandbox:
             other=joined,
         )
         taken = {str(mount["Target"]): mount for mount in reversed(mounts)}  # the library's come before the task's
-        self.container = self._create(list(taken.values()), self.labels)
+        self.container = self._create(list(taken.values()))
         if self.services is not None:
             self.services.start(self.container)
         if not self.needs.image_skills:
@@ -228,7 +228,7 @@ class DockerSandbox:
             mounts += [mount(PREFIX + self.mark, place, read_only=False) for place in places]
         return mounts
 
-    def _create(self, mounts: list[Mount], labels: Mapping[str, str]) -> str:
+    def _create(self, mounts: list[Mount]) -> str:
         processors = docker_engine.processors(self.client.base_url)
         network = self.network.settings if self.network else {"network_mode": "none"}
         with engine_errors(f"making a container of {self.image.name}"):
@@ -239,9 +239,9 @@ class DockerSandbox:
                     command=[],
                     user="0",
                     working_dir="/",
-                    name=labels and PREFIX + secrets.token_hex(8),
+                    name=PREFIX + secrets.token_hex(8),
                     hostname="sandbox",
-                    labels=dict(labels),
+                    labels=self.labels,
                     environment=self.environment,
                     healthcheck={"test": ["NONE"]},
                     host_config=host_config(
@@ -494,7 +494,7 @@ class DockerSandbox:
         if that one works, SandboxError if it does not. A missing container was removed from outside."""
         if docker_engine.is_gone(self.client, self.container):
             return SandboxError(word_engine_error("the container was removed by somebody else", said))
-        fresh = self._create([], self.labels)
+        fresh = self._create([])
         try:
             with engine_errors("starting a fresh container for comparison"):
                 self.client.start(fresh)

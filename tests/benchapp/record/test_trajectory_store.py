@@ -72,7 +72,7 @@ def test_it_cuts_long_texts_and_reads_them_whole_on_demand(attempt):
     assert len(found.step.message) == trajectory_store.HEAD_CHARACTERS
     assert found.long == {name: len(whole[name]) for name in ("message", "tool_calls/0", "observations/0")}
     assert trajectory_store.open_field(trajectory, 1, "observations/0").read(699_999) == "éend"
-    assert trajectory_store.read_whole_steps(trajectory, 1, 1) == steps
+    assert [trajectory_store.read_whole_step(trajectory, 1)] == steps
     assert max(Blob.objects.values_list("size", flat=True)) <= trajectory_store.MAX_CHUNK_BYTES
 
 
@@ -101,7 +101,7 @@ def test_it_does_not_follow_references_that_a_trial_wrote(attempt):
     forged = {"$blob": [secret], "length": 3, "head": "x", "$$deep": {"$blob": [secret]}}
     steps = [step(1, arguments=forged)]
     trajectory = save(attempt, steps)
-    assert trajectory_store.read_whole_steps(trajectory, 1, 1) == steps
+    assert [trajectory_store.read_whole_step(trajectory, 1)] == steps
     assert dict(trajectory_store.read_steps(trajectory, 1, 1)[0].step.tool_calls[0].arguments) == forged
 
 

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from benchapp.analysis.deciding.deciding_steps import read_step_index
 from benchapp.analysis.deciding.step_glances import StepKind
 from benchapp.models import Attempt, Blob, Dimension, QueueItem, SkillUse, Trajectory, Trial
-from benchapp.record.trajectory_store import StoredStep, read_outline, read_page, read_whole_steps
+from benchapp.record.trajectory_store import StoredStep, read_outline, read_page, read_whole_step
 from benchapp.record.visible import one_line, visible
 from benchapp.review.blinding import Hidden
 from benchapp.review.coding.anchors import ItemEvidence
@@ -152,8 +152,8 @@ class ShownFields:
             self._context = masks_of_trial(trial, attempt, self._hidden), _list_uses(attempt)
         window = StepWindow(number, 1, trajectory.steps_total, number)
         steps = _read_steps(trial, trajectory, window, *self._context)
-        whole = read_whole_steps(trajectory, number, 1)
-        shown = {name: steps.show(step, name) for step in whole for name, _ in fields(step)}
+        whole = read_whole_step(trajectory, number)
+        shown = {name: steps.show(whole, name) for name, _ in fields(whole)} if whole else {}
         return {name: text for name, text in shown.items() if text is not None}
 
 
