@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any, cast
-from uuid import UUID
 
 from django import forms
 from django.db import transaction
@@ -49,14 +48,6 @@ def sort_unknown_last(names: Iterable[str], sort: str) -> list[OrderBy]:
     """Return the order by these columns, downwards after a minus. Unknown values are last in both directions."""
     fields = [F(name) for name in names]
     return [each.desc(nulls_last=True) if sort.startswith("-") else each.asc(nulls_last=True) for each in fields]
-
-
-def parse_id(text: str) -> UUID | None:
-    """The id of a row as an address gives it; nonsense is as if it were not there."""
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 class TrialListForm(forms.Form):

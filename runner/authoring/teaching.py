@@ -143,7 +143,7 @@ def render_questions(questions: tuple[str, ...]) -> str:
 def reference_lines(occasion: Occasion) -> Iterator[str]:
     """The human skills."""
     curated = occasion.family.curated
-    yield from skill_lines(replace(occasion, library=curated, family_slugs=_slugs(curated)))
+    yield from skill_lines(replace(occasion, library=curated, family_slugs=slugs(curated)))
 
 
 def failure_lines(occasion: Occasion) -> Iterator[str]:
@@ -192,10 +192,6 @@ def _render_shared(mode: str, occasion: Occasion) -> Iterator[str]:
         yield section("Task", task_lines(occasion.task))
     yield section("Evidence", evidence_lines(occasion))
     yield section("Skills of this family", skill_lines(occasion))
-
-
-def _slugs(files: Files) -> tuple[str, ...]:
-    return tuple(sorted({path.partition("/")[0] for path in files}))
 
 
 def _texts(files: Files) -> list[str]:

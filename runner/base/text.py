@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 MAX_FIELD_CHARS = 8 * 1024 * 1024
 MAX_DEPTH = 64
@@ -32,7 +33,6 @@ def natural_key(text: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.findall(r"\d{1,9}|\D+", text)]
 
 
-def mark_left_out(characters: int) -> str:
 def parse_id(text: str) -> UUID | None:
     """Return the id; None for everything else."""
     try:
@@ -51,6 +51,7 @@ def plural(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def mark_left_out(characters: int) -> str:
     """The mark that stands for characters left out of a text."""
     return f"[... {characters:,} characters left out ...]"
 

@@ -8,7 +8,6 @@ quote there: an anchor never points at words nobody marked.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +19,6 @@ from benchapp.record.trajectory_store import read_whole_step
 from runner.trajectories.fields import FIELD, fields
 
 MAX_QUOTE = 2_000  # characters of a marked range, kept next to its offsets
-FIELD = re.compile(r"(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
 SIDES = ("before", "after")  # of a decision's files
 
 

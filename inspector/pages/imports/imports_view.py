@@ -40,7 +40,7 @@ from benchapp.stats.comparing.side_suggestions import (
 )
 from inspector.pages.imports.upload_view import describe_upload, list_roots
 from inspector.web.access import is_local, needs, user_of
-from inspector.web.forms import CONDITIONS, AssignForm, parse_id
+from inspector.web.forms import CONDITIONS, AssignForm
 from inspector.web.responses import link_to, next_url, paginate, render_page
 from inspector.web.subject import words_of
 from runner.base.text import parse_id, plural

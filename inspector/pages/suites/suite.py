@@ -240,7 +240,7 @@ def _iterate_tasks(suite: Suite | None) -> Iterator[tuple[Task, str, str]]:
 def _list_families_of_folder(read: Suite | None) -> Iterator[SuiteFamily]:
     for environment in read.environments if read else ():
         for family in environment.families:
-            skills = tuple(sorted({path.partition("/")[0] for path in family.curated}))
+            skills = slugs(family.curated)
             place = environment.name
             yield SuiteFamily(family.key, family.name, place, family.description, len(family.tasks), skills)
 
