@@ -255,14 +255,14 @@ def take_in(path: Path, *, source: str) -> TakenIn:
     Raise ArchiveError, with nothing changed, if the file is faulty, or another record has its place here.
     """
     checked = check_archive(path)
-    standing = Experiment.objects.filter(public_id=checked.manifest.experiment).first()
-    if standing is not None:
-        if standing.deleted_at is not None:
-            raise ArchiveError("", "an experiment that is not here", f"{standing.name} was deleted here: sweep first")
-        if (found := record_digest(standing)) != checked.manifest.record_digest:
-            here = f"{standing.name} exists here with digest {found}"
+    existing = Experiment.objects.filter(public_id=checked.manifest.experiment).first()
+    if existing is not None:
+        if existing.deleted_at is not None:
+            raise ArchiveError("", "an experiment that is not here", f"{existing.name} was deleted here: sweep first")
+        if (found := record_digest(existing)) != checked.manifest.record_digest:
+            here = f"{existing.name} exists here with digest {found}"
             raise ArchiveError("", "the same record as here, or none", here)
-        taken = TakenIn(standing, False, checked.counts, checked.manifest)
+        taken = TakenIn(existing, False, checked.counts, checked.manifest)
         taken.link_origins()
         return taken
     _refuse_taken(checked)

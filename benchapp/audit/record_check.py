@@ -463,15 +463,15 @@ def _check_counted_numbers() -> Iterator[Flaw]:
             yield _flaw_difference(ident, "checks_total", said_total, total or None)
         if said_passed != (passed if total else None):
             yield _flaw_difference(ident, "checks_passed", said_passed, passed if total else None)
-    standing = models.Trajectory.objects.filter(attempt=OuterRef("pk"), is_superseded=False)
+    current = models.Trajectory.objects.filter(attempt=OuterRef("pk"), is_superseded=False)
     own = F("steps_total") - F("copied_steps")
-    main = standing.filter(kind="main").order_by("ordinal", "id").annotate(own=own).values("own")[:1]
-    stages = standing.filter(kind="stage").order_by().values("attempt").annotate(own=Sum(own)).values("own")
+    main = current.filter(kind="main").order_by("ordinal", "id").annotate(own=own).values("own")[:1]
+    stages = current.filter(kind="stage").order_by().values("attempt").annotate(own=Sum(own)).values("own")
     watched = attempts.annotate(
         own_steps=Coalesce(Subquery(main), Subquery(stages)),
-        has_main=Exists(standing.filter(kind="main")),
-        main_tells=Exists(standing.filter(kind="main").exclude(source_format=PLAIN_TEXT)),
-        stages_tell=Exists(standing.filter(kind="stage").exclude(source_format=PLAIN_TEXT)),
+        has_main=Exists(current.filter(kind="main")),
+        main_tells=Exists(current.filter(kind="main").exclude(source_format=PLAIN_TEXT)),
+        stages_tell=Exists(current.filter(kind="stage").exclude(source_format=PLAIN_TEXT)),
         read=Count("skill_uses__skill", filter=~Q(skill_uses__kind="mounted"), distinct=True),
     )
     columns = ("trial__public_id", "trial__steps", "trial__skills_read", "own_steps", "read")

@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from benchapp.models import Blob, Draft, DraftStep, Snapshot, User
-from benchapp.record.error_text import render_error, words_of
+from benchapp.record.error_text import render_error, text_of_error
 from benchapp.record.redaction import Redactor, own_secrets
 from benchapp.record.slices import LEASE, SliceBudget, SlicedWork, SliceEnd, SliceOver, Stopped
 from benchapp.record.writing.human_acts import name_actor, note_activity
@@ -300,7 +300,7 @@ class _Drafting:
                 return None
             raise Stopped(said[:500]) from error
         except Exception as error:  # a failure of the machine: the queue reports it, and the draft is tried again
-            self._fail(step, self.clean.text(words_of(error)))
+            self._fail(step, self.clean.text(text_of_error(error)))
             raise
         self.budget.note(reply.usage.cost_usd)
         self._record_reply(step, reply)

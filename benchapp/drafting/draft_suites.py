@@ -94,7 +94,7 @@ def try_as_suite(draft: Draft, by: User | None) -> Suite:
     if draft.suite is not None and draft.suite.path == str(folder):
         return draft.suite
     # Its open runs would stop, because their suite changed.
-    tried = Experiment.objects.standing().filter(suite=draft.suite) if draft.suite else ()
+    tried = Experiment.objects.not_deleted().filter(suite=draft.suite) if draft.suite else ()
     if running := next((each for each in tried if each.is_open), None):
         raise SetupError(
             f"{running.name} still runs over an earlier state of this draft (expected: it ended, or you cancelled it)"
@@ -180,8 +180,8 @@ class _Evidence:
         self.suite, self.folder, self.page = suite, row.path, reverse("suite", args=[suite.key])
         self.screening = take_screening(suite)
         self.filed = _check_workflow_file(files)  # None without one
-        standing = TaskWorkflow.objects.standing().filter(task__suite=row).select_related("task")
-        self.drawn = {each.task.key: each for each in standing.order_by("is_settled", "pk")}  # the settled one last
+        current = TaskWorkflow.objects.current().filter(task__suite=row).select_related("task")
+        self.drawn = {each.task.key: each for each in current.order_by("is_settled", "pk")}  # the settled one last
         tried = find_qualification(suite.key, suite.digest)
         self.verdicts = {each.key: each for each in read_verdicts(tried)} if tried else {}
         self.is_qualifying = bool(tried and tried.is_open)

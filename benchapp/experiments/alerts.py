@@ -49,7 +49,7 @@ def note_and_send() -> None:
 
 def _find_news() -> Iterator[Alert]:
     now = timezone.now()
-    own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN)
+    own = Experiment.objects.not_deleted().filter(origin=Experiment.Origin.RUN)
     ended = own.filter(status__in=(Experiment.Status.DONE, Experiment.Status.CANCELLED), finished_at__gt=now - FRESH)
     told = Alert.objects.filter(experiment=OuterRef("pk"), kind=Alert.Kind.ENDED, at__gte=OuterRef("finished_at"))
     for experiment in ended.exclude(Exists(told)).defer("spec", "estimate"):

@@ -258,7 +258,7 @@ def preview_skills(runs: Iterable[Run], *, times: int, max_usd: float | None = N
 def read_left_out(runs: Sequence[Run]) -> list[LeftOut]:
     """Return, by condition, the mean over its libraries, then each skill by name. Only ended probes count, and only
     with a probe of the whole library. One query if nothing was probed."""
-    about = Probe.objects.standing().filter(origin__run__in=[run.pk for run in runs]).exclude(skill="")
+    about = Probe.objects.not_deleted().filter(origin__run__in=[run.pk for run in runs]).exclude(skill="")
     found: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     skills: dict[str, set[str]] = defaultdict(set)
     for result in read_results(about):

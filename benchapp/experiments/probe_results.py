@@ -109,7 +109,7 @@ _Counts = Mapping[_Key, TrialTally]
 
 
 def read_results(probes: Iterable[Probe]) -> list[ProbeResult]:
-    """Return results in the given order. The probes need the relations that `ProbeQuerySet.standing` selects."""
+    """Return results in the given order. The probes need the relations that `ProbeQuerySet.not_deleted` selects."""
     found = list(probes)
     controls = _find_controls(found)
     siblings = _find_siblings(found)

@@ -505,7 +505,7 @@ def _list_checks(suite: Suite, *, asks_model: bool) -> Iterator[str]:
 def find_qualification(key: str, digest: str = "") -> Experiment | None:
     """Return the newest that ended, over this state of the suite or any, for pages and launches. While none has ended,
     return the newest that runs."""
-    found = Experiment.objects.standing().qualifications().filter(suite__key=key).order_by("-created_at", "-pk")
+    found = Experiment.objects.not_deleted().qualifications().filter(suite__key=key).order_by("-created_at", "-pk")
     if digest:
         found = found.filter(pk__in=Run.objects.filter(setup__suite__digest=digest).values("experiment"))
     return next((each for each in found if not each.is_open), found.first())
@@ -514,7 +514,7 @@ def find_qualification(key: str, digest: str = "") -> Experiment | None:
 def list_qualifications(digests: Mapping[str, str]) -> dict[str, tuple[Experiment, str]]:
     """Return suite -> its qualification, and the state of the suite that it tried. `digests`: the current states. The
     current state is preferred, then one that ended, then the newest. Two queries."""
-    found = Experiment.objects.standing().qualifications().filter(suite__key__in=digests).select_related("suite")
+    found = Experiment.objects.not_deleted().qualifications().filter(suite__key__in=digests).select_related("suite")
     tried: dict[int, list[str]] = {}
     runs = Run.objects.filter(experiment__in=found).order_by("pk").values_list("experiment", "setup__suite__digest")
     for experiment, digest in runs:

@@ -273,9 +273,9 @@ class Undoing:
 
     @classmethod
     def of(cls, batch: models.ImportBatch) -> Undoing:
-        standing = models.Experiment.objects.standing()
-        deleted = standing.made_by(batch).order_by("name", "pk")
-        return cls(tuple(deleted), tuple(standing.brought_by(batch).exclude(pk__in=deleted).order_by("name", "pk")))
+        kept = models.Experiment.objects.not_deleted()
+        deleted = kept.made_by(batch).order_by("name", "pk")
+        return cls(tuple(deleted), tuple(kept.brought_by(batch).exclude(pk__in=deleted).order_by("name", "pk")))
 
 
 def undo_import(batch: models.ImportBatch, *, user: models.User, reason: str) -> Undoing:

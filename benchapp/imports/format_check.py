@@ -15,7 +15,7 @@ from benchapp.imports.formats import find_wrong
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import FoundExperiment, TrialMoment
 from benchapp.imports.reading.walking import FolderEntry, Root
-from benchapp.record.error_text import words_of
+from benchapp.record.error_text import text_of_error
 
 MAX_BROKEN = 40  # files of a sample that are broken, one at a time
 CLAIMED_DEPTH = 6
@@ -137,7 +137,7 @@ def _count_outcomes(module: ModuleType, sample: Path, report: FormatReport) -> N
 def _say(error: Exception) -> str:
     """Return the error with the line that raised it."""
     last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{words_of(error)} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
+    return f"{text_of_error(error)} ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
 
 
 def _made(path: Path) -> Path:

@@ -58,7 +58,7 @@ class HistoryRecorder:
             Attempt.objects.filter(trial__episode=episode, counts=True).values_list("trial__public_id", "pk")
         )
         self.sizes: dict[str, int] = {EMPTY_LIBRARY: 0}  # skills by snapshot digest
-        self.stands = EMPTY_LIBRARY  # digest of the library at the end
+        self.last_digest = EMPTY_LIBRARY  # digest of the library at the end
         self.skills_total = 0  # of that library
         self.last: tuple[Files, str] | None = None  # the files stored last, and their digest
 
@@ -95,7 +95,7 @@ class HistoryRecorder:
             given = self._find_given(moment, current) if isinstance(moment, sources.TrialMoment) else None
             told = _identify_moment(moment, before, after, number, rounds, given)
             places.append(PlannedEntry(moment, before, after, number, rounds, at, told))
-        self.stands = current
+        self.last_digest = current
         return places
 
     def _store(self, files: Files) -> str:
@@ -128,7 +128,7 @@ class HistoryRecorder:
     def record(self) -> str:
         """Return "created", "changed" or "unchanged"."""
         places = self.places()
-        last = self.stands
+        last = self.last_digest
         self.skills_total = self.sizes[last]
         with transaction.atomic():
             self._gather()

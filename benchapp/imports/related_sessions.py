@@ -125,9 +125,9 @@ def find_kept(attempt: int) -> KeptSession | None:
 
 
 def _list_kept(roots: Sequence[str]) -> Iterator[KeptSession]:
-    standing = Attempt.objects.exclude(status=Attempt.Status.SUPERSEDED).select_related("trial__task")
+    current = Attempt.objects.exclude(status=Attempt.Status.SUPERSEDED).select_related("trial__task")
     for at in range(0, len(roots), ASKED_AT_ONCE):
-        for attempt in standing.filter(session_root__in=roots[at : at + ASKED_AT_ONCE]).order_by("source_key"):
+        for attempt in current.filter(session_root__in=roots[at : at + ASKED_AT_ONCE]).order_by("source_key"):
             kept = KeptSession(attempt)
             if kept.main is not None and kept.main.source_id:
                 yield kept

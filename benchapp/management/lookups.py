@@ -27,22 +27,22 @@ def end_on(*errors: type[Exception]) -> Iterator[None]:
 
 
 def find_experiment(public_id: UUID) -> Experiment:
-    if found := Experiment.objects.standing().filter(public_id=public_id).first():
+    if found := Experiment.objects.not_deleted().filter(public_id=public_id).first():
         return found
     raise CommandError(f"there is no experiment {public_id}")
 
 
 def find_run(public_id: UUID) -> Run:
-    if found := Run.objects.standing().select_related("experiment").filter(public_id=public_id).first():
+    if found := Run.objects.not_deleted().select_related("experiment").filter(public_id=public_id).first():
         return found
     raise CommandError(f"there is no run {public_id}")
 
 
 def find_episode(public_id: UUID) -> Episode:
-    standing = Episode.objects.filter(run__experiment__deleted_at=None).select_related("run__experiment", "library")
-    if found := standing.filter(public_id=public_id).first():
+    kept = Episode.objects.filter(run__experiment__deleted_at=None).select_related("run__experiment", "library")
+    if found := kept.filter(public_id=public_id).first():
         return found
-    of_run = list(standing.filter(run__public_id=public_id)[:2])
+    of_run = list(kept.filter(run__public_id=public_id)[:2])
     if len(of_run) == 1:
         return of_run[0]
     what = "a run with several episodes: name one, from the address of its library" if of_run else "no episode or run"

@@ -316,7 +316,7 @@ class Entry(models.Model):
 class ProbeQuerySet(models.QuerySet["Probe"]):
     """Probes by the runs they come from."""
 
-    def standing(self) -> ProbeQuerySet:
+    def not_deleted(self) -> ProbeQuerySet:
         """Probes whose experiment was not deleted, newest first, with the rows a page needs."""
         kept = self.filter(run__experiment__deleted_at=None)
         return kept.select_related(

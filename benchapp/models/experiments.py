@@ -90,7 +90,7 @@ class StillReviewed(Exception):
 class ExperimentQuerySet(models.QuerySet["Experiment"]):
     """Experiments that pages may list."""
 
-    def standing(self) -> ExperimentQuerySet:
+    def not_deleted(self) -> ExperimentQuerySet:
         """Everything that was not deleted."""
         return self.filter(deleted_at=None)
 
@@ -128,7 +128,7 @@ class ExperimentQuerySet(models.QuerySet["Experiment"]):
 
     def for_list(self) -> ExperimentQuerySet:
         """Order newest first. Counts of trials come from `metrics.tally`: a count per join here would multiply rows."""
-        return self.standing().select_related("suite").order_by("-created_at", "-id")
+        return self.not_deleted().select_related("suite").order_by("-created_at", "-id")
 
     def named(self, words: Sequence[str]) -> ExperimentQuerySet:
         """Experiments whose name has every word. Names that begin with the first one lead."""
@@ -227,16 +227,16 @@ def new_revision() -> int:
 class RunQuerySet(models.QuerySet["Run"]):
     """Runs that are not deleted, and bulk changes to them."""
 
-    def standing(self) -> RunQuerySet:
+    def not_deleted(self) -> RunQuerySet:
         return self.filter(experiment__deleted_at=None)
 
     def for_detail(self) -> RunQuerySet:
-        return self.standing().select_related("experiment", "experiment__suite")
+        return self.not_deleted().select_related("experiment", "experiment__suite")
 
     def named(self, words: Mapping[str, Sequence[str]]) -> RunQuerySet:
         """Runs with every word in the experiment, the model, the condition or the replicate, newest first. Those with a
         word outside the experiment lead. `words`: each with the conditions whose plain name has it."""
-        found, ranks = self.standing().select_related("experiment"), []
+        found, ranks = self.not_deleted().select_related("experiment"), []
         for word, conditions in words.items():
             own = match_words([word], "agent_model", "condition")
             if conditions:  # with any parameter: "self-feedback@4"
@@ -253,7 +253,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Own runs that are still marked open though none of their episodes is: the worker that ended the last one
         vanished before the run could follow."""
         still_open = (Progress.WAITING, Progress.RUNNING)
-        own = self.standing().filter(experiment__origin=Experiment.Origin.RUN, status__in=still_open)
+        own = self.not_deleted().filter(experiment__origin=Experiment.Origin.RUN, status__in=still_open)
         return own.exclude(episodes__status__in=still_open)
 
     def touch(self) -> None:

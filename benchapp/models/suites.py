@@ -320,7 +320,7 @@ class WorkflowQuerySet(GuardedQuerySet["TaskWorkflow"]):
         if self.exclude(handed_in_at=None).exists():
             raise FinalWorkflow("A workflow that was handed in never changes.")
 
-    def standing(self) -> WorkflowQuerySet:
+    def current(self) -> WorkflowQuerySet:
         """Handed in, and not replaced by a later one."""
         return self.exclude(handed_in_at=None).filter(superseded_at=None)
 

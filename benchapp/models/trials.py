@@ -81,15 +81,15 @@ class TrialQuerySet(models.QuerySet["Trial"]):
         planned = self.order_by("episode__ordinal", "task__family__ordinal", "phase", "task__ordinal", "sample")
         return [Square._make(row) for row in planned.values_list(*SELECTED)]
 
-    def standing(self) -> TrialQuerySet:
+    def not_deleted(self) -> TrialQuerySet:
         return self.filter(episode__run__experiment__deleted_at=None)
 
     def pooled(self) -> TrialQuerySet:
         """Trials that comparisons count: nothing deleted, no probes and no qualifications."""
-        return self.standing().exclude(episode__run__condition__in=unpooled_conditions())
+        return self.not_deleted().exclude(episode__run__condition__in=unpooled_conditions())
 
     def for_detail(self) -> TrialQuerySet:
-        return self.standing().select_related(
+        return self.not_deleted().select_related(
             "episode__run__experiment", "task__family__environment", "task_revision", "snapshot"
         )
 

@@ -21,7 +21,7 @@ def render_error(kind: str, message: str) -> str:
     return (message if kind in WORDED else "") or ": ".join(filter(None, (kind, message)))
 
 
-def words_of(error: BaseException) -> str:
+def text_of_error(error: BaseException) -> str:
     return render_error(type(error).__name__, str(error))
 
 

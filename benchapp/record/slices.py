@@ -25,7 +25,7 @@ from rq.job import Job
 from rq.queue import Queue
 
 from benchapp.models.base import Sliced, SlicedModel, SlicedQuerySet
-from benchapp.record.error_text import words_of
+from benchapp.record.error_text import text_of_error
 from runner.base.errors import SetupError
 from runner.sandboxes.processes import ProcessName, this_process
 
@@ -160,7 +160,7 @@ class SlicedWork(Generic[Sliced]):
         except SetupError as error:
             end = SliceEnd(SlicedModel.Status.STOPPED, str(error))
         except Exception as error:
-            self.mine(row).update(worker="", lease_until=None, reason=words_of(error)[:MAX_REASON])
+            self.mine(row).update(worker="", lease_until=None, reason=text_of_error(error)[:MAX_REASON])
             raise
         self.release(row, end)
         if end.status == SlicedModel.Status.WAITING:

@@ -8,7 +8,7 @@ What is closed follows one rule: the answer must not distinguish the item from t
 trial answered 403, trying the trials of its task one after the other would name it, and with it its condition. So an
 open item closes every trial of its task and every library of its episode, in every run. An open decision or library
 also closes the trials of its episode, because their pages name the decision and the condition. Pages about one of these
-answer 403; all others show "hidden" in place of its words. Both ask `Words`.
+answer 403; all others show "hidden" in place of its words. Both ask `ReviewAccess`.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ def same_unit(items: QuerySet[QueueItem]) -> Q:
     return found | Q(decision__in=items.exclude(decision=None).values("decision"))
 
 
-class Words:
-    """The words of trials, decisions and libraries that one person may read now. All pages use it.
+class ReviewAccess:
+    """What one person may read now: which trials, decisions and libraries blind review closes to them.
 
-    Ask it before showing a text of any of them. It reads what is closed once, so make one for each request
-    (`inspector.web.subject.words_of`). It takes one short query for anyone who reviews nothing blind, a second
-    one for others, and none before the first question.
+    Ask it before showing a text of any of them; all pages do. It reads what is closed once, so make one for each request
+    (`inspector.web.subject.review_access`). It takes one short query for anyone who reviews nothing blind, a second one
+    for others, and none before the first question.
     """
 
     def __init__(self, user: User) -> None:

@@ -28,8 +28,9 @@ from django.utils import timezone
 
 from benchapp.models import Comment, Mention, Run, Trajectory, Trial, User
 from benchapp.record.writing.human_acts import note_activity
-from benchapp.review.blinding import Words, unsaid_by
+from benchapp.review.blinding import ReviewAccess, unsaid_by
 from benchapp.stats.comparing.choices import Choices, parse_choices
+from runner.base.text import parse_count
 
 MAX_NAME = 1000
 MAX_ADDRESS = 2000
@@ -58,7 +59,7 @@ class CommentPlace:
         """Would its page show this person what a blind review hides from them?"""
         if self.trial is None and self.run is None:
             return False
-        return Words(user).closing(trial=self.trial, run=self.run) is not None
+        return ReviewAccess(user).closing(trial=self.trial, run=self.run) is not None
 
 
 def place_of(query: QueryDict) -> CommentPlace:
@@ -155,8 +156,8 @@ def place_in_words(on: str, name: str) -> str:
 
 def counts_below(prefix: str) -> dict[str, int]:
     """Return the rest of the place's name -> its comments, for every place below `prefix`. One query."""
-    standing = Comment.objects.filter(place__startswith=prefix, retracted_at=None).order_by()
-    rows = standing.values_list("place").annotate(total=Count("pk"))
+    current = Comment.objects.filter(place__startswith=prefix, retracted_at=None).order_by()
+    rows = current.values_list("place").annotate(total=Count("pk"))
     return {place.removeprefix(prefix): total for place, total in rows}
 
 
@@ -168,10 +169,10 @@ def _uuid(query: QueryDict, name: str) -> UUID:
 
 
 def _number(query: QueryDict, name: str, most: int) -> int:
-    text = query.get(name, "")
-    if not (text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= most):
+    number = parse_count(query.get(name, ""), most)
+    if not number:
         raise NoSuchPlace(f"{name}: expected a whole number from 1 to {most}")
-    return int(text)
+    return number
 
 
 # --- comments --------------------------------------------------------------------------------------------------------
@@ -226,8 +227,8 @@ def retract_comment(comment: Comment, by: User) -> bool:
     if comment.author_id != by.pk:
         raise CommentRefused("Only its author can remove a comment.")
     with transaction.atomic():
-        standing = Comment.objects.filter(pk=comment.pk, retracted_at=None)
-        if standing.update(retracted_at=timezone.now()) != 1:
+        current = Comment.objects.filter(pk=comment.pk, retracted_at=None)
+        if current.update(retracted_at=timezone.now()) != 1:
             return False
         note_activity(by, "comment.retracted", comment, detail={"on": comment.on})
     return True
@@ -236,11 +237,11 @@ def retract_comment(comment: Comment, by: User) -> bool:
 def comments_for(user: User) -> QuerySet[Comment]:
     """Comments this person may read. Not of deleted experiments, not on pages that a blind review closes to them, and
     not on units they must still code without knowing other people's opinions."""
-    standing = Q(trial=None) | Q(trial__episode__run__experiment__deleted_at=None)
-    standing &= Q(run=None) | Q(run__experiment__deleted_at=None)
-    words = Words(user)
-    readable = Comment.objects.filter(standing)
-    readable = readable.exclude(trial__in=words.closed_trials()).exclude(run__in=words.closed_runs())
+    not_deleted = Q(trial=None) | Q(trial__episode__run__experiment__deleted_at=None)
+    not_deleted &= Q(run=None) | Q(run__experiment__deleted_at=None)
+    access = ReviewAccess(user)
+    readable = Comment.objects.filter(not_deleted)
+    readable = readable.exclude(trial__in=access.closed_trials()).exclude(run__in=access.closed_runs())
     unsaid = unsaid_by(user)
     early = Q(trial__in=unsaid.exclude(trial=None).values("trial"))
     early |= Q(run__in=unsaid.exclude(decision=None).values("decision__episode__run"), on=Comment.On.LINE)

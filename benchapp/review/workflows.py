@@ -57,7 +57,7 @@ class SeenWorkflows:
         return all(said) if said and None not in said else None
 
     @property
-    def standing(self) -> Workflow | None:
+    def agreed(self) -> Workflow | None:
         """The settled one; else the only one, or the one that both drew. None while two differ."""
         if self.settled:
             return self.settled.workflow
@@ -188,11 +188,11 @@ def hand_in(task: Task, user: User, workflow: Workflow, *, revision: int) -> Tas
 def settle(task: Task, user: User, workflow: Workflow, *, revision: int, seen: UUID | None) -> TaskWorkflow:
     """Save the adjudicator's workflow in place of `seen`, the settled one when they started. Raises as `hand_in`."""
     _check_rules(workflow)
-    standing = TaskWorkflow.objects.standing().filter(task=task, is_settled=True)
+    current = TaskWorkflow.objects.current().filter(task=task, is_settled=True)
     try:
         with transaction.atomic():
             row = save_workflow(task, user, workflow, revision=revision, settles=True)
-            if seen and not standing.filter(public_id=seen).supersede():
+            if seen and not current.filter(public_id=seen).supersede():
                 raise WorkflowConflict(FIRST)
             return _finish(row, user, "workflow.settled")
     except IntegrityError as error:  # there is another one: the constraint allows only one

@@ -17,7 +17,7 @@ from django.db.models import Exists, Model, OuterRef, Prefetch, Q, QuerySet
 
 from benchapp import models
 from benchapp.record.trajectory_store import read_windows
-from benchapp.review.blinding import Words, open_to
+from benchapp.review.blinding import ReviewAccess, open_to
 from benchapp.review.comments import comments_for
 from benchapp.search import search_index
 from benchapp.search.query import Filter, SearchQuery, Term, Value
@@ -358,9 +358,9 @@ def documents_for(user: models.User) -> QuerySet[models.SearchDocument]:
     documents = _exclude_hidden(models.SearchDocument.objects.exclude(run__in=gone), notes)
     if not blind:
         return documents
-    words = Words(user)
-    documents = documents.exclude(trial__in=words.closed_trials())
-    return documents.exclude(kind__in=[Kind.FILE, Kind.DECISION], run__in=words.closed_runs())
+    access = ReviewAccess(user)
+    documents = documents.exclude(trial__in=access.closed_trials())
+    return documents.exclude(kind__in=[Kind.FILE, Kind.DECISION], run__in=access.closed_runs())
 
 
 def _exclude_hidden(

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from benchapp.analysis.lineage.library_states import LibraryHistory
 from benchapp.models import Episode, Run, Trial
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import ReviewAccess
 from benchapp.stats.learning.computed_runs import RunCache, has_ended
 from inspector.evolution.strip_drawing import StripLinks, draw_strip
 from inspector.evolution.timeline import SkillLane, Timeline, TimelinePatch, hide_words, read_timelines
@@ -33,14 +33,14 @@ class Strip:
         return self.timeline.episode
 
 
-def open_strip(run: Run, episode: Episode, words: Words, *, trial: Trial) -> Strip | None:
+def open_strip(run: Run, episode: Episode, access: ReviewAccess, *, trial: Trial) -> Strip | None:
     """Return the strip of a trial's page: the trial is marked, its neighbours are its neighbours on the strip.
 
     None where the episode's trials have no order, as in an import without a protocol, and where it has but one.
     """
     if not episode.is_ordered:
         return None
-    timeline = hide_words(open_timeline(run, episode), words)
+    timeline = hide_words(open_timeline(run, episode), access)
     links = link_to_pages(run, episode)
     here = str(trial.public_id)
     trials = timeline.trials

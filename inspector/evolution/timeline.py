@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from benchapp.analysis.lineage.library_states import NEVER, LibraryHistory, LibraryState, LibraryStep, read_histories
 from benchapp.models import Decision, Entry, Episode, Run, SkillUse, SnapshotFile, Square
-from benchapp.review.blinding import Words, hidden_until
+from benchapp.review.blinding import ReviewAccess, hidden_until
 from inspector.evolution.decision_words import describe_seeding, describe_step
 from runner.base.types import Phase, UseKind
 
@@ -190,9 +190,9 @@ def build_timeline(
 # --- skills -----------------------------------------------------------------------------------------------------------
 
 
-def hide_words(timeline: Timeline, words: Words) -> Timeline:
+def hide_words(timeline: Timeline, access: ReviewAccess) -> Timeline:
     """Return it without the words of decisions and libraries where they are closed to this reader."""
-    queue = words.closing_library(timeline.episode)
+    queue = access.closing_library(timeline.episode)
     return replace(timeline, hidden=hidden_until(queue)) if queue else timeline
 
 

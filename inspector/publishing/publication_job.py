@@ -31,7 +31,7 @@ from benchapp.record.slices import SliceEnd
 from benchapp.review.blinding import asked_elsewhere, still_to_code
 from benchapp.review.codebooks.codebook_file import write_codebook
 from benchapp.review.codebooks.codebook_versions import text_of
-from benchapp.review.coding.queue_agreement import standing_report
+from benchapp.review.coding.queue_agreement import report_to_publish
 from benchapp.review.results.review_exports import TAXONOMY, taxonomy_rows, taxonomy_table
 from benchapp.stats.comparing.choices import Choices, parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
@@ -88,17 +88,16 @@ def _publish(publication: Publication) -> SliceEnd:
             MAKERS[Publication.Form(publication.form)](package)
         except PublishingError as error:
             raise SetupError(str(error)) from error
-        files = dict(_list_files(package.folder))
-        package.write("README.md", _write_readme(package, files))
+        package.write("README.md", _write_readme(package))
+        files = [path for path in sorted(package.folder.rglob("*")) if path.is_file()]
         packed = Path(beside) / "packed.zip"
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name in sorted([*files, "README.md"]):
-                archive.write(package.folder / name, name)
-        with packed.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            for path in files:
+                archive.write(path, path.relative_to(package.folder))
+        sha256 = _digest_file(packed)
         packed.replace(publication.path)
     facts = {
-        "files": len(files) + 1,
+        "files": len(files),
         "bytes": publication.path.stat().st_size,
         "sha256": sha256,
         "says": package.says,
@@ -178,7 +177,7 @@ def _make_taxonomy(package: Package) -> None:
     of_code: dict[int, list[CodeExample]] = {}
     for example in examples:
         of_code.setdefault(example.code_id, []).append(example)
-    report = standing_report(queue)
+    report = report_to_publish(queue)
     agreed = {row["code"]: row for row in report.values["by_code"]} if report else {}
     pers = results.taxonomy.pers
     shares = [[cell_text(row.shares[per], results.interval(row.shares[per])) for per in pers] for row in results.rows]
@@ -277,23 +276,21 @@ def _print(folder: Path) -> bool:
 # --- the README ---------------------------------------------------------------------------------------------------------
 
 
-def _list_files(folder: Path) -> Iterator[tuple[str, tuple[int, str]]]:
-    """Name -> bytes and SHA-256."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            content = path.read_bytes()
-            yield str(path.relative_to(folder)), (len(content), hashlib.sha256(content).hexdigest())
+def _digest_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write_readme(package: Package, files: Mapping[str, tuple[int, str]]) -> str:
-    """A site lists its files in its manifest; there are thousands."""
+def _write_readme(package: Package) -> str:
+    """It names each file with its bytes and digest. A site has thousands of files and lists them in its manifest."""
     is_site = package.publication.form == Publication.Form.SITE
+    files = [] if is_site else sorted(path for path in package.folder.rglob("*") if path.is_file())
     context = {
         "publication": package.publication,
         "version": settings.VERSION,
         "made_at": timezone.now(),
         "says": package.says,
         "left_out": package.left_out,
-        "files": [] if is_site else [(name, size, digest) for name, (size, digest) in files.items()],
+        "files": [(path.relative_to(package.folder), path.stat().st_size, _digest_file(path)) for path in files],
     }
     return render_markdown_file("publish/readme.md", context)

@@ -32,6 +32,7 @@ from inspector.reader.outline import (
 from inspector.reader.steps import PAGE_STEPS, StepView, draw_steps, fit_one_page, list_uses_by_step
 from inspector.reader.verdict import VERDICTS, DecidedVerdict, VerdictView, decide_checks, read_verdicts
 from inspector.web.subject import choose_row
+from runner.base.text import parse_count
 from runner.base.types import UseKind
 
 MAX_SKILL_STEPS = 2_000
@@ -106,7 +107,8 @@ def _parse_place(text: str, total: int) -> int | None:
         return None
     if text == "last":
         return total
-    return min(max(int(text), 1), total) if text.isdecimal() and len(text) < 12 else None
+    place = parse_count(text)
+    return None if place is None else min(max(place, 1), total)
 
 
 # --- a trajectory -----------------------------------------------------------------------------------------------
@@ -181,9 +183,9 @@ def read_trajectory(
     judged = trajectory is None or trajectory.is_main
     skills = list_skill_steps(uses, trajectory)
     window = parse_chunk(trajectory.steps_total if trajectory else 0, query)
-    after = query.get("after", "")
-    if trajectory and after.isdecimal() and len(after) < 12:
-        found = find_next(trajectory, chunks, list(skills), query.get("next", ""), int(after))
+    after = parse_count(query.get("after", ""))
+    if trajectory and after is not None:
+        found = find_next(trajectory, chunks, list(skills), query.get("next", ""), after)
         window = parse_chunk(trajectory.steps_total, {"at": str(found if found is not None else after)})
     reading = StepReading(
         trajectory=trajectory,
@@ -364,7 +366,7 @@ def read_origins(attempts: Iterable[Attempt]) -> dict[int, Origin]:
     """Of those attempts that copy a session, by their key. One query where any does."""
     copies = {attempt.pk: attempt.lineage for attempt in attempts if "kind" in attempt.lineage}
     ids = {facts["of"]: derived_id("trial", f"{NAME}:{facts['of']}") for facts in copies.values()}
-    trials = Trial.objects.standing().filter(public_id__in=ids.values()) if ids else ()
+    trials = Trial.objects.not_deleted().filter(public_id__in=ids.values()) if ids else ()
     found = {trial.public_id: trial for trial in trials}
     origins = {}
     for key, facts in copies.items():

@@ -16,17 +16,17 @@ from benchapp.experiments.work.progress import AtWork
 from benchapp.models import Episode, Queue, QueueItem, Run, Trial
 from benchapp.models.base import PublicModel
 from benchapp.models.trials import TrialQuerySet
-from benchapp.review.blinding import Words, hidden_until
+from benchapp.review.blinding import ReviewAccess, hidden_until
 from inspector.web.access import user_of
 from inspector.web.responses import View, render_page
 
 
-def words_of(request: HttpRequest) -> Words:
-    """The words this reader may see. Read once for a request, unless it may change what they still have to review."""
+def review_access(request: HttpRequest) -> ReviewAccess:
+    """Return what this person may read. Read once for a request, unless it may change what they still have to review."""
     if request.method not in {"GET", "HEAD"}:
-        return Words(user_of(request))
-    words: Words = vars(request).setdefault("words", Words(user_of(request)))
-    return words
+        return ReviewAccess(user_of(request))
+    access: ReviewAccess = vars(request).setdefault("review_access", ReviewAccess(user_of(request)))
+    return access
 
 
 def refuse_closed(
@@ -36,12 +36,12 @@ def refuse_closed(
 
     The answer names the queue but not the trial or run, so all closed pages look the same.
     """
-    return _refuse(request, words_of(request).closing(trial=trial, run=run), as_json=as_json)
+    return _refuse(request, review_access(request).closing(trial=trial, run=run), as_json=as_json)
 
 
 def item_closed_to(request: HttpRequest, item: QueueItem, *, as_json: bool = False) -> HttpResponse | None:
     """The same for an item of a queue that this person does not review: another queue may hide it from them."""
-    return _refuse(request, words_of(request).closing_item(item), as_json=as_json)
+    return _refuse(request, review_access(request).closing_item(item), as_json=as_json)
 
 
 def _refuse(request: HttpRequest, queue: Queue | None, *, as_json: bool) -> HttpResponse | None:
@@ -52,12 +52,12 @@ def _refuse(request: HttpRequest, queue: Queue | None, *, as_json: bool) -> Http
     return render_page(request, "review/closed.html", data=data, context={"queue": queue}, as_json=as_json, status=403)
 
 
-def without_closed(words: Words, working: list[AtWork]) -> list[AtWork]:
+def without_closed(access: ReviewAccess, working: list[AtWork]) -> list[AtWork]:
     """Hide the steps of trials that are closed to this reader."""
     shown = []
     for row in working:
         trial = row.attempt.trial
-        queue = words.closing_trial(trial.task_id, trial.episode.key) if row.step else None
+        queue = access.closing_trial(trial.task_id, trial.episode.key) if row.step else None
         if queue and row.step:
             row = replace(row, step={"step_id": row.step.get("step_id", "?"), "message": hidden_until(queue)})
         shown.append(row)
@@ -88,7 +88,7 @@ def of_trial(view: View) -> View:
 
 def of_trial_alone(view: View) -> View:
     """The same without the rows that a page shows around it: for a file or a text that needs none of them."""
-    return _of_trial(view, TrialQuerySet.standing)
+    return _of_trial(view, TrialQuerySet.not_deleted)
 
 
 def _of_trial(view: View, select: Callable[[TrialQuerySet], TrialQuerySet]) -> View:

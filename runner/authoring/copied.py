@@ -38,7 +38,7 @@ class CopiedRun(NamedTuple):
 
 
 @lru_cache(maxsize=4)  # several rules in turn read the texts of one library; a long one takes 10 MB
-def words_of(text: str) -> tuple[Word, ...]:
+def split_words(text: str) -> tuple[Word, ...]:
     return tuple(
         Word(match.group().lower(), match.start(), match.end())
         for _, match in zip(range(MAX_WORDS), _WORD.finditer(text), strict=False)
@@ -60,14 +60,14 @@ class CopySource:
         """The same, minus every shingle that one of these texts has too."""
         left = dict(self.shingles)
         for text in texts:
-            for shingle in shingles_of([word.text for word in words_of(text)], self.size):
+            for shingle in shingles_of([word.text for word in split_words(text)], self.size):
                 left.pop(shingle, None)
         return CopySource(self.size, left)
 
     def runs_in(self, text: str, *, distinct: int = 5) -> Iterator[CopiedRun]:
         """Find the longest runs of words that the corpus has too, left to right, none inside another. A run needs
         `distinct` different words, so that a ruler or a row of numbers does not count."""
-        return self.runs_of(words_of(text), distinct=distinct)
+        return self.runs_of(split_words(text), distinct=distinct)
 
     def runs_of(self, words: Sequence[Word], *, distinct: int = 5) -> Iterator[CopiedRun]:
         """Do the same for words in a row."""
@@ -91,7 +91,7 @@ class CopySource:
 def _index(texts: tuple[str, ...], size: int) -> CopySource:
     found: dict[tuple[str, ...], int] = {}
     for number, text in enumerate(texts):
-        for shingle in shingles_of([word.text for word in words_of(text)], size):
+        for shingle in shingles_of([word.text for word in split_words(text)], size):
             found.setdefault(shingle, number)
     return CopySource(size, found)
 
@@ -150,7 +150,7 @@ def overlap(text: str, sources: Iterable[str], *, n: int = SIZE, ignoring: Itera
 
     Only the first MAX_WORDS words of each text are read (runner.authoring.copied).
     """
-    words, sources, ignoring = words_of(text), list(sources), list(ignoring)
+    words, sources, ignoring = split_words(text), list(sources), list(ignoring)
     if len(words) < n:
         return _of_short(text, sources, n, ignoring)
     corpus, known = CopySource.of(sources, n), CopySource.of(ignoring, n)
@@ -190,7 +190,7 @@ def _unknown(words: Sequence[Word], known: CopySource) -> Iterator[list[Word]]:
 def _whole_lines(text: str, sources: list[str], n: int, ignoring: list[str]) -> Iterator[CopiedRun]:
     """Lines of a source that are too short for a run."""
     told = _index_lines(tuple(sources))
-    known = [_join(words_of(each)) for each in ignoring]
+    known = [_join(split_words(each)) for each in ignoring]
     for words in _lines(text):
         joined = _join(words)
         if CODE_LINE <= len(words) < n and joined in told and not any(joined in each for each in known):
@@ -205,7 +205,7 @@ def _index_lines(sources: tuple[str, ...]) -> dict[str, int]:
 
 def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> CopiedShare:
     """Lines of at least SHORT_LINE words that a source has in one piece."""
-    told, known = [_join(words_of(source)) for source in sources], [_join(words_of(each)) for each in ignoring]
+    told, known = [_join(split_words(source)) for source in sources], [_join(split_words(each)) for each in ignoring]
     runs: list[CopiedRun] = []
     total = 0
     for words in _lines(text):
@@ -221,7 +221,7 @@ def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> Cop
 
 def _lines(text: str) -> Iterator[Sequence[Word]]:
     """The words of each line that has any."""
-    words, place, end = words_of(text), 0, 0
+    words, place, end = split_words(text), 0, 0
     for line in text.splitlines(keepends=True):
         first, end = place, end + len(line)
         while place < len(words) and words[place].start < end:

@@ -41,9 +41,10 @@ def parse_id(text: str) -> UUID | None:
         return None
 
 
-def parse_number(text: str) -> int | None:
-    """Return the whole number of an address, of up to six digits; None for everything else."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
+def parse_count(text: str, most: int = 10**9) -> int | None:
+    """Parse what an address or a form gives for a whole number from 0 to `most`; None for anything else."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    return count if is_number and (count := int(text)) <= most else None
 
 
 def plural(number: int, one: str, many: str = "") -> str:

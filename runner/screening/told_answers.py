@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from runner.authoring.copied import CopySource, words_of
+from runner.authoring.copied import CopySource, split_words
 from runner.base.constants import Constant, find_constants
 from runner.base.types import Family
 from runner.screening.screened_texts import NAMES_ANSWER, TINY, ExpectedPlace, ScreenedFile, ScreenedTask, line_at
@@ -132,8 +132,8 @@ def _quoted(
     source = CopySource.of((bare for _, bare in code), RUN).without(known)
     for run in source.runs_in(text, distinct=DISTINCT) if source.shingles else ():
         file, bare = code[run.source]
-        start = _find_words(bare, [word.text for word in words_of(text[run.start : run.end])][:RUN])
-        found = words_of(bare[start:])[: run.words]
+        start = _find_words(bare, [word.text for word in split_words(text[run.start : run.end])][:RUN])
+        found = split_words(bare[start:])[: run.words]
         end = start + found[-1].end if found else start
         values, speech = _count_words_in_texts(file, bare, start, end)
         if 2 * values > run.words or (file.ending in SHELL and _is_command(bare[start:end])):
@@ -153,7 +153,7 @@ def _count_words_in_texts(file: ScreenedFile, code: str, start: int, end: int) -
     first, stop = code.rfind("\n", 0, start) + 1, code.find("\n", end)
     for match in _STRINGS.finditer(code, first, stop if stop >= 0 else len(code)) if file.is_code else ():
         inside = code[max(start, match.start()) : min(end, match.end())]
-        counts[len(match.group().split()) >= PROSE] += len(words_of(inside))
+        counts[len(match.group().split()) >= PROSE] += len(split_words(inside))
     return counts[False], counts[True]
 
 
@@ -164,7 +164,7 @@ def _is_command(piece: str) -> bool:
 
 def _find_words(text: str, wanted: list[str]) -> int:
     """Find the character where these words begin in a row."""
-    words = words_of(text)
+    words = split_words(text)
     for place in range(len(words) - len(wanted) + 1):
         if words[place].text == wanted[0] and [word.text for word in words[place : place + len(wanted)]] == wanted:
             return words[place].start

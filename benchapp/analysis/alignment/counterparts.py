@@ -32,8 +32,8 @@ def find_counterparts(trial: Trial, *, without: QuerySet[Trial], most: int = MOS
     `trial` as `Trial.objects.for_detail` gives it. Of the others only what `SHOWN` names is read: all trials of the
     task are sorted with it.
     """
-    standing = Trial.objects.filter(task=trial.task_id, is_done=True, episode__run__experiment__deleted_at=None)
-    others: QuerySet[Trial] = standing.exclude(pk=trial.pk).exclude(pk__in=without.values("pk"))
+    finished = Trial.objects.filter(task=trial.task_id, is_done=True, episode__run__experiment__deleted_at=None)
+    others: QuerySet[Trial] = finished.exclude(pk=trial.pk).exclude(pk__in=without.values("pk"))
     # each with the trials that have it, the closest first: in most of them one thing differs
     run = trial.episode.run
     same_slot = Q(phase=trial.phase, sample=trial.sample)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from benchapp.analysis.diagnoses.library_shelf import LibraryHit, LibraryRule, Severity, Shelf, Sighting, Sources
-from runner.authoring.copied import CopySource, words_of
+from runner.authoring.copied import CopySource, split_words
 from runner.base.constants import Constant, find_constants
 
 PLACES_SHOWN = 3  # of one constant in one file
@@ -92,7 +92,7 @@ def find_reference_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     corpus = CopySource.of((each.text for each in sources.references), REFERENCE_WORDS).without(sources.public_texts)
     for text in shelf.texts.values() if corpus.shingles else ():
         runs = list(corpus.runs_in(text.text, distinct=7))
-        shared, total = sum(run.words for run in runs), len(words_of(text.text))
+        shared, total = sum(run.words for run in runs), len(split_words(text.text))
         for run in runs:
             weak = run.words < LONG_RUN and shared / total < MUCH_SHARED
             says = (

@@ -16,7 +16,7 @@ from benchapp.analysis.diagnoses.library_shelf import LibraryHit, LibraryRule, S
 from runner.authoring.contract.contract import broken_skill_rules, lint, slug_problem
 from runner.authoring.contract.contract_rules import RULES
 from runner.authoring.contract.skill_file import SKILL_FILE
-from runner.authoring.copied import shingles_of, words_of
+from runner.authoring.copied import shingles_of, split_words
 from runner.authoring.occasion import BrokenRule, Occasion, Proposal, confinement_problem
 from runner.base.types import Family, Patch
 
@@ -156,7 +156,7 @@ def find_empty_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
 
 def find_near_duplicates(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     sets = {
-        skill: set(shingles_of([word.text for text in shelf.of(skill) for word in words_of(text.text)], SHINGLE))
+        skill: set(shingles_of([word.text for text in shelf.of(skill) for word in split_words(text.text)], SHINGLE))
         for skill in shelf.skills
     }
     holders: dict[tuple[str, ...], list[str]] = defaultdict(list)

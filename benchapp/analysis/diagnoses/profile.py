@@ -128,9 +128,9 @@ class SkillsRead:
 def read_skills(runs: Iterable[Run]) -> dict[int, SkillsRead]:
     """Return run pk -> what rules read in its current libraries, without tainted episodes. Two queries."""
     wanted = [run.pk for run in runs]
-    standing = Episode.objects.filter(run__in=wanted, is_tainted=False, library__files_total__gt=0)
-    libraries = dict(standing.order_by().values_list("run").annotate(Count("pk")))
-    rows = LibraryDiagnosis.objects.filter(episode__in=standing, snapshot=F("episode__library"))
+    counted = Episode.objects.filter(run__in=wanted, is_tainted=False, library__files_total__gt=0)
+    libraries = dict(counted.order_by().values_list("run").annotate(Count("pk")))
+    rows = LibraryDiagnosis.objects.filter(episode__in=counted, snapshot=F("episode__library"))
     found: dict[int, list[list[StoredSkill]]] = defaultdict(list)
     for run, skills in rows.values_list("episode__run", "skills"):
         found[run].append(skills)

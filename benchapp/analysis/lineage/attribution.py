@@ -130,12 +130,13 @@ def count_later_trials(trials: Sequence[tuple[WorkedTrial, bool | None]], baseli
 
 
 def list_trials_with_lines(
-    lineage: Lineage, standing: Callable[[int], frozenset[str]], *, born: int
+    lineage: Lineage, skills_at: Callable[[int], frozenset[str]], *, born: int
 ) -> list[tuple[WorkedTrial, bool | None]]:
-    """Return the trials whose library held the lines, from the state `born` on. `standing(state)`: skills with them."""
+    """Return the trials whose library held the lines, from the state `born` on. `skills_at(state)`: the skills that have
+    them in this state."""
     found = []
     for trial in lineage.trials:
-        skills = standing(trial.state) if trial.state >= born else frozenset()
+        skills = skills_at(trial.state) if trial.state >= born else frozenset()
         if skills:
             found.append((trial, None if trial.read is None else bool(trial.read & skills)))
     return found
@@ -148,11 +149,11 @@ def list_trials_with_line(
     `path`: where the line is."""
     names = lineage.blame.paths(place, path)
 
-    def standing(state: int) -> frozenset[str]:
+    def skills_at(state: int) -> frozenset[str]:
         has_line = line.born <= state <= line.last and state in names
         return frozenset([names[state].partition("/")[0]]) if has_line else frozenset()
 
-    return list_trials_with_lines(lineage, standing, born=line.born)
+    return list_trials_with_lines(lineage, skills_at, born=line.born)
 
 
 def list_trials_of_state(lineage: Lineage, state: int) -> list[tuple[WorkedTrial, bool | None]]:
@@ -238,18 +239,18 @@ def _rank(key: str, order: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow(Shaped):
-    """`written`: lines it wrote; `standing`: those still in the last state. Families are those of the tasks."""
+    """`written`: lines it wrote; `surviving`: those still in the last state. Families are those of the tasks."""
 
     state: int
     written: int
-    standing: int
+    surviving: int
     all: LaterTrials
     same_family: Ended
     other_families: Ended
     deployment: Mapping[str, Ended]  # by role
 
     json_shape = JsonShape(
-        "lines_written=written lines_standing=standing",
+        "lines_written=written lines_standing=surviving",
         NOTE,
         "all=all.total same_family other_families",
         ("deployment", lambda row: {role or "no role": ended for role, ended in row.deployment.items()}),
@@ -421,8 +422,8 @@ def rank_suspects(runs: Sequence[Run]) -> list[SuspectLines]:
 def _read_libraries(runs: Sequence[Run]) -> list[_Library]:
     """Read the libraries of every episode whose lines are traced."""
     by_pk = {run.pk: run for run in runs}
-    standing = Episode.objects.filter(run__in=by_pk, is_tainted=False)
-    episodes = list(standing.select_related("library").order_by("run__replicate", "pk"))
+    untainted = Episode.objects.filter(run__in=by_pk, is_tainted=False)
+    episodes = list(untainted.select_related("library").order_by("run__replicate", "pk"))
     histories = read_histories(episodes)
     lineages = {each.pk: read_lineage(by_pk[each.run_id], each, histories[each.pk].states) for each in episodes}
     traced = [each for each in episodes if not lineages[each.pk].too_big]
@@ -437,16 +438,16 @@ def _read_files(snapshots: Iterable[int]) -> dict[tuple[int, str], bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
+class _TextPlace:
     """Where a text is in one library: `held` by state, and the last place seen, as state, path and line."""
 
     held: dict[int, set[str]]
     last: tuple[int, str, int]
 
 
-def _trace_texts(library: _Library) -> dict[str, _Standing]:
+def _trace_texts(library: _Library) -> dict[str, _TextPlace]:
     """Trace every line that could advise anybody. A file's lines are read once for each state that changed it."""
-    found: dict[str, _Standing] = {}
+    found: dict[str, _TextPlace] = {}
     known: dict[int, list[tuple[int, str]]] = {}  # files that nobody touched share their lines
     for state, files in enumerate(library.lineage.blame.states):
         for path, written in files.items():
@@ -455,7 +456,7 @@ def _trace_texts(library: _Library) -> dict[str, _Standing]:
             for number, text in known[id(written)]:
                 held = found[text].held if text in found else {}
                 held.setdefault(state, set()).add(path.partition("/")[0])
-                found[text] = _Standing(held, (state, path, number))
+                found[text] = _TextPlace(held, (state, path, number))
     return found
 
 
@@ -471,18 +472,16 @@ def list_advice(content: bytes) -> list[tuple[int, str]]:
 
 def _join_by_readers(
     libraries: Sequence[_Library],
-) -> dict[tuple[WorkedTrial, ...], dict[str, list[tuple[_Library, _Standing]]]]:
+) -> dict[tuple[WorkedTrial, ...], dict[str, list[tuple[_Library, _TextPlace]]]]:
     """Return the trials that read a line -> every such line, with the libraries that held it."""
-    by_text: dict[str, list[tuple[_Library, _Standing]]] = defaultdict(list)
+    by_text: dict[str, list[tuple[_Library, _TextPlace]]] = defaultdict(list)
     for library in libraries:
-        for text, standing in _trace_texts(library).items():
-            by_text[text].append((library, standing))
-    found: dict[tuple[WorkedTrial, ...], dict[str, list[tuple[_Library, _Standing]]]] = defaultdict(dict)
-    for text, stands in by_text.items():
-        readers = tuple(
-            trial for library, standing in stands for trial in _list_readers(library.lineage, standing.held)
-        )
-        found[readers][text] = stands
+        for text, place in _trace_texts(library).items():
+            by_text[text].append((library, place))
+    found: dict[tuple[WorkedTrial, ...], dict[str, list[tuple[_Library, _TextPlace]]]] = defaultdict(dict)
+    for text, places in by_text.items():
+        readers = tuple(trial for library, place in places for trial in _list_readers(library.lineage, place.held))
+        found[readers][text] = places
     return found
 
 
@@ -491,22 +490,22 @@ def _list_readers(lineage: Lineage, held: Mapping[int, set[str]]) -> list[Worked
     return [trial for trial, read in trials if read]
 
 
-def _describe(texts: Mapping[str, list[tuple[_Library, _Standing]]], ended: Ended, without: Ended) -> SuspectLines:
+def _describe(texts: Mapping[str, list[tuple[_Library, _TextPlace]]], ended: Ended, without: Ended) -> SuspectLines:
     """Describe the lines in the order of their file."""
-    stands = [each for found in texts.values() for each in found]
+    places = [each for found in texts.values() for each in found]
     lines = [SuspectLine(text[:MAX_LENGTH], tuple(_locate(*each) for each in found)) for text, found in texts.items()]
-    skills = {skill for _, standing in stands for held in standing.held.values() for skill in held}
+    skills = {skill for _, place in places for held in place.held.values() for skill in held}
     return SuspectLines(
         tuple(sorted(lines, key=lambda line: (line.place.path, line.place.number))),
         tuple(sorted(skills)),
-        len({library.episode.pk for library, _ in stands}),
+        len({library.episode.pk for library, _ in places}),
         ended,
         without,
     )
 
 
-def _locate(library: _Library, standing: _Standing) -> LinePlace:
-    state, path, number = standing.last
+def _locate(library: _Library, place: _TextPlace) -> LinePlace:
+    state, path, number = place.last
     traced = library.lineage.blame
     born = traced.lines[traced.states[state][path][number - 1]].born
     return LinePlace(library.run, library.episode, library.states[state], path, number, library.states[born].decision)

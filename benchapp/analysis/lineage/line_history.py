@@ -128,10 +128,10 @@ def _end(last: list[int], before: Mapping[str, Written], after: Mapping[str, Wri
     """End, with `state`, the lines that existed before and no longer do. Untouched files are skipped."""
     untouched = {id(written) for written in after.values()}
     changed = [written for written in before.values() if id(written) not in untouched]
-    standing = {number for written in after.values() for number in written} if changed else set()
+    surviving = {number for written in after.values() for number in written} if changed else set()
     for written in changed:
         for number in written:
-            if number not in standing:
+            if number not in surviving:
                 last[number] = state
 
 
@@ -197,13 +197,13 @@ def _read(episode: Episode, states: Sequence[LibraryState]) -> Lineage:
 
 
 def _read_trials(episode: Episode, states: Sequence[LibraryState]) -> list[WorkedTrial]:
-    standing: dict[int, list[int]] = defaultdict(list)
+    states_of: dict[int, list[int]] = defaultdict(list)
     for place, state in enumerate(states):
         if state.snapshot is not None:
-            standing[state.snapshot.pk].append(place)
+            states_of[state.snapshot.pk].append(place)
     tried = Entry.objects.filter(episode=episode, kind=Entry.Kind.TRIAL).order_by("sequence")
     places = dict(tried.values_list("attempt__trial", "sequence"))
-    trials = Trial.objects.filter(episode=episode, is_done=True, snapshot__in=list(standing))
+    trials = Trial.objects.filter(episode=episode, is_done=True, snapshot__in=list(states_of))
     read: dict[int, set[str]] = defaultdict(set)
     uses = SkillUse.objects.filter(attempt__counts=True, attempt__trial__in=trials).exclude(kind=UseKind.MOUNTED)
     for trial, skill in uses.order_by().values_list("attempt__trial_id", "skill"):
@@ -224,7 +224,7 @@ def _read_trials(episode: Episode, states: Sequence[LibraryState]) -> list[Worke
     )
     return [
         WorkedTrial(
-            _find_state_at(states, standing[row[0] or 0], places.get(row[2])),
+            _find_state_at(states, states_of[row[0] or 0], places.get(row[2])),
             frozenset(read[row[2]]) if row[1] is not None or row[2] in read else None,
             *row[2:],
         )

@@ -45,7 +45,7 @@ class Repository:
 
 
 def list_repositories() -> list[Repository]:
-    runs = Run.objects.standing().filter(setup__source=Run.GIT_SKILLS).order_by("pk")
+    runs = Run.objects.not_deleted().filter(setup__source=Run.GIT_SKILLS).order_by("pk")
     found = []
     for run, own, joined, title in runs.values_list(
         "pk", "experiment__source", "joined_from__source", "experiment__name"

@@ -32,7 +32,7 @@ from benchapp.experiments.work.worker_labels import Labels, list_needs, needs_of
 from benchapp.models import Attempt, Episode, Experiment, Run, Trial
 from benchapp.models.episodes import EpisodeQuerySet
 from benchapp.record import live, log_context, slices
-from benchapp.record.error_text import describe_failure, is_spent, log_of, render_error, with_end_of_log, words_of
+from benchapp.record.error_text import describe_failure, is_spent, log_of, render_error, text_of_error, with_end_of_log
 from benchapp.record.pooling import give_back
 from benchapp.record.redaction import Redactor, own_secrets
 from benchapp.record.sets.suite_files import find_folder
@@ -312,7 +312,7 @@ def _render_reason(error: Exception) -> str:
 def _render_error(error: Exception) -> str:
     """Render the error without its traceback, for the log."""
     clean = Redactor(own_secrets()).text
-    return with_end_of_log(clean(storable(words_of(error))), clean(storable(log_of(error))), MAX_MESSAGE)
+    return with_end_of_log(clean(storable(text_of_error(error))), clean(storable(log_of(error))), MAX_MESSAGE)
 
 
 def end_interrupted(episode: Episode, epoch: int) -> int:

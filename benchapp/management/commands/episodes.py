@@ -119,7 +119,7 @@ def _find_named(text: str) -> operations.Target:
             return found
     if public_id:
         raise CommandError(f"there is no experiment, run or episode {public_id}")
-    named = list(Experiment.objects.standing().filter(name=text)[:10])
+    named = list(Experiment.objects.not_deleted().filter(name=text)[:10])
     if len(named) == 1:
         return named[0]
     if not named:

@@ -297,8 +297,8 @@ class KnownFile:
 def find_recorded_leaks(files: Files) -> list[LibraryFinding]:
     """Return leaks that the record found in a library with exactly these files: trials show where the text comes from."""
     found = LibraryFinding.objects.filter(diagnosis__snapshot__digest=library_digest(files), group="leak")
-    standing = found.filter(diagnosis__episode__run__experiment__deleted_at=None).exclude(trial=None)
-    return list({(each.rule, each.path, each.line): each for each in standing}.values())
+    kept = found.filter(diagnosis__episode__run__experiment__deleted_at=None).exclude(trial=None)
+    return list({(each.rule, each.path, each.line): each for each in kept}.values())
 
 
 def find_read_lines(files: Files) -> Iterator[ReadLines]:
@@ -349,8 +349,8 @@ def _find_known(path: str, digest: str) -> list[KnownFile]:
     had_it = Q(trials__snapshot__in=snapshots) | Q(
         decisions__after__in=snapshots, decisions__status=DecisionStatus.APPLIED
     )
-    standing = Episode.objects.filter(run__experiment__deleted_at=None).exclude(protocol="probe")
-    episodes = standing.filter(pk__in=Episode.objects.filter(had_it).values("pk"))
+    kept = Episode.objects.filter(run__experiment__deleted_at=None).exclude(protocol="probe")
+    episodes = kept.filter(pk__in=Episode.objects.filter(had_it).values("pk"))
     newest = list(episodes.select_related("run__experiment", "library").order_by("-pk")[:MAX_EPISODES])
     histories, found = read_histories(newest), []
     for episode in newest:

@@ -50,7 +50,7 @@ class Command(BaseCommand):
 def _list_needed(client: APIClient) -> dict[str, str]:
     """Return name of an image -> the experiment that needs it. Raise CommandError if that cannot be known."""
     needed: dict[str, str] = {}
-    unfinished = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN).exclude(status__in=DONE)
+    unfinished = Experiment.objects.not_deleted().filter(origin=Experiment.Origin.RUN).exclude(status__in=DONE)
     for experiment in unfinished.select_related("suite"):
         if experiment.suite is None or experiment.spec.get("sandbox") != "docker":
             continue

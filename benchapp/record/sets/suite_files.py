@@ -565,7 +565,7 @@ def choose_families(key: str, choice: FamilyChoice, by: models.User | None = Non
         raise SetupError(f"{key} is not loaded from a folder, so its families cannot be chosen")
     if row.families_by == choice:
         return row
-    runs = models.Run.objects.standing().filter(experiment__suite=row)
+    runs = models.Run.objects.not_deleted().filter(experiment__suite=row)
     if any(models.Run.Status(status).is_open for status in runs.values_list("status", flat=True).distinct()):
         raise SetupError(f"{key} has runs that are not finished; their suite would change")
     was, row.families_by = row.families_by, dict(choice)

@@ -33,7 +33,7 @@ from benchapp.models import (
 )
 from benchapp.models.episodes import Target
 from benchapp.record import log_context, recorded
-from benchapp.record.error_text import log_of, with_end_of_log, words_of
+from benchapp.record.error_text import log_of, text_of_error, with_end_of_log
 from benchapp.record.pooling import give_back
 from benchapp.record.redaction import redact_text
 from benchapp.record.trajectory_store import pack_steps
@@ -201,7 +201,7 @@ class RowRecorder:
             open_trial = Trial.objects.filter(pk=self._trial(slot).pk, is_done=False)
             open_trial.exclude(status=Trial.Status.SKIPPED).update(status=Trial.Status.BLOCKED)
             Run.objects.filter(pk=self.episode.run_id).touch()
-        message = with_end_of_log(words_of(error), log_of(error), MAX_LOGGED)
+        message = with_end_of_log(text_of_error(error), log_of(error), MAX_LOGGED)
         log.warning("trial %s: set aside, other trials continue: %s", slot, self._redact(storable(message)))
 
     # --- the library --------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class RowRecorder:
         trajectories: tuple[TrajectoryValue, ...] = (),
     ) -> None:
         stored = None if reply is None else _put_json(reply)
-        message = "" if error is None else self._redact(storable(words_of(error)))
+        message = "" if error is None else self._redact(storable(text_of_error(error)))
         billed = {} if reply is None else {**recorded.billed_fields(reply.usage), "price_table": price_table}
         status = ModelCall.Status.FAILED if reply is None else ModelCall.Status.ANSWERED
         packed = [_pack_trajectory(trajectory, ()) for trajectory in trajectories]

@@ -196,9 +196,9 @@ class _Carried:
 
     def _copy_resolutions(self) -> None:
         """Copy resolutions of items that need no second look: there an adjudicator's answer still applies."""
-        standing = Resolution.objects.filter(item__queue=self.plan.queue, superseded_at=None)
+        current = Resolution.objects.filter(item__queue=self.plan.queue, superseded_at=None)
         open_items = set(self.queue.items.filter(reviews__state=Review.State.DRAFT).values_list("pk", flat=True))
-        for old in standing.prefetch_related("codes").order_by("pk"):
+        for old in current.prefetch_related("codes").order_by("pk"):
             item, fates = self.items[old.item_id], [self.plan.fates[code.pk] for code in old.codes.all()]
             if item.pk in open_items or any(fate.must_look for fate in fates):
                 continue

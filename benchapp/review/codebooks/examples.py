@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from benchapp.models import Code, CodeExample, Decision, Mark, QueueItem, Review, Trial, User
 from benchapp.record.writing.human_acts import note_activity
-from benchapp.review.blinding import Words, open_to
+from benchapp.review.blinding import ReviewAccess, open_to
 from benchapp.review.codebooks import codes
 from benchapp.review.codebooks.codebook_file import MAX_QUOTE, MAX_TEXT
 from benchapp.review.codebooks.codebook_versions import CodebookRefused, draft_of, hold
@@ -103,10 +103,10 @@ def hidden_examples(user: User, examples: Iterable[CodeExample]) -> frozenset[in
     decisions = {row.decision_id for row in rows if row.decision_id}
     waiting = open_to(user).filter(Q(trial__in=trials) | Q(decision__in=decisions), queue__hides_labels=True)
     hidden: set[tuple[int | None, int | None]] = set(waiting.values_list("trial_id", "decision_id"))
-    words = Words(user)
-    if not words.hides_nothing:
-        hidden |= {(pk, None) for pk in words.closed_trials().filter(pk__in=trials).values_list("pk", flat=True)}
-        closed = Decision.objects.filter(pk__in=decisions, episode__in=words.closed_episodes())
+    access = ReviewAccess(user)
+    if not access.hides_nothing:
+        hidden |= {(pk, None) for pk in access.closed_trials().filter(pk__in=trials).values_list("pk", flat=True)}
+        closed = Decision.objects.filter(pk__in=decisions, episode__in=access.closed_episodes())
         hidden |= {(None, pk) for pk in closed.values_list("pk", flat=True)}
     return frozenset(row.pk for row in rows if (row.trial_id, row.decision_id) in hidden)
 

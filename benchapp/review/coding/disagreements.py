@@ -33,7 +33,7 @@ class About(StrEnum):
     STEP = "step"  # of the first upstream failure
 
 
-class Standing(StrEnum):
+class DisputeStatus(StrEnum):
     OPEN = "open"  # a dispute: codes differ, and nobody has decided
     RESOLVED = "resolved"
     AGREED = "agreed"  # the same codes, even if the rest differs
@@ -48,12 +48,12 @@ class Compared:
     resolution: Resolution | None
 
     @property
-    def standing(self) -> Standing:
+    def status(self) -> DisputeStatus:
         if self.resolution:
-            return Standing.RESOLVED
-        return Standing.OPEN if About.CODES in self.differs else Standing.AGREED
+            return DisputeStatus.RESOLVED
+        return DisputeStatus.OPEN if About.CODES in self.differs else DisputeStatus.AGREED
 
-    def stands_in(self, cell: Cell) -> bool:
+    def is_in(self, cell: Cell) -> bool:
         """Does some pair of its reviews count in that cell of the confusion matrix?"""
         sets = [answer.codes for answer in self.item.answers if answer.counts]
         either = {cell, cell[::-1]}
@@ -66,14 +66,14 @@ class Wanted:
     agree. about: None lists everything that was answered twice."""
 
     about: About | None = About.CODES
-    standing: Standing | None = None
+    status: DisputeStatus | None = None
     cell: Cell | None = None
 
     def takes(self, each: Compared) -> bool:
-        if self.standing and each.standing != self.standing:
+        if self.status and each.status != self.status:
             return False
         if self.cell is not None:
-            return each.item.is_overlap and each.stands_in(self.cell)
+            return each.item.is_overlap and each.is_in(self.cell)
         return self.about is None or self.about in each.differs
 
 
@@ -81,9 +81,9 @@ def compared_items(queue: Queue) -> list[Compared]:
     """Return all items of the queue with two submitted reviews or more, in its order; also those outside the overlap
     that got a second review because a reservation ran out."""
     resolutions = Resolution.objects.filter(item__queue=queue, superseded_at=None).select_related("adjudicator")
-    standing = {each.item_id: each for each in resolutions.prefetch_related("codes")}
+    current = {each.item_id: each for each in resolutions.prefetch_related("codes")}
     return [
-        Compared(item, differences(item), standing.get(item.pk))
+        Compared(item, differences(item), current.get(item.pk))
         for item in answered_items(queue)
         if len(item.answers) > 1
     ]
@@ -110,7 +110,7 @@ def after(rows: Sequence[Compared], ordinal: int) -> Compared | None:
 
 
 def count_open(rows: Sequence[Compared]) -> int:
-    return sum(each.standing == Standing.OPEN for each in rows)
+    return sum(each.status == DisputeStatus.OPEN for each in rows)
 
 
 def code_names(queue: Queue) -> dict[int, Code]:
@@ -128,7 +128,7 @@ class AdjudicatorVerdict:
     """The adjudicator's answer: codes of the queue's version or `nothing_wrong`, what failed, why reviews differed."""
 
     codes: frozenset[UUID]
-    category: str
+    category: str = ""
     attribution: str = ""
     memo: str = ""
     nothing_wrong: bool = False
@@ -143,11 +143,11 @@ class Unresolvable(ValueError):
 
 
 class Superseded(Exception):
-    """Somebody resolved the item since the page was opened; `standing` is their answer."""
+    """Somebody resolved the item since the page was opened; `resolution` is their answer."""
 
-    def __init__(self, standing: Resolution | None) -> None:
+    def __init__(self, resolution: Resolution | None) -> None:
         super().__init__("Somebody else settled this item first. Yours was not saved; both are shown.")
-        self.standing = standing
+        self.resolution = resolution
 
 
 def explain_barred(item: QueueItem, user: User) -> str:
@@ -181,13 +181,13 @@ def resolve(item: QueueItem, user: User, verdict: AdjudicatorVerdict, *, seen: U
     if reason := explain_barred(item, user):
         raise PermissionDenied(reason)
     codes = _check(item, verdict)
-    standing = Resolution.objects.filter(item=item, superseded_at=None)
+    current = Resolution.objects.filter(item=item, superseded_at=None)
     now = timezone.now()
     try:
         with transaction.atomic():
-            replaced = standing.filter(public_id=seen).update(superseded_at=now) if seen else 0
+            replaced = current.filter(public_id=seen).update(superseded_at=now) if seen else 0
             if seen and not replaced:
-                raise Superseded(standing.first())
+                raise Superseded(current.first())
             made = Resolution.objects.create(
                 item=item,
                 adjudicator=user,
@@ -205,7 +205,7 @@ def resolve(item: QueueItem, user: User, verdict: AdjudicatorVerdict, *, seen: U
             }
             note_activity(user, "item.resolved", item, detail=detail, reason=verdict.memo)
     except IntegrityError as error:  # there is another one: the constraint allows only one
-        raise Superseded(standing.first()) from error
+        raise Superseded(current.first()) from error
     return made
 
 

@@ -362,7 +362,7 @@ def was_discussed(queue: Queue) -> bool:
     return was_opened(queue) or Resolution.objects.filter(item__queue=queue).exists()
 
 
-def standing_report(queue: Queue) -> AgreementReport | None:
+def report_to_publish(queue: Queue) -> AgreementReport | None:
     """Return the report to publish: the last one from before any discussion."""
     return AgreementReport.objects.filter(queue=queue, is_before_discussion=True).first()
 

@@ -215,7 +215,7 @@ def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int
     for row in rows.values_list(*names, *PATHS[unit].values()):
         pk, public_id, queue, stratum, inclusion, is_control, is_shared, *facts = row
         voices = tuple(said.get(pk, ()))
-        basis, standing = _standing(resolved.get(pk), voices, pk in skipped)
+        basis, counted = _counted_voices(resolved.get(pk), voices, pk in skipped)
         yield Coded(
             pk=pk,
             public_id=public_id,
@@ -226,12 +226,14 @@ def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int
             is_shared=is_shared,
             facts=facts_of(unit, facts),
             basis=basis,
-            voices=standing,
+            voices=counted,
             reviews=len(voices),
         )
 
 
-def _standing(resolved: Voice | None, voices: tuple[Voice, ...], skipped: bool) -> tuple[Basis, tuple[Voice, ...]]:
+def _counted_voices(
+    resolved: Voice | None, voices: tuple[Voice, ...], skipped: bool
+) -> tuple[Basis, tuple[Voice, ...]]:
     """Return where its codes come from, and the answers that count: an adjudicator's alone, else everybody's."""
     if resolved is not None:
         return Basis.RESOLVED, (resolved,)

@@ -18,7 +18,7 @@ from benchapp.exports.formats import UTC_Z, csv_pieces, json_pieces
 from benchapp.exports.latex import END, escape
 from benchapp.models import Label, Queue, QueueItem, Resolution, Review, User
 from benchapp.models.stand_ins import StandIn
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import ReviewAccess
 from benchapp.review.results.population_shares import Share
 from benchapp.review.results.queue_results import NOT_COMPUTED, Heading, Per, Taxonomy, TaxonomyRow
 from benchapp.stats.inference.interval import Interval
@@ -267,9 +267,9 @@ class LabelExport:
         if self.asker is None:
             return frozenset()
         items = QueueItem.objects.filter(queue=self.queue).order_by()
-        words = Words(self.asker)
-        runs = words.closed_runs().values("pk")
-        hidden = items.filter(trial__in=words.closed_trials().values("pk")).values_list("pk", flat=True)
+        access = ReviewAccess(self.asker)
+        runs = access.closed_runs().values("pk")
+        hidden = items.filter(trial__in=access.closed_trials().values("pk")).values_list("pk", flat=True)
         of_runs = items.filter(decision__episode__run__in=runs) | items.filter(episode__run__in=runs)
         return frozenset({*hidden, *(of_runs.values_list("pk", flat=True) if self.queue.unit != "trial" else ())})
 
@@ -313,9 +313,9 @@ class LabelExport:
             yield self._row(units[review.item_id], (*said, review.submitted_at, review.seconds), {**more, **carried})
 
     def _resolutions(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
-        standing = Resolution.objects.filter(item__queue=self.queue, superseded_at=None)
+        current = Resolution.objects.filter(item__queue=self.queue, superseded_at=None)
         names = ("item_id", "adjudicator__pseudonym", "attribution", "category", "memo", "resolved_at", "codes__name")
-        for item, who, attribution, category, memo, at, code in standing.order_by(
+        for item, who, attribution, category, memo, at, code in current.order_by(
             "item__ordinal", "codes__ordinal"
         ).values_list(*names):
             place = (attribution or None, *(None,) * (len(MARK_PLACE) - 1))

@@ -21,7 +21,7 @@ from django.db.models import Count, Q
 from django.utils import timezone
 
 from benchapp.models import Attribution, Blob, Code, CodebookVersion, JudgeCall, Queue, QueueItem, Suggestion
-from benchapp.record.error_text import words_of
+from benchapp.record.error_text import text_of_error
 from benchapp.record.redaction import Redactor, own_secrets
 from benchapp.record.slices import Budget, Stopped
 from benchapp.review.suggestions.judge_evidence import JudgeEvidence, evidence_of
@@ -290,7 +290,7 @@ def _ask(call: JudgeCall, model: Model, request: ModelRequest, budget: Budget) -
         reply = model.complete(request)
     except (ModelRefused, ModelUnavailable, SetupError) as error:
         _end(call, JudgeCall.Status.FAILED, str(error))
-        raise Stopped(Redactor(own_secrets()).text(words_of(error))[:500]) from error
+        raise Stopped(Redactor(own_secrets()).text(text_of_error(error))[:500]) from error
     budget.note(reply.usage.cost_usd)
     redactor = Redactor(own_secrets())
     reply = Cleaner(lambda text: redactor.text(storable(text))).reply(reply)

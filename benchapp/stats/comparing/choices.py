@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from benchapp.models import Experiment, Run
-from runner.base.text import parse_id, parse_number
+from runner.base.text import parse_count, parse_id
 
 LETTERS = ("a", "b", "c", "d")  # side A is the baseline
 UUID_LENGTH = 36
@@ -192,9 +192,9 @@ def parse_choices(query: QueryValues) -> tuple[Choices, list[str]]:
 def names_known(choices: Choices) -> bool:
     """Does any experiment or run exist that the choices name, or do they name none? At most two queries."""
     ids = [*map(str, choices.experiment), *(part[:UUID_LENGTH] for side in choices.sides for part in side.parts)]
-    if not ids or Experiment.objects.standing().filter(public_id__in=ids).exists():
+    if not ids or Experiment.objects.not_deleted().filter(public_id__in=ids).exists():
         return True
-    return Run.objects.standing().filter(public_id__in=ids).exists()
+    return Run.objects.not_deleted().filter(public_id__in=ids).exists()
 
 
 def _parse_values(name: str, texts: Sequence[str], problems: list[str]) -> Iterable[object]:
@@ -240,7 +240,7 @@ READERS: dict[str, tuple[Callable[[str], object], str]] = {
         for letter in LETTERS
     },
     "pool": (lambda text: text if text == MODEL_ROWS else None, f"{MODEL_ROWS}, or nothing"),
-    "replicate": (parse_number, "a whole number"),
+    "replicate": (parse_count, "a whole number"),
     "since": (_date, "a day such as 2026-03-31"),
     "until": (_date, "a day such as 2026-03-31"),
     "as_of": (_moment, "a time in the past, such as 2026-03-31T12:00:00Z"),

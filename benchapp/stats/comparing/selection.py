@@ -98,7 +98,7 @@ class ChoiceAxis:
 def facets_of(choices: Choices, experiment: Experiment | None = None) -> list[ChoiceAxis]:
     """Return the axes with their values, of one experiment or of all. One query, or two for all experiments (names of probes).
     An axis with a single value is left out unless it is chosen."""
-    runs = Run.objects.standing().order_by("id")
+    runs = Run.objects.not_deleted().order_by("id")
     names: dict[object, str] = {}
     if experiment is not None:
         runs = runs.filter(experiment=experiment)

@@ -147,7 +147,9 @@ def sum_up_runs(runs: Collection[CandidateRun]) -> TrialCounts:
 def list_candidates(find: str = "", *, of: ExperimentQuerySet | None = None) -> list[CandidateExperiment]:
     """List experiments with their rows, newest first: all of these; or without `of` the newest whose name, conditions or models
     contain `find`. Three queries."""
-    experiments = (of if of is not None else Experiment.objects.standing()).comparing().order_by("-created_at", "-id")
+    experiments = (
+        (of if of is not None else Experiment.objects.not_deleted()).comparing().order_by("-created_at", "-id")
+    )
     if find:
         in_runs = Q(condition__icontains=find) | Q(agent_model__icontains=find)
         matching = Run.objects.filter(in_runs).values("experiment")

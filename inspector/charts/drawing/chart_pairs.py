@@ -56,7 +56,7 @@ class PairEnd(ChartPoint):
     counted: tuple[int | None, int | None, int | None] = (None, None, None)
 
     @property
-    def stands(self) -> bool:
+    def is_drawn(self) -> bool:
         """Whether it can be drawn. Where nothing was used there is no effort to weigh; SkillFlow's code drops it too."""
         return self.x is not None and self.y is not None and self.x > 0
 
@@ -74,7 +74,7 @@ class ConditionPair:
 
     @property
     def ends(self) -> list[PairEnd]:
-        return [end for end in self.both if end.stands]
+        return [end for end in self.both if end.is_drawn]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class PairPanel:
 def frontier(ends: Iterable[PairEnd]) -> list[PairEnd]:
     """Those that nothing else beats by reaching as much with less: by rising x, each higher than all before."""
     found: list[PairEnd] = []
-    for end in sorted((end for end in ends if end.stands), key=lambda end: (end.x or 0, -(end.y or 0))):
+    for end in sorted((end for end in ends if end.is_drawn), key=lambda end: (end.x or 0, -(end.y or 0))):
         if not found or (end.y or 0) > (found[-1].y or 0) + 1e-12:
             found.append(end)
     return found
@@ -165,8 +165,8 @@ def _marks(panel: PairPanel, styles: dict[str, Style], named: Legend, labels: di
     for harness, condition in dict.fromkeys((pair.own.harness, pair.own.condition) for pair in panel.pairs):
         names = panel.names(harness)
         pairs = [pair for pair in panel.pairs if (pair.own.harness, pair.own.condition) == (harness, condition)]
-        bases = [pair.base for pair in pairs if pair.base is not None and pair.base.stands]
-        owns = [pair.own for pair in pairs if pair.own.stands]
+        bases = [pair.base for pair in pairs if pair.base is not None and pair.base.is_drawn]
+        owns = [pair.own for pair in pairs if pair.own.is_drawn]
         if bases:
             look = _look(panel.base, styles[harness], several=several)
             traces.append(_trace(bases, names[0], look.open, named, {}, line={"width": 2}))
@@ -197,8 +197,8 @@ def _labels(panel: PairPanel, seen: Sequence[PairEnd], axis: Axis, size: tuple[f
     all_x = all_x if axis.is_log else [0, ROOM * max(all_x)]
     ys, all_y = ([end.y or 0 for end in each] for each in (ends, seen))
     spots = list(zip(spread(xs, width, all_x), spread(ys, height, all_y), strict=True))
-    standing = [pair.own for pair in panel.pairs if pair.own.stands]
-    owns = {id(own): own.condition if panel.title == ALL else own.model for own in standing}
+    drawn = [pair.own for pair in panel.pairs if pair.own.is_drawn]
+    owns = {id(own): own.condition if panel.title == ALL else own.model for own in drawn}
     texts = [short(owns.get(id(end), ""), 24) for end in ends]
     return {id(end): label for end, label in zip(ends, labels_of(spots, texts, width), strict=True)}
 

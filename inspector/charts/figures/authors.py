@@ -200,18 +200,18 @@ def draw_scale(sheet: ChartSheet) -> ChartDrawing:
     own = list(_scale_own(sheet, metric, axis)) if metric else []
     rows = [*own, *_scale_printed(sheet.published, axis)]
     table = ChartTable.of(SCALE_COLUMNS, rows)
-    standing = [end for end in rows if end.stands]
-    if not standing:
+    drawn = [end for end in rows if end.is_drawn]
+    if not drawn:
         absent = f"No method here was written by several models that report the tokens {axis.title}."
         return ChartDrawing(None, table, absent=absent)
-    titles = list(dict.fromkeys(end.panel for end in standing))
+    titles = list(dict.fromkeys(end.panel for end in drawn))
     panels = [
-        PairPanel(title, NOBODY, tuple(ConditionPair(None, end) for end in standing if end.panel == title))
+        PairPanel(title, NOBODY, tuple(ConditionPair(None, end) for end in drawn if end.panel == title))
         for title in titles
     ]
     y_title = f"{metric.key}, {unit_of(metric.unit)}" if metric and own else "accuracy, %"
     answers = tuple(
-        Answer(end.model, end.y, f"{half_up(end.y, 1)}", end.panel) for end in own if end.stands and end.y is not None
+        Answer(end.model, end.y, f"{half_up(end.y, 1)}", end.panel) for end in own if end.is_drawn and end.y is not None
     )
     notes = (*_note_scale(rows, axis), *note_left_out(len(titles), "a condition"))
     return ChartDrawing(lambda: draw_pairs(panels, axis, y_title, share_x=True), table, notes, answers=answers)
@@ -279,7 +279,7 @@ def _scale_printed(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[PairEn
 def _note_scale(rows: Sequence[PairEnd], axis: Axis) -> Iterator[str]:
     what = "input and output tokens of the trials of the metric" if axis.column else "all calls of the author in a run"
     yield f"A point is a model that wrote the skills; the agent that uses them is the same in a panel. Across: {what}. Nothing is tested."
-    missing = sum(not end.stands for end in rows)
+    missing = sum(not end.is_drawn for end in rows)
     if missing:
         yield f"{missing} of {len(rows)} authors report no result or no tokens {axis.title} and are not drawn; the table says why."
     yield "How large a model is, the record does not say: the points have names, and no order."

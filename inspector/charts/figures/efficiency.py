@@ -169,7 +169,7 @@ def _columns(metric: TrialMetric | None, axis: Axis, edge: Collection[int]) -> t
         TableColumn(
             "frontier",
             "on the frontier of its panel",
-            read=lambda end: ("yes" if id(end) in edge else "no") if end.stands else None,
+            read=lambda end: ("yes" if id(end) in edge else "no") if end.is_drawn else None,
         ),
     )
 
@@ -181,7 +181,7 @@ def _notes(axis: Axis, pairs: Sequence[ConditionPair], total: int) -> Iterator[s
         "there are two or more, else over ten trials or more."
     )
     ends = {(end.model, end.harness, end.condition, end.source): end for pair in pairs for end in pair.both}
-    missing = sum(not end.stands for end in ends.values())
+    missing = sum(not end.is_drawn for end in ends.values())
     if missing:
         yield f"{missing} of {len(ends)} ends report no result or no {axis.title} above zero and are not drawn."
     if any(pair.own.source == "own runs" for pair in pairs) and not axis.column:

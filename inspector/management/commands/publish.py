@@ -35,7 +35,7 @@ class Command(BaseCommand):
     def handle(
         self, *args: object, experiment: UUID, folder: Path, trials: list[str], replace: bool, **options: object
     ) -> None:
-        found = Experiment.objects.standing().filter(public_id=experiment).first()
+        found = Experiment.objects.not_deleted().filter(public_id=experiment).first()
         if found is None:
             raise CommandError(f"there is no experiment {experiment}")
         try:

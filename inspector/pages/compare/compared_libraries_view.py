@@ -17,7 +17,7 @@ from benchapp.analysis.lineage.hunks import list_hunks
 from benchapp.experiments.probe_results import ProbeResult, read_results
 from benchapp.models import Episode, Probe, Run
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.review.blinding import HIDDEN, Words
+from benchapp.review.blinding import HIDDEN, ReviewAccess
 from benchapp.stats.comparing.answer import Answer, JudgedGroup
 from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.shares import Rate, pooled_interval
@@ -30,7 +30,7 @@ from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.lanes import draw_share
 from inspector.pages.compare.results import begin_page, begin_twin
 from inspector.web.responses import paginate, render_page, wants_fragment
-from inspector.web.subject import words_of
+from inspector.web.subject import review_access
 from runner.base.types import DecisionStatus, Phase
 from runner.protocols.conditions import conditions_without_library
 
@@ -86,7 +86,7 @@ def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     # Those that got worse, as the answer lists them; where none did, all that can have a library.
     asked: list[tuple[Group, JudgedGroup | None]] = [(each.group, each) for each in worse]
     asked = asked or [(group, None) for group in sheet.groups if group.condition not in bare]
-    closed = frozenset(words_of(request).closed_runs().values_list("pk", flat=True))
+    closed = frozenset(review_access(request).closed_runs().values_list("pk", flat=True))
     groups = [_read_suspects(sheet, *each, closed) for each in asked[:MAX_GROUPS]]
     data = {
         "choices": comparison.choices.pairs(),
@@ -135,7 +135,7 @@ def _read_suspects(
 
 def _read_tested(runs: Sequence[Run]) -> list[Tested]:
     """Read the newest probes that took lines of a decision back and were tested."""
-    about = Probe.objects.standing().filter(origin__run__in=[run.pk for run in runs]).exclude(reverted_digest="")
+    about = Probe.objects.not_deleted().filter(origin__run__in=[run.pk for run in runs]).exclude(reverted_digest="")
     probes = list(about.exclude(decision=None).select_related("decision__before", "decision__after")[:MAX_PROBES])
     found: list[Tested] = []
     for result in read_results(probes) if probes else []:
@@ -255,7 +255,7 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
     sheet = sheet_of(request)
     comparison = sheet.comparison
     page = paginate(request, _sort_readers_first(sheet.groups), per_page=GROUPS_PER_PAGE)
-    shown = _of_groups(list(page), comparison.choices.as_of, words_of(request))
+    shown = _of_groups(list(page), comparison.choices.as_of, review_access(request))
     data = {**begin_twin(request, sheet), "groups": shown}
     libraries = [each for each in shown if each.is_library]
     context = {
@@ -288,12 +288,12 @@ def _answer(shown: Sequence[GroupLibraries]) -> list[str]:
     return said
 
 
-def _of_groups(groups: Sequence[Group], as_of: datetime | None, words: Words) -> list[GroupLibraries]:
+def _of_groups(groups: Sequence[Group], as_of: datetime | None, access: ReviewAccess) -> list[GroupLibraries]:
     """Only of the groups on the page: a history of a whole campaign takes a second to read. Skills that are closed to the
     reader have no names."""
     runs = [run for group in groups for run in group.runs]
     libraries, uses = read_library_numbers(runs, as_of), dict(reuse(runs, as_of))
-    for pk in words.closed_runs().filter(pk__in=uses).values_list("pk", flat=True):
+    for pk in access.closed_runs().filter(pk__in=uses).values_list("pk", flat=True):
         uses[pk] = replace(uses[pk], skills=tuple(replace(skill, skill=HIDDEN) for skill in uses[pk].skills))
     return [
         GroupLibraries(

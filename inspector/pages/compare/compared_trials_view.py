@@ -17,7 +17,7 @@ from benchapp.exports.export_run import parse_trials_request
 from benchapp.models import Attempt, Check, Experiment, Trial, User
 from benchapp.models.stand_ins import join_stand_ins
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import ReviewAccess
 from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import count_added_since
 from benchapp.stats.comparing.condition_names import say_label
@@ -35,9 +35,9 @@ from benchapp.stats.comparing.narrowing import (
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.pages.compare.results import list_tabs, read_parent
 from inspector.reader.reading import Origin, read_origins
-from inspector.web.forms import TRIAL_COLUMNS, list_heads, sort_unknown_last
 from inspector.web.responses import PageLink, paginate, render_page
 from inspector.web.text.row_shapes import TRIAL
+from inspector.web.trial_columns import TRIAL_COLUMNS, list_heads, sort_unknown_last
 from runner.base.text import plural
 from runner.base.types import CheckStatus, Phase
 
@@ -170,7 +170,7 @@ def _tally(trials: QuerySet[Trial], choices: Choices) -> TrialTally:
 def read_reasons(trials: Iterable[Trial], user: User) -> dict[int, str]:
     """Failed trial -> its first failed check and how many more, else what ended the agent."""
     failed = [trial.pk for trial in trials if trial.success is False]
-    closed = Words(user).closed_trials().filter(pk__in=failed).values("pk")
+    closed = ReviewAccess(user).closed_trials().filter(pk__in=failed).values("pk")
     attempts = Attempt.objects.filter(trial__in=failed, counts=True).exclude(trial__in=closed)
     ended = attempts.exclude(exception_type="").values_list("trial", "exception_type")
     checks = Check.objects.filter(verdict__attempt__in=attempts, verdict__is_primary=True)
@@ -246,8 +246,8 @@ def _sentence(tally: TrialTally, narrowing: Narrowing) -> str:
 
 def _list_chips(choices: Choices, narrowing: Narrowing) -> Iterator[tuple[str, str]]:
     """Yield each part of the filter in words, and the address without it."""
-    standing = Experiment.objects.standing().filter(public_id__in=choices.experiment)
-    names: Mapping[object, str] = dict(standing.values_list("public_id", "name")) if choices.experiment else {}
+    kept = Experiment.objects.not_deleted().filter(public_id__in=choices.experiment)
+    names: Mapping[object, str] = dict(kept.values_list("public_id", "name")) if choices.experiment else {}
     for name, value, text in in_words(choices, narrowing):
         if name in dict(narrowing.pairs()):
             without = _address(choices, narrowing.without(name))

@@ -37,7 +37,7 @@ from inspector.charts.chart_request import sheet_of
 from inspector.pages.compare.lanes import draw_share
 from inspector.pages.compare.results import begin_page, build_permalink
 from inspector.web.responses import link_to, paginate, render_page
-from inspector.web.subject import words_of
+from inspector.web.subject import review_access
 
 PER_PAGE = 50
 
@@ -65,7 +65,7 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison, choices = sheet.comparison, sheet.comparison.choices
     found = read_failures(comparison.runs)
-    closed = set(words_of(request).closed_trials().values_list("pk", flat=True))
+    closed = set(review_access(request).closed_trials().values_list("pk", flat=True))
     every = list(_list_refused_trials(comparison, found))
     shown = [each for each in every if each.refused.pk not in closed]
     refused = [each.refused for each in shown]

@@ -27,8 +27,8 @@ from inspector.charts.chart import Chart
 from inspector.charts.chart_request import build_sheet
 from inspector.charts.drawn_chart import draw_chart
 from inspector.charts.sheet import ChartSheet
+from inspector.pages.compare.answer_page import build_head
 from inspector.pages.compare.chart_view import build_table
-from inspector.pages.compare.compare_view import build_head
 from inspector.pages.compare.lanes import ForestBuilder, list_run_metrics
 from inspector.pages.compare.results import name_comparison
 from inspector.web.text.markdown import render_markdown_file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,6 +36,13 @@ TITLES = {  # by the name of the page's address
     "compare-certainty": "How sure",
     "compare-runs": "Runs",
     "compare-trials": "Trials",
+}
+OF_QUESTIONS = {  # `q=` of old addresses -> the page that answers it now
+    "where": "compare-where",
+    "cost": "compare-cost",
+    "grow": "compare-libraries",
+    "write": "compare-libraries",
+    "fail": "compare-failures",
 }
 MOST_NAMED = 3  # suites and models in the head
 
@@ -80,7 +88,7 @@ def read_parent(choices: Choices) -> Experiment | None:
     """The one experiment that the choices name; None for a comparison. One query where one experiment is asked for."""
     if len(choices.experiment) != 1 or choices.sides:
         return None
-    return Experiment.objects.standing().filter(public_id=choices.experiment[0]).first()
+    return Experiment.objects.not_deleted().filter(public_id=choices.experiment[0]).first()
 
 
 def begin_page(comparison: GroupComparison, here: str) -> dict[str, object]:
@@ -144,6 +152,17 @@ def find_answer(choices: Choices, parent: Experiment | None) -> str:
         return reverse("compare") + (f"?{query}" if query else "")
     query = choices.query(experiment=())
     return parent.get_absolute_url() + (f"?{query}" if query else "")
+
+
+def find_new_address(choices: Choices, parent: Experiment | None, *, as_json: bool) -> str:
+    """Return the page of an address from before results had tabs: `q=` asked a question, and an experiment had a second
+    page here."""
+    name = OF_QUESTIONS.get(choices.q)
+    choices = choices.but(q="")
+    if name is None:
+        address = find_answer(choices, parent)
+        return re.sub(r"/(?=\?|$)", ".json", address, count=1) if as_json else address
+    return f"{reverse(f'{name}-json' if as_json else name)}?{choices.query()}"
 
 
 def count_all(comparison: GroupComparison) -> dict[str, str]:

@@ -49,21 +49,23 @@ from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_request import build_gallery, sheet_of
 from inspector.charts.figures.validation import CHART as VALIDATION
-from inspector.pages.compare.compare_view import (
+from inspector.pages.compare.answer_page import (
+    HYPOTHESIS,
     answer_twin,
     build_answer_context,
     comparison_twin,
-    find_new_address,
     groups_twin,
+    say_held,
+    write_declared,
 )
-from inspector.pages.compare.comparisons_view import HYPOTHESIS, say_held, write_declared
-from inspector.pages.compare.tabs_view import MEMBER, RUNS_PER_PAGE, build_members, sum_up
+from inspector.pages.compare.members import MEMBER, RUNS_PER_PAGE, build_members, sum_up
+from inspector.pages.compare.results import find_new_address
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, link_to, next_url, paginate, read_htmx, render_page, wants_fragment
-from inspector.web.subject import words_of
+from inspector.web.subject import review_access
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.errors import RunnerError, SetupError
-from runner.base.text import plural
+from runner.base.text import parse_count, plural
 from runner.judging.metrics import SCORED
 from runner.models.presets import preset_files
 from runner.prompts.roles import OWN
@@ -82,7 +84,7 @@ FIRST_TIMES = 1  # as the deployment of most protocols
 PREVIEW = JsonShape(("probes", lambda found: len(found.probes)), "trials estimate")
 EXPERIMENT = JsonShape("id=public_id name status origin suite=suite.key source?")
 TIMES = JsonShape("created_at started_at finished_at")
-DECLARED = JsonShape(*HYPOTHESIS, "waiting is_found")
+DECLARED = JsonShape(HYPOTHESIS, "waiting is_found")
 
 
 def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
@@ -143,8 +145,6 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         **(_read_probed(request, found) if data["is_probe"] else {"title": found.name, "is_probe": False}),
         "page": groups,
         "page_name": "groups",
-        "libraries": data["libraries"],
-        "scores": data["scores"],
         "scores_shown": data["scores"][:SCORES],
         "validation": next(iter(build_gallery((VALIDATION,), sheet).cards), None),
         "total": total,
@@ -162,13 +162,13 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
             "held_in_words": say_held(declared.hypotheses),
             "unknown_metrics": list_unknown_metrics(found),
         }
-    return render_page(request, "experiments/experiment.html", data=data, context=context, as_json=False)
+    return render_page(request, "experiments/experiment.html", data=data, context=context)
 
 
 def _list_libraries(request: HttpRequest, found: Experiment) -> list[dict[str, object]]:
     """List the libraries with a history where no metric has an answer: a git repository of skills has no trial, and a loop that
     only learned has none that shows the result. `rounds`: trials of the author by the round of the library that they had."""
-    closed = words_of(request).closed_runs().values("pk")
+    closed = review_access(request).closed_runs().values("pk")
     episodes = Episode.objects.filter(run__experiment=found).exclude(run__in=closed)
     counted = episodes.annotate(total=Count("decisions")).filter(total__gt=0).order_by("ordinal", "pk")
     rows = list(counted.values_list("pk", "public_id", "title", "total", "run__public_id")[:GROUPS_PER_PAGE])
@@ -188,9 +188,9 @@ def _list_libraries(request: HttpRequest, found: Experiment) -> list[dict[str, o
 def _list_scores(request: HttpRequest, found: Experiment) -> list[dict[str, object]]:
     """Sum up the scores of each task under each condition, of trials without a verdict: all that there is to compare
     where a tool only grades. Two queries."""
-    words = words_of(request)
+    access = review_access(request)
     graded = Trial.objects.filter(episode__run__experiment=found, success=None, reward__isnull=False).order_by()
-    graded = graded.exclude(pk__in=words.closed_trials()).exclude(episode__run__in=words.closed_runs().values("pk"))
+    graded = graded.exclude(pk__in=access.closed_trials()).exclude(episode__run__in=access.closed_runs().values("pk"))
     ends = {"first": Min("pk"), "last": Max("pk"), "best": Max("reward"), "trials": Count("pk")}
     rows = list(
         graded.values("task", "task__title", "episode__run__condition").annotate(**ends).order_by("task__title")
@@ -214,8 +214,8 @@ def _list_scores(request: HttpRequest, found: Experiment) -> list[dict[str, obje
 def _read_probed(request: HttpRequest, found: Experiment) -> dict[str, object]:
     """Return what its probes found, which answers another question than its conditions. Left out: forks, imports that do not
     say what they probe, and runs that the reader reviews blind."""
-    closed = words_of(request).closed_runs().values("pk")
-    probes = list(Probe.objects.standing().filter(run__experiment=found).exclude(origin__run__in=closed))
+    closed = review_access(request).closed_runs().values("pk")
+    probes = list(Probe.objects.not_deleted().filter(run__experiment=found).exclude(origin__run__in=closed))
     title = next((name_probe(probe) for probe in probes if probe.origin), found.name)
     return {"probed": read_results(probes), "title": title, "is_probe": True}
 
@@ -224,8 +224,8 @@ def _render_count(request: HttpRequest, found: Experiment) -> HttpResponse:
     """How far it is, every few seconds, and what came since the page was loaded (`?seen=` trials). The browser loads the
     page again for the first result and at the end; in between its reader decides."""
     progress = progress_of([found])[found.pk]
-    sent = request.GET.get("seen", "")
-    seen = int(sent) if sent.isdecimal() else progress.done
+    seen = parse_count(request.GET.get("seen", ""))
+    seen = progress.done if seen is None else seen
     counts = {"total": progress, "time_left": progress.time_left, "seen": seen, "newer": progress.done - seen}
     context = {"experiment": found, "is_live": found.is_live, "is_fragment": True, **counts}
     response = render(request, "experiments/_experiment_live.html", context)
@@ -259,7 +259,7 @@ def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outc
 
 @needs(User.Level.OPERATOR, to_change=True)
 def experiment_judging(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found = get_object_or_404(Experiment.objects.standing(), public_id=public_id)
+    found = get_object_or_404(Experiment.objects.not_deleted(), public_id=public_id)
     problem = _order_judging(request, found) if request.method == "POST" else ""
     if request.method == "POST" and not problem:
         return redirect("experiment-judging", public_id)
@@ -337,7 +337,7 @@ class AskedMeasuring:
 @needs(User.Level.OPERATOR, to_change=True)
 def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
     """`?times=` asks for the estimate as well, which reads the suite."""
-    experiment = get_object_or_404(Experiment.objects.standing(), public_id=public_id)
+    experiment = get_object_or_404(Experiment.objects.not_deleted(), public_id=public_id)
     is_post = request.method == "POST"
     if is_post and request.POST.get("act") == "cancel":
         return _cancel_probes(request, experiment)

@@ -28,7 +28,7 @@ from benchapp.imports.audited_edits import (
 from benchapp.imports.reading.walking import list_names
 from benchapp.models import Episode, Experiment, ImportBatch, ImportedExperiment, Run, Trial, Upload, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import ReviewAccess
 from benchapp.stats.comparing.choices import NO_SKILL
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.side_suggestions import (
@@ -38,11 +38,11 @@ from benchapp.stats.comparing.side_suggestions import (
     suggest,
     sum_up_runs,
 )
+from inspector.pages.imports.assign_form import CONDITIONS, AssignForm
 from inspector.pages.imports.upload_view import describe_upload, list_roots
 from inspector.web.access import is_local, needs, user_of
-from inspector.web.forms import CONDITIONS, AssignForm
 from inspector.web.responses import link_to, next_url, paginate, render_page
-from inspector.web.subject import words_of
+from inspector.web.subject import review_access
 from runner.base.text import parse_id, plural
 from runner.protocols.conditions import unpooled_conditions
 
@@ -102,7 +102,7 @@ def accept(request: HttpRequest) -> HttpResponse:
 def arrange(request: HttpRequest) -> HttpResponse:
     """Join the experiments of a batch into one, rename it, or split it again: the form's `act`."""
     batch = get_object_or_404(ImportBatch, public_id=parse_id(request.POST.get("batch", "")))
-    experiments = list(Experiment.objects.standing().brought_by(batch))
+    experiments = list(Experiment.objects.not_deleted().brought_by(batch))
     author, name = Author(user_of(request)), request.POST.get("name", "")
     try:
         match request.POST.get("act"):
@@ -134,7 +134,7 @@ def undo(request: HttpRequest) -> HttpResponse:
 
 
 def list_arrivals(batch: ImportBatch) -> list[CandidateExperiment]:
-    return list_candidates(of=Experiment.objects.standing().brought_by(batch))
+    return list_candidates(of=Experiment.objects.not_deleted().brought_by(batch))
 
 
 def group_by_condition(arrivals: Sequence[CandidateExperiment]) -> dict[str, list[CandidateRun]]:
@@ -213,13 +213,13 @@ def show_evidence(run: CandidateRun, name: str) -> tuple[str, str, str, str] | N
 
 
 def _list_lacking(
-    experiments: QuerySet[Experiment], words: Words
+    experiments: QuerySet[Experiment], access: ReviewAccess
 ) -> tuple[dict[UUID, list[tuple[str, list[tuple[UUID, str]]]]], list[str]]:
     """Return run -> what is missing and the trials that lack it; and the same in numbers, in words, for all runs."""
     trials = Trial.objects.filter(episode__run__experiment__in=experiments)
     # Logs of sessions never have a verdict: where no trial has one, nothing is missing.
     lacking = trials.filter(INCOMPLETE, Exists(trials.filter(success__isnull=False)))
-    lacking = lacking.exclude(pk__in=words.closed_trials()).order_by("pk")
+    lacking = lacking.exclude(pk__in=access.closed_trials()).order_by("pk")
     columns = ("episode__run__public_id", "public_id", "task__title", "steps", "success")
     found: dict[UUID, dict[str, list[tuple[UUID, str]]]] = {}
     for run, trial, title, steps, success in lacking.values_list(*columns)[:LACKING]:
@@ -232,19 +232,19 @@ def _list_lacking(
     return {run: list(groups.items()) for run, groups in found.items()}, named
 
 
-def _build_arrivals(batch: ImportBatch, problems: int, words: Words) -> dict[str, object]:
+def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> dict[str, object]:
     """What came in, by condition, and the comparison it suggests."""
     arrivals = list_arrivals(batch)
     groups = group_by_condition(arrivals)
     suggested = [code for code, runs in groups.items() if any(run.suggested == code != run.recorded for run in runs)]
     doubts = {code: doubt for code in suggested if (doubt := find_contradiction(code, groups[code]))}
     runs = [run for each in groups.values() for run in each]
-    standing = Experiment.objects.standing().brought_by(batch)
-    joined = standing.filter(runs__joined_from__isnull=False).distinct().first()
-    brought = Run.objects.filter(experiment__in=standing, condition__in=unpooled_conditions())
+    kept = Experiment.objects.not_deleted().brought_by(batch)
+    joined = kept.filter(runs__joined_from__isnull=False).distinct().first()
+    brought = Run.objects.filter(experiment__in=kept, condition__in=unpooled_conditions())
     paths = [Path(str(path)) for path in batch.paths]
     shared = {path.parent for path in paths} if len(paths) > 1 else set()
-    lacking, lacking_named = _list_lacking(standing, words)
+    lacking, lacking_named = _list_lacking(kept, access)
     said, faults = write_heading(batch, runs, problems, lacking_named)
 
     names = {run.run: name_folder(run) for run in runs}
@@ -298,7 +298,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
     chosen = _choose_batch(request, batches)
     problems = paginate(request, chosen.problems.all() if chosen else [], per_page=PROBLEMS)
     arrivals = (
-        _build_arrivals(chosen, problems.paginator.count, words_of(request))
+        _build_arrivals(chosen, problems.paginator.count, review_access(request))
         if chosen
         else {"heading": "Import finished runs"}
     )
@@ -311,7 +311,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         "runs": RUN.read_all(runs[:RUNS]),
     }
     context = {
-        "batch_rows": _name_batches(batches, words_of(request)),
+        "batch_rows": _name_batches(batches, review_access(request)),
         "chosen": chosen,
         "page": problems,
         "form": form,
@@ -335,7 +335,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
 
 
 def _name_batches(
-    batches: list[ImportBatch], words: Words
+    batches: list[ImportBatch], access: ReviewAccess
 ) -> list[tuple[ImportBatch, str, str, list[Experiment], int]]:
     """Return each batch with what it holds, "" where it has no trial; its source in short; its remaining experiments or the
     ones they were joined into; and the number of their incomplete trials, as its own page counts them."""
@@ -346,13 +346,13 @@ def _name_batches(
     of_joined = Run.objects.filter(joined_from__in=[experiment for _, experiment in arrivals])
     wholes = dict(of_joined.values_list("joined_from", "experiment").distinct())
     places = [(batch, wholes.get(experiment, experiment)) for batch, experiment in arrivals]
-    standing = Experiment.objects.standing().in_bulk({experiment for _, experiment in places})
+    kept = Experiment.objects.not_deleted().in_bulk({experiment for _, experiment in places})
     found: dict[int, dict[int, Experiment]] = {}
     for batch, experiment in places:
-        if experiment in standing:
-            found.setdefault(batch, {})[experiment] = standing[experiment]
-    incomplete = INCOMPLETE & ~Q(pk__in=words.closed_trials())
-    by_experiment = Trial.objects.filter(episode__run__experiment__in=standing).order_by()
+        if experiment in kept:
+            found.setdefault(batch, {})[experiment] = kept[experiment]
+    incomplete = INCOMPLETE & ~Q(pk__in=access.closed_trials())
+    by_experiment = Trial.objects.filter(episode__run__experiment__in=kept).order_by()
     counts = {
         experiment: (lacking, scored)
         for experiment, lacking, scored in by_experiment.values_list("episode__run__experiment").annotate(
@@ -418,7 +418,7 @@ def _choose_batch(request: HttpRequest, batches: list[ImportBatch]) -> ImportBat
 
 def _select_editable(batch: ImportBatch | None) -> QuerySet[Run]:
     """Runs of an import that a person may edit, those without a condition first."""
-    brought = Experiment.objects.standing().brought_by(batch) if batch else Experiment.objects.none()
+    brought = Experiment.objects.not_deleted().brought_by(batch) if batch else Experiment.objects.none()
     runs = Run.objects.filter(experiment__in=brought, experiment__origin__in=EDITABLE).select_related("experiment")
     return runs.annotate(trials_total=Count("episodes__trials")).order_by(
         Case(When(Q(condition=Run.UNKNOWN), then=0), default=1),

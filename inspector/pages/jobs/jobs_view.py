@@ -35,13 +35,13 @@ from benchapp.models.experiments import Progress
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.error_text import render_error
 from benchapp.record.json_shape import JsonShape, Shaped, encode
-from benchapp.review.blinding import Words, hidden_until
+from benchapp.review.blinding import ReviewAccess, hidden_until
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
 from inspector.pages.jobs.budget import BudgetPart, budget_of
 from inspector.pages.jobs.timeline import draw_timelines
 from inspector.web.responses import PageLink, render_page, wants_fragment
-from inspector.web.subject import without_closed, words_of
+from inspector.web.subject import review_access, without_closed
 from inspector.web.text.formats import headline
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
 
@@ -153,7 +153,7 @@ class EndedExperiment(Shaped):
         return count_admissions(self.verdicts)[Admission.ADMIT]
 
 
-def _find_troubled(words: Words, stuck: Iterable[AtWork]) -> tuple[list[Troubled], int]:
+def _find_troubled(access: ReviewAccess, stuck: Iterable[AtWork]) -> tuple[list[Troubled], int]:
     """Return the worst first, and the number in total."""
     wanted = (
         Q(status=Episode.Status.BLOCKED)
@@ -167,7 +167,7 @@ def _find_troubled(words: Words, stuck: Iterable[AtWork]) -> tuple[list[Troubled
     shown = episodes[:MAX_TROUBLED]
     latest = _find_latest_attempts(shown, Attempt.objects.all())
     aside = _find_latest_attempts(shown, Attempt.objects.filter(trial__status=Trial.Status.BLOCKED))
-    rows = [_name_trouble(episode, latest.get(episode.pk), aside.get(episode.pk), words) for episode in shown]
+    rows = [_name_trouble(episode, latest.get(episode.pk), aside.get(episode.pk), access) for episode in shown]
     known = {row.episode.pk for row in rows}
     silent = [
         Troubled(row.attempt.trial.episode, Trouble.STUCK, row.attempt)
@@ -178,12 +178,12 @@ def _find_troubled(words: Words, stuck: Iterable[AtWork]) -> tuple[list[Troubled
     return sorted([*rows, *silent], key=lambda row: order.index(row.trouble)), total + len(silent)
 
 
-def _name_trouble(episode: Episode, latest: Attempt | None, aside: Attempt | None, words: Words) -> Troubled:
+def _name_trouble(episode: Episode, latest: Attempt | None, aside: Attempt | None, access: ReviewAccess) -> Troubled:
     if episode.status == Episode.Status.BLOCKED:
         return Troubled(episode, Trouble.BLOCKED, latest)
     if episode.failures:
         return Troubled(episode, Trouble.CRASHING, latest)
-    queue = words.closing_trial(aside.trial.task_id, episode.key) if aside else None
+    queue = access.closing_trial(aside.trial.task_id, episode.key) if aside else None
     return Troubled(episode, Trouble.ASIDE, aside, hidden_until(queue) if queue else "")
 
 
@@ -225,7 +225,7 @@ def _open_experiments(workers: int | None = None) -> list[OpenExperiment]:
 
 def _ended_experiments() -> list[EndedExperiment]:
     """Those of ours that ended last, with what they took; numbers of ended runs are kept from one look to the next."""
-    own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN, finished_at__isnull=False)
+    own = Experiment.objects.not_deleted().filter(origin=Experiment.Origin.RUN, finished_at__isnull=False)
     ended = own.filter(status__in=(Experiment.Status.DONE, Experiment.Status.CANCELLED)).defer("spec", "estimate")
     found = list(ended.order_by("-finished_at", "-id")[:MAX_ENDED])
     runs = list(Run.objects.filter(experiment__in=found).only(*_OF_RUN)) if found else []
@@ -247,10 +247,10 @@ def _ended_experiments() -> list[EndedExperiment]:
 Row = TypeVar("Row", OpenExperiment, EndedExperiment)
 
 
-def _hide_results(rows: Iterable[Row], words: Words) -> list[Row]:
+def _hide_results(rows: Iterable[Row], access: ReviewAccess) -> list[Row]:
     """Leave out the sums of results that count some which this reviewer must not know yet. One query."""
     found = list(rows)
-    hidden = words.hidden_results().filter(episode__run__experiment__in=[row.experiment for row in found])
+    hidden = access.hidden_results().filter(episode__run__experiment__in=[row.experiment for row in found])
     hiding = set(hidden.order_by().values_list("episode__run__experiment", flat=True).distinct())
     return [
         replace(row, progress=row.progress.without_results()) if row.progress and row.experiment.pk in hiding else row
@@ -260,14 +260,14 @@ def _hide_results(rows: Iterable[Row], words: Words) -> list[Row]:
 
 def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     own = Attempt.objects.under_way().filter(trial__episode__run__experiment__origin=Experiment.Origin.RUN)
-    working = without_closed(words_of(request), at_work(own, MAX_AT_WORK))
+    working = without_closed(review_access(request), at_work(own, MAX_AT_WORK))
     asked = ModelCall.objects.of_authors_at_work().filter(episode__run__experiment__origin=Experiment.Origin.RUN)
     authors = list(asked[:MAX_AT_WORK])
     crew, now = workforce(), timezone.now()
-    needing, needing_total = _find_troubled(words_of(request), (each for each in working if each.is_stuck))
+    needing, needing_total = _find_troubled(review_access(request), (each for each in working if each.is_stuck))
     workers = None if crew.workers is None else len(crew.workers)
-    waiting = _hide_results(_open_experiments(workers), words_of(request))
-    ended = _hide_results(_ended_experiments(), words_of(request))
+    waiting = _hide_results(_open_experiments(workers), review_access(request))
+    ended = _hide_results(_ended_experiments(), review_access(request))
     outages = [] if crew.workers is None else list_outages()
     labels_needed = list_needs() if crew.workers else {}
     needs = {row.experiment: labels_needed.get(row.experiment.pk, frozenset()) for row in waiting}
@@ -296,11 +296,11 @@ def jobs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         timelines = {}
     elif drawn or not ended:
         progress = {row.experiment.pk: row.progress for row in drawn}
-        timelines = draw_timelines([row.experiment for row in drawn], words_of(request), progress)
+        timelines = draw_timelines([row.experiment for row in drawn], review_access(request), progress)
     else:  # nothing runs: what ended last is drawn up to its end
         end = ended[0].experiment.finished_at
         is_recent = end is not None and end > now - SHOWN_FOR
-        timelines = draw_timelines([ended[0].experiment], words_of(request), {}) if is_recent else {}
+        timelines = draw_timelines([ended[0].experiment], review_access(request), {}) if is_recent else {}
         last = ended[0] if timelines else None
     alike: dict[object, list[Troubled]] = {}  # stopped for the same reason: drawn once, with the first one's traceback
     for row in needing:

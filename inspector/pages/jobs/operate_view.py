@@ -30,7 +30,7 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.record.recorded import slot_of
 from benchapp.record.visible import visible
 from benchapp.record.writing.human_acts import NotPossible
-from benchapp.review.blinding import Words, hidden_until
+from benchapp.review.blinding import ReviewAccess, hidden_until
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.metrics.tally import TrialTally, tally_by
 from inspector.pages.jobs.budget import budget_of
@@ -50,16 +50,16 @@ from inspector.pages.jobs.operator_acts import (
     experiment_of,
     in_lines,
     possible,
-    standing_of,
+    read_act_state,
 )
 from inspector.pages.jobs.timeline import draw_timeline
 from inspector.pages.people.act_words import say_verb
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, next_url, paginate, render_page, wants_fragment
-from inspector.web.subject import without_closed, words_of
+from inspector.web.subject import review_access, without_closed
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
 from runner.base.errors import RunnerError, SetupError
-from runner.base.text import plural
+from runner.base.text import parse_count, plural
 from runner.base.types import TrialSlot
 from runner.protocols.qualification import MUST_PASS
 
@@ -80,18 +80,18 @@ def _show(
 ) -> HttpResponse:
     episodes = episodes_of(target)
     is_live = wants_fragment(request)  # the part without the acts, every three seconds
-    standing = None if is_live else standing_of(kind, target, episodes)
-    acts = list(possible(standing)) if standing else []
+    state = None if is_live else read_act_state(kind, target, episodes)
+    acts = list(possible(state)) if state else []
     page = paginate(request, episodes if as_json else in_lines(episodes), per_page=EPISODES_PER_PAGE)
     within = {Experiment: "episode__run__experiment", Run: "episode__run", Episode: "episode"}[type(target)]
     under_way = at_work(Attempt.objects.under_way().filter(**{f"trial__{within}": target}), MAX_ATTEMPTS)
-    working = without_closed(words_of(request), under_way)
+    working = without_closed(review_access(request), under_way)
     calling = list(ModelCall.objects.of_authors_at_work().filter(**{within: target})[:MAX_ATTEMPTS])
     progress = None
     if not isinstance(target, Episode):
         crew = workforce().workers if target.is_open else None
         progress = progress_of([target], None if crew is None else len(crew))[target.pk]
-        if words_of(request).hidden_results().filter(**{within: target}).exists():
+        if review_access(request).hidden_results().filter(**{within: target}).exists():
             progress = progress.without_results()
     budget = budget_of([target], progress) if isinstance(target, Run) and progress else []
     data = {
@@ -114,7 +114,7 @@ def _show(
     asks_again["was"] = target.status
     tally = TrialTally()
     if isinstance(target, Episode):
-        shown = target.trials.exclude(pk__in=words_of(request).closed_trials())
+        shown = target.trials.exclude(pk__in=review_access(request).closed_trials())
         tally = tally_by(shown, "episode").get(target.pk, tally)
     runs = list(target.runs.all()) if isinstance(target, Experiment) else [_run_of(target)]
     is_qualification = any(run.is_qualification for run in runs)
@@ -142,9 +142,9 @@ def _show(
         "newest": Alert.objects.first(),
         "timeline": None
         if isinstance(target, Episode)
-        else draw_timeline(target, list(page), words_of(request), progress),
+        else draw_timeline(target, list(page), review_access(request), progress),
         "possible": acts,
-        "standing": standing,
+        "act_state": state,
         "activity": _read_activity(target),
         "progress": progress,
         "passes": _count_passes(target, progress),
@@ -155,9 +155,9 @@ def _show(
         "aside": [],
     }
     if isinstance(target, Episode):
-        context |= _read_episode_parts(target, data["attempts"], data["log"], words_of(request))
+        context |= _read_episode_parts(target, data["attempts"], data["log"], review_access(request))
     template = "jobs/_operate_live.html" if is_live else "jobs/operate.html"
-    response = render_page(request, template, data=data, context=context, as_json=False, status=422 if refused else 200)
+    response = render_page(request, template, data=data, context=context, status=422 if refused else 200)
     if is_live and request.GET.get("was", target.status) != target.status:
         response["HX-Refresh"] = "true"  # other acts fit now
     return response
@@ -173,17 +173,17 @@ def _count_passes(target: Target, progress: WorkProgress | None) -> list[tuple[s
 
 
 def _read_episode_parts(
-    episode: Episode, attempts: Sequence[Mapping[str, object]], log: Sequence[str] | None, words: Words
+    episode: Episode, attempts: Sequence[Mapping[str, object]], log: Sequence[str] | None, access: ReviewAccess
 ) -> dict[str, object]:
     """What only the page of one episode shows. `results`: each attempt with the number of trials like its own, and with the
     verdict and the duration of its trial, if it counts and this reader may see it."""
-    trials = episode.trials.exclude(pk__in=words.closed_trials())
+    trials = episode.trials.exclude(pk__in=access.closed_trials())
     found = {pk: rest for pk, *rest in trials.values_list("pk", "success", "duration_seconds")}
-    hidden = {trial.pk: trial for trial in words.hidden_results().filter(episode=episode)}
+    hidden = {trial.pk: trial for trial in access.hidden_results().filter(episode=episode)}
     alike: Counter[tuple[object, object]] = Counter(episode.trials.values_list("task__key", "phase"))
     aside = []
     for trial, reason in episode.trials.explain_blocked():
-        queue = words.closing_trial(trial.task_id, episode.key)
+        queue = access.closing_trial(trial.task_id, episode.key)
         aside.append((trial, hidden_until(queue) if queue else reason))
     return {
         "single": True,
@@ -201,7 +201,7 @@ def _read_episode_parts(
         "must_pass": MUST_PASS.get(episode.run.condition),
         "rule": find_rule(episode),
         "hidden": hidden,
-        "hidden_by": next((words.closing_trial(each.task_id, episode.key) for each in hidden.values()), None),
+        "hidden_by": next((access.closing_trial(each.task_id, episode.key) for each in hidden.values()), None),
         "lines": [line.replace(f"episode {episode.public_id}", visible(episode.title)) for line in log or ()],
         "phases": len({each["phase"] for each in attempts}) > 1,
         "repeats": any(each["number"] != 1 for each in attempts),
@@ -232,7 +232,7 @@ def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> H
 
 def _find_target(kind: str, public_id: UUID) -> Target:
     if kind == "experiment":
-        return get_object_or_404(Experiment.objects.standing(), public_id=public_id)
+        return get_object_or_404(Experiment.objects.not_deleted(), public_id=public_id)
     if kind == "run":
         return get_object_or_404(Run.objects.for_detail().select_related("forked_from"), public_id=public_id)
     if kind == "episode":
@@ -322,10 +322,10 @@ def _parse_slot(text: str) -> TrialSlot | None:
 
 
 def _fork(episode: Episode, given: Mapping[str, str], reason: str, by: User) -> tuple[str, Run]:
-    place = given.get("before", "").strip()
-    if not (place.isascii() and place.isdigit() and len(place) < 9):
-        raise NotPossible(f"expected the place to run again from, found {place[:60]!r}")
-    run = fork(episode, before=int(place), dice="same" if given.get("dice") == "same" else "new", reason=reason, by=by)
+    place = parse_count(sent := given.get("before", "").strip())
+    if place is None:
+        raise NotPossible(f"expected the place to run again from, found {sent[:60]!r}")
+    run = fork(episode, before=place, dice="same" if given.get("dice") == "same" else "new", reason=reason, by=by)
     return "The fork is a new experiment and continues from there. The old run does not change.", run
 
 

@@ -79,7 +79,7 @@ ACTS = {act.key: act for act in (RETRY, SKIP, SKIP_ANSWER, PAUSE, RESUME, CANCEL
 
 
 @dataclass(frozen=True, slots=True)
-class ActStanding:
+class ActState:
     """The states of a target's episodes. `answer`: key of the author's answer that an episode waits for;
     `can_skip_trial`: it waits for a trial, or some were set aside. `spent`: episodes blocked because a budget is spent.
     `no_plan`: why the plan of an episode is not available, so that no part of it can be skipped.
@@ -104,28 +104,28 @@ class ActStanding:
         return self.count(Episode.Status.WAITING) + self.count(Episode.Status.RUNNING)
 
 
-def possible(standing: ActStanding) -> Iterator[Act]:
+def possible(state: ActState) -> Iterator[Act]:
     """The acts that would change something, the mildest first."""
-    if not standing.is_ours:
+    if not state.is_ours:
         return
-    blocked, paused = standing.count(Episode.Status.BLOCKED), standing.count(Episode.Status.PAUSED)
-    if blocked > standing.spent:  # raising the budget lets the others continue
-        yield ASK_AGAIN if standing.answer else RETRY
-    if paused or Episode.Wish.PAUSE in standing.wishes:
+    blocked, paused = state.count(Episode.Status.BLOCKED), state.count(Episode.Status.PAUSED)
+    if blocked > state.spent:  # raising the budget lets the others continue
+        yield ASK_AGAIN if state.answer else RETRY
+    if paused or Episode.Wish.PAUSE in state.wishes:
         yield RESUME
-    if standing.open:
+    if state.open:
         yield PAUSE
-    if standing.has_budget and standing.kind == "run" and standing.open + blocked + paused:
+    if state.has_budget and state.kind == "run" and state.open + blocked + paused:
         yield BUDGET
-    if standing.has_scored and standing.kind == "episode":
+    if state.has_scored and state.kind == "episode":
         yield FORK
-    if standing.answer and not standing.spent:
+    if state.answer and not state.spent:
         yield SKIP_ANSWER
-    if standing.can_skip_trial and not standing.spent:
+    if state.can_skip_trial and not state.spent:
         yield SKIP
-    if standing.open:
+    if state.open:
         yield CANCEL_LATER
-    if standing.open + blocked + paused:
+    if state.open + blocked + paused:
         yield CANCEL
 
 
@@ -145,13 +145,13 @@ def in_lines(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
     return episodes.defer("run__setup", "blocked_reason", "last_failure").annotate(told=Left(REASON, 500))
 
 
-def standing_of(kind: str, target: Target, episodes: QuerySet[Episode]) -> ActStanding:
+def read_act_state(kind: str, target: Target, episodes: QuerySet[Episode]) -> ActState:
     run = target if isinstance(target, Run) else None
     experiment = experiment_of(target)
     how = list(episodes.order_by().values_list("status", "wish"))
     spent = Q(status=Episode.Status.BLOCKED, blocked_reason__startswith=budgets.REASON)
     answer, can_skip_trial, no_plan = _find_place(target) if isinstance(target, Episode) else ("", False, "")
-    return ActStanding(
+    return ActState(
         kind,
         tuple(status for status, _ in how),
         tuple(wish for _, wish in how if wish),

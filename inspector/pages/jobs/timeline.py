@@ -18,7 +18,7 @@ from benchapp.experiments.work.progress import CLOSED, WorkProgress
 from benchapp.models import Attempt, Episode, Experiment, Queue, Run, Trial
 from benchapp.models.experiments import Progress
 from benchapp.record.visible import visible
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import ReviewAccess
 from inspector.web.text.formats import status_word
 from runner.protocols.qualification import CONDITIONS, MUST_PASS
 
@@ -114,32 +114,32 @@ class _Axis:
 
 
 def draw_timelines(
-    experiments: Sequence[Experiment], words: Words, progress: Mapping[int, WorkProgress | None]
+    experiments: Sequence[Experiment], access: ReviewAccess, progress: Mapping[int, WorkProgress | None]
 ) -> dict[int, Timeline]:
     """Return timelines by pk, without experiments whose first trial has not started. `progress`: of those that run. Four
     queries. Running episodes come before those that wait or ended."""
     episodes, left_out = _choose_episodes(experiments)
-    counted, attempts = _count_trials(episodes, words), _find_attempts(episodes, words)
+    counted, attempts = _count_trials(episodes, access), _find_attempts(episodes, access)
     found = {}
     for experiment in experiments:
         own = [each for each in episodes if each.run.experiment_id == experiment.pk]
         if any(attempts[each.pk] or counted.get(each.pk, NO_TRIAL)[-1] for each in own):
-            shown = _draw_timeline(experiment, own, counted, attempts, progress.get(experiment.pk), words)
+            shown = _draw_timeline(experiment, own, counted, attempts, progress.get(experiment.pk), access)
             found[experiment.pk] = replace(shown, left_out=left_out[experiment.pk])
     return found
 
 
 def draw_timeline(
-    job: Experiment | Run, episodes: Sequence[Episode], words: Words, progress: WorkProgress | None
+    job: Experiment | Run, episodes: Sequence[Episode], access: ReviewAccess, progress: WorkProgress | None
 ) -> Timeline:
     """Return the timeline of one page of a job's episodes, a row each even before their first trial. Two queries."""
-    counted, attempts = _count_trials(episodes, words), _find_attempts(episodes, words)
-    return _draw_timeline(job, episodes, counted, attempts, progress, words)
+    counted, attempts = _count_trials(episodes, access), _find_attempts(episodes, access)
+    return _draw_timeline(job, episodes, counted, attempts, progress, access)
 
 
-def _count_trials(episodes: Sequence[Episode], words: Words) -> dict[int, list[int]]:
+def _count_trials(episodes: Sequence[Episode], access: ReviewAccess) -> dict[int, list[int]]:
     """By episode: planned trials, those closed, passed, scored, and scored but hidden from this reader."""
-    scored, hidden = Q(success__isnull=False), Q(pk__in=words.closed_trials())
+    scored, hidden = Q(success__isnull=False), Q(pk__in=access.closed_trials())
     return {
         pk: counts
         for pk, *counts in Trial.objects.filter(episode__in=episodes)
@@ -155,12 +155,12 @@ def _count_trials(episodes: Sequence[Episode], words: Words) -> dict[int, list[i
     }
 
 
-def _find_attempts(episodes: Sequence[Episode], words: Words) -> defaultdict[int, list[Attempt]]:
+def _find_attempts(episodes: Sequence[Episode], access: ReviewAccess) -> defaultdict[int, list[Attempt]]:
     """By episode, newest first, without trials that this reader still reviews blind."""
     attempts = (
         Attempt.objects.filter(trial__episode__in=episodes, is_copy=False)
         .exclude(started_at=None)
-        .exclude(trial__in=words.closed_trials())
+        .exclude(trial__in=access.closed_trials())
         .select_related("trial__task")
         .only(
             *("status", "started_at", "finished_at", "trial__public_id", "trial__success", "trial__episode_id"),
@@ -196,7 +196,7 @@ def _draw_timeline(
     counted: Mapping[int, Sequence[int]],
     attempts: Mapping[int, Sequence[Attempt]],
     progress: WorkProgress | None,
-    words: Words,
+    access: ReviewAccess,
 ) -> Timeline:
     drawn = [each for episode in episodes for each in attempts[episode.pk]]
     now, stopped = timezone.now(), not job.is_open and all(each.status != Attempt.Status.RUNNING for each in drawn)
@@ -225,15 +225,15 @@ def _draw_timeline(
         has_more=job.status not in (Progress.DONE, Progress.CANCELLED),
         bound="" if not ends or not progress else "least" if progress.is_early else "most",
         left_out=0,
-        hidden_by=_find_hiding([row.episode for row in rows if row.hidden], words),
+        hidden_by=_find_hiding([row.episode for row in rows if row.hidden], access),
         is_paused=job.status == Progress.PAUSED,
     )
 
 
-def _find_hiding(episodes: Sequence[Episode], words: Words) -> Queue | None:
+def _find_hiding(episodes: Sequence[Episode], access: ReviewAccess) -> Queue | None:
     """Return a queue that hides trials of these episodes."""
-    hidden = words.closed_trials().filter(episode__in=episodes) if episodes else ()
-    return next((words.closing_trial(each.task_id, each.episode.key) for each in hidden[:1]), None)
+    hidden = access.closed_trials().filter(episode__in=episodes) if episodes else ()
+    return next((access.closing_trial(each.task_id, each.episode.key) for each in hidden[:1]), None)
 
 
 def _expect_ends(

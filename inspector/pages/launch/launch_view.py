@@ -445,7 +445,7 @@ def _is_default(name: str, value: object) -> bool:
 
 
 def _find_earlier(text: str) -> Experiment | None:
-    own = Experiment.objects.standing().filter(origin=Experiment.Origin.RUN).exclude(spec={})
+    own = Experiment.objects.not_deleted().filter(origin=Experiment.Origin.RUN).exclude(spec={})
     return own.filter(public_id=wanted).first() if (wanted := parse_id(text)) else None
 
 
@@ -507,4 +507,4 @@ def _render(
         **({"section": "draft"} if qualifies else {}),  # it belongs to the suites
         "chosen_example": request.GET.get("example", ""),
     }
-    return render_page(request, "launch/launch.html", data=data, context=context, as_json=False, status=status)
+    return render_page(request, "launch/launch.html", data=data, context=context, status=status)

@@ -165,7 +165,7 @@ def library_beside(request: HttpRequest, run: Run, *, as_json: bool = False) -> 
         ),
     }
     context |= {"beside": beside, "differing": differing[:MAX_DIFFERING], "max_differing": MAX_DIFFERING}
-    return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
+    return render_page(request, TEMPLATE, context=context)
 
 
 def list_others(run: Run, episode: Episode) -> list[Episode]:

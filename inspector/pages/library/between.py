@@ -122,15 +122,15 @@ def list_range(course: LibraryCourse, selection: Selection, path: str) -> Librar
     traced = course.lineage.blame
     before, after = course.place_of(selection.before), course.place_of(selection.after)
     written: Counter[int] = Counter()
-    standing: Counter[int] = Counter()
+    surviving: Counter[int] = Counter()
     for line in traced.lines:
         written[line.born] += 1
-        standing[line.born] += line.last >= after
+        surviving[line.born] += line.last >= after
     of_file = {traced.lines[number].born for number in traced.states[after].get(path, ())}
     rows = []
     for stop in course.list_between(selection):
         place = course.place_of(stop.after) if stop.changed else -1
-        rows.append(RangeRow(stop, written[place], standing[place], place in of_file))
+        rows.append(RangeRow(stop, written[place], surviving[place], place in of_file))
     return LibraryRange(tuple(rows), list(_list_gone(course, before, after))[:MAX_GONE])
 
 

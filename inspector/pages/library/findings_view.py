@@ -27,7 +27,7 @@ from benchapp.record.visible import visible
 from inspector.pages.library.rail import open_rail
 from inspector.web.access import needs
 from inspector.web.responses import PageLink, PathLink, paginate, render_page
-from inspector.web.subject import choose_row, find_neighbours, head_of, of_run, once_for, words_of
+from inspector.web.subject import choose_row, find_neighbours, head_of, of_run, once_for, review_access
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.text import plural
 from runner.base.var_folder import MANAGE
@@ -94,7 +94,9 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
     group = group if group in GROUPS else ""
 
     # What this person may see of it, alarms first, then group by group.
-    open_rows = LibraryFinding.objects.filter(diagnosis=diagnosis).exclude(trial__in=words_of(request).closed_trials())
+    open_rows = LibraryFinding.objects.filter(diagnosis=diagnosis).exclude(
+        trial__in=review_access(request).closed_trials()
+    )
     counts = Counter(open_rows.order_by().values_list("group", "severity"))
     totals, of_groups = Counter[str](), Counter[str]()
     for (name, severity), count in counts.items():
@@ -157,7 +159,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
         "trend": _draw_trend(episode, trend),
         "chart_width": max(1, len(filled)) * STEP,
     }
-    return render_page(request, TEMPLATE, data={}, context=context, page=page, as_json=False)
+    return render_page(request, TEMPLATE, context=context, page=page)
 
 
 @needs(User.Level.OPERATOR)

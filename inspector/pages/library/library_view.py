@@ -49,7 +49,7 @@ from inspector.pages.library.rail import (
 from inspector.pages.people.comments import count_line_comments
 from inspector.reader.verdict import VerdictView
 from inspector.web.responses import PageLink, attach, is_published, link_to, paginate, render_page
-from inspector.web.subject import find_neighbours, head_of, of_run, once_for, words_of
+from inspector.web.subject import find_neighbours, head_of, of_run, once_for, review_access
 from inspector.web.text.diff import draw_source_rows, explain_no_rows
 from inspector.web.text.markdown import MAX_CHARS, cut_lines, render_markdown, split_frontmatter
 from inspector.web.text.row_shapes import RUN_HEAD
@@ -60,6 +60,7 @@ VIEWS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source
 TABS = ("why", "trajectory", "verdict", "users")
 SOURCE_ROWS = 1_500
 MAX_HEADING = 120  # characters
+TEMPLATE = "library/library.html"
 SESSIONS: dict[str, tuple[str, Callable[[SeeingSession], object]]] = {
     "": ("could see it", lambda session: True),
     "read": ("read it", lambda session: session.has_read),
@@ -76,14 +77,15 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
     decision = machine.decision if machine else None
     probed = once_for(run, ("probed", decision), lambda: read_probes_about(decision))
 
-    def twin() -> dict[str, object]:
-        return {
+    if as_json:
+        data = {
             "run": RUN_HEAD.read(run),
             "episodes": EPISODE.read_all(episodes),
             "episode": episode,
             **(MACHINE.read(machine) if machine else {}),
             "probes": RESULT.read_all(probed),
         }
+        return render_page(request, TEMPLATE, data=data, as_json=True)
 
     episode_before, episode_after = find_neighbours(episodes, episode)
     context = {
@@ -97,13 +99,13 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
         "probed": probed,
         "commented": None,
     }
-    if machine and not (as_json or is_published(request)):
+    if machine and not is_published(request):
         state = {"from": machine.selection.before.key, "to": machine.selection.after.key}
         if machine.is_proposal and machine.decision:
             state = {"decision": str(machine.decision.number)}
         place = {"episode": str(machine.episode.public_id), **state, "view": machine.view}
         context["commented"] = count_line_comments(run, place)
-    return render_page(request, "library/library.html", data=twin, context=context, as_json=as_json)
+    return render_page(request, TEMPLATE, context=context)
 
 
 @of_run
@@ -132,7 +134,7 @@ def library_sessions(request: HttpRequest, run: Run, *, as_json: bool = False) -
     episodes, episode = choose_episode(run, request.GET.get("episode", ""))
     found = SkillSessions((), 0, 0, 0)
     if episode and run.is_of_git:
-        found = read_sessions(episode, words_of(request).closed_trials())
+        found = read_sessions(episode, review_access(request).closed_trials())
     rows = [row for row in found.versions if row.version.key == request.GET.get("version")]
     show = request.GET.get("show", "")
     show = show if show in SESSIONS else ""

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from benchapp.experiments.probe_results import SIDES, ProbeResult, read_results
 from benchapp.models import Decision, Episode, Probe, Run
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import ReviewAccess
 from inspector.web.responses import link_to
 
 MAX_SHOWN = 20  # newest first
@@ -38,28 +38,28 @@ RESULT = JsonShape(
 
 def read_probes_of(episode: Episode, decision: int | None) -> tuple[list[ProbeResult], bool]:
     """Return those that took something back first, then their controls; and whether there are older ones."""
-    probes = Probe.objects.standing().filter(origin=episode)
+    probes = Probe.objects.not_deleted().filter(origin=episode)
     return _read_newest(probes if decision is None else probes.filter(decision__number=decision), MAX_SHOWN)
 
 
 def read_probes_about(decision: Decision | None) -> list[ProbeResult]:
     """Return the newest probes of a decision."""
-    return _read_newest(Probe.objects.standing().filter(decision=decision), MAX_SHOWN)[0] if decision else []
+    return _read_newest(Probe.objects.not_deleted().filter(decision=decision), MAX_SHOWN)[0] if decision else []
 
 
 def read_probes_by_decision(episode: Episode) -> dict[int, list[ProbeResult]]:
     """Return decision pk -> its probes, for the ledger of a library: the newest of the episode."""
-    results, _ = _read_newest(Probe.objects.standing().filter(origin=episode).exclude(decision=None), MAX_IN_LEDGER)
+    results, _ = _read_newest(Probe.objects.not_deleted().filter(origin=episode).exclude(decision=None), MAX_IN_LEDGER)
     found: dict[int, list[ProbeResult]] = defaultdict(list)
     for result in results:
         found[result.probe.decision_id or 0].append(result)
     return found
 
 
-def read_probes_of_run(run: Run, words: Words) -> dict[str, object]:
+def read_probes_of_run(run: Run, access: ReviewAccess) -> dict[str, object]:
     """Return the newest probes of a run's libraries, and whether there are older ones. None of a closed library."""
-    results, has_older = _read_newest(Probe.objects.standing().filter(origin__run=run), MAX_LISTED, sort=False)
-    shown = [each for each in results if each.probe.origin and not words.closing_library(each.probe.origin)]
+    results, has_older = _read_newest(Probe.objects.not_deleted().filter(origin__run=run), MAX_LISTED, sort=False)
+    shown = [each for each in results if each.probe.origin and not access.closing_library(each.probe.origin)]
     return {"probes": shown, "older_probes": has_older}
 
 

@@ -271,10 +271,10 @@ class LibraryCourse:
         )
         holding = set(rows.values_list("snapshot_id", flat=True))
 
-        def standing(state: int) -> frozenset[str]:
+        def skills_at(state: int) -> frozenset[str]:
             return frozenset([skill] if snapshots[state] in holding else ())
 
-        trials = list_trials_with_lines(self.lineage, standing, born=0)
+        trials = list_trials_with_lines(self.lineage, skills_at, born=0)
         split = split_by_family(trials, stop.family if stop else None, self.baseline)
         return Users(change.path, count_later_trials(trials, self.baseline), *split)
 

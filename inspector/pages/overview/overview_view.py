@@ -29,7 +29,7 @@ from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
 from inspector.pages.overview.tour import find_story
 from inspector.web.access import user_of
 from inspector.web.responses import PageLink, link_to, paginate, render_page, wants_fragment
-from inspector.web.subject import without_closed, words_of
+from inspector.web.subject import review_access, without_closed
 from inspector.web.text.row_shapes import AT_WORK
 from runner.base.recent import Recent
 from runner.base.text import plural
@@ -74,11 +74,11 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     counts = found.order_by().aggregate(**{f"tab_{key}": Count("pk", filter=test) for key, (_, test) in TABS.items()})
     page = paginate(request, asked.order_by_tab(found), per_page=PER_PAGE)
     rows = build_rows(list(page))
-    extra = Experiment.objects.standing().count_extra()
+    extra = Experiment.objects.not_deleted().count_extra()
     probes = sum(count for (is_probe, _), count in extra.items() if is_probe)
     qualifications = extra.total() - probes
     live = any(Experiment.Status(status).is_open for _, status in extra) or any(row.experiment.is_open for row in rows)
-    working = without_closed(words_of(request), at_work(limit=MAX_RUNNING)) if live else []
+    working = without_closed(review_access(request), at_work(limit=MAX_RUNNING)) if live else []
     fragment = wants_fragment(request)
     tour, pausing = (None, None) if fragment else find_story(user_of(request))
     data = {

@@ -23,7 +23,7 @@ from benchapp.models import Check, Decision, Episode, Probe, Queue, Run, SkillUs
 from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.visible import one_line
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import ReviewAccess
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.inference.shares import Rate
 from benchapp.stats.learning.computed_runs import keep_fact, read_revisions, take_fact
@@ -135,7 +135,7 @@ def find_story(user: User) -> tuple[Tour | None, Queue | None]:
     tour = kept[0] if kept else None
     if tour is None:
         return None, None
-    queue = Words(user).closing(trial=tour.trial, run=tour.decision.episode.run)
+    queue = ReviewAccess(user).closing(trial=tour.trial, run=tour.decision.episode.run)
     return (None, queue) if queue else (tour, None)
 
 
@@ -151,7 +151,7 @@ def find_place(user: User, asked: str) -> dict[str, object] | None:
 
 def _select_probes() -> QuerySet[Probe]:
     """Select the newest that took something back and have ended."""
-    found = Probe.objects.standing().exclude(reverted_digest="").exclude(origin=None)
+    found = Probe.objects.not_deleted().exclude(reverted_digest="").exclude(origin=None)
     return found.exclude(decision=None).filter(run__status=Run.Status.DONE)[:MAX_PROBES]
 
 

@@ -46,5 +46,5 @@ def count_line_comments(run: Run, state: Mapping[str, str]) -> dict[str, object]
 
 def count_chart_comments(key: str, choices: Choices) -> CommentedChart:
     query = "&".join(filter(None, [urlencode({"on": "chart", "key": key}), choices.query(seen="")]))
-    standing = Comment.objects.filter(place=chart_name(key, choices), retracted_at=None)
-    return CommentedChart(f"{reverse('comments-about')}?{query}", standing.count())
+    current = Comment.objects.filter(place=chart_name(key, choices), retracted_at=None)
+    return CommentedChart(f"{reverse('comments-about')}?{query}", current.count())

@@ -17,7 +17,7 @@ from django.utils.text import slugify
 from benchapp.exports.publications import delete_publication, order_publication
 from benchapp.models import Comparison, Decision, Experiment, Publication, Queue, Review, Trial, User
 from benchapp.record.json_shape import JsonShape
-from benchapp.review.blinding import Words, asked_elsewhere, still_to_code, too_early
+from benchapp.review.blinding import ReviewAccess, asked_elsewhere, still_to_code, too_early
 from benchapp.review.queues.review_progress import awaiting
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
@@ -70,12 +70,14 @@ TRIALS = {"failed": "failed trials", "all": "all trials", "none": "no trial"}
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What can be published. `columns`: of its Publication."""
+    """What can be published: a queue, or the runs that `query` chooses, which may be those of one experiment."""
 
     title: str
     url: str
     forms: tuple[Publication.Form, ...]
-    columns: dict[str, object]
+    query: str = ""
+    queue: Queue | None = None
+    experiment: Experiment | None = None
 
 
 class PublishForm(forms.Form):
@@ -98,17 +100,19 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             trials=form.cleaned_data["trials"] or "failed",
             title=subject.title[:300],
             origin=request.build_absolute_uri("/").rstrip("/")[:300],
-            **subject.columns,
+            query=subject.query,
+            queue=subject.queue,
+            experiment=subject.experiment,
         )
         return redirect(f"{request.get_full_path()}#made")
     page = paginate(request, _list_publications(subject), per_page=PER_PAGE)
     is_fragment = wants_fragment(request)
     context = {
-        "section": "review" if subject and "queue" in subject.columns else "publish",
+        "section": "review" if subject and subject.queue else "publish",
         **({} if subject or is_fragment else _offer_subjects(request.GET.get("find", "").strip()[:MAX_FIND])),
         "live": any(row.status == Publication.Status.WAITING for row in page),
         "subject": subject,
-        **(_describe_offers(subject, Words(user_of(request))) if subject and not is_fragment else {}),
+        **(_describe_offers(subject, ReviewAccess(user_of(request))) if subject and not is_fragment else {}),
         "unresolved": _count_unresolved(subject, user_of(request)),
     }
     template = "publish/_publications.html" if is_fragment else "publish/publish.html"
@@ -121,27 +125,25 @@ def _list_publications(subject: Subject | None) -> QuerySet[Publication]:
     rows = Publication.objects.select_related("made_by")
     if subject is None:
         return rows
-    about = {name: subject.columns.get(name) for name in ("queue", "experiment")}
-    rows = rows.filter(**about)
-    return rows if any(about.values()) else rows.filter(title=subject.title[:300])
+    rows = rows.filter(queue=subject.queue, experiment=subject.experiment)
+    return rows if subject.queue or subject.experiment else rows.filter(title=subject.title[:300])
 
 
-def _describe_offers(subject: Subject, words: Words) -> dict[str, object]:
+def _describe_offers(subject: Subject, access: ReviewAccess) -> dict[str, object]:
     """`offers`: each form with what it holds, in numbers, and the last file of its kind; `trials`: each choice of trials for
     a site, and how many it is."""
     parts, trials = dict[str, str](), dict[str, str]()
-    queue, experiment = subject.columns.get("queue"), subject.columns.get("experiment")
-    if isinstance(queue, Queue):
+    if queue := subject.queue:
         parts["codes"] = plural(queue.version.codes.count(), "code")
         parts["items"] = plural(queue.items.count(), "item")
     else:
-        choices, _ = parse_choices(QueryDict(str(subject.columns["query"])))
+        choices, _ = parse_choices(QueryDict(subject.query))
         parts["runs"] = plural(select_runs(choices).count(), "run")
         parts["trials"] = plural(trials_behind(choices, Narrowing()).count(), "trial")
-    if isinstance(experiment, Experiment):
+    if experiment := subject.experiment:
         own = Trial.objects.filter(episode__run__experiment=experiment)
         counts = own.aggregate(all=Count("pk"), failed=Count("pk", filter=Q(success=False)))
-        if own.filter(pk__in=words.closed_trials()).exists():
+        if own.filter(pk__in=access.closed_trials()).exists():
             del counts["failed"]  # they still code it blind
         trials = {name: shown + _say_chosen(counts.get(name, 0)) for name, shown in TRIALS.items()}
         parts["all_runs"] = plural(experiment.runs.count(), "run")
@@ -174,14 +176,14 @@ def _say_chosen(number: int) -> str:
 
 def _count_unresolved(subject: Subject | None, user: User) -> int:
     """Open disagreements of the queue to publish, for readers who may know them."""
-    queue = subject.columns.get("queue") if subject else None
-    return awaiting([queue]).get(queue.pk, 0) if isinstance(queue, Queue) and not too_early([queue], user) else 0
+    queue = subject.queue if subject else None
+    return awaiting([queue]).get(queue.pk, 0) if queue and not too_early([queue], user) else 0
 
 
 def _offer_subjects(find: str) -> dict[str, object]:
     """Experiments that compare conditions, then the other ones, and review queues, the newest first. `find`: part of
     the name."""
-    experiments = Experiment.objects.standing().comparing().filter(name__icontains=find)
+    experiments = Experiment.objects.not_deleted().comparing().filter(name__icontains=find)
     experiments = experiments.annotate(conditions=Count("runs__condition", distinct=True))
     experiments = experiments.annotate(single=Case(When(conditions__gt=1, then=0), default=1)).only("public_id", "name")
     submitted = Review.objects.filter(item__queue=OuterRef("pk"), state=Review.State.SUBMITTED)
@@ -227,9 +229,9 @@ def publication_delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def _refuse_blind(publication: Publication, user: User) -> None:
     if (queue := publication.queue) and (still_to_code([queue], user) or asked_elsewhere([queue], user)):
         raise PermissionDenied("You still have items of this queue to code. The file opens after that.")
-    words = Words(user)
-    if not words.hides_nothing and publication.form != Form.TAXONOMY:
-        closed = words.closed_trials()
+    access = ReviewAccess(user)
+    if not access.hides_nothing and publication.form != Form.TAXONOMY:
+        closed = access.closed_trials()
         if publication.experiment_id:
             closed = closed.filter(episode__run__experiment=publication.experiment_id)
         if closed.exists():
@@ -244,12 +246,12 @@ def _read_subject(request: HttpRequest) -> Subject | None:
     if number := query.get("queue", ""):
         queue = get_object_or_404(Queue.objects.select_related("version__codebook"), public_id=_as_id(number))
         url = reverse("results", args=[queue.public_id])
-        return Subject(f"{queue.version.codebook.name}: {queue.name}", url, (Form.TAXONOMY,), {"queue": queue})
+        return Subject(f"{queue.version.codebook.name}: {queue.name}", url, (Form.TAXONOMY,), queue=queue)
     if not query:
         return None
     if number := query.get("saved", ""):
         saved = get_object_or_404(Comparison, public_id=_as_id(number))
-        return Subject(saved.name, saved.get_absolute_url(), (Form.REPORT, Form.DATA), {"query": saved.query})
+        return Subject(saved.name, saved.get_absolute_url(), (Form.REPORT, Form.DATA), saved.query)
     choices, problems = parse_choices(query)
     if problems:
         raise Http404("; ".join(problems))
@@ -257,13 +259,12 @@ def _read_subject(request: HttpRequest) -> Subject | None:
     if not comparison.runs:
         raise Http404("No run matches.")
     pinned = choices.but(as_of=choices.as_of or timezone.now(), seen=comparison.fingerprint).query()
-    columns: dict[str, object] = {"query": pinned}
     forms_ = (Form.REPORT, Form.DATA)
     experiment = read_parent(choices)
     url = f"{reverse('compare')}?{choices.query()}"
     if experiment is not None:
-        return Subject(experiment.name, url, (Form.SITE, *forms_), {**columns, "experiment": experiment})
-    return Subject(title_of(comparison), url, forms_, columns)
+        return Subject(experiment.name, url, (Form.SITE, *forms_), pinned, experiment=experiment)
+    return Subject(title_of(comparison), url, forms_, pinned)
 
 
 def _as_id(text: str) -> UUID:

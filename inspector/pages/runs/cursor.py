@@ -13,7 +13,7 @@ from django.utils.safestring import mark_safe
 from benchapp.analysis.lineage.library_states import LibraryHistory, read_histories
 from benchapp.models import Check, Episode, Run, Square, Verdict
 from benchapp.record.visible import one_line
-from benchapp.review.blinding import Words, hidden_until
+from benchapp.review.blinding import ReviewAccess, hidden_until
 from benchapp.stats.inference.shares import Rate
 from benchapp.stats.learning.computed_runs import RunCache, has_ended, keep_fact, read_revisions, take_fact
 from benchapp.stats.metrics.no_skill_sibling import Successes
@@ -29,7 +29,7 @@ from inspector.evolution.timeline import (
 )
 from inspector.pages.library.changes import draw_changes, read_changes
 from inspector.pages.library.rail import open_course
-from inspector.web.subject import choose_row, find_neighbours, words_of
+from inspector.web.subject import choose_row, find_neighbours, review_access
 from inspector.web.text.diff import DiffRow, LineSign
 from runner.base.text import plural
 from runner.base.types import CheckStatus, Phase
@@ -52,8 +52,8 @@ def draw_evolution(
     Of a run at its end it is kept until one of its numbers changes, for readers who may see all of it. `episodes` have
     `decisions_total`; the address names one of them, and in `at` the key of a trial or patch.
     """
-    words, episode, at = words_of(request), request.GET.get("episode", ""), request.GET.get("at", "")
-    key, keeps = (episode, at, len(no_skill)), has_ended(run) and words.hides_nothing
+    access, episode, at = review_access(request), request.GET.get("episode", ""), request.GET.get("at", "")
+    key, keeps = (episode, at, len(no_skill)), has_ended(run) and access.hides_nothing
     kept = KEPT.get(run) or {} if keeps else {}
     if key not in kept:
         evolution = None
@@ -61,7 +61,7 @@ def draw_evolution(
         chosen = choose_row(ordered, episode, lambda row: getattr(row, "decisions_total", 0))
         if chosen and squares:
             others = [each for each in ordered if each != chosen]
-            evolution = _read_evolution(run, chosen, others, squares, words, no_skill, at)
+            evolution = _read_evolution(run, chosen, others, squares, access, no_skill, at)
         drawn = render_to_string("runs/_evolution.html", {"run": run, "evolution": evolution}).strip()
         kept = {**(kept if len(kept) < MAX_KEPT else {}), key: drawn}
         if keeps:
@@ -74,7 +74,7 @@ def _read_evolution(
     chosen: Episode,
     others: Sequence[Episode],
     squares: Sequence[Square],
-    words: Words,
+    access: ReviewAccess,
     no_skill: Successes,
     at: str,
 ) -> dict[str, object] | None:
@@ -82,7 +82,7 @@ def _read_evolution(
     # Of the others only the trials are drawn: what their authors did is drawn once one is chosen.
     histories = {each.pk: LibraryHistory(()) for each in others[:MAX_MINOR]} | read_histories([chosen])
     timelines = read_timelines(run, [chosen, *others[:MAX_MINOR]], squares, histories)
-    timeline, *minor = (hide_words(each, words) for each in timelines)
+    timeline, *minor = (hide_words(each, access) for each in timelines)
     timeline = follow_skills(timeline)
     if not timeline.trials:
         return None
@@ -92,7 +92,7 @@ def _read_evolution(
     return {
         "asked": at,
         "strip": _draw_full(run, timeline, trial, patch),
-        "cursor": _read_cursor(run, timeline, trial, patch, words, no_skill),
+        "cursor": _read_cursor(run, timeline, trial, patch, access, no_skill),
         "others": [_draw_minor(run, each) for each in minor if each.trials],
         "left_out": max(0, len(others) - MAX_MINOR),
         "skills": sum(not lane.end for lane in timeline.lanes),
@@ -180,7 +180,7 @@ def _read_cursor(
     timeline: Timeline,
     trial: TimelineTrial | None,
     patch: TimelinePatch | None,
-    words: Words,
+    access: ReviewAccess,
     no_skill: Successes,
 ) -> dict[str, object]:
     """Return what runs/_cursor.html shows. One query for a failed trial, two for a patch."""
@@ -189,7 +189,7 @@ def _read_cursor(
     return {
         "trial": trial,
         "trial_url": links.of_trial(trial) if trial else "",
-        "checks": _read_checks(timeline, trial, words) if trial and trial.square.success is False else None,
+        "checks": _read_checks(timeline, trial, access) if trial and trial.square.success is False else None,
         "patch": patch,
         "patch_url": links.of_patch(patch) if patch else "",
         "path": path,
@@ -200,7 +200,7 @@ def _read_cursor(
     }
 
 
-def _read_checks(timeline: Timeline, trial: TimelineTrial, words: Words) -> Mapping[str, object] | None:
+def _read_checks(timeline: Timeline, trial: TimelineTrial, access: ReviewAccess) -> Mapping[str, object] | None:
     """Count the checks that the trial failed by its primary verdict, with the first of them in words. One query."""
     counting = Verdict.objects.filter(attempt__trial=trial.square.pk, attempt__counts=True, is_primary=True)
     rows = Check.objects.filter(verdict__in=counting).exclude(status=CheckStatus.SKIPPED).order_by("id")
@@ -209,7 +209,7 @@ def _read_checks(timeline: Timeline, trial: TimelineTrial, words: Words) -> Mapp
     if not failed:
         return None
     name, message = (one_line(text or "", MAX_SENTENCE) for text in failed[0])
-    if queue := words.closing_trial(trial.square.task_id, timeline.episode.key):
+    if queue := access.closing_trial(trial.square.task_id, timeline.episode.key):
         name, message = hidden_until(queue), ""
     return {"failed": len(failed), "total": len(checks), "name": name, "message": message}
 

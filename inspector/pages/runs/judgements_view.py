@@ -31,8 +31,9 @@ from benchapp.models.judgements import UNUSABLE
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.judged import JudgedRow, Mean, by_measure, mean_over_tasks, read_judged_rows
 from inspector.web.responses import PageLink, paginate, render_page
-from inspector.web.subject import choose_row, of_run, refuse_closed, words_of
+from inspector.web.subject import choose_row, of_run, refuse_closed, review_access
 from inspector.web.text.row_shapes import RUN_HEAD
+from runner.base.text import parse_count
 from runner.judging.metrics import REFERENCES, SCORED, Metric
 
 PER_PAGE = 40
@@ -124,10 +125,10 @@ def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> Http
 
     # The questions, without trials that are closed to this person.
     metric, status, family = (request.GET.get(name, "") for name in ("metric", "status", "family"))
-    units = judging.units.exclude(attempt__trial__in=words_of(request).closed_trials())
+    units = judging.units.exclude(attempt__trial__in=review_access(request).closed_trials())
     metric = metric if metric in set(ASKED_METRICS) else ""
     status = status if status in STATUS_WORDS else ""
-    asked_family = int(family) if family.isdecimal() and len(family) < 18 else None
+    asked_family = parse_count(family, 2**63 - 1)
     if metric:
         units = units.filter(metric=metric)
     if status:
@@ -224,7 +225,7 @@ def judged_unit(request: HttpRequest, public_id: UUID, unit_id: UUID, *, as_json
     trial = unit.attempt.trial if unit.attempt else None
     if closed := refuse_closed(request, run=run, as_json=as_json):
         return closed
-    if trial is not None and words_of(request).closing(trial=trial):
+    if trial is not None and review_access(request).closing(trial=trial):
         raise Http404("closed to a blind reviewer")
     tries = [_build_try(row) for row in unit.tries.select_related("request", "reply")]
     data = {

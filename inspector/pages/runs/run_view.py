@@ -47,11 +47,11 @@ from inspector.pages.jobs.budget import BudgetPart, budget_of
 from inspector.pages.library.probe import read_probes_of_run
 from inspector.pages.library.rail import choose_episode
 from inspector.pages.runs.cursor import draw_evolution
-from inspector.web.forms import OF_RUN, TRIAL_COLUMNS, TrialListForm, list_heads
 from inspector.web.responses import PageLink, address_of_any_trial, paginate, read_htmx, render_page, wants_fragment
-from inspector.web.subject import without_closed, words_of
+from inspector.web.subject import review_access, without_closed
 from inspector.web.text.formats import in_a_line
 from inspector.web.text.row_shapes import ATTEMPT, AUTHOR_CALL, TRIAL
+from inspector.web.trial_columns import OF_RUN, TRIAL_COLUMNS, TrialListForm, list_heads
 from runner.base.types import DecisionStatus, Phase, Role, UseKind
 
 PER_PAGE = 100  # trials, or episodes
@@ -114,7 +114,7 @@ def _grid_page(
     calling: list[ModelCall] = []
     if run.is_open:
         under_way = Attempt.objects.under_way().filter(trial__episode__run=run)
-        working = without_closed(words_of(request), at_work(under_way, MAX_LISTED))
+        working = without_closed(review_access(request), at_work(under_way, MAX_LISTED))
         calling = list(ModelCall.objects.of_authors_at_work().filter(episode__run=run)[:MAX_LISTED])
     template = "runs/_run_live.html" if wants_fragment(request) else "runs/run.html"
 
@@ -178,9 +178,9 @@ def _grid_page(
         "delays": delays,
         "now": working,
         "calling": calling,
-        **read_probes_of_run(run, words_of(request)),
+        **read_probes_of_run(run, review_access(request)),
     }
-    return render_page(request, template, data={}, context=context, as_json=False)
+    return render_page(request, template, context=context)
 
 
 def _list_page(request: HttpRequest, run: Run, tally: TrialTally, *, as_json: bool) -> HttpResponse:
@@ -218,7 +218,7 @@ def _list_page(request: HttpRequest, run: Run, tally: TrialTally, *, as_json: bo
         "evolution": draw_evolution(request, run, episodes, squares, {}) if in_order and not as_json else "",
         "episodes": libraries[:PER_PAGE],
         "more_episodes": len(libraries) > PER_PAGE,
-        **read_probes_of_run(run, words_of(request)),
+        **read_probes_of_run(run, review_access(request)),
     }
     return render_page(request, "runs/run_list.html", data=data, context=context, page=page, as_json=as_json)
 
@@ -227,7 +227,7 @@ def _begin_twin(request: HttpRequest, run: Run, tally: TrialTally) -> dict[str, 
     """Return how both twins begin. The lines that a probe took back are hidden where its library is closed to the reader."""
     twin = {**RUN.read(run), "trial_counts": tally, "library": PageLink("library-json", run.public_id)}
     origin = run.probe.origin if hasattr(run, "probe") else None
-    if origin and (queue := words_of(request).closing_library(origin)):
+    if origin and (queue := review_access(request).closing_library(origin)):
         twin["probe_of"] = {**PROBE.read(run.probe), "reverted": hidden_until(queue)}
     return twin
 

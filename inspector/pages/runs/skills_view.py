@@ -28,7 +28,7 @@ from benchapp.stats.learning.funnel import (
 )
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.web.responses import render_page
-from inspector.web.subject import of_run, once_for, words_of
+from inspector.web.subject import of_run, once_for, review_access
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.types import Phase
 
@@ -117,7 +117,7 @@ SKILL = JsonShape(
 
 @of_run
 def skills(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    closed_rows = words_of(request).closed_trials()
+    closed_rows = review_access(request).closed_trials()
     trials = Trial.objects.exclude(pk__in=closed_rows.filter(episode__run=run).values("pk"))  # that this reader may see
     asked = FunnelChoices.of(request.GET)
     phases = set(trials.filter(episode__run=run).order_by().values_list("phase", flat=True).distinct())

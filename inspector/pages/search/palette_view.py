@@ -14,7 +14,7 @@ from benchapp.stats.comparing.condition_names import KNOWN, name_run
 from inspector.pages.documents.documents import list_entries
 from inspector.web.access import user_of
 from inspector.web.navigation import ACTS, PLACES, Place
-from inspector.web.subject import words_of
+from inspector.web.subject import review_access
 from runner.base.text import plural
 
 SHOWN = 3  # rows of a kind; acts alone are all shown
@@ -61,7 +61,7 @@ def _list_runs(asked: Sequence[str]) -> Iterator[Row]:
 
 def _list_skills(request: HttpRequest, asked: Sequence[str]) -> Iterator[Row]:
     """Each leads to the newest library that holds it, among those open to the reader."""
-    seen = Episode.objects.exclude(pk__in=words_of(request).closed_episodes())
+    seen = Episode.objects.exclude(pk__in=review_access(request).closed_episodes())
     rows = seen.count_libraries(asked)[:SHOWN]
     episodes = Episode.objects.select_related("run__experiment").in_bulk([newest for *_, newest in rows])
     for skill, libraries, newest in rows:

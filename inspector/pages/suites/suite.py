@@ -21,7 +21,7 @@ from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.joined_suites import is_joined
 from benchapp.record.sets.suite_files import find_suite
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import ReviewAccess
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.shares import Rate
 from benchapp.stats.metrics.catalogue import name_role
@@ -185,7 +185,7 @@ class SuiteView:
         return [*named, *([(UNTOLD, found[""])] if "" in found else [])]
 
 
-def read_suite_view(name: str, words: Words) -> SuiteView:
+def read_suite_view(name: str, access: ReviewAccess) -> SuiteView:
     """Read it by its key, or by its public id. Counts leave out trials that this reader has yet to code. Http404 where
     there is none."""
     row = models.Suite.objects.filter(key=name).first()
@@ -213,7 +213,7 @@ def read_suite_view(name: str, words: Words) -> SuiteView:
         absent=absent,
         folder_only=_explain_missing_files(row, is_here=read is not None),
         families=tuple(_list_families(row, read) if row else _list_families_of_folder(read)),
-        tasks=tuple(_list_tasks(row, read, words) if row else _list_tasks_of_folder(read)),
+        tasks=tuple(_list_tasks(row, read, access) if row else _list_tasks_of_folder(read)),
         experiments=tuple(experiments_of(row)) if row else (),
     )
 
@@ -262,16 +262,16 @@ def _list_families(row: models.Suite, read: Suite | None) -> Iterator[SuiteFamil
         yield SuiteFamily(each.key, each.name, place, each.description, each.total, skills.get(each.key, ()))
 
 
-def _list_tasks(row: models.Suite, read: Suite | None, words: Words) -> Iterator[SuiteTask]:
+def _list_tasks(row: models.Suite, read: Suite | None, access: ReviewAccess) -> Iterator[SuiteTask]:
     """A suite that was recorded before there were groups has those of its folder until it is loaded again."""
     stated = {task.key: task.groups for task, _, _ in _iterate_tasks(read)}
     groups: dict[int, dict[str, list[str]]] = {}
     said = models.TaskGroup.objects.filter(task__suite=row).order_by("pk")
     for pk, attribute, value in said.values_list("task", "attribute", "value"):
         groups.setdefault(pk, {}).setdefault(attribute, []).append(value)
-    rates = dict(_count_trials(row.tasks.all(), "task", words))
+    rates = dict(_count_trials(row.tasks.all(), "task", access))
     # The list of trials, narrowed to the experiments over this suite. Those that were imported name none.
-    launched = models.Experiment.objects.standing().filter(suite=row).exists()
+    launched = models.Experiment.objects.not_deleted().filter(suite=row).exists()
     ids = [] if launched else experiments_of(row).values_list("public_id", flat=True)
     kept = [("suite", row.key)] if launched else [("experiment", str(each)) for each in ids]
     trials = f"{reverse('compare-trials')}?{urlencode(kept)}"
@@ -291,8 +291,8 @@ def _list_tasks(row: models.Suite, read: Suite | None, words: Words) -> Iterator
         )
 
 
-def _count_trials(tasks: QuerySet[models.Task], by: str, words: Words) -> Iterator[tuple[object, Rate]]:
-    trials = models.Trial.objects.pooled().filter(task__in=tasks).exclude(pk__in=words.closed_trials()).order_by(by)
+def _count_trials(tasks: QuerySet[models.Task], by: str, access: ReviewAccess) -> Iterator[tuple[object, Rate]]:
+    trials = models.Trial.objects.pooled().filter(task__in=tasks).exclude(pk__in=access.closed_trials()).order_by(by)
     for each in trials.values(by).annotate(**TALLY):
         yield each[by], Rate(each["passed"], each["scored"], each["planned"])
 
@@ -348,10 +348,10 @@ class SuiteTaskView(Shaped):
     )
 
 
-def read_task_view(view: SuiteView, task: SuiteTask, words: Words) -> SuiteTaskView:
+def read_task_view(view: SuiteView, task: SuiteTask, access: ReviewAccess) -> SuiteTaskView:
     found = next((each for each, _, _ in _iterate_tasks(view.read) if each.key == task.key), None)
     rows = view.row.tasks.filter(key=task.key) if view.row else models.Task.objects.none()
-    counted = _count_trials(rows, "episode__run__condition", words)
+    counted = _count_trials(rows, "episode__run__condition", access)
     conditions = sorted(
         ((str(code), rate) for code, rate in counted), key=lambda each: (name_condition(each[0]).order, each[0])
     )
@@ -369,7 +369,7 @@ def read_task_view(view: SuiteView, task: SuiteTask, words: Words) -> SuiteTaskV
         environment=tuple(_describe_machine(found)) if found else (),
         skills=_read_skills(view, found) if found else (),
         conditions=tuple(conditions),
-        hides=words.closed_trials().filter(task__in=rows).exists(),
+        hides=access.closed_trials().filter(task__in=rows).exists(),
     )
 
 

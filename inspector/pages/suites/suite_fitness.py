@@ -40,7 +40,7 @@ from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_files import find_suite
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import ReviewAccess
 from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.shares import Rate
 from inspector.pages.suites.suite import SuiteTask, SuiteView
@@ -304,7 +304,7 @@ class TaskMatrix(Shaped):
         return [self.cells.get(task.key, {}).get(condition) for condition in self.shown]
 
 
-def read_matrix(view: SuiteView, asked: str, words: Words) -> tuple[TaskMatrix, list[str]]:
+def read_matrix(view: SuiteView, asked: str, access: ReviewAccess) -> tuple[TaskMatrix, list[str]]:
     """Count the trials of the experiment that was asked for by its id, or else of the one that can judge most tasks,
     without those that this reader still reviews blind. Return also what of the address was not understood."""
     experiments = {str(each.public_id): each for each in view.experiments}
@@ -314,7 +314,7 @@ def read_matrix(view: SuiteView, asked: str, words: Words) -> tuple[TaskMatrix, 
     experiment = experiments.get(asked) or _choose_experiment(view)
     if experiment is None or view.row is None:
         return TaskMatrix(None, (), 0, "", {}), problems
-    cells = _read_cells(view.row.pk, experiment.pk, experiment.public_id, words)
+    cells = _read_cells(view.row.pk, experiment.pk, experiment.public_id, access)
     found = {condition for row in cells.values() for condition in row}
     conditions = tuple(sorted(found, key=lambda code: (name_condition(code).order, code)))
     models = Run.objects.filter(experiment=experiment).order_by().values("agent_model").distinct().count()
@@ -332,11 +332,11 @@ def _choose_experiment(view: SuiteView) -> Experiment | None:
     return max(view.experiments, key=lambda each: judged[each.pk])
 
 
-def _read_cells(suite: int, experiment: int, public_id: UUID, words: Words) -> dict[str, dict[str, MatrixCell]]:
+def _read_cells(suite: int, experiment: int, public_id: UUID, access: ReviewAccess) -> dict[str, dict[str, MatrixCell]]:
     """One query, and another one for who reviews blind."""
     by = ("task__key", "episode__run__condition")
     trials = Trial.objects.pooled().filter(task__suite=suite, episode__run__experiment=experiment)
-    trials, closed = trials.exclude(phase=Phase.REPLAY).order_by(), words.closed_trials()
+    trials, closed = trials.exclude(phase=Phase.REPLAY).order_by(), access.closed_trials()
     counted = trials.exclude(pk__in=closed).values(*by)
     cells: dict[str, dict[str, MatrixCell]] = {}
     for each in counted.annotate(**TALLY, first=Min("phase"), last=Max("phase")):
@@ -347,13 +347,13 @@ def _read_cells(suite: int, experiment: int, public_id: UUID, words: Words) -> d
         rate = Rate(each["passed"], each["scored"], each["planned"])
         url = f"{reverse('compare-trials')}?{urlencode(asked)}"
         cells.setdefault(key, {})[condition] = MatrixCell(condition, rate, url)
-    if words.hides_nothing:
+    if access.hides_nothing:
         return cells
     hidden = trials.filter(pk__in=closed).values_list(*by, "task", "episode__key").distinct()
     for key, condition, task, episode in hidden:
         row = cells.setdefault(key, {})
         shown = row.get(condition) or MatrixCell(condition, Rate(), "")
-        row[condition] = replace(shown, hidden_by=words.closing_trial(task, episode))
+        row[condition] = replace(shown, hidden_by=access.closing_trial(task, episode))
     return cells
 
 
@@ -399,10 +399,10 @@ def _judge_bundled(key: str) -> dict[str, TaskFit]:
     return _judge_shipped(shipped) if shipped else {}
 
 
-def list_answers(sizes: Mapping[str, int], words: Words) -> dict[str, str]:
+def list_answers(sizes: Mapping[str, int], access: ReviewAccess) -> dict[str, str]:
     """Return, by key of a suite, what its page says about its fit without a qualification made here; empty where no
     task is judged. `sizes`: number of tasks by key. One query."""
-    trials = Trial.objects.pooled().filter(task__suite__key__in=sizes).exclude(pk__in=words.closed_trials())
+    trials = Trial.objects.pooled().filter(task__suite__key__in=sizes).exclude(pk__in=access.closed_trials())
     counted = trials.exclude(phase=Phase.REPLAY).order_by("-episode__run__experiment__created_at")
     by = ("task__suite__key", "episode__run__experiment", "task__key", "episode__run__condition")
     cells: dict[str, dict[int, dict[str, dict[str, MatrixCell]]]] = {}

@@ -17,7 +17,7 @@ from benchapp.models import Experiment, Suite, Trial
 from benchapp.models.trials import TALLY
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_files import StoredAccount, find_suite
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import ReviewAccess
 from benchapp.stats.inference.shares import Rate
 from inspector.web.responses import PageLink
 from runner.base.errors import Account, AccountLine, SuiteError
@@ -110,7 +110,7 @@ class ListedSuite(Shaped):
     )
 
 
-def list_suites(words: Words) -> list[ListedSuite]:
+def list_suites(access: ReviewAccess) -> list[ListedSuite]:
     """Those that can be launched first, bundled ones before others, each part by name. Counts leave out trials that this
     reader has yet to code."""
     counts = count_experiments()
@@ -125,7 +125,7 @@ def list_suites(words: Words) -> list[ListedSuite]:
     )
     rows = rows.exclude(joined_total__gt=0, joined_total=F("tasks_total"))  # all of it is in the list as another suite
     found = [*map(_list_bundled, SUITES), *map(_list_recorded, rows)]
-    counted = Trial.objects.pooled().exclude(pk__in=words.closed_trials())
+    counted = Trial.objects.pooled().exclude(pk__in=access.closed_trials())
     tallied = counted.order_by().values("task__suite__key").annotate(**TALLY)
     rates = {each["task__suite__key"]: Rate(each["passed"], each["scored"], each["planned"]) for each in tallied}
     digests = {each.key: each.digest for each in found}
@@ -180,14 +180,14 @@ def experiments_of(suite: Suite) -> QuerySet[Experiment]:
     """Experiments launched over the suite or imported with trials of its tasks, without deleted ones, probes and qualifications; newest first."""
     imported = Experiment.objects.filter(suite=None, runs__episodes__trials__task__suite=suite)
     mine = Q(suite=suite) | Q(pk__in=imported.order_by().values("pk"))
-    return Experiment.objects.standing().comparing().filter(mine).order_by("-created_at", "-pk")
+    return Experiment.objects.not_deleted().comparing().filter(mine).order_by("-created_at", "-pk")
 
 
 def count_experiments() -> Counter[str]:
     """By the key of the suite; probes and qualifications do not count as experiments."""
-    standing = Experiment.objects.standing().comparing().order_by()
-    found = Counter(key for key in standing.values_list("suite__key", flat=True) if key)
-    imported = standing.filter(suite=None).values_list("pk", "runs__episodes__trials__task__suite__key").distinct()
+    kept = Experiment.objects.not_deleted().comparing().order_by()
+    found = Counter(key for key in kept.values_list("suite__key", flat=True) if key)
+    imported = kept.filter(suite=None).values_list("pk", "runs__episodes__trials__task__suite__key").distinct()
     found.update(key for _, key in imported if key)
     return found
 

@@ -29,7 +29,7 @@ from inspector.pages.suites.suite_fitness import (
 from inspector.pages.suites.suites import describe_account, list_suites
 from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, render_page
-from inspector.web.subject import without_closed, words_of
+from inspector.web.subject import review_access, without_closed
 from runner.base.errors import SetupError
 
 EXPERIMENT = JsonShape("id=public_id name status created_at", link_to("experiment"))
@@ -45,15 +45,15 @@ JOINED = JsonShape("key name", link_to("suite", "key"))
 
 
 def suites(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    listed = list_suites(words_of(request))
-    answers = list_answers({each.key: each.tasks for each in listed}, words_of(request))
+    listed = list_suites(review_access(request))
+    answers = list_answers({each.key: each.tasks for each in listed}, review_access(request))
     listed = [replace(each, answer=each.qualified or answers[each.key]) for each in listed]
     return render_page(request, "suites/suites.html", data={"suites": listed}, as_json=as_json)
 
 
 def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
-    view = read_suite_view(name, words_of(request))
-    matrix, problems = read_matrix(view, request.GET.get("experiment", ""), words_of(request))
+    view = read_suite_view(name, review_access(request))
+    matrix, problems = read_matrix(view, request.GET.get("experiment", ""), review_access(request))
     qualification = read_qualification(view.key, view.read.digest if view.read else view.digest)
     shipped = None if qualification and not qualification.experiment.is_open else read_shipped(view.read)
     view, matrix = judge_tasks(view, matrix, qualification, shipped)
@@ -88,7 +88,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "by": by,
         "within": within,
         "groups": counts,
-        "task": read_task_view(view, task, words_of(request)) if task else None,
+        "task": read_task_view(view, task, review_access(request)) if task else None,
         "account": account or None,
         "set_aside": {what: [problem_as_json(each) for each in mine] for what, mine in set_aside.items()},
         "screening": read_screening(view, asked=request.GET.get("screening") == "now"),
@@ -157,25 +157,25 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "shipped_stand_ins": find_stand_ins(bool(shipped and " scripted/" in shipped["asked"])),
         "least": LEAST_TRIALS,
     }
-    return render_page(request, "suites/suite.html", data=data, context=context, as_json=False, status=status)
+    return render_page(request, "suites/suite.html", data=data, context=context, status=status)
 
 
 def _find_running(request: HttpRequest, qualification: Experiment) -> AtWork | None:
     """Return the trial that started last and still runs, unless this reader may not see it yet."""
     attempts = Attempt.objects.under_way().filter(trial__episode__run__experiment=qualification)
-    return next(iter(without_closed(words_of(request), at_work(attempts, 1))), None)
+    return next(iter(without_closed(review_access(request), at_work(attempts, 1))), None)
 
 
 def _find_another(key: str) -> Experiment | None:
     """Return a qualification of the suite that runs."""
-    found = Experiment.objects.standing().qualifications().filter(suite__key=key)
+    found = Experiment.objects.not_deleted().qualifications().filter(suite__key=key)
     return found.filter(status__in=(Experiment.Status.WAITING, Experiment.Status.RUNNING)).first()
 
 
 @needs(User.Level.OPERATOR)
 def families(request: HttpRequest, name: str) -> HttpResponse:
     """Families by an attribute of the suite's tasks; `by` empty: those of its folder."""
-    view, by = read_suite_view(name, words_of(request)), request.POST.get("by", "")
+    view, by = read_suite_view(name, review_access(request)), request.POST.get("by", "")
     if by and by not in view.attributes:
         return HttpResponse("by: expected an attribute of its tasks.", "text/plain; charset=utf-8", status=400)
     try:

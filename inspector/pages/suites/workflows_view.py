@@ -45,7 +45,7 @@ from inspector.pages.suites.workflow_form import (
 )
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, PathLink, attach, read_htmx, render_page
-from inspector.web.subject import words_of
+from inspector.web.subject import review_access
 from runner.base.errors import SuiteProblems
 from runner.base.text import parse_id
 from runner.suites.documents import MAX_BYTES
@@ -78,7 +78,7 @@ class WorkflowRow(Shaped):
         ("by", lambda row: [each.by for each in row.seen.annotations]),
         ("agreement", lambda row: row.agreement and AGREEMENT.read(row.agreement)),
         "screening=seen.screening settled varies membership",
-        ("workflow", lambda row: row.seen.standing and to_plain(row.seen.standing)),
+        ("workflow", lambda row: row.seen.agreed and to_plain(row.seen.agreed)),
         ("url", lambda row: PathLink(row.url)),
     )
 
@@ -98,26 +98,26 @@ class WorkflowRow(Shaped):
     @property
     def varies(self) -> list[str]:
         """In words."""
-        return [VARIATIONS[kind] for kind in self.seen.standing.varies] if self.seen.standing else []
+        return [VARIATIONS[kind] for kind in self.seen.agreed.varies] if self.seen.agreed else []
 
     @property
     def needs_settling(self) -> bool:
-        return bool(self.seen.annotations) and self.seen.standing is None
+        return bool(self.seen.annotations) and self.seen.agreed is None
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowFamily(Shaped):
-    """`shared`: what all settled workflows of its tasks have; `standing`: their number. Tasks without a family share
+    """`shared`: what all settled workflows of its tasks have; `settled_total`: their number. Tasks without a family share
     nothing; `name` is then empty."""
 
     environment: str
     name: str
     rows: tuple[WorkflowRow, ...]
     shared: Workflow
-    standing: int
+    settled_total: int
 
     json_shape = JsonShape(
-        "environment? name? standing",
+        "environment? name? standing=settled_total",
         ("shared", lambda family: to_plain(family.shared)),
         ("agreement", lambda family: family.agreement),
         "tasks=rows",
@@ -125,7 +125,7 @@ class WorkflowFamily(Shaped):
 
     @property
     def has_shared(self) -> bool:
-        return bool(self.name) and self.standing > 1
+        return bool(self.name) and self.settled_total > 1
 
     @property
     def is_begun(self) -> bool:
@@ -159,7 +159,7 @@ class WorkflowFamily(Shaped):
 @needs(User.Level.REVIEWER, to_change=True)
 def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
     """POST: takes in a file."""
-    view, problems = read_suite_view(name, words_of(request)), list[str]()
+    view, problems = read_suite_view(name, review_access(request)), list[str]()
     if request.method == "POST":
         problems = _take_file(request, view)
         if not problems:
@@ -171,7 +171,7 @@ def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> Http
     context = {
         "section": "suites",
         "max_kib": MAX_BYTES // 1024,
-        "standing": sum(family.standing for family in families),
+        "settled_total": sum(family.settled_total for family in families),
         "tasks_total": len(rows),
         "begun": [family for family in families if family.is_begun],
         "untouched": [family for family in families if not family.is_begun],
@@ -191,10 +191,10 @@ def list_families(view: SuiteView, user: User) -> list[WorkflowFamily]:
     found = []
     for (environment, name), tasks in families.items():
         mine = {task.key: seen.get(task.key, SeenWorkflows()) for task in tasks}
-        standing = {key: each.standing for key, each in mine.items() if each.standing}
-        drawn = list(standing.values())
+        agreed = {key: each.agreed for key, each in mine.items() if each.agreed}
+        drawn = list(agreed.values())
         shared = shared_workflow(drawn if name else [])
-        members = dict(zip(standing, find_memberships(shared, drawn), strict=True)) if name else {}
+        members = dict(zip(agreed, find_memberships(shared, drawn), strict=True)) if name else {}
         rows = tuple(
             WorkflowRow(
                 task=task,
@@ -206,13 +206,13 @@ def list_families(view: SuiteView, user: User) -> list[WorkflowFamily]:
             )
             for task in tasks
         )
-        found.append(WorkflowFamily(environment, name, rows, shared, len(standing)))
+        found.append(WorkflowFamily(environment, name, rows, shared, len(agreed)))
     return found
 
 
 @never_cache
 def workflows_file(request: HttpRequest, name: str) -> HttpResponse:
-    content = export_workflows(read_suite_view(name, words_of(request)).row, user_of(request))
+    content = export_workflows(read_suite_view(name, review_access(request)).row, user_of(request))
     return HttpResponse(content, "application/yaml; charset=utf-8", headers=attach("workflows.yaml"))
 
 
@@ -248,7 +248,7 @@ def workflow_settle(request: HttpRequest, name: str, task: str, *, as_json: bool
 
 
 def _answer(request: HttpRequest, name: str, key: str, *, settles: bool, as_json: bool) -> HttpResponse:
-    view = read_suite_view(name, words_of(request))
+    view = read_suite_view(name, review_access(request))
     task = next((each for each in view.tasks if each.key == key), None)
     if task is None:
         raise Http404(f"no task {key[:80]!r} in this suite")

@@ -39,7 +39,8 @@ from inspector.reader.reading import (
 from inspector.reader.steps import draw_steps
 from inspector.reader.verdict import write_ending
 from inspector.web.responses import PageLink, is_published, link_to, read_htmx, render_page
-from inspector.web.subject import find_neighbours, of_trial, words_of
+from inspector.web.subject import find_neighbours, of_trial, review_access
+from runner.base.text import parse_count
 from runner.base.types import Phase
 from runner.trajectories.atif_values import step_from_json
 from runner.trajectories.fields import fields
@@ -77,8 +78,7 @@ def live_trial(request: HttpRequest, found: Trial) -> HttpResponse:
     """A fragment for htmx; anybody else is sent to the page it belongs to."""
     if not read_htmx(request):
         return redirect(found)
-    number = request.GET.get("attempt", "")
-    attempt = get_object_or_404(found.attempts, number=int(number) if number.isdecimal() and len(number) < 6 else 0)
+    attempt = get_object_or_404(found.attempts, number=parse_count(request.GET.get("attempt", "")) or 0)
     context = {"live": read_steps_since(attempt, request.GET.get("after", "")), "this_trial": found, "is_more": True}
     return render(request, "trials/_live_more.html", context)
 
@@ -118,6 +118,7 @@ def _draw(
 
 
 VIEW_WORDS = {"rich": "full trace", "rough": "short trace"}
+TEMPLATE = "trials/trial.html"
 COUNTERPARTS_SHOWN, COUNTERPARTS_SEARCHED = 10, 60  # trials of the same task: listed, and searched for one that passed
 MAX_SIBLINGS = 40
 JSON_CHARS = 20_000  # of one text in the JSON twin
@@ -148,10 +149,8 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
     opened = read_trial(found, request.GET, with_steps=view == "full")
     attempt, reading, compactions, verdicts = opened.attempt, opened.steps, opened.compactions, opened.verdicts
     most = COUNTERPARTS_SEARCHED if found.success is False else COUNTERPARTS_SHOWN
-    others = find_counterparts(found, without=words_of(request).closed_trials(), most=most)
+    others = find_counterparts(found, without=review_access(request).closed_trials(), most=most)
     live = read_live_steps(attempt) if reading.trajectory is None else None
-    strip = None if as_json else open_strip(found.episode.run, found.episode, words_of(request), trial=found)
-    siblings, previous, following = ([], None, None) if strip else find_surroundings(found)
     skills = build_skill_usages(opened.uses)
     ending = write_ending(found, attempt, reading.decided.verdict)
     prefetch_related_objects([found], *AROUND)
@@ -160,8 +159,9 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
     seen = _list_seen(found, opened)
     retrieved = list(found.retrieved.all()[:MAX_SIBLINGS])
 
-    def twin() -> dict[str, object]:
-        return {
+    if as_json:
+        _, previous, following = find_surroundings(found)
+        data = {
             **FACTS.read(found),
             "attempts": ATTEMPT.read_all(opened.attempts),
             "attempt": attempt.number if attempt else None,
@@ -186,7 +186,10 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
             "live": [step for _, step in live.published] if live else None,
             "compare_with": [_counterpart_twin(found, each) for each in others[:COUNTERPARTS_SHOWN]],
         }
+        return render_page(request, TEMPLATE, data=data, as_json=True)
 
+    strip = open_strip(found.episode.run, found.episode, review_access(request), trial=found)
+    siblings, previous, following = ([], None, None) if strip else find_surroundings(found)
     known = [one for one in opened.trajectories if (one.input_tokens, one.output_tokens) != (None, None)]
     held = read_skills_held({found.snapshot_id}).get(found.snapshot_id, ()) if found.snapshot_id else ()
     this = {
@@ -224,10 +227,10 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
         "views": list(VIEW_WORDS.items()),
         "counterparts": others[:COUNTERPARTS_SHOWN],
         "passing": _choose_passing(found, others) if reading.trajectory else None,
-        "failure": None if as_json else _name_failure(found),
-        **_build_step_context(found, attempt, reading, commented=not (as_json or is_published(request))),
+        "failure": _name_failure(found),
+        **_build_step_context(found, attempt, reading, commented=not is_published(request)),
     }
-    return render_page(request, "trials/trial.html", data=twin, context=context, as_json=as_json)
+    return render_page(request, TEMPLATE, context=context)
 
 
 @of_trial

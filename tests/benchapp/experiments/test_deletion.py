@@ -42,7 +42,7 @@ SIZE = Size(30, 60, 12)
 def test_it_hides_at_once_and_removes_at_the_sweep():
     experiment = write_campaign(SIZE)
     call_command("delete_experiment", str(experiment.public_id), confirm=experiment.name, reason="a try")
-    assert not Experiment.objects.standing().exists()
+    assert not Experiment.objects.not_deleted().exists()
     assert Trial.objects.count() == 30
     assert Activity.objects.get(verb="delete").reason == "a try"
     swept = sweep()
@@ -106,7 +106,7 @@ def test_it_wants_the_right_name():
     experiment = write_campaign(SIZE)
     with pytest.raises(CommandError, match="nothing was deleted"):
         call_command("delete_experiment", str(experiment.public_id), confirm="another")
-    assert Experiment.objects.standing().count() == 1
+    assert Experiment.objects.not_deleted().count() == 1
 
 
 def test_it_does_not_delete_what_still_runs():
@@ -147,7 +147,7 @@ def test_it_does_not_delete_what_a_review_is_about():
         experiment.entomb(actor=None, reason="")
     with pytest.raises(CommandError, match="people's work is about it"):
         call_command("delete_experiment", str(experiment.public_id), confirm=experiment.name)
-    assert Experiment.objects.standing().count() == 1
+    assert Experiment.objects.not_deleted().count() == 1
 
 
 @pytest.mark.parametrize("unit", ["decision", "snapshot", "example", "comment"])

@@ -24,7 +24,7 @@ def origin() -> Episode:
 
 
 def result_of(probe: Probe) -> ProbeResult:
-    (found,) = read_results(Probe.objects.standing().filter(pk=probe.pk))
+    (found,) = read_results(Probe.objects.not_deleted().filter(pk=probe.pk))
     return found
 
 
@@ -117,7 +117,7 @@ def test_a_probe_outlives_the_run_it_comes_from(origin: Episode) -> None:
 def test_any_number_of_probes_asks_as_many_queries(origin: Episode) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as asked:
-            assert read_results(Probe.objects.standing())
+            assert read_results(Probe.objects.not_deleted())
         return len(asked)
 
     make_probe(origin, "pf", reverted=1)

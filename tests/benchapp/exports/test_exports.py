@@ -383,8 +383,8 @@ def test_the_trials_behind_a_metric_are_those_it_counts() -> None:
     episode = make_unordered_episode()
     for ordinal, task in enumerate(make_family(suite=make_suite()).tasks.all()):
         make_trial(episode, task, phase="evaluation", success=ordinal % 2 == 0)
-    standing = Trial.objects.filter(episode__is_tainted=False)
-    learned = standing.filter(episode__run__condition="no-skill", phase="acquisition")[0]
+    untainted = Trial.objects.filter(episode__is_tainted=False)
+    learned = untainted.filter(episode__run__condition="no-skill", phase="acquisition")[0]
     make_trial(learned.episode, learned.task, phase="deployment", success=True)  # tried while learning, and deployed
     comparison = comparison_of(Choices())
     assert len(comparison.groups.all) == 4

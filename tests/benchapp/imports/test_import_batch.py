@@ -238,7 +238,7 @@ def test_it_brings_back_what_was_deleted_and_not_yet_swept(tmp_path):
     bring_in(folder)
     Experiment.objects.update(deleted_at=timezone.now())
     bring_in(folder)
-    assert Experiment.objects.standing().count() == 1
+    assert Experiment.objects.not_deleted().count() == 1
 
 
 @pytest.mark.django_db

@@ -23,7 +23,7 @@ def import_two(folder: Path) -> list[Experiment]:
         text = path.read_text().replace(JOB_ID, JOB_ID.replace("1", "2"))
         path.write_text(text.replace("00000000-0000-4000", "00000000-0000-4002"))
     bring_in(folder)
-    return list(Experiment.objects.standing().order_by("pk"))
+    return list(Experiment.objects.not_deleted().order_by("pk"))
 
 
 def join(experiments: list[Experiment]) -> Experiment:
@@ -40,7 +40,7 @@ def test_joined_jobs_are_found_again_and_grow_where_they_are(tmp_path: Path) -> 
     assert (whole.name, whole.runs.count()) == ("Both", before[0])
     assert bring_in(tmp_path).counts["created"] == 0
     assert count() == before
-    assert list(Experiment.objects.standing()) == [whole]
+    assert list(Experiment.objects.not_deleted()) == [whole]
     trial(tmp_path / "one", 9)
     assert bring_in(tmp_path).counts["created"] == 1
     assert set(Trial.objects.values_list("episode__run__experiment", flat=True)) == {whole.pk}
@@ -79,7 +79,7 @@ def test_what_was_launched_here_is_neither_joined_nor_split_nor_renamed() -> Non
         rename_experiment(own[0], name="x", author=ADA, reason="")
     with pytest.raises(EditRefused, match="not every run of it was joined"):
         split_experiment(own[0], author=ADA, reason="")
-    assert Experiment.objects.standing().count() == 2
+    assert Experiment.objects.not_deleted().count() == 2
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 301])

@@ -10,7 +10,7 @@ from benchapp.review.coding.queue_agreement import (
     Occasion,
     agreement_of,
     note_submitted,
-    standing_report,
+    report_to_publish,
     still_to_review,
     take_report,
     was_discussed,
@@ -207,7 +207,7 @@ def test_after_the_disagreements_were_opened_nothing_is_before_discussion() -> N
     assert late is not None
     assert not late.is_before_discussion
     assert not take_report(queue, Occasion.ASKED, ann).is_before_discussion
-    assert standing_report(queue) == opened
+    assert report_to_publish(queue) == opened
     assert take_report(queue, Occasion.DISCUSSION, ann) == opened
 
 

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from benchapp.models import Queue, Review, Run, Trial
-from benchapp.review.blinding import NOTHING, Hidden, Words, hidden_in, still_to_code
+from benchapp.review.blinding import NOTHING, Hidden, ReviewAccess, hidden_in, still_to_code
 from benchapp.review.coding.queue_agreement import still_to_review
 from benchapp.review.suggestions.suggestion_matches import still_blind
 from tests.worlds.factories import (
@@ -57,23 +57,23 @@ def test_an_answer_to_another_item_or_by_another_person_opens_nothing() -> None:
     queue = make_queue([first, second], reviewers=[user])
     make_review(queue.items.get(trial=second), user)
     make_review(queue.items.get(trial=first), make_user(level="reviewer"))
-    assert Words(user).closing(trial=first)
-    assert not Words(user).closing(trial=second)
+    assert ReviewAccess(user).closing(trial=first)
+    assert not ReviewAccess(user).closing(trial=second)
 
 
 def test_one_queue_may_close_what_another_opened() -> None:
     trial = make_trial()
     queue, user = blind_queue(trial)
     make_review(queue.items.get(), user)
-    assert not Words(user).closing(trial=trial)
+    assert not ReviewAccess(user).closing(trial=trial)
     later = make_queue([trial], reviewers=[user])
-    assert Words(user).closing(trial=trial) == later
+    assert ReviewAccess(user).closing(trial=trial) == later
 
 
 def test_a_queue_that_hides_no_facts_closes_nothing() -> None:
     trial = make_trial()
     _, user = blind_queue(trial, hides_conditions=False, hides_models=False)
-    assert not Words(user).closing(trial=trial, run=trial.episode.run)
+    assert not ReviewAccess(user).closing(trial=trial, run=trial.episode.run)
 
 
 def test_every_trial_of_the_task_and_every_library_of_the_episode_is_closed() -> None:
@@ -81,12 +81,12 @@ def test_every_trial_of_the_task_and_every_library_of_the_episode_is_closed() ->
     _, user = blind_queue(trial)
     same = make_trial(make_episode(make_run(), key="E1"), trial.task)
     other = make_trial(make_episode(make_run(), key="E2"))
-    assert Words(user).closing(trial=same)
-    assert Words(user).closing(run=same.episode.run)
-    assert not Words(user).closing(trial=other)
-    assert not Words(user).closing(run=other.episode.run)
-    assert set(Words(user).closed_trials()) == {trial, same}
-    assert set(Words(user).closed_runs()) == {trial.episode.run, same.episode.run}
+    assert ReviewAccess(user).closing(trial=same)
+    assert ReviewAccess(user).closing(run=same.episode.run)
+    assert not ReviewAccess(user).closing(trial=other)
+    assert not ReviewAccess(user).closing(run=other.episode.run)
+    assert set(ReviewAccess(user).closed_trials()) == {trial, same}
+    assert set(ReviewAccess(user).closed_runs()) == {trial.episode.run, same.episode.run}
 
 
 @pytest.mark.parametrize("unit", ["decision", "snapshot"])
@@ -102,28 +102,32 @@ def test_a_decision_or_a_library_closes_the_trials_of_its_episode(unit: str) -> 
         make_item(queue, decision=decision)
     else:
         make_item(queue, snapshot=make_snapshot(), episode=episode)
-    assert Words(user).closing(trial=trial)
-    assert Words(user).closing(decision=decision)
-    assert Words(user).closing(run=episode.run)
-    assert Words(user).closing(run=twin.run)
-    assert list(Words(user).closed_trials()) == [trial]
-    assert set(Words(user).closed_runs()) == {episode.run, twin.run}
+    assert ReviewAccess(user).closing(trial=trial)
+    assert ReviewAccess(user).closing(decision=decision)
+    assert ReviewAccess(user).closing(run=episode.run)
+    assert ReviewAccess(user).closing(run=twin.run)
+    assert list(ReviewAccess(user).closed_trials()) == [trial]
+    assert set(ReviewAccess(user).closed_runs()) == {episode.run, twin.run}
 
 
 def test_lists_and_single_answers_agree() -> None:
     trials = [make_trial(make_episode(key=f"E{place}")) for place in range(4)]
     user = make_user(level="reviewer")
     make_queue(trials[:2], reviewers=[user])
-    closed = {trial.pk for trial in Trial.objects.all() if Words(user).closing(trial=trial)}
-    assert closed == set(Words(user).closed_trials().values_list("pk", flat=True)) == {trial.pk for trial in trials[:2]}
-    runs = {run.pk for run in Run.objects.all() if Words(user).closing(run=run)}
-    assert runs == set(Words(user).closed_runs().values_list("pk", flat=True))
+    closed = {trial.pk for trial in Trial.objects.all() if ReviewAccess(user).closing(trial=trial)}
+    assert (
+        closed
+        == set(ReviewAccess(user).closed_trials().values_list("pk", flat=True))
+        == {trial.pk for trial in trials[:2]}
+    )
+    runs = {run.pk for run in Run.objects.all() if ReviewAccess(user).closing(run=run)}
+    assert runs == set(ReviewAccess(user).closed_runs().values_list("pk", flat=True))
 
 
 def test_whoever_reviews_nothing_blind_costs_one_short_query() -> None:
     trial = make_trial()
     with CaptureQueriesContext(connection) as asked:
-        assert Words(make_user()).closing(trial=trial) is None
+        assert ReviewAccess(make_user()).closing(trial=trial) is None
     assert len([query for query in asked if "queueitem" in query["sql"]]) == 0
 
 
@@ -133,8 +137,8 @@ def test_a_library_outside_a_protocol_is_closed_as_well() -> None:
     make_item(make_queue([], reviewers=[user], unit="snapshot"), snapshot=make_snapshot(), episode=episode)
     twin = make_unordered_episode(key="words")
     for found in (episode, twin):
-        assert Words(user).closing(run=found.run)
-    assert set(Words(user).closed_runs()) == {episode.run, twin.run}
+        assert ReviewAccess(user).closing(run=found.run)
+    assert set(ReviewAccess(user).closed_runs()) == {episode.run, twin.run}
 
 
 def test_what_is_closed_is_read_once() -> None:
@@ -144,10 +148,10 @@ def test_what_is_closed_is_read_once() -> None:
     trial = Trial.objects.select_related("episode__run").get(pk=trial.pk)
     with CaptureQueriesContext(connection) as asked:
         hidden_in(item, user)
-        words = Words(user)
-        words.closing(trial=trial)
-        words.closing(trial=trial)
-        words.closing(run=trial.episode.run)
+        access = ReviewAccess(user)
+        access.closing(trial=trial)
+        access.closing(trial=trial)
+        access.closing(run=trial.episode.run)
     assert len(asked) == 1 + 2 + 1
 
 
@@ -157,10 +161,10 @@ def test_whoever_has_no_place_left_is_not_kept_out() -> None:
     item = queue.items.get()
     make_review(item, make_user(level="reviewer"))
     assert hidden_in(item, third).labels
-    assert Words(third).closing(trial=trial)
+    assert ReviewAccess(third).closing(trial=trial)
     make_review(item, make_user(level="reviewer"))
     assert hidden_in(item, third) == NOTHING
-    assert not Words(third).closing(trial=trial)
+    assert not ReviewAccess(third).closing(trial=trial)
 
 
 def test_a_draft_may_be_handed_in_though_all_places_are_taken_so_its_author_stays_blind() -> None:

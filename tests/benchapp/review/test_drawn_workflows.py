@@ -58,7 +58,7 @@ def test_nobody_sees_what_the_other_drew_before_they_hand_in_their_own(task: Tas
         assert of_bob.handed_in == 1
         assert of_bob.is_hidden
         assert of_bob.annotations == ()
-        assert of_bob.standing is None
+        assert of_bob.agreed is None
         assert of_bob.agreement is None
     hand_in(task, bob, FORKED, revision=1)
     assert [row.annotator for row in seen(task, bob).annotations] == [ann, bob]
@@ -152,11 +152,11 @@ def test_a_third_settles_and_nobody_settles_their_own_but_an_admin(task: Task, p
     drawn(task, ann)
     assert seen(task, cat).explain_barred(cat).startswith("Draw this task first")
     drawn(task, bob, FORKED)
-    assert seen(task, cat).standing is None
+    assert seen(task, cat).agreed is None
     with pytest.raises(PermissionDenied, match="Somebody else or an admin"):
         settle(task, ann, CHAIN, revision=0, seen=None)
     row = settle(task, cat, FORKED, revision=0, seen=None)
-    assert seen(task, ann).standing == FORKED
+    assert seen(task, ann).agreed == FORKED
     assert [each.workflow for each in seen(task, ann).annotations] == [CHAIN, FORKED]  # they stay
     User.objects.filter(pk=ann.pk).update(level="admin")
     ann.refresh_from_db()
@@ -183,7 +183,7 @@ def test_where_both_drew_the_same_it_stands(task: Task, people: list[User]) -> N
     ann, bob, cat, _ = people
     drawn(task, ann)
     drawn(task, bob, Workflow(CHAIN.steps[::-1]))
-    assert seen(task, cat).standing == CHAIN
+    assert seen(task, cat).agreed == CHAIN
     assert "nothing to settle" in seen(task, cat).explain_barred(cat)
 
 

@@ -13,7 +13,7 @@ from benchapp.models import Activity, Mark, QueueItem, Resolution, Review, User
 from benchapp.review.coding.disagreements import (
     About,
     AdjudicatorVerdict,
-    Standing,
+    DisputeStatus,
     Superseded,
     Unresolvable,
     Wanted,
@@ -74,11 +74,11 @@ def test_a_later_one_supersedes_and_both_stay(item: QueueItem, judge: User) -> N
 
 @pytest.mark.parametrize("seen", [None, uuid4()])
 def test_who_saw_another_state_overwrites_nothing(item: QueueItem, judge: User, seen: UUID | None) -> None:
-    standing = resolve(item, judge, verdict(item, "misapplied"), seen=None)
+    resolution = resolve(item, judge, verdict(item, "misapplied"), seen=None)
     with pytest.raises(Superseded) as caught:
         resolve(item, make_user(level="admin"), verdict(item), seen=seen)
-    assert caught.value.standing == standing
-    assert Resolution.objects.get() == standing
+    assert caught.value.resolution == resolution
+    assert Resolution.objects.get() == resolution
 
 
 def test_nobody_judges_their_own_review_but_an_admin(item: QueueItem, judge: User) -> None:
@@ -182,7 +182,7 @@ def test_the_next_one_is_the_next_that_is_open(judge: User) -> None:
     middle = queue.items.all()[1]
     resolve(middle, judge, verdict(middle), seen=None)
     rows = compared_items(queue)
-    assert listed(queue, Wanted(standing=Standing.RESOLVED)) == [1]
+    assert listed(queue, Wanted(status=DisputeStatus.RESOLVED)) == [1]
     assert after(rows, 0).item.ordinal == 2
     assert after(rows, 2).item.ordinal == 0
     assert after(rows[1:2], 0) is None

@@ -121,14 +121,14 @@ EVENTS = st.lists(
 def test_it_equals_folding_the_events(events: list[tuple[str, Texts | None]]) -> None:
     episode = an_episode()
     present: Texts = {}
-    standing: list[tuple[Texts, set[str]]] = [({}, set())]
+    states: list[tuple[Texts, set[str]]] = [({}, set())]
     ever: set[str] = set()
     seeded: set[str] = set()
     statuses: Counter[str] = Counter()
     for kind, files in events:
         if kind == "task":
             run_task(episode)
-            standing.append(standing[-1])
+            states.append(states[-1])
             continue
         if kind == "replay":
             run_task(episode, phase="replay")
@@ -142,13 +142,13 @@ def test_it_equals_folding_the_events(events: list[tuple[str, Texts | None]]) ->
             statuses[kind] += 1
         present = present if files is None else files
         ever |= skills_in(present)
-        standing[-1] = (present, set(ever))
+        states[-1] = (present, set(ever))
     run = Run.objects.get(pk=episode.run_id)
 
     grown = numbers(run).growth
     if any(kind == "task" for kind, _ in events):
-        assert grown.position.tolist() == list(range(len(standing)))
-        for place, (files, held) in enumerate(standing):
+        assert grown.position.tolist() == list(range(len(states)))
+        for place, (files, held) in enumerate(states):
             assert (grown.skills[place], grown.ever[place]) == (len(skills_in(files)), len(held))
             assert grown.files[place] == len(files)
     else:

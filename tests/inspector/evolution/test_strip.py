@@ -7,7 +7,7 @@ import re
 import pytest
 
 from benchapp.models import Decision, Entry, Episode, Family, SkillUse, Task, Trial
-from benchapp.review.blinding import Words
+from benchapp.review.blinding import ReviewAccess
 from inspector.evolution.strip import link_to_cursor, link_to_pages, open_strip, open_timeline
 from inspector.evolution.strip_drawing import LETTER, SIDE, WIDTH, StripForm, draw_strip, lay_out, wrap_name
 from inspector.evolution.timeline import Timeline, TimelineTrial, follow_skills
@@ -204,7 +204,7 @@ def test_it_disarms_what_models_and_suites_wrote(episode: Episode) -> None:
 def test_a_trial_page_gets_its_place_and_its_neighbours(episode: Episode) -> None:
     trials = timeline_of(episode).trials
     trial = Trial.objects.get(public_id=trials[1].square.public_id)
-    strip = open_strip(episode.run, episode, Words(make_user()), trial=trial)
+    strip = open_strip(episode.run, episode, ReviewAccess(make_user()), trial=trial)
     assert strip is not None
     assert strip.place == "trial 2 of 18"
     assert strip.before.endswith(f"/trials/{trials[0].key}/")
@@ -214,7 +214,7 @@ def test_a_trial_page_gets_its_place_and_its_neighbours(episode: Episode) -> Non
 
 def test_trials_without_an_order_have_no_strip() -> None:
     trial = make_trial(make_unordered_episode(), phase="evaluation")
-    assert open_strip(trial.episode.run, trial.episode, Words(make_user()), trial=trial) is None
+    assert open_strip(trial.episode.run, trial.episode, ReviewAccess(make_user()), trial=trial) is None
 
 
 def test_on_a_run_page_squares_move_the_cursor(episode: Episode) -> None:

@@ -370,14 +370,14 @@ def test_jobs_of_an_import_are_joined_renamed_and_split(client: Client) -> None:
         assert re.search(rf'<a href="/runs/[^"]+">{name}</a>', joined.partition("What came in")[2])
     (whole,) = {run.experiment for run in Run.objects.filter(pk__in=[run.pk for run in runs])}
     assert (whole.name, whole.source) == ("All jobs", "/data/jobs")
-    assert Experiment.objects.standing().filter(name="without").count() == 0
+    assert Experiment.objects.not_deleted().filter(name="without").count() == 0
     act("rename", name="Renamed")
     assert Experiment.objects.get(pk=whole.pk).name == "Renamed"
     assert "expected 1 to 300 characters" in act("rename", name=" ")
     act("split")
     assert [Run.objects.get(pk=run.pk).experiment_id for run in runs] == [run.experiment_id for run in runs]
     assert not Run.objects.exclude(joined_from=None).exists()
-    assert Experiment.objects.standing().filter(source__startswith="/data/jobs/").count() == 4
+    assert Experiment.objects.not_deleted().filter(source__startswith="/data/jobs/").count() == 4
 
 
 # --- undoing ----------------------------------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ def test_an_undo_deletes_what_the_import_made_and_leaves_what_was_here(client: C
     assert "Yes, delete 1 experiment." in text
     assert "Kept, because it was here before this import" in text
     assert "1 experiment deleted, 1 kept that existed before." in undo(client, batch)
-    assert list(Experiment.objects.standing()) == [before]
+    assert list(Experiment.objects.not_deleted()) == [before]
     act = Activity.objects.get(verb="delete")
     assert (act.target_id, act.actor_name, act.reason) == (made.public_id, "local", "the wrong folder")
     text = client.get("/imports/").text
@@ -407,7 +407,7 @@ def test_an_undo_deletes_what_the_import_made_and_leaves_what_was_here(client: C
 def test_an_undo_needs_a_reason(client: Client) -> None:
     batch = make_batch(brings=[make_imported().experiment])
     assert "Say why: it is kept with the deletion." in undo(client, batch, reason=" ")
-    assert Experiment.objects.standing().count() == 1
+    assert Experiment.objects.not_deleted().count() == 1
 
 
 def test_an_undo_is_refused_whole_where_a_review_points(client: Client) -> None:
@@ -421,7 +421,7 @@ def test_an_undo_is_refused_whole_where_a_review_points(client: Client) -> None:
         f"{reviewed.experiment.name} is kept, because people&#x27;s work is about it: 1 item of a review queue" in text
     )
     assert "Nothing was deleted." in text
-    assert Experiment.objects.standing().count() == 2
+    assert Experiment.objects.not_deleted().count() == 2
     assert not Activity.objects.filter(verb="delete").exists()
 
 
@@ -437,17 +437,17 @@ def test_an_undo_takes_joined_experiments_and_refuses_those_with_other_runs(clie
     join_experiments(mine, name="Mine", **author)
     Experiment.objects.update(status="done")
     assert "1 experiment deleted" in undo(client, batch)
-    assert not Experiment.objects.standing().brought_by(batch).exists()
-    assert stranger in Experiment.objects.standing()
+    assert not Experiment.objects.not_deleted().brought_by(batch).exists()
+    assert stranger in Experiment.objects.not_deleted()
 
 
 def test_an_undone_import_comes_back_and_can_be_undone_again(client: Client, tmp_path: Path) -> None:
     folder = job(tmp_path / "first")
     for _ in range(2):
         report = import_paths([folder])
-        assert Experiment.objects.standing().count() == 1
+        assert Experiment.objects.not_deleted().count() == 1
         undo(client, ImportBatch.objects.get(public_id=report.batch))
-        assert not Experiment.objects.standing().exists()
+        assert not Experiment.objects.not_deleted().exists()
     assert Trial.objects.count() == 3
 
 
@@ -459,7 +459,7 @@ def test_a_joined_experiment_that_was_undone_comes_back_with_its_jobs(client: Cl
     whole = join_experiments([Experiment.objects.get(name="first"), other.experiment], name="Both", **author)
     Experiment.objects.filter(pk=whole.pk).update(deleted_at=whole.created_at)
     again = import_paths([tmp_path / "first"])
-    assert list(Experiment.objects.standing()) == [whole]
+    assert list(Experiment.objects.not_deleted()) == [whole]
     assert list(Experiment.objects.made_by(ImportBatch.objects.get(public_id=again.batch))) == [whole]
     assert batch.arrivals.get().is_new
 

@@ -514,7 +514,7 @@ def test_what_is_discarded_while_it_is_read_leaves_nothing(
     finish(client, begun["url"])
     import_upload(begun["id"])
     assert not Upload.objects.exists()
-    assert not Experiment.objects.standing().exists()
+    assert not Experiment.objects.not_deleted().exists()
     assert ImportBatch.objects.get().undo_reason == "Discarded while it was read."
     assert kept(folder) == {}
     assert "Discarded while it was read." in client.get("/imports/").text

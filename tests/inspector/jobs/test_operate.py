@@ -14,7 +14,7 @@ from benchapp.experiments.work.progress import WorkerAtHand, Workforce
 from benchapp.models import Activity, Episode, Run, Trial, User
 from benchapp.record import live
 from inspector.pages.jobs import operate_view
-from inspector.pages.jobs.operator_acts import ActStanding, possible
+from inspector.pages.jobs.operator_acts import ActState, possible
 from runner.base.types import AuthorMode, Phase, TrialSlot
 from runner.protocols.plan import Ask, RunTrial
 from tests.worlds.factories import make_attempt, make_episode, make_experiment, make_run, make_trial, make_user
@@ -271,9 +271,9 @@ def test_it_shows_the_log_a_line_each(client: Client, monkeypatch: pytest.Monkey
     ],
 )
 def test_it_offers_what_would_change_something(kind: str, statuses: tuple[str, ...], acts: list[str]) -> None:
-    standing = ActStanding(kind, statuses, can_skip_trial="skip" in acts)
-    assert [each.key for each in possible(standing)] == acts
-    assert list(possible(ActStanding(kind, statuses, is_ours=False))) == []
+    state = ActState(kind, statuses, can_skip_trial="skip" in acts)
+    assert [each.key for each in possible(state)] == acts
+    assert list(possible(ActState(kind, statuses, is_ours=False))) == []
 
 
 def test_its_queries_do_not_grow_with_episodes_or_trials(client: Client) -> None:

@@ -37,8 +37,8 @@ def test_it_lists_its_decisions_and_what_of_their_lines_stands(client: Client, r
     text = read(client, run, "?from=R0&to=R3")
     assert "R0 → R3: 2 decisions wrote the text at R3" in text
     assert "4 decisions lie between: 3 changed files, 1 was not taken" in text
-    for standing in ("1/2", "0/2", "1/1"):
-        assert f'<td class="num">{standing}</td>' in text
+    for surviving in ("1/2", "0/2", "1/1"):
+        assert f'<td class="num">{surviving}</td>' in text
 
 
 def test_it_tells_what_no_difference_of_the_ends_shows(client: Client, run: Run) -> None:

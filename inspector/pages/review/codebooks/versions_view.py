@@ -46,6 +46,7 @@ from benchapp.review.queues.passes import judging_skills
 from inspector.pages.review.queues.queues import kept_filter
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, attach, render_page
+from runner.base.text import parse_count
 
 KIND_WORDS = {
     CodeOrigin.Kind.RENAMED: "renamed from",
@@ -363,8 +364,7 @@ def _form(request: HttpRequest, found: CodebookVersion, codes: list[Code]) -> Co
         return AddForm(found)
     kind = ACTS.get(request.GET.get("do", "edit"), ACTS["edit"])
     if kind is SplitForm:
-        parts = request.GET.get("parts", "")
-        return SplitForm(code, parts=int(parts) if parts.isascii() and parts.isdecimal() else MIN_PARTS)
+        return SplitForm(code, parts=parse_count(request.GET.get("parts", "")) or MIN_PARTS)
     return kind(code)
 
 
@@ -545,5 +545,5 @@ def _done(request: HttpRequest, form: CodeForm, version_id: UUID) -> HttpRespons
     if refusal:
         return version_page(request, load_version(version_id), form=form, refusal=refusal, status=422)
     address = reverse("codebook-version", args=[version_id])
-    standing = form.code is not None and Code.objects.filter(pk=form.code.pk).exists()
-    return redirect(f"{address}#code-{form.code.public_id}" if standing and form.code else address)
+    code_exists = form.code is not None and Code.objects.filter(pk=form.code.pk).exists()
+    return redirect(f"{address}#code-{form.code.public_id}" if code_exists and form.code else address)

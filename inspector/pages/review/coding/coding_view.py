@@ -309,9 +309,9 @@ def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
         try:
             return act(found, user, sent, evidence)
         except Conflict as conflict:
-            return JsonResponse({"error": str(conflict), **_standing(conflict.review, evidence)}, status=409)
+            return JsonResponse({"error": str(conflict), **_state_of(conflict.review, evidence)}, status=409)
         except Finished as finished:
-            return JsonResponse({"error": str(finished), **_standing(finished.review, evidence)}, status=410)
+            return JsonResponse({"error": str(finished), **_state_of(finished.review, evidence)}, status=410)
         except Unfinished as error:
             return JsonResponse({"error": str(error), "problems": error.problems}, status=422)
         except DraftRefused as error:
@@ -325,7 +325,7 @@ def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
 def save(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) -> JsonResponse:
     """Keeps the draft and holds the item for the full time again; `held` says whether it still is theirs."""
     review = save_draft(item, user, sent.draft, revision=sent.revision, evidence=evidence)
-    return JsonResponse({**_standing(review, evidence), "held": hold(item, user)})
+    return JsonResponse({**_state_of(review, evidence), "held": hold(item, user)})
 
 
 @needs(User.Level.REVIEWER)
@@ -432,7 +432,7 @@ def _after(item: QueueItem, user: User, review: Review) -> JsonResponse:
     )
 
 
-def _standing(review: Review, evidence: ItemEvidence) -> dict[str, object]:
+def _state_of(review: Review, evidence: ItemEvidence) -> dict[str, object]:
     return {
         "state": review.state,
         "revision": review.revision,

@@ -33,6 +33,7 @@ from inspector.reader.steps import (
 )
 from inspector.reader.verdict import CheckLine, VerdictView, decide_checks, read_verdicts
 from inspector.web.text.markdown import render_markdown
+from runner.base.text import parse_count
 from runner.base.types import Source, Step
 from runner.trajectories.fields import fields
 
@@ -88,9 +89,7 @@ def exhibit_trial(item: QueueItem, trial: Trial, hidden: Hidden, query: Mapping[
     """`trial`: the one that the item reviews."""
     attempt = trial.counting_attempt()
     trajectories = ItemEvidence(item).trajectories
-    asked = query.get("trajectory", "")
-    is_index = asked.isdecimal() and len(asked) < 6 and int(asked) < len(trajectories)
-    index = int(asked) if is_index else 0
+    index = parse_count(query.get("trajectory", ""), len(trajectories) - 1) or 0
     trajectory = trajectories[index] if trajectories else None
     masks = masks_of_trial(trial, attempt, hidden)
     mask = masks.names

@@ -78,7 +78,7 @@ def list_failing() -> QuerySet[Experiment]:
     """The finished experiments with a failed trial, the one that ended last first; no probe or fork, which
     repeat what they come from."""
     failed = Trial.objects.filter(episode__run__experiment=OuterRef("pk"), is_done=True, success=False)
-    finished = Experiment.objects.standing().comparing().exclude(finished_at=None)
+    finished = Experiment.objects.not_deleted().comparing().exclude(finished_at=None)
     return finished.exclude(runs__forked_from__isnull=False).filter(Exists(failed)).order_by("-finished_at", "-pk")
 
 

@@ -44,7 +44,7 @@ from inspector.pages.review.queues.queues import (
 )
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, link_to, paginate, render_page
-from runner.base.text import plural
+from runner.base.text import parse_count, plural
 
 MAX_REASON = 2_000
 # Parts of a selection that say nothing about condition or models; all others stay hidden from the blind.
@@ -357,9 +357,8 @@ def queue_second_pass(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def queue_reviews(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """`reviews`: how many each shared item is to get from now on."""
     found, user = _load_managed(request, public_id)
-    sent = request.POST.get("reviews", "")
     try:
-        increase_reviews(found, int(sent) if sent.isascii() and sent.isdecimal() and len(sent) < 4 else 0, user=user)
+        increase_reviews(found, parse_count(request.POST.get("reviews", ""), 999) or 0, user=user)
     except QueueRefused as error:
         messages.error(request, str(error))
     else:

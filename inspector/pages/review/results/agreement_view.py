@@ -16,7 +16,7 @@ from benchapp.review.codebooks.hierarchy import in_order, keys_of
 from benchapp.review.coding.disagreements import (
     About,
     Compared,
-    Standing,
+    DisputeStatus,
     Wanted,
     code_names,
     compared_items,
@@ -28,7 +28,7 @@ from benchapp.review.coding.queue_agreement import (
     OverlapAnswer,
     QuestionAgreement,
     agreement_of,
-    standing_report,
+    report_to_publish,
     take_report,
     was_discussed,
     was_opened,
@@ -84,7 +84,7 @@ class DisagreementRow(Shaped):
         ("number", lambda row: row.compared.item.ordinal + 1),
         "title",
         ("differs", lambda row: sorted(row.compared.differs)),
-        "state=compared.standing category=compared.resolution.category answers=said",
+        "state=compared.status category=compared.resolution.category answers=said",
         link_to("resolve-json", "compared.item.public_id"),
     )
 
@@ -97,26 +97,26 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
     rows = compared_items(queue) if opened else []
     open_total = count_open(rows)
     if not as_json and "state" not in request.GET and not cell and open_total:
-        wanted = replace(wanted, standing=Standing.OPEN)
+        wanted = replace(wanted, status=DisputeStatus.OPEN)
     taken = list(filter(wanted.takes, rows))
     if not as_json:  # what waits comes first
-        taken.sort(key=lambda each: each.standing != Standing.OPEN)
+        taken.sort(key=lambda each: each.status != DisputeStatus.OPEN)
     page = paginate(request, taken, per_page=PER_PAGE)
     listed = _read_rows(list(page), codes)
     data = {
         "queue": queue.public_id,
         "opened": opened,
         "about": wanted.about or ANY,
-        "state": wanted.standing,
+        "state": wanted.status,
         "cell": cell or None,
         "items": listed,
     }
     found = None if opened else agreement_of(queue)
-    resolved_total = sum(each.standing == Standing.RESOLVED for each in rows)
+    resolved_total = sum(each.status == DisputeStatus.RESOLVED for each in rows)
     own_open = _find_own_open(rows, user)
-    to_settle = (row for row in page if row.standing == Standing.OPEN and row.item.pk not in own_open)
+    to_settle = (row for row in page if row.status == DisputeStatus.OPEN and row.item.pk not in own_open)
     abouts: list[tuple[About | None, str]] = [*WORDS.items(), (None, "all")]
-    states = ((None, "all"), (Standing.OPEN, "open"), (Standing.RESOLVED, "settled"))
+    states = ((None, "all"), (DisputeStatus.OPEN, "open"), (DisputeStatus.RESOLVED, "settled"))
     noun = "disagreement is" if open_total == 1 else "disagreements are"
     settled = f", {resolved_total} settled" if resolved_total else ""
     context = {
@@ -128,8 +128,8 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
         "tabs": [
             {
                 "text": text,
-                "total": sum(Wanted(about, wanted.standing).takes(each) for each in rows),
-                "query": query_of(Wanted(about, wanted.standing), codes),
+                "total": sum(Wanted(about, wanted.status).takes(each) for each in rows),
+                "query": query_of(Wanted(about, wanted.status), codes),
                 "is_current": about == wanted.about and not wanted.cell,
             }
             for about, text in abouts
@@ -138,12 +138,12 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
             {
                 "text": text,
                 "query": query_of(Wanted(wanted.about, state), codes),
-                "is_current": state == wanted.standing,
+                "is_current": state == wanted.status,
             }
             for state, text in states
         ],
         "found": found,
-        "standing": None if opened else standing_report(queue),
+        "reported": None if opened else report_to_publish(queue),
         "says": in_words(found) if found else "",
         "query": query_of(wanted, codes),
         "open_total": open_total,
@@ -158,7 +158,7 @@ def _find_own_open(rows: list[Compared], user: User) -> frozenset[int]:
     """Keys of the open ones that this person answered themselves and so may not settle (`explain_barred`)."""
     if user.may(User.Level.ADMIN):
         return frozenset()
-    opened = [each.item.pk for each in rows if each.standing == Standing.OPEN]
+    opened = [each.item.pk for each in rows if each.status == DisputeStatus.OPEN]
     own = Review.objects.filter(item__in=opened, reviewer=user).exclude(state=Review.State.DRAFT)
     return frozenset(own.order_by().values_list("item", flat=True))
 
@@ -209,7 +209,7 @@ def parse_wanted(request: HttpRequest, codes: dict[int, Code]) -> tuple[Wanted, 
     about = asked.get("about", "")
     chosen = None if about == ANY else About(about) if about in list(About) else About.CODES
     state = asked.get("state", "")
-    wanted = Wanted(chosen, Standing(state) if state in list(Standing) else None, cell)
+    wanted = Wanted(chosen, DisputeStatus(state) if state in list(DisputeStatus) else None, cell)
     if cell is None:
         return wanted, ""
     names = [NO_CODE if key is NONE else codes[key].name for key in cell]
@@ -218,7 +218,7 @@ def parse_wanted(request: HttpRequest, codes: dict[int, Code]) -> tuple[Wanted, 
 
 def query_of(wanted: Wanted, codes: dict[int, Code]) -> str:
     """The address of the same list."""
-    pairs = [("about", wanted.about or ANY), ("state", wanted.standing or ANY)]
+    pairs = [("about", wanted.about or ANY), ("state", wanted.status or ANY)]
     if wanted.cell:
         names = [WITHOUT_CODE if key is NONE else str(codes[key].public_id) for key in wanted.cell]
         pairs += [("code", names[0]), ("with", names[1])]
@@ -242,14 +242,14 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
         note_seen(user, queue)
     discussed = was_discussed(queue)
     reports = list(queue.agreement_reports.select_related("taken_by"))
-    standing = standing_report(queue)
+    reported = report_to_publish(queue)
     data = {
         **QUEUE.read(queue),
         "discussed": discussed,
         "says": in_words(found),
         "cautions": list_cautions(found, discussed=discussed),
         "now": found,
-        "standing_report": standing.public_id if standing else None,
+        "standing_report": reported.public_id if reported else None,
         "reports": REPORT.read_all(reports),
     }
     rows, alphas = _read_codes(found, keys_of(queue.version)), _read_alphas(found)
@@ -260,9 +260,9 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
         "rows": [row for row in rows if row.found.used.k],
         "unused": [row for row in rows if not row.found.used.k],
         "matrix": _read_matrix(found, rows),
-        "report_rows": [(report, *_read_report(report)) for report in _drop_repeats(reports, standing)],
+        "report_rows": [(report, *_read_report(report)) for report in _drop_repeats(reports, reported)],
         "open_total": awaiting([queue]).get(queue.pk, 0),
-        "standing": standing,
+        "reported": reported,
         "opened": was_opened(queue),
         "may_keep": user.may(User.Level.REVIEWER),
         "way": _find_way(queue, user),
@@ -339,13 +339,13 @@ def _interval_text(low: float, high: float) -> str:
     return f"{alpha_text(low)} to {alpha_text(high)}"
 
 
-def _drop_repeats(reports: Sequence[AgreementReport], standing: AgreementReport | None) -> list[AgreementReport]:
+def _drop_repeats(reports: Sequence[AgreementReport], reported: AgreementReport | None) -> list[AgreementReport]:
     """Without reports that say what the one to publish says, of the same reviews."""
-    alike = (standing.values, standing.items_total, standing.is_before_discussion) if standing else None
+    alike = (reported.values, reported.items_total, reported.is_before_discussion) if reported else None
     return [
         each
         for each in reports
-        if each == standing or (each.values, each.items_total, each.is_before_discussion) != alike
+        if each == reported or (each.values, each.items_total, each.is_before_discussion) != alike
     ]
 
 

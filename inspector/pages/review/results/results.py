@@ -15,7 +15,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from benchapp.models import Attribution, Code, CodeExample, Label, Mark, Queue, Review, User
-from benchapp.review.blinding import Words, unsaid_by
+from benchapp.review.blinding import ReviewAccess, unsaid_by
 from benchapp.review.codebooks.hierarchy import keys_of
 from benchapp.review.queues.populations import FACETS, Extent
 from benchapp.review.queues.review_progress import count_reviews
@@ -315,7 +315,7 @@ def results_of(queues: Sequence[Queue], asked: ResultsChoices) -> Results:
 def _of_codebook(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example]]:
     shown = CodeExample.objects.filter(code__version=coding.version, is_counter=False).exclude(trial=None)
     shown = shown.exclude(trial__in=unsaid_by(user).exclude(trial=None).values("trial"))
-    shown = shown.exclude(trial__in=Words(user).closed_trials().values("pk"))
+    shown = shown.exclude(trial__in=ReviewAccess(user).closed_trials().values("pk"))
     names = ("code_id", "trial__public_id", "step", "trial__task__title", "trial__episode__run__condition")
     rows = shown.values_list(*names, Left("note", QUOTE_CHARS), Left("quote", QUOTE_CHARS))
     for code, trial, step, task, condition, note, quote in rows:
@@ -332,7 +332,7 @@ def _of_reviewers(coding: QueueCoding, user: User) -> Iterable[tuple[int, Exampl
         mark__review__item__queue__in=coding.queues, mark__review__state=Review.State.SUBMITTED
     )
     labels = labels.exclude(mark__review__item__trial=None)
-    labels = labels.exclude(mark__review__item__trial__in=Words(user).closed_trials().values("pk"))
+    labels = labels.exclude(mark__review__item__trial__in=ReviewAccess(user).closed_trials().values("pk"))
     labels = labels.order_by("-mark__review__confidence", "pk")
     trial_of = "mark__review__item__trial"
     names = ("code_id", "mark__review__item_id", f"{trial_of}__public_id", "mark__step")

@@ -16,8 +16,15 @@ from django.urls import reverse
 from benchapp.exports.formats import csv_pieces
 from benchapp.models import Label, Queue, QueueItem, Review, User
 from benchapp.record.json_shape import JsonShape, Shaped
-from benchapp.review.blinding import AskedElsewhere, Words, asked_elsewhere, open_to, reviews_alone, still_to_code
-from benchapp.review.coding.queue_agreement import standing_report
+from benchapp.review.blinding import (
+    AskedElsewhere,
+    ReviewAccess,
+    asked_elsewhere,
+    open_to,
+    reviews_alone,
+    still_to_code,
+)
+from benchapp.review.coding.queue_agreement import report_to_publish
 from benchapp.review.queues.populations import FACETS
 from benchapp.review.results.code_counts import count_together
 from benchapp.review.results.queue_results import Basis, NotTogether, TaxonomyRow
@@ -280,7 +287,9 @@ def _explain_missing(causes: RankedCauses, user: User) -> str:
     found = causes.results
     if found.coding.unit != Queue.Unit.TRIAL or all(cause.examples for cause in causes.top):
         return ""
-    if QueueItem.objects.filter(queue__in=found.queues, trial__in=Words(user).closed_trials().values("pk")).exists():
+    if QueueItem.objects.filter(
+        queue__in=found.queues, trial__in=ReviewAccess(user).closed_trials().values("pk")
+    ).exists():
         return "You cannot see examples yet: another queue still asks you about these trials."
     return "No review holds an example."
 
@@ -307,7 +316,7 @@ def _read_agreed(found: Results, causes: RankedCauses) -> list[dict[str, object]
     """Of the causes at the top that came up, from the report before discussion; best first. Empty below SHARED items.
     place: percent of the way from chance to always."""
     is_one = len(found.queues) == 1 and found.heading.overlap >= SHARED
-    report = standing_report(found.queues[0]) if is_one else None
+    report = report_to_publish(found.queues[0]) if is_one else None
     if report is None or report.items_total < SHARED:
         return []
     values = {row["code"]: row["value"] for row in report.values["by_code"] if row["value"] is not None}
