@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
 from uuid import UUID
 
 import orjson
@@ -91,22 +90,10 @@ def pack_compaction(value: CompactionValue, blobs: BlobStore | None = None) -> m
     )
 
 
-class Times(Protocol):
-    """When an attempt ran and how long its parts took, as far as it is known."""
-
-    @property
-    def started_at(self) -> datetime | None: ...
-    @property
-    def finished_at(self) -> datetime | None: ...
-    @property
-    def agent_seconds(self) -> float | None: ...
-    @property
-    def verifier_seconds(self) -> float | None: ...
-
-
-def set_measured(attempt: models.Attempt, times: Times, usage: Usage, turns: int | None) -> None:
-    attempt.started_at, attempt.finished_at = times.started_at, times.finished_at
-    attempt.agent_seconds, attempt.verifier_seconds = times.agent_seconds, times.verifier_seconds
+def set_measured(attempt: models.Attempt, times: object, usage: Usage, turns: int | None) -> None:
+    """`times`: has attributes of these names, each None if unknown."""
+    for name in ("started_at", "finished_at", "agent_seconds", "verifier_seconds"):
+        setattr(attempt, name, getattr(times, name))
     attempt.turns = turns
     set_usage(attempt, usage)
 
