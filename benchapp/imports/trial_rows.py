@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkProcess
+from typing import TypeAlias
 
 import orjson
 from django.utils import timezone
@@ -273,6 +274,8 @@ class TrialBatch:
 
 # --- reading in other processes ---------------------------------------------------------------------------------
 
+Chosen: TypeAlias = Sequence[tuple[FoundTrial, bool]]  # whether it is wanted
+
 
 def read_ahead(
     trials: Sequence[FoundTrial], wanted: Sequence[bool], problems: ProblemList, processes: int
@@ -284,10 +287,9 @@ def read_ahead(
         return
     with ExitStack() as started:
         workers: list[ReadingProcess] = []
+        chosen = list(zip(trials, wanted, strict=True))
         for number in range(processes):
-            workers.append(
-                ReadingProcess.start(trials[number::processes], wanted[number::processes], problems, workers)
-            )
+            workers.append(ReadingProcess.start(chosen[number::processes], problems, workers))
             started.enter_context(closing(workers[-1]))
         for place in range(len(trials)):
             yield workers[place % processes].receive()
@@ -301,19 +303,13 @@ class ReadingProcess:
     pipe: Connection
 
     @classmethod
-    def start(
-        cls,
-        trials: Sequence[FoundTrial],
-        wanted: Sequence[bool],
-        problems: ProblemList,
-        others: Sequence[ReadingProcess],
-    ) -> ReadingProcess:
+    def start(cls, trials: Chosen, problems: ProblemList, others: Sequence[ReadingProcess]) -> ReadingProcess:
         reading, writing = FORK.Pipe(duplex=False)
         if hasattr(fcntl, "F_SETPIPE_SZ"):
             with suppress(OSError):
                 fcntl.fcntl(writing.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         unused = [reading, *(other.pipe for other in others)]
-        process = FORK.Process(target=_send_all, args=(writing, unused, trials, wanted, problems), daemon=True)
+        process = FORK.Process(target=_send_all, args=(writing, unused, trials, problems), daemon=True)
         process.start()
         writing.close()
         return cls(process, reading)
@@ -332,18 +328,12 @@ class ReadingProcess:
         self.process.join()
 
 
-def _send_all(
-    pipe: Connection,
-    unused: Sequence[Connection],
-    trials: Sequence[FoundTrial],
-    wanted: Sequence[bool],
-    problems: ProblemList,
-) -> None:
+def _send_all(pipe: Connection, unused: Sequence[Connection], trials: Chosen, problems: ProblemList) -> None:
     """Run in the other process. It ends when nobody reads its pipe, so it must hold no end of `unused` ones."""
     for other in unused:
         other.close()
     told = problems.collect()
-    for found, is_wanted in zip(trials, wanted, strict=True):
+    for found, is_wanted in trials:
         told.clear()
         try:
             content = pickle.dumps(_read_short(found, problems, told) if is_wanted else None)

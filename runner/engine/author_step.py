@@ -131,10 +131,7 @@ def answer_by_agent(step: Ask, occasion: Occasion, plan: EpisodePlan, calls: Aut
         name = session_name(plan, step)
         toolbox.sandboxes.end_named(name)
         needs = watcher.needs(agent)
-        with (
-            toolbox.place(),
-            closing(toolbox.sandboxes.open_sandbox(task, name=name, needs=needs)) as sandbox,
-        ):
+        with toolbox.place(), closing(toolbox.sandboxes.open_sandbox(task, name=name, needs=needs)) as sandbox:
             sandbox.execute(f"mkdir -p {FOLDER}", timeout_seconds=SETUP_SECONDS)
             sandbox.put(WORKSPACE, {**kit.material, **below(CORPUS, kit.corpus), **below(FOLDER, kit.skills)})
             sandbox.put(SKILLS, kit.own_skills)
