@@ -65,9 +65,7 @@ def fold(history: History) -> EpisodeState:
             case Frozen() as event:
                 frozen = event
             case Skipped() as event:
-                skipped.add(event.slot)
-            case _:  # a refusal changes nothing
-                pass
+                skipped.add(event.slot)  # and a refusal changes nothing
     return EpisodeState(
         snapshot=snapshot,
         rounds=rounds,
