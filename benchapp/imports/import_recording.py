@@ -432,7 +432,7 @@ class ExperimentRecorder:
         return rows
 
     def _count_packed(self, parts: AttemptParts) -> None:
-        steps = sum(item.rows.packed.steps_total for item in parts.packed)
+        steps = sum(item.steps.steps_total for item in parts.packed)
         self.counts.update(trials=1, attempts=1, trajectories=len(parts.packed), steps=steps)
 
     def keep_quiet(self) -> None:

@@ -81,12 +81,7 @@ MAX_REASON = 2_000  # characters
 
 
 def enqueue(
-    job: str,
-    hint: str,
-    *arguments: str | list[str],
-    description: str,
-    at_front: bool = False,
-    queue: Queue | None = None,
+    job: str, hint: str, *arguments: object, description: str, at_front: bool = False, queue: Queue | None = None
 ) -> Job:
     """Queue a job by its dotted name. Its id says what it hints at: kind of hint, single arguments of the job, a random
     part. `queue`: default: the one of every worker."""

@@ -125,10 +125,10 @@ def next_url(request: HttpRequest, page: Page[Row], *, name: str = "page") -> st
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
 
 
-def address_of_any(name: str) -> str:
-    """Return the address of a thing with {} in place of its id: one look-up for a page that links to hundreds."""
+def address_of_any_trial() -> str:
+    """Return the address of a trial with {} in place of its id: one look-up for a page that links to hundreds."""
     nobody = UUID(int=0)
-    return reverse(name, args=[nobody]).replace(str(nobody), "{}")
+    return reverse("trial", args=[nobody]).replace(str(nobody), "{}")
 
 
 def absolute(request: HttpRequest, name: str, *args: object) -> str:

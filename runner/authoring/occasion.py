@@ -40,13 +40,13 @@ class Occasion:
 
     mode: AuthorMode
     family: Family
-    tier3_required: bool  # applies to revisions only
-    after_trial: TrialSlot | None
-    feedback: FeedbackLevel
-    profile: Profile
-    library: Files
-    family_slugs: tuple[str, ...]
-    evidence: tuple[tuple[Evidence, Compaction, Verdict | None], ...]
+    tier3_required: bool = False  # applies to revisions only
+    after_trial: TrialSlot | None = None
+    feedback: FeedbackLevel = "none"
+    profile: Profile = "paper"
+    library: Files = field(default_factory=dict)
+    family_slugs: tuple[str, ...] = ()
+    evidence: tuple[tuple[Evidence, Compaction, Verdict | None], ...] = ()
     reserved_slugs: tuple[str, ...] = ()
     task: Task | None = None  # whose text it is shown; its files are in the workspace, but neither tests nor solution
     further: tuple[Task, ...] = ()  # of the same kind: their texts and the names of their files, likewise
@@ -55,21 +55,6 @@ class Occasion:
     advice: str = ""  # the teacher's advice after the latest trial, as far as it may be passed on
     budget_tokens: int | None = None  # of everything it writes for this library; None: only the call's own limit
     in_folder: bool = False  # the author works on the files themselves, and its patch is what changed
-
-    @classmethod
-    def without_evidence(cls, family: Family) -> Occasion:
-        """Return the occasion of a family's first skill in an empty library, to judge files by themselves."""
-        return cls(
-            mode=AuthorMode.INDUCE,
-            family=family,
-            tier3_required=False,
-            after_trial=None,
-            feedback="none",
-            profile="paper",
-            library={},
-            family_slugs=(),
-            evidence=(),
-        )
 
 
 @dataclass(frozen=True, slots=True)

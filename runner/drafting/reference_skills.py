@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from runner.authoring.contract.contract import check_patch
 from runner.authoring.occasion import Occasion
 from runner.base.errors import SetupError
-from runner.base.types import Family, File, Files, JsonValue, Patch
+from runner.base.types import AuthorMode, Family, File, Files, JsonValue, Patch
 from runner.drafting.draft import Answered, Ask, DraftBrief, Ended, Taken, UnusableAnswer
 from runner.drafting.drafted_answers import DraftedAnswer, make_file, read_object, read_words
 from runner.drafting.drafting_prompts import FILES_TOKENS, make_ask, show_files, show_keys
@@ -85,7 +85,7 @@ def _check_contract(brief: DraftBrief, skill: File, answer: DraftedAnswer) -> No
     """Check the skill as the first one of the family. UnusableAnswer lists broken rules; bent ones are findings."""
     slug = brief.family
     family = Family(slug, slug, slug, slug, slug, ())
-    occasion = Occasion.without_evidence(family)
+    occasion = Occasion(AuthorMode.INDUCE, family)
     found = check_patch(Patch("", "create", {f"{slug}/SKILL.md": skill.content.decode()}), occasion)
     if broken := [each for each in found if each.severity == "error"]:
         raise UnusableAnswer("skill_md: " + "; ".join(f"{each.rule}: {each.message}" for each in broken))

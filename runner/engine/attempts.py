@@ -17,6 +17,7 @@ from runner.authoring.occasion import FeedbackLevel
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import BudgetSpent, LeaseLost, SandboxError, SandboxRuined
 from runner.base.text import join_ends
+from runner.base.trees import slugs
 from runner.base.types import (
     AttemptResult,
     Compaction,
@@ -39,7 +40,6 @@ from runner.engine.model_calls import WatchedModel
 from runner.engine.toolbox import Cleaner, Toolbox
 from runner.evaluating.judged_artifact import Asked
 from runner.models import Model, price_table_of
-from runner.protocols.history import slugs
 from runner.protocols.instruction import Trace, build_instruction
 from runner.protocols.plan import EpisodePlan, RunTrial
 from runner.protocols.recorder import JUDGE, Recorder

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 
-from runner.base.text import cut, mark_left_out
+from runner.base.text import cut, mark_left_out, plural
 from runner.base.types import Check, CheckStatus, Compaction, CompactionKind, Failure, Source, Span, Step, Verdict
 from runner.trajectories.fields import fields
 
@@ -443,7 +443,7 @@ def _join(header: str, events: Sequence[_Event], trace: _Trace) -> str:
 
 
 def _gap(count: int) -> str:
-    return f"[... {count:,} step{'' if count == 1 else 's'} left out ...]"
+    return f"[... {plural(count, 'step')} left out ...]"
 
 
 def _header(shown: ShownVerdict, title: str, ending: Failure | None) -> str:

@@ -18,7 +18,7 @@ from runner.authoring.contract.contract_rules import RULES
 from runner.authoring.contract.skill_file import SKILL_FILE
 from runner.authoring.copied import shingles_of, split_words
 from runner.authoring.occasion import BrokenRule, Occasion, Proposal, confinement_problem
-from runner.base.types import Family, Patch
+from runner.base.types import AuthorMode, Family, Patch
 
 # rule of the contract -> the group that shows it, and what to do about a hit. Rules about one patch (operations,
 # scope) do not apply here.
@@ -62,7 +62,7 @@ def find_broken_rules(shelf: Shelf) -> Iterator[BrokenRule]:
     """Yield every broken rule of the contract in these files; one call for all rules of one library."""
     upserts = {text.path: text.text for text in shelf.texts.values() if not confinement_problem(text.path)}
     family = Family("", "", "", "", "", ())
-    occasion = Occasion.without_evidence(family)
+    occasion = Occasion(AuthorMode.INDUCE, family)
     proposal = Proposal(Patch("", "create", upserts, ()), occasion)
     yield from broken_skill_rules(proposal)
     yield from lint(proposal)

@@ -11,14 +11,13 @@ import random
 import threading
 import time
 import traceback
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
-from django.db.models import F, prefetch_related_objects
+from django.db.models import F
 from django.utils import timezone
 from redis.exceptions import RedisError
 from rq import get_current_job
@@ -400,16 +399,9 @@ def _given(episode_id: str) -> str:
 
 def hint(episode: Episode, *, first: bool = False) -> bool:
     """Put a hint at the end of the queue for the labels that the episode needs, or at its front: then the next free
-    worker that has them continues it. Return False if the broker cannot be reached: the reconciler retries."""
+    worker that has them continues it. Prefetch `run__experiment` of many. Return False if the broker cannot be
+    reached: the reconciler retries."""
     return put_hint(str(episode.public_id), needs_of(episode.run.experiment), first=first)
-
-
-def hint_all(episodes: Iterable[Episode]) -> None:
-    """Hint at each, with two queries for their runs and experiments."""
-    rows = list(episodes)
-    prefetch_related_objects(rows, "run__experiment")
-    for episode in rows:
-        hint(episode)
 
 
 def put_hint(episode_id: str, needs: Labels, *, first: bool = False) -> bool:

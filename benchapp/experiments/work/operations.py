@@ -169,9 +169,9 @@ def resume(target: Target, *, reason: str, by: User | None = None) -> int:
     """Let paused episodes continue where they stopped."""
     with transaction.atomic():
         paused = _select_episodes(target).order_by(*EPISODE_ORDER).filter(status=Episode.Status.PAUSED)
-        waiting = list(paused)
+        waiting = list(paused.prefetch_related("run__experiment"))
         resumed = _record_act("resume", target, _select_episodes(target).resume(), reason, by)
-        transaction.on_commit(lambda: advance.hint_all(waiting))
+        transaction.on_commit(lambda: [advance.hint(episode) for episode in waiting])
     return resumed
 
 

@@ -8,7 +8,6 @@ quote there: an anchor never points at words nobody marked.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,11 +15,10 @@ from typing import Protocol
 
 from benchapp.models import Mark, QueueItem, Snapshot, Trajectory
 from benchapp.models.trajectories import main_first
-from benchapp.record.trajectory_store import read_whole_steps
-from runner.trajectories.fields import fields
+from benchapp.record.trajectory_store import read_whole_step
+from runner.trajectories.fields import FIELD, fields
 
 MAX_QUOTE = 2_000  # characters of a marked range, kept next to its offsets
-FIELD = re.compile(r"(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
 SIDES = ("before", "after")  # of a decision's files
 
 
@@ -50,8 +48,8 @@ class Plain:
 
 
 def plain_fields(trajectory: Trajectory, step: int) -> Mapping[str, Reading]:
-    found = read_whole_steps(trajectory, step, 1)
-    return {name: Plain(text) for name, text in fields(found[0])} if found else {}
+    found = read_whole_step(trajectory, step)
+    return {name: Plain(text) for name, text in fields(found)} if found else {}
 
 
 class Misplaced(ValueError):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import compress
 from statistics import fmean
-from typing import Concatenate, ParamSpec, TypeVar, cast
+from typing import Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from benchapp.stats.inference.model import RunFactor, measure_run_factor
 from benchapp.stats.inference.shares import Rate
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
 from benchapp.stats.judged import ChosenJudge, choose_judge, read_retests, with_judgements
-from benchapp.stats.learning.computed_runs import Recent, forget_runs
+from benchapp.stats.learning.computed_runs import forget_runs
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, pick_primary, table_for
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
@@ -44,6 +44,7 @@ from benchapp.stats.metrics.outcomes import MEASURED, Outcomes, pool
 from benchapp.stats.metrics.run_metrics import RunFacts, RunMetric, RunValue, facts_of, mean_of
 from benchapp.stats.metrics.splits import PLACES, Split, order_value
 from benchapp.stats.metrics.tally import TrialTally
+from runner.base.recent import Recent
 from runner.base.types import Phase
 
 P = ParamSpec("P")
@@ -106,6 +107,16 @@ def _kept(method: Callable[Concatenate[GroupComparison, P], V]) -> Callable[Conc
     return get
 
 
+class _Shared(Generic[V]):
+    """A property that is computed once, as `once` does."""
+
+    def __init__(self, compute: Callable[[GroupComparison], V]) -> None:
+        self.compute, self.__doc__ = compute, compute.__doc__
+
+    def __get__(self, comparison: GroupComparison, owner: object = None) -> V:
+        return comparison.once(self.compute.__name__, lambda: self.compute(comparison))
+
+
 class GroupComparison:
     """Everything the compare pages and charts show, computed on demand and cached.
 
@@ -141,8 +152,7 @@ class GroupComparison:
             self._drawn.put(key, found := (make(),))
         return cast(V, found[0])
 
-    @property
-    @_kept
+    @_Shared
     def groups(self) -> Groups:
         """The groups. A cancelled run gets no further trials: its current ones are all."""
         going = (run for run in self.runs if run.status != Run.Status.CANCELLED)
@@ -151,15 +161,13 @@ class GroupComparison:
 
     # --- outcomes ------------------------------------------------------------------------------------------------
 
-    @property
-    @_kept
+    @_Shared
     def outcomes(self) -> dict[int, Outcomes]:
         """run pk -> its trials, as the record knew them at the pin."""
         found = with_judgements(outcomes_of(self.runs), self.judge, self.choices.as_of)
         return {pk: outcomes.without(self._later) for pk, outcomes in found.items()} if self._later else found
 
-    @property
-    @_kept
+    @_Shared
     def judge(self) -> ChosenJudge | None:
         """The judge whose scores are the judged metrics."""
         found = choose_judge(self.runs, self.choices.as_of) if self.with_judge else None
@@ -170,8 +178,7 @@ class GroupComparison:
         """Return one sentence, for every place with a judged metric; empty if nobody judged these runs."""
         return self.judge.say(len(self.judge.passes), len(self.runs)) if self.judge else ""
 
-    @property
-    @_kept
+    @_Shared
     def _later(self) -> set[int]:
         pin = self.choices.as_of
         return read_settled_after(self.runs, pin) if pin else set()
@@ -187,8 +194,7 @@ class GroupComparison:
         parts = [[self.outcomes[run.pk] for run in part] for part in group.parts]
         return [pool(part) if len(part) > 1 else part[0] for part in parts]
 
-    @property
-    @_kept
+    @_Shared
     def fingerprint(self) -> str:
         """Twelve hex characters that change with the runs, their names and the results of their trials. Author calls
         and libraries are not part of it: only numbers of whole runs use them."""
@@ -204,8 +210,7 @@ class GroupComparison:
 
     # --- groups of tasks -----------------------------------------------------------------------------------------
 
-    @property
-    @_kept
+    @_Shared
     def suites(self) -> tuple[int, ...]:
         """Keys of the suites whose tasks these runs tried. An imported experiment itself names none."""
         tasks = np.unique(np.concatenate([each.task for each in self.outcomes.values()] or [np.empty(0, np.int64)]))
@@ -215,8 +220,7 @@ class GroupComparison:
             found |= set(named.values_list("suite", flat=True).distinct())
         return tuple(sorted(found))
 
-    @property
-    @_kept
+    @_Shared
     def attributes(self) -> list[str]:
         """Attributes of the tasks of these suites, to split trials by: one query."""
         return TaskGroup.objects.of_suites(self.suites).list_attributes()
@@ -394,8 +398,7 @@ class GroupComparison:
             return (Phase.ACQUISITION,)
         return None
 
-    @property
-    @_kept
+    @_Shared
     def primary_metric(self) -> TrialMetric:
         """Return the metric that may earn a verdict if no other was declared before the run."""
         fitting = TABLES[table_for(self.outcomes.values())]
@@ -407,8 +410,7 @@ class GroupComparison:
 
     # --- numbers of whole runs -----------------------------------------------------------------------------------
 
-    @property
-    @_kept
+    @_Shared
     def facts(self) -> dict[int, RunFacts]:
         """run pk -> its libraries, decisions and bill. Seven queries, only where numbers of whole runs are shown."""
         return facts_of(self.runs, self.outcomes, self.choices.as_of)
@@ -426,15 +428,13 @@ class GroupComparison:
         baseline = self.groups.baseline_of(group)
         return replay_of(self.of_group(group), self.of_group(baseline) if baseline else [])
 
-    @property
-    @_kept
+    @_Shared
     def noise(self) -> Noise:
         return noise_of(self.runs, self.outcomes)
 
     # --- obstacles to comparing ---------------------------------------------------------------------------------------
 
-    @property
-    @_kept
+    @_Shared
     def setups(self) -> Comparability:
         return compare_setups(self.runs)
 
@@ -455,8 +455,7 @@ class GroupComparison:
         """Count all trials of its runs, as the record knew them at the pin."""
         return sum((TrialTally.of(outcomes) for outcomes in self.of_group(group)), TrialTally())
 
-    @property
-    @_kept
+    @_Shared
     def unfinished(self) -> str:
         """Return a sentence if runs compared here have unfinished trials; empty if every planned one has ended."""
         still = [group for group in self.groups.all if group.is_unfinished]
@@ -469,8 +468,7 @@ class GroupComparison:
         ended = f"{tally.done:,} of {tally.total:,} planned trials have ended"
         return f"{which} unfinished: {ended}. {NO_VERDICT_YET.capitalize()}."
 
-    @property
-    @_kept
+    @_Shared
     def tainted(self) -> int:
         """Count the episodes left out because an operator skipped a trial that later ones were to learn from."""
         return sum(len(np.unique(each.episode[each.tainted])) for each in self.outcomes.values())

@@ -13,8 +13,9 @@ from benchapp.stats.comparing.columns import outcomes_of
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.selection import MAX_RUNS
-from benchapp.stats.learning.computed_runs import Recent, keep_fact, take_fact
+from benchapp.stats.learning.computed_runs import keep_fact, take_fact
 from benchapp.stats.metrics.amounts import render_signed
+from runner.base.recent import Recent
 
 HEADLINES = (Effect.BETTER, Effect.WORSE)
 

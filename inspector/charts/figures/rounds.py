@@ -38,9 +38,10 @@ from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, Tabl
 from inspector.charts.drawing.lineup import LinePanel, crowd_notes, curves, split_panels
 from inspector.charts.drawing.palette import MUTED, of_label, series, veil
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
-from inspector.charts.drawing.quantities import Ends, in_percent, plural, write_interval
+from inspector.charts.drawing.quantities import Ends, in_percent, write_interval
 from inspector.charts.drawing.traces import ChartPoint, line_mode, plain_scatter, scatter, spread_bars
 from inspector.charts.sheet import ChartSheet, lacks_libraries
+from runner.base.text import plural
 from runner.base.types import Phase
 
 METRICS = (ACCURACIES[0], *(each for each in JUDGED_LEVELS if each.key in ("coverage", "alignment")))

@@ -33,6 +33,7 @@ from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.lanes import ForestBuilder
 from inspector.pages.compare.results import begin_page, build_permalink, name_baseline
 from inspector.web.text.row_shapes import SETUP
+from runner.base.text import plural
 from runner.protocols.conditions import conditions_without_library
 
 COUNTED_UP_TO = 60  # trials of a side that are written as k of n; more as a percentage
@@ -341,7 +342,7 @@ def write_declared(each: Hypothesis) -> dict[str, object]:
 
     `notes`: of a comparison that is still interim. `drawn`: the interval on a line from -50 to +50 points, with its
     mark at the estimate."""
-    notes = [f"waits for {each.waiting:,} trial{'' if each.waiting == 1 else 's'}"] if each.waiting else []
+    notes = [f"waits for {plural(each.waiting, 'trial')}"] if each.waiting else []
     if each.interim:
         notes.append(each.interim.short)
     delta, around, drawn = "", "", ""

@@ -31,6 +31,7 @@ from inspector.pages.compare.lanes import draw_share
 from inspector.pages.compare.results import begin_page, begin_twin
 from inspector.web.responses import paginate, render_page, wants_fragment
 from inspector.web.subject import review_access
+from runner.base.text import plural
 from runner.base.types import DecisionStatus, Phase
 from runner.protocols.conditions import conditions_without_library
 
@@ -288,7 +289,7 @@ def _answer(shown: Sequence[GroupLibraries]) -> list[str]:
     skills, unread = sum(each.skills for each in shown), sum(len(each.never_read) for each in shown)
     sentences = [f"Agents opened a skill in {read:,} of {mounted:,} later trials."] if mounted else []
     if mounted and skills:
-        which = "Every skill was" if not unread else f"{unread:,} skill{' was' if unread == 1 else 's were'} never"
+        which = "Every skill was" if not unread else f"{plural(unread, 'skill was', 'skills were')} never"
         sentences.append(f"{which} opened by some trial." if not unread else f"{which} opened.")
     return sentences
 

@@ -22,6 +22,7 @@ from benchapp.stats.comparing.groups import MODEL
 from benchapp.stats.metrics.outcomes import PHASE_CODES
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.sheet import ChartSheet
+from runner.base.text import plural
 from runner.base.types import Phase
 from runner.protocols.conditions import conditions_without_library
 
@@ -131,7 +132,7 @@ def summarise(comparison: GroupComparison) -> str:
     conditions = len({group.condition for group in comparison.groups.all})
     replicates = max((group.replicates for group in comparison.groups.all), default=0)
     noun = "side" if comparison.choices.sides else "condition"
-    counted = f"{conditions} {noun}{'' if conditions == 1 else 's'}"
+    counted = plural(conditions, noun)
     parts = [*suites[:MOST_NAMED], f"{counted} × {replicates} replicates" if replicates > 1 else counted]
     if comparison.choices.sides:  # the cards of the sides name their models
         return " · ".join(parts)
@@ -188,7 +189,7 @@ def _count(comparison: GroupComparison) -> dict[str, str]:
     trials = sum(map(len, every))
     return {
         "compare": "",
-        **({"compare-where": f"{tasks:,} task{'' if tasks == 1 else 's'}"} if tasks else {}),
+        **({"compare-where": plural(tasks, "task")} if tasks else {}),
         **({"compare-cost": "", "compare-failures": f"{failed:,}", "compare-trials": f"{trials:,}"} if trials else {}),
         **({"compare-libraries": f"{libraries:,}" if libraries else "", "compare-lines": ""} if learned else {}),
         **({"compare-replay": f"{replayed:,}"} if replayed else {}),

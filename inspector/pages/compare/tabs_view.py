@@ -35,7 +35,7 @@ from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet
 from inspector.pages.compare.lanes import BAR_HEIGHT, draw_bar, draw_lane
 from inspector.pages.compare.members import MEMBER, RUNS_PER_PAGE, build_members, sum_up
 from inspector.pages.compare.results import begin_page, begin_twin
-from inspector.web.responses import address_of_any, next_url, paginate, render_page
+from inspector.web.responses import address_of_any_trial, next_url, paginate, render_page
 
 TASKS_PER_PAGE = 40
 SQUARES_PER_PAGE = 8
@@ -121,7 +121,7 @@ def where(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "tasks": tasks,
         "rows": rows,
         "several_models": len({group.agent_model for group in comparison.groups.all}) > 1,
-        "trial_address": address_of_any("trial"),
+        "trial_address": address_of_any_trial(),
         "gallery": build_gallery(OF_PAGES["compare-where"], sheet),
     }
     return render_page(request, "compare/compare_where.html", data=data, context=context, as_json=as_json)

@@ -65,7 +65,7 @@ from inspector.web.responses import PageLink, link_to, next_url, paginate, read_
 from inspector.web.subject import review_access
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.errors import RunnerError, SetupError
-from runner.base.text import parse_count
+from runner.base.text import parse_count, plural
 from runner.judging.metrics import SCORED
 from runner.models.presets import preset_files
 from runner.prompts.roles import OWN
@@ -303,7 +303,7 @@ def _order_judging(request: HttpRequest, experiment: Experiment) -> str:
     ordered = order_judging(experiment.runs.all(), wish, by)
     detail = {"model": wish.model, "prompts": wish.prompts, "metrics": list(wish.metrics)}
     note_activity(by, "experiment.judged", experiment, detail={**detail, "calls": wish.max_calls, "usd": wish.max_usd})
-    messages.success(request, f"{wish.model} judges {ordered} run{'' if ordered == 1 else 's'}, each after its end.")
+    messages.success(request, f"{wish.model} judges {plural(ordered, 'run')}, each after its end.")
     return ""
 
 
@@ -443,7 +443,7 @@ def _launch_probes(request: HttpRequest, experiment: Experiment) -> bool:
     except RunnerError as error:
         messages.error(request, f"Nothing was launched. {error}")
         return False
-    message = f"{len(probes)} probe{'' if len(probes) == 1 else 's'}, {wanted.trials} trials"
+    message = f"{plural(len(probes), 'probe')}, {wanted.trials} trials"
     place = "What skills add" if asked.design == SKILLS else "The learning curve"
     messages.success(request, f"Launched: {message}. {place} appears when they have ended.")
     return True
@@ -456,5 +456,5 @@ def _cancel_probes(request: HttpRequest, experiment: Experiment) -> HttpResponse
     except RunnerError as error:
         messages.error(request, f"Nothing was cancelled. {error}")
     else:
-        messages.success(request, f"Cancelled: {stopped} probe{'' if stopped == 1 else 's'}. What they recorded stays.")
+        messages.success(request, f"Cancelled: {plural(stopped, 'probe')}. What they recorded stays.")
     return redirect("experiment-rounds", experiment.public_id)

@@ -59,7 +59,7 @@ from inspector.web.responses import PageLink, next_url, paginate, render_page, w
 from inspector.web.subject import review_access, without_closed
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
 from runner.base.errors import RunnerError, SetupError
-from runner.base.text import parse_count
+from runner.base.text import parse_count, plural
 from runner.base.types import TrialSlot
 from runner.protocols.qualification import MUST_PASS
 
@@ -288,21 +288,20 @@ def _carry_out(act: str, target: Target, given: Mapping[str, str], *, reason: st
     RunnerError gives the reason of a refusal."""
     if act == PAUSE.key:
         return (
-            f"{_write_episode_count(operations.pause(target, reason=reason, by=by))} paused. Running trials finish "
-            "first.",
+            f"{plural(operations.pause(target, reason=reason, by=by), 'episode')} paused. Running trials finish first.",
             None,
         )
     if act == RESUME.key:
-        return f"{_write_episode_count(operations.resume(target, reason=reason, by=by))} resumed.", None
+        return f"{plural(operations.resume(target, reason=reason, by=by), 'episode')} resumed.", None
     if act in (CANCEL.key, CANCEL_LATER.key):
         later = act == CANCEL_LATER.key
         found = operations.cancel(target, reason=reason, by=by, after_trial=later)
-        return f"{_write_episode_count(found)} cancelled{' after the running trials' if later else ''}.", None
+        return f"{plural(found, 'episode')} cancelled{' after the running trials' if later else ''}.", None
     if act == RETRY.key:
         problems = [problem for _, problem in operations.retry_blocked(target, reason=reason, by=by)]
         if all(problems):
             raise NotPossible(problems[0])
-        return f"{_write_episode_count(problems.count(''))} resumed.", None
+        return f"{plural(problems.count(''), 'episode')} resumed.", None
     if act == SKIP.key and isinstance(target, Episode):
         slot = operations.skip(target, trial=_parse_slot(given.get("trial", "")), reason=reason, by=by)
         return f"{slot} is skipped. The episode continues.", None
@@ -314,10 +313,6 @@ def _carry_out(act: str, target: Target, given: Mapping[str, str], *, reason: st
     if act == FORK.key and isinstance(target, Episode):
         return _fork(target, given, reason, by)
     raise NotPossible(f"{act} does not apply to {type(target).__name__.lower()} {target.public_id}")
-
-
-def _write_episode_count(episodes: int) -> str:
-    return f"{episodes} episode{'' if episodes == 1 else 's'}"
 
 
 def _parse_slot(text: str) -> TrialSlot | None:
@@ -343,7 +338,7 @@ def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> 
     going_on = budgets.raise_budget(run, usd=usd, tokens=whole, reason=reason, by=by)
     for episode in going_on:
         advance.hint(episode)
-    return f"Budget raised. {_write_episode_count(len(going_on))} resumed."
+    return f"Budget raised. {plural(len(going_on), 'episode')} resumed."
 
 
 def _parse_number(text: str, unit: str) -> float | None:

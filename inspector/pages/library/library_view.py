@@ -53,6 +53,7 @@ from inspector.web.subject import find_neighbours, head_of, of_run, once_for, re
 from inspector.web.text.diff import draw_source_rows, explain_no_rows
 from inspector.web.text.markdown import MAX_CHARS, cut_lines, render_markdown, split_frontmatter
 from inspector.web.text.row_shapes import RUN_HEAD
+from runner.base.text import plural
 from runner.base.types import DecisionStatus
 
 VIEWS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source": "Source"}
@@ -200,7 +201,7 @@ class TimeMachine:
             return one_line(write_summary(decision), MAX_HEADING) or f"Decision {decision.number}: {word.lower()}"
         if self.between:
             count, ends = self.between.keeping, f"{selection.before.key} → {selection.after.key}"
-            return f"{ends}: {count} decision{'' if count == 1 else 's'} wrote the text at {selection.after.key}"
+            return f"{ends}: {plural(count, 'decision')} wrote the text at {selection.after.key}"
         if selection.stop and selection.stop.seeding:
             return selection.stop.word
         return selection.after.title if self.files_total else "The library is empty"

@@ -23,12 +23,12 @@ from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
 from benchapp.stats.comparing.selection import select_runs
-from benchapp.stats.inference.sentences import count
 from inspector.pages.compare.report import title_of
 from inspector.pages.compare.results import read_parent
 from inspector.publishing.site import MOST_TRIALS
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PathLink, paginate, render_page, wants_fragment
+from runner.base.text import plural
 
 PER_PAGE = 30
 OFFERED = 8  # experiments and queues to choose from
@@ -135,20 +135,20 @@ def _describe_offers(subject: Subject, access: ReviewAccess) -> dict[str, object
     trials for a site, and how many it is."""
     parts, trials = dict[str, str](), dict[str, str]()
     if queue := subject.queue:
-        parts["codes"] = count(queue.version.codes.count(), "code")
-        parts["items"] = count(queue.items.count(), "item")
+        parts["codes"] = plural(queue.version.codes.count(), "code")
+        parts["items"] = plural(queue.items.count(), "item")
     else:
         choices, _ = parse_choices(QueryDict(subject.query))
-        parts["runs"] = count(select_runs(choices).count(), "run")
-        parts["trials"] = count(trials_behind(choices, Narrowing()).count(), "trial")
+        parts["runs"] = plural(select_runs(choices).count(), "run")
+        parts["trials"] = plural(trials_behind(choices, Narrowing()).count(), "trial")
     if experiment := subject.experiment:
         own = Trial.objects.filter(episode__run__experiment=experiment)
         counts = own.aggregate(all=Count("pk"), failed=Count("pk", filter=Q(success=False)))
         if own.filter(pk__in=access.closed_trials()).exists():
             del counts["failed"]  # they still code it blind
         trials = {name: shown + _say_chosen(counts.get(name, 0)) for name, shown in TRIALS.items()}
-        parts["all_runs"] = count(experiment.runs.count(), "run")
-        parts["edits"] = count(Decision.objects.filter(episode__run__experiment=experiment).count(), "edit")
+        parts["all_runs"] = plural(experiment.runs.count(), "run")
+        parts["edits"] = plural(Decision.objects.filter(episode__run__experiment=experiment).count(), "edit")
     offers = []
     for form in subject.forms:
         title, use, holds = SAYS[form]

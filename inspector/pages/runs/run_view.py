@@ -47,7 +47,7 @@ from inspector.pages.jobs.budget import BudgetPart, budget_of
 from inspector.pages.library.probe import read_probes_of_run
 from inspector.pages.library.rail import choose_episode
 from inspector.pages.runs.cursor import draw_evolution
-from inspector.web.responses import PageLink, address_of_any, paginate, read_htmx, render_page, wants_fragment
+from inspector.web.responses import PageLink, address_of_any_trial, paginate, read_htmx, render_page, wants_fragment
 from inspector.web.subject import review_access, without_closed
 from inspector.web.text.formats import in_a_line
 from inspector.web.text.row_shapes import ATTEMPT, AUTHOR_CALL, TRIAL
@@ -163,7 +163,7 @@ def _grid_page(
         "can_read": can_read,
         "evolution": draw_evolution(request, run, all_episodes, squares, no_skill),
         "grid": _build_grid(run, squares, episodes),
-        "trial_address": address_of_any("trial"),
+        "trial_address": address_of_any_trial(),
         "tainted": any(episode.is_tainted for episode in episodes.values()),
         "sibling": sibling,
         "retest": retest,

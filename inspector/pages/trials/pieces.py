@@ -27,6 +27,7 @@ from inspector.reader.reading import choose_attempt, choose_trajectory, list_ski
 from inspector.web.responses import attach, read_htmx
 from inspector.web.subject import of_trial, of_trial_alone, refuse_closed
 from runner.base.types import UseKind
+from runner.trajectories.fields import FIELD
 from runner.trajectories.images import read_image
 
 LINE_CHARS = 110
@@ -146,7 +147,7 @@ class FieldPieceForm(forms.Form):
 
     trajectory = forms.UUIDField(required=False)
     step = forms.IntegerField(min_value=1, max_value=2**31)
-    field = forms.RegexField(r"\A(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
+    field = forms.RegexField(FIELD)
     start = forms.IntegerField(required=False, min_value=0, max_value=2**40)
     end = forms.IntegerField(required=False, min_value=0, max_value=2**40)
     part = forms.ChoiceField(required=False, choices=[(part, part) for part in PIECE_PARTS])

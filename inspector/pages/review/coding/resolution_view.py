@@ -39,6 +39,7 @@ from inspector.pages.review.results.agreement_view import parse_wanted, query_of
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, render_page
 from inspector.web.subject import item_closed_to
+from runner.base.text import plural
 
 FIRST_REVIEW = 3  # its key; 1 and 2 start from all codes and from the shared ones
 LAST_KEY = 9
@@ -107,7 +108,7 @@ def _answer(request: HttpRequest, item: QueueItem) -> HttpResponse:
     except Superseded as error:
         return _page(request, item, sent=form.verdict(), problems=[str(error)], status=409)
     following, query, left = _find_following(request, item)
-    still = f"{left} disagreement{'' if left == 1 else 's'} still open." if left else "No disagreement is open."
+    still = f"{plural(left, 'disagreement')} still open." if left else "No disagreement is open."
     messages.success(request, f"Item {item.ordinal + 1} is settled. {still}")
     if following:
         return HttpResponseRedirect(f"{following}#main")  # else the browser keeps the step of this one

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from benchapp.analysis.deciding.deciding_steps import read_step_index
 from benchapp.analysis.deciding.step_glances import StepKind
 from benchapp.models import Attempt, Blob, Dimension, QueueItem, SkillUse, Trajectory, Trial
-from benchapp.record.trajectory_store import StoredStep, read_outline, read_page, read_whole_steps
+from benchapp.record.trajectory_store import StoredStep, read_outline, read_page, read_whole_step
 from benchapp.record.visible import one_line, visible
 from benchapp.review.blinding import Hidden
 from benchapp.review.coding.anchors import ItemEvidence
@@ -19,7 +19,7 @@ from inspector.pages.review.exhibits.giveaways import Masks, masks_of_trial
 from inspector.pages.review.exhibits.masking import HIDDEN, Mask, ShownText
 from inspector.reader.cards import Facts, StepCard, draw_cards, fold_empty
 from inspector.reader.outline import draw_strip, read_chunk_summaries
-from inspector.reader.reading import MAX_INSTRUCTION, MAX_OUTPUT, LongText, StepWindow, parse_window
+from inspector.reader.reading import MAX_INSTRUCTION, MAX_OUTPUT, LongText, StepWindow, parse_window, read_uses
 from inspector.reader.steps import (
     MAX_LABEL,
     StepText,
@@ -38,7 +38,6 @@ from runner.base.types import Source, Step
 from runner.trajectories.fields import fields
 
 MAX_TRAJECTORIES = 60
-MAX_USES = 2_000
 MAX_EXCEPTION = 3_000
 TASK_HEAD = 200  # characters of a task; a prompt that shows them holds it
 PROMPT_STEPS = 50  # a prompt is not longer
@@ -95,7 +94,7 @@ def exhibit_trial(item: QueueItem, trial: Trial, hidden: Hidden, query: Mapping[
     masks = masks_of_trial(trial, attempt, hidden)
     mask = masks.names
     window = parse_window(trajectory.steps_total if trajectory else 0, query)
-    uses = _list_uses(attempt)
+    uses = read_uses(attempt)
     page = _read_steps(trial, trajectory, window, masks, uses)
     skills = {} if hidden.conditions else list_uses_by_step(uses, trajectory)
     drawn = fit_one_page(draw_steps(page.stored, skills=skills, texts_of=page.texts), window.step)
@@ -148,16 +147,12 @@ class ShownFields:
             return {}
         if self._context is None:
             attempt = trial.counting_attempt()
-            self._context = masks_of_trial(trial, attempt, self._hidden), _list_uses(attempt)
+            self._context = masks_of_trial(trial, attempt, self._hidden), read_uses(attempt)
         window = StepWindow(number, 1, trajectory.steps_total, number)
         steps = _read_steps(trial, trajectory, window, *self._context)
-        whole = read_whole_steps(trajectory, number, 1)
-        shown = {name: steps.show(step, name) for step in whole for name, _ in fields(step)}
+        whole = read_whole_step(trajectory, number)
+        shown = {name: steps.show(whole, name) for name, _ in fields(whole)} if whole else {}
         return {name: text for name, text in shown.items() if text is not None}
-
-
-def _list_uses(attempt: Attempt | None) -> list[SkillUse]:
-    return list(attempt.skill_uses.order_by("step", "id")[:MAX_USES]) if attempt else []
 
 
 def _draw_cards(page: Steps, drawn: Sequence[StepView], hidden: Hidden) -> list[StepCard]:

@@ -44,7 +44,7 @@ from inspector.pages.review.queues.queues import (
 )
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, link_to, paginate, render_page
-from runner.base.text import parse_count
+from runner.base.text import parse_count, plural
 
 MAX_REASON = 2_000
 # Parts of a selection that say nothing about condition or models; all others stay hidden from the blind.
@@ -326,7 +326,7 @@ def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Reserve the next item for the reader and open it; return to the queue with a message if there is none."""
     found, user = load_queue(public_id), user_of(request)
     if left := left_in_first_pass(found, user):
-        items = f"{left} item{'' if left == 1 else 's'}"
+        items = plural(left, "item")
         messages.info(request, f"Finish pass 1 first: {items} left for you. Pass 2 shows the skills.")
     elif item := claim(found, user):
         return HttpResponseRedirect(item.get_absolute_url())
