@@ -190,10 +190,8 @@ def describe_readers(ended: Ended) -> list[str]:
         lines.append(f"Trials that had them and did not read them: {ended.unread.passed} of {ended.unread.scored}.")
     if ended.slots:
         tasks = f"{ended.slots} task{'' if ended.slots == 1 else 's'}"
-        own, no_skill = (
-            f"{ended.own.passed} of {ended.own.scored}",
-            f"{ended.no_skill.passed} of {ended.no_skill.scored}",
-        )
+        own = f"{ended.own.passed} of {ended.own.scored}"
+        no_skill = f"{ended.no_skill.passed} of {ended.no_skill.scored}"
         lines.append(f"On {tasks} also tried without a skill: {own} with these lines, {no_skill} without a skill.")
     return lines
 
