@@ -399,11 +399,9 @@ class Trial:
         self._check_open()
         if success == BY_CHECKS:
             success = all(self._passed) if self._passed and error is None else None
-        fields = {"reward": None if reward is None else _check_number("reward", reward)}
-        fields |= {"success": None if success is None else bool(success)}
-        self._close(
-            "finished" if error is None else "error", **fields, judge=judge, output=output, error=_explain(error)
-        )
+        more = {"reward": None if reward is None else _check_number("reward", reward)}
+        more |= {"success": None if success is None else bool(success)}
+        self._close("finished" if error is None else "error", **more, judge=judge, output=output, error=_explain(error))
 
     def _close(self, outcome: str, **fields: object) -> None:
         with self.run._lock:

@@ -189,10 +189,8 @@ def record(asked: argparse.Namespace) -> None:
                 answer = client.get(address)
                 body = answer.getvalue() if answer.streaming else answer.content
             kind = answer.headers.get("Content-Type", "")
-            answer_row = {"address": address, "status": answer.status_code, "type": kind, "queries": len(queries)}
-            file.write(
-                json.dumps({**answer_row, "to": answer.headers.get("Location", ""), "body": plain(body, kind)}) + "\n"
-            )
+            head = {"address": address, "status": answer.status_code, "type": kind, "queries": len(queries)}
+            file.write(json.dumps({**head, "to": answer.headers.get("Location", ""), "body": plain(body, kind)}) + "\n")
 
 
 def plain(body: bytes, kind: str) -> str:

@@ -366,14 +366,12 @@ def _describe_futile(prepared: Prepared) -> Iterator[str]:
         episodes = sum(
             any(metric.covers(slot.phase, plan.task(slot.task).role or "") for slot in slots(plan)) for plan in own
         )
-        message = (
-            f"Hypothesis {each.metric}, {each.condition} against {each.against}: no result could show a difference."
-        )
+        why = f"Hypothesis {each.metric}, {each.condition} against {each.against}: no result could show a difference."
         if not episodes:
-            yield f"{message} No trial of this plan counts for {each.metric}."
+            yield f"{why} No trial of this plan counts for {each.metric}."
         elif prepared.spec.replicates == 1 and episodes < FEWEST_EPISODES:
             have = f"{plural(episodes, 'episode')} with one replicate"
-            yield f"{message} It has {have}, and takes {FEWEST_EPISODES} episodes, or two replicates."
+            yield f"{why} It has {have}, and takes {FEWEST_EPISODES} episodes, or two replicates."
 
 
 def _describe_models(prepared: Prepared) -> Iterator[str]:

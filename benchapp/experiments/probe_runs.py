@@ -257,10 +257,8 @@ def remove_hunks(chosen: ProbeChoice, hunks: Sequence[Hunk]) -> Files:
         return take_back(hunks, [NamedFiles(chosen.state.key, _read_files(chosen.state.snapshot))])
     made = next(place for place, state in enumerate(chosen.states) if state.decision == chosen.decision)
     if frozen < made:
-        made_key = chosen.states[made].key
-        raise NotPossible(
-            f"at {chosen.state.key} these hunks were not written yet (expected {made_key} or a later state)"
-        )
+        key = chosen.states[made].key
+        raise NotPossible(f"at {chosen.state.key} these hunks were not written yet (expected {key} or a later state)")
     line = [NamedFiles(state.key, _read_files(state.snapshot)) for state in chosen.states[made : frozen + 1]]
     return take_back(hunks, line)
 

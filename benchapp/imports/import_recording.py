@@ -165,10 +165,8 @@ class ExperimentRecorder:
             if is_of_machine(error):
                 raise
             logger.exception("reading the trial in %s failed", found.path)
-            message = getattr(error, "strerror", None) or error  # the text of an OSError repeats the path
-            self.problems.add(
-                found.path, "", "a trial that can be read", f"{type(error).__name__}: {message}; left out"
-            )
+            text = getattr(error, "strerror", None) or error  # the text of an OSError repeats the path
+            self.problems.add(found.path, "", "a trial that can be read", f"{type(error).__name__}: {text}; left out")
             return []
 
     def _record_batch(self) -> list[int]:

@@ -10,14 +10,14 @@ from demo.playbooks.playbook import Lesson, Playbook, PlaybookCase, without_unus
 IDENTITY_FORMS = Lesson(
     key="identity-forms",
     patterns=(
-        r"(normali[sz]e|canonical|unify|same form|common form|reduce|compare only).{0,60}(identif|number|id\b|serial|phone|digits|letters)",  # noqa: E501
+        r"(normali[sz]e|canonical|unify|same form|common form|reduce|compare only).{0,60}(identif|number|id\b|serial|phone|digits|letters)",
         r"(identif|number|id|serial|phone)\w*.{0,60}(normali[sz]e|canonical|same form|common form|punctuation)",
         r"(punctuation|hyphen|dash|space|bracket)s?.{0,50}(strip|remov|drop|ignor|differ)",
     ),
     symptom=r"all stand for|is one and the same",
     rule=(
-        "Reduce the identifier to one canonical form before comparing: drop spaces, punctuation and case, and unify "
-        "prefixes such as 00 and +."
+        "Reduce the identifier to one canonical form before comparing: drop spaces, punctuation and case, and unify prefixes "
+        "such as 00 and +."
     ),
     gotcha="The same number can be typed in several ways; compared as text they count as different things.",
     narrow="In `{file}` remove the hyphens from the number before comparing.",
@@ -33,14 +33,13 @@ FIELD_BY_FIELD = Lesson(
     ),
     symptom=r"newest filled|the older record",
     rule=(
-        "Merge field by field: for each field take the newest record in which it is filled. Do not keep one record "
-        "whole and throw the others away."
+        "Merge field by field: for each field take the newest record in which it is filled. Do not keep one record whole and "
+        "throw the others away."
     ),
     gotcha="The first record may be stale, and the newest may lack a field that an older one has.",
     narrow="For `{file}` prefer the last record of each number.",
     thought="I merge field by field: the newest non-empty value of each field wins.",
-    surprise="The duplicates differ: some fields are only filled in older records. The newest non-empty value should "
-    "win, per field.",
+    surprise="The duplicates differ: some fields are only filled in older records. The newest non-empty value should win, per field.",
 )
 NOT_BY_NAME = Lesson(
     key="names-are-not-identities",
@@ -56,8 +55,7 @@ NOT_BY_NAME = Lesson(
     gotcha="Different people share a name, and one person may stand under two names.",
     narrow="In `{file}` some people have the same name: leave those alone.",
     thought="Names are not identities: I merge by number only.",
-    surprise="There are people with the same name and different numbers, so names cannot decide. I merge by number, "
-    "not by name.",
+    surprise="There are people with the same name and different numbers, so names cannot decide. I merge by number, not by name.",
 )
 
 

@@ -24,8 +24,7 @@ HIGHEST_REVISION = Lesson(
         r"same (day|date).{0,80}revision",
     ),
     symptom=r"entries for one date",
-    rule="Where a key has several entries of the same date, take the one with the highest revision, wherever it "
-    "stands.",
+    rule="Where a key has several entries of the same date, take the one with the highest revision, wherever it stands.",
     gotcha="A list keeps its mistakes: of two entries of the same date only the highest revision counts.",
     narrow="In `{file}` take the highest revision of a date.",
     thought="Of several entries of the same date I take the highest revision.",
@@ -43,8 +42,7 @@ PLANNED_END = Lesson(
     gotcha="A tidy column with a planned end looks like the answer. Nothing ends before something else begins.",
     narrow="Ignore the planned end of the entries beside `{file}`.",
     thought="The planned end is a plan; an entry holds until the next one begins.",
-    surprise="An old entry would come back where a planned end has passed, but an entry holds until the next one "
-    "begins.",
+    surprise="An old entry would come back where a planned end has passed, but an entry holds until the next one begins.",
 )
 HABITS = {
     DAY_AFTER: (("entry['since'] < day", "entry['since'] <= day"),),

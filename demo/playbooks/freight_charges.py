@@ -43,8 +43,7 @@ MINOR_UNITS = Lesson(
         r"\b(cent|hundredth)s?\b.{0,60}(divide|not (in )?(crown|euro|whole)|100)",
     ),
     symptom=r"minor units",
-    rule="Rates are given in minor units (hundredths): divide by 100 when an amount is asked for in the currency "
-    "itself.",
+    rule="Rates are given in minor units (hundredths): divide by 100 when an amount is asked for in the currency itself.",
     gotcha="A rate of 240 is 2.40 and not 240: the API tells all money in minor units.",
     narrow="The rates beside `{file}` are hundredths.",
     thought="The rates are in minor units, so I divide the amounts by 100.",
@@ -116,8 +115,7 @@ PLAYBOOK = Playbook(
         "Look at the fields of a parcel and at the list of rates, where there is one.",
         "Read one parcel per line with the json module and keep their order.",
         "Take the weight in grams as a whole number.",
-        "Where an amount is asked for, multiply the weight in kilograms by the rate of its service; write two "
-        "decimals.",
+        "Where an amount is asked for, multiply the weight in kilograms by the rate of its service; write two decimals.",
         "Write the number of parcels and the grams billed into the notes.",
     ),
     lessons=(VOLUME_WEIGHT, WEIGHT_STEPS, MINOR_UNITS),

@@ -72,8 +72,7 @@ def program(report: Report, handled: frozenset[str]) -> str:
             "",
             *(
                 [
-                    "ZEROS = {row['station']: int(row['zero_mm']) for row in csv.DictReader(open('stations.csv', "
-                    "newline=''))}"
+                    "ZEROS = {row['station']: int(row['zero_mm']) for row in csv.DictReader(open('stations.csv', newline=''))}"
                 ]
                 if zeros
                 else []

@@ -11,8 +11,7 @@ HAND_CHECK = Lesson(
         r"(spot|sanity|hand|manual)[ -]?check",
     ),
     symptom=r"by hand against",
-    rule="Before handing in, check some lines of the result by hand against the rows they come from, the odd ones "
-    "first.",
+    rule="Before handing in, check some lines of the result by hand against the rows they come from, the odd ones first.",
     gotcha="A result that looks tidy can still be wrong where the data is unusual.",
     narrow="Check the first line of the result made from `{file}` by hand.",
     thought="I check a few lines of the result by hand against the rows they come from, the odd ones first.",

@@ -18,20 +18,19 @@ KEY_FORMS = Lesson(
     ),
     symptom=r"is the same key as|written differently in the two files",
     rule=(
-        "Bring the keys of both files into one form before matching: drop prefixes, letters' case, punctuation and "
-        "leading zeros. Compare a few keys from each file side by side first."
+        "Bring the keys of both files into one form before matching: drop prefixes, letters' case, punctuation and leading "
+        "zeros. Compare a few keys from each file side by side first."
     ),
     gotcha="One key can be written in several ways. Exact matching then loses rows without any error.",
     narrow="In `{file}` remove the prefix and the leading zeros of the key.",
-    thought="The two files write the same key differently, so I normalise the key on both sides: digits, no leading "
-    "zeros.",
+    thought="The two files write the same key differently, so I normalise the key on both sides: digits, no leading zeros.",
     surprise="The keys are written differently in the two files. I bring both into the same form before matching.",
 )
 NEWEST_ENTRY = Lesson(
     key="newest-entry",
     patterns=(
         r"(newest|latest|most recent|last updated|youngest).{0,60}(row|entry|record|line|one|win|count|keep|valid)",
-        r"(duplicate|several|more than one|repeated).{0,50}(key|row|entr|line)s?.{0,80}(newest|latest|recent|date|updated)",  # noqa: E501
+        r"(duplicate|several|more than one|repeated).{0,50}(key|row|entr|line)s?.{0,80}(newest|latest|recent|date|updated)",
     ),
     symptom=r"the newest entry says|more than one entry",
     rule=(
@@ -46,7 +45,7 @@ NEWEST_ENTRY = Lesson(
 NEVER_BY_POSITION = Lesson(
     key="never-by-position",
     patterns=(
-        r"(by|on|through) (the |its )?(key|identifier|id)s?,? (and )?(never|not) (by|on|the) .{0,20}(position|line|row|order)",  # noqa: E501
+        r"(by|on|through) (the |its )?(key|identifier|id)s?,? (and )?(never|not) (by|on|the) .{0,20}(position|line|row|order)",
         r"(row|line|file) (order|position|number)s?.{0,60}(not|never|differ|unreliable|proof|coincidence)",
         r"(not|never|don't).{0,40}(position|row order|line order|line by line|same order)",
     ),
@@ -55,8 +54,7 @@ NEVER_BY_POSITION = Lesson(
     gotcha="Two files that start in the same order need not stay so.",
     narrow="`{file}` is not in the same order as the other file.",
     thought="Both files have the same length, but I match by the key and never by position.",
-    surprise="The order of the two files parts after a few lines, so pairing lines would be wrong. I match by key, "
-    "not by position.",
+    surprise="The order of the two files parts after a few lines, so pairing lines would be wrong. I match by key, not by position.",
 )
 
 
@@ -225,7 +223,7 @@ PLAYBOOK = Playbook(
                 Join("loans.jsonl", "members.json", "member", "loan", "branch", "loans_named.csv", "title", "since"),
             ),
             closer={
-                KEY_FORMS.key: 'grep -o \'"member": "[^"]*"\' loans.jsonl | head -n 4; grep -o \'"member": [^,]*\' members.json | head -n 4',  # noqa: E501
+                KEY_FORMS.key: 'grep -o \'"member": "[^"]*"\' loans.jsonl | head -n 4; grep -o \'"member": [^,]*\' members.json | head -n 4',
                 NEWEST_ENTRY.key: "grep -o '\"member\": [^,]*' members.json | sort | uniq -d | head -n 4",
             },
         ),

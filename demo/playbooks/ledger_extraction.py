@@ -13,8 +13,7 @@ BOOKS_CLOSE = Lesson(
         r"(next|following) (month|period).{0,80}(after|later than|past) the 25th",
     ),
     symptom=r"books close on the 25th",
-    rule="Work out the period of each entry: what is posted after the 25th belongs to the next month, as the books "
-    "close then.",
+    rule="Work out the period of each entry: what is posted after the 25th belongs to the next month, as the books close then.",
     gotcha="The calendar month of an entry is not its period: the last days of a month belong to the next one.",
     narrow="What `{file}` has after the 25th belongs to the next month.",
     thought="The books close early, so I put what is posted after the 25th into the next month.",
@@ -28,8 +27,8 @@ TAKEN_BACK = Lesson(
     ),
     symptom=r"takes this entry back",
     rule=(
-        "Look for later lines by which an entry is reversed, cancelled or refunded. It keeps its line in the ledger, "
-        "with the amount 0.00."
+        "Look for later lines by which an entry is reversed, cancelled or refunded. It keeps its line in the ledger, with "
+        "the amount 0.00."
     ),
     gotcha="A reversal has no number of its own, so a pattern for entries passes over it without a word.",
     narrow="The entries that `{file}` reverses get 0.00.",
@@ -124,8 +123,7 @@ PLAYBOOK = Playbook(
     when="statements, bills or receipts that were made for reading have to become lines of a ledger",
     steps=(
         "Look at the document and find out how an entry stands in it: number, day, amount.",
-        "Match entries with one regular expression per kind of document; headings, subtotals and page ends do not "
-        "match.",
+        "Match entries with one regular expression per kind of document; headings, subtotals and page ends do not match.",
         "Read amounts without the comma between thousands.",
         "Write one line per entry in the order of the document, amounts with two decimals.",
         "Write the number of entries and the total into the notes.",

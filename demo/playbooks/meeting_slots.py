@@ -36,8 +36,7 @@ SHOWN_AS_FREE = Lesson(
         r"(never|not|ignore).{0,60}(shows?|shown|marked|drawn).{0,30}\bfree\b",
     ),
     symptom=r"drawn as free",
-    rule="Count an entry whatever its colour: one that the app shows as free is an appointment like any other, and "
-    "blocks.",
+    rule="Count an entry whatever its colour: one that the app shows as free is an appointment like any other, and blocks.",
     gotcha="Entries that come from a telephone are all drawn alike, flights and doctors among them.",
     narrow="What `{file}` shows as free is an appointment too.",
     thought="What the app shows as free is still an appointment, so it blocks.",
@@ -48,8 +47,8 @@ SHOWN_AS_FREE = Lesson(
 def program(
     calendars: tuple[str, ...], requests: str, output: str, kind: str, has_colour: bool, handled: frozenset[str]
 ) -> str:
-    """Reads calendars (person, day, from, to, what, perhaps shows) and requests,
-    places each in the first gap of its day."""
+    """Reads calendars (person, day, from, to, what, perhaps shows) and requests, places each in the first gap of its
+    day."""
     lines = calendars[0].endswith(".jsonl")
     skips = ["row['what'].startswith('hold')"] if HOLDS.key in handled else []
     skips += ["row.get('shows') == 'free'"] if has_colour and SHOWN_AS_FREE.key not in handled else []
@@ -77,8 +76,7 @@ def program(
             f"    out.write('{kind},start,end\\n')",
             f"    for row in csv.DictReader(open({requests!r})):",
             "        length = int(row['minutes'])",
-            "        entries = [each for person in row['people'].split(' & ') for each in taken.get((person, "
-            "row['day']), [])]",
+            "        entries = [each for person in row['people'].split(' & ') for each in taken.get((person, row['day']), [])]",
             "        for start in range(9 * 60, 17 * 60 - length + 1, 15):",
             "            if all(start + length <= begin or start >= end for begin, end in entries):",
             "                placed += 1",

@@ -22,8 +22,7 @@ MISSING_CODES = Lesson(
         "Read the notes beside the data (codebook, format description) and list every code that stands for a missing "
         "value, such as an impossible number. Leave those cells out like empty ones."
     ),
-    gotcha="A plain number can be a code for a missing value. It parses, so nothing complains, and it ruins the "
-    "average.",
+    gotcha="A plain number can be a code for a missing value. It parses, so nothing complains, and it ruins the average.",
     narrow="In `{file}` a placeholder number stands for a missing value: drop it there.",
     thought="Some numbers are codes for a missing value according to the note beside the data. I leave them out.",
     surprise="One number comes up far too often: it is a code for a missing value, not a measurement. I leave it out.",
@@ -31,7 +30,7 @@ MISSING_CODES = Lesson(
 EMPTY_GROUPS = Lesson(
     key="empty-groups",
     patterns=(
-        r"(group|line|row|entry|key)s? (with|without|that (has|have)).{0,30}(no|any|without|not a single).{0,20}(value|reading|measurement)",  # noqa: E501
+        r"(group|line|row|entry|key)s? (with|without|that (has|have)).{0,30}(no|any|without|not a single).{0,20}(value|reading|measurement)",
         r"empty groups?",
         r"groups? .{0,40}(nothing|no value|no usable|not one).{0,60}(keep|kept|stay|list|line|row)",
         r"(keep|list|write|report) (every|each|all) (the )?(group|key|line)",
@@ -39,8 +38,8 @@ EMPTY_GROUPS = Lesson(
     ),
     symptom=r"had nothing to average|without a single value",
     rule=(
-        "Register every group when its first row is seen, before looking at the value. A group without any usable "
-        "value keeps its line: count 0 and an empty average."
+        "Register every group when its first row is seen, before looking at the value. A group without any usable value "
+        "keeps its line: count 0 and an empty average."
     ),
     gotcha="Groups with no usable value vanish when groups are made only from values. Zero is wrong for them too.",
     narrow="`{file}` has groups without any value: write a line with count 0 for exactly those.",
@@ -50,7 +49,7 @@ EMPTY_GROUPS = Lesson(
 READY_MADE = Lesson(
     key="ready-made-figures",
     patterns=(
-        r"(ready.made|precomputed|pre-computed|already (computed|calculated)|given) (\w+ )?(figure|total|mean|average|column|summary)",  # noqa: E501
+        r"(ready.made|precomputed|pre-computed|already (computed|calculated)|given) (\w+ )?(figure|total|mean|average|column|summary)",
         r"(recompute|compute|recalculate|work) .{0,40}(from|on) (the )?(raw|single|individual|original)",
         r"(do not|don't|never) (trust|rely on|use|reuse) .{0,40}(column|total|average|mean|summary|figure)",
     ),

@@ -8,17 +8,16 @@ ONE_MOMENT = Lesson(
     key="one-moment",
     patterns=(
         r"(as_of|as of|snapshot|one moment|same moment).{0,120}(it had before|`was`|previous value|earlier value)",
-        r"(updated|changed) (after|since|later).{0,80}(as_of|snapshot|first (answer|page)).{0,80}(it had before|`was`|previous)",  # noqa: E501
+        r"(updated|changed) (after|since|later).{0,80}(as_of|snapshot|first (answer|page)).{0,80}(it had before|`was`|previous)",
     ),
     symptom=r"as of the first answer",
     rule=(
-        "Show everything as of one moment: keep as_of of the first answer, and give an item updated after that the "
-        "value it had before."
+        "Show everything as of one moment: keep as_of of the first answer, and give an item updated after that the value "
+        "it had before."
     ),
     gotcha="Pages are read one after the other: without one moment for all, what was and what is get mixed.",
     narrow="In `{file}` the items updated after the first answer keep what was.",
-    thought="The table shows one moment: as_of of the first answer. What was updated later keeps the value it had "
-    "before.",
+    thought="The table shows one moment: as_of of the first answer. What was updated later keeps the value it had before.",
     surprise="Some items were updated after as_of of the first answer; for these the value it had before counts.",
 )
 HIGHEST_VERSION = Lesson(
@@ -28,8 +27,7 @@ HIGHEST_VERSION = Lesson(
         r"(keep|take|prefer).{0,40}(highest|latest|newest) version",
     ),
     symptom=r"on two pages",
-    rule="An item can stand on two pages, since pages shift while they are read: take it once, with the highest "
-    "version.",
+    rule="An item can stand on two pages, since pages shift while they are read: take it once, with the highest version.",
     gotcha="Which page came later says nothing: of an item that is listed twice the highest version counts.",
     narrow="In `{file}` take the highest version of an item.",
     thought="Items are listed twice where pages shifted, so I take the highest version of each.",
@@ -79,8 +77,8 @@ PAGES = (
 def _case(
     name: str, path: str, output: str, label: str, value: str, *lessons: Lesson, items: str = "items", owners: str = ""
 ) -> PlaybookCase:
-    """`label` and `value`: fields of an item that are written.
-    `owners`: the collection that has the names of the label."""
+    """`label` and `value`: fields of an item that are written. `owners`: the collection that has the names of the
+    label."""
     shown = f"names[item['{label}']]" if owners else f"item['{label}']"
     program = "".join(
         [

@@ -25,7 +25,7 @@ TIED_PLACES = Lesson(
 UNFINISHED_BOATS = Lesson(
     key="unfinished-boats",
     patterns=(
-        r"(not finish|DNF|DNS|DSQ|disqualif|retire|unfinished).{0,100}(entr\w+|entered|boats).{0,40}(plus one|\+ ?1|one more|more by one)",  # noqa: E501
+        r"(not finish|DNF|DNS|DSQ|disqualif|retire|unfinished).{0,100}(entr\w+|entered|boats).{0,40}(plus one|\+ ?1|one more|more by one)",
         r"(entr\w+|entered).{0,40}(plus one|\+ ?1).{0,80}(not finish|DNF|DNS|DSQ|disqualif|retire|unfinished)",
     ),
     symptom=r"did not finish",

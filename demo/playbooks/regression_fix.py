@@ -41,8 +41,8 @@ SUGGESTED_PATCH = Lesson(
     ),
     symptom=r"patch fits",
     rule=(
-        "Take a suggested patch as a hint and not as the fix: work out the figure by the written rule, and try it on "
-        "rows unlike the reported one."
+        "Take a suggested patch as a hint and not as the fix: work out the figure by the written rule, and try it on rows "
+        "unlike the reported one."
     ),
     gotcha="A suggested patch often fits the reported example alone.",
     narrow="The suggested patch for `{file}` is not the fix.",

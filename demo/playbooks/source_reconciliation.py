@@ -22,12 +22,11 @@ LOWEST_FIGURE = Lesson(
 COPIES = Lesson(
     key="copied-figures",
     patterns=(
-        r"(cit(es|ing|ed)|quot(es|ing|ed)|cop(y|ies|ied)).{0,80}(no source|not a source|does not count|counts? once|leave\w* out)",  # noqa: E501
+        r"(cit(es|ing|ed)|quot(es|ing|ed)|cop(y|ies|ied)).{0,80}(no source|not a source|does not count|counts? once|leave\w* out)",
         r"(not count|leave out|skip|drop).{0,60}(cit(es|ing|ed)|quot(es|ing|ed)|cop(y|ies|ied))",
     ),
     symptom=r"no source of its own",
-    rule="Find the statements that are copied or cited from another source: each is no source of its own, so do not "
-    "count it.",
+    rule="Find the statements that are copied or cited from another source: each is no source of its own, so do not count it.",
     gotcha="Three reports that all cite one office are one source.",
     narrow="What `{file}` copied does not count.",
     thought="A figure that is cited from another source does not count, so I leave it out.",

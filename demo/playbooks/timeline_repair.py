@@ -31,15 +31,13 @@ CLOCK_ERROR = Lesson(
     ),
     symptom=r"clock ran|clock was",
     rule=(
-        "Check the list of sources for clocks that are known to be wrong, and correct their events: subtract the "
-        "seconds a clock was ahead."
+        "Check the list of sources for clocks that are known to be wrong, and correct their events: subtract the seconds "
+        "a clock was ahead."
     ),
-    gotcha="An offset in the stamp says nothing about whether the clock was right. Known clock errors must be "
-    "corrected too.",
+    gotcha="An offset in the stamp says nothing about whether the clock was right. Known clock errors must be corrected too.",
     narrow="Move the events of `{file}` back: that clock was ahead.",
     thought="One clock is listed as ahead, so I correct its events by that many seconds.",
-    surprise="An answer comes before its question: that clock was wrong. The list says by how much it was ahead; I "
-    "correct it.",
+    surprise="An answer comes before its question: that clock was wrong. The list says by how much it was ahead; I correct it.",
 )
 EVENT_TIME = Lesson(
     key="event-not-arrival",

@@ -282,10 +282,8 @@ def _explain_cut(reply: ModelReply, limits: Limits) -> str:
 
 def _context_limit(reply: ModelReply, turns: int) -> Failure:
     when = f"After {plural(turns, 'turn')} the conversation" if turns else "The first request"
-    quoted = (
-        "" if reply.usage.known_tokens else " ".join(reply.text.split())[:MAX_QUOTED_CHARS]
-    )  # else the model's words
-    return Failure("ContextLimit", f"{when} does not fit the model's context window. {quoted}".rstrip())
+    text = "" if reply.usage.known_tokens else " ".join(reply.text.split())[:MAX_QUOTED_CHARS]  # else the model's words
+    return Failure("ContextLimit", f"{when} does not fit the model's context window. {text}".rstrip())
 
 
 def _no_tool_call(reply: ModelReply, times: int) -> Failure:

@@ -128,10 +128,8 @@ def next_ask(brief: DraftBrief, files: Files, answered: Mapping[str, Answered]) 
             if review.accepts:
                 break
             if turn > brief.max_revisions:
-                message = clean_line(
-                    f"The critic has returned the tasks of round {round_} {turn} times: {review.words}"
-                )
-                return Ended(False, message)
+                why = clean_line(f"The critic has returned the tasks of round {round_} {turn} times: {review.words}")
+                return Ended(False, why)
     return Ended(True)
 
 

@@ -233,20 +233,16 @@ def find_revealed_answers(task: ScreenedTask) -> Iterator[SuiteFinding]:
         shown.add(place.constant.text)
         weight = Weight.LEAK if says_so else Weight.LOOK
         doubt = "" if says_so else " It may be a parameter."
-        sentence = f"The instruction of {task.key} holds {place.constant.text[:80]}, which the tests expect.{doubt}"
+        note = f"The instruction of {task.key} holds {place.constant.text[:80]}, which the tests expect.{doubt}"
         here = quote(task.key, "instruction.md", text, place.start, place.end)
-        yield SuiteFinding("answer-in-instruction", weight, (task.key,), sentence, (here, _quote(where)))
+        yield SuiteFinding("answer-in-instruction", weight, (task.key,), note, (here, _quote(where)))
     for match in _IS_THE_ANSWER.finditer(text):
         if match[1] in task.compared_numbers and match[1] not in shown:
             shown.add(match[1])
-            sentence = f"The instruction of {task.key} says that the answer is {match[1][:80]}, which the tests expect."
+            note = f"The instruction of {task.key} says that the answer is {match[1][:80]}, which the tests expect."
             here = quote(task.key, "instruction.md", text, match.start(1), match.end(1))
             yield SuiteFinding(
-                "answer-in-instruction",
-                Weight.LEAK,
-                (task.key,),
-                sentence,
-                (here, _quote(task.compared_numbers[match[1]])),
+                "answer-in-instruction", Weight.LEAK, (task.key,), note, (here, _quote(task.compared_numbers[match[1]]))
             )
     yield from _revealed_texts(task)
 
@@ -386,8 +382,6 @@ def _texts_in_skill(family: Family, tasks: Sequence[ScreenedTask], path: str, te
         for value, start, file in _expected_texts_in(task, text):
             is_long = len(value) >= LONG_TEXT and len(value.split()) >= 4
             if value not in task.task.instruction and (is_long or _says_so(text, start, value)):
-                sentence = f"The reference skill of {family.name} holds what {task.key} expects: {value[:80]!r}."
+                note = f"The reference skill of {family.name} holds what {task.key} expects: {value[:80]!r}."
                 here = quote("", path, text, start, start + len(value))
-                yield SuiteFinding(
-                    "answer-in-skill", Weight.LEAK, (task.key,), sentence, (here, _quote_text(file, value))
-                )
+                yield SuiteFinding("answer-in-skill", Weight.LEAK, (task.key,), note, (here, _quote_text(file, value)))

@@ -241,11 +241,9 @@ def _near_inputs(
                     continue
                 similar = _similarity(mine.hashes, theirs.hashes)
                 if similar >= SIMILAR:
-                    sentence = (
-                        f"Files of {first.key} and {second.key} are nearly equal: {similar:.0%} of their word runs."
-                    )
+                    note = f"Files of {first.key} and {second.key} are nearly equal: {similar:.0%} of their word runs."
                     keys, places = (first.key, second.key), _whole((mine.file, theirs.file))
-                    yield SuiteFinding("near-input", Weight.LOOK, keys, sentence, places)
+                    yield SuiteFinding("near-input", Weight.LOOK, keys, note, places)
 
 
 def _sketch_files(task: ScreenedTask, common: Collection[str]) -> Iterator[_Sketch]:

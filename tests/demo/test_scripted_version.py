@@ -9,7 +9,7 @@ from demo.scripted import VERSION
 from runner.base.digests import digest_json
 from tools.prose import read_prose
 
-OF_VERSION = ("4", "830d54032e6e722cacace499329d6c60794ead5a058827eb3f44e09163a31a98")
+OF_VERSION = ("4", "b6a9fba7d811236ac7f9b97c2e839dd073ade50d1164db8994400031dbeac087")
 
 
 def test_the_version_is_that_of_the_code() -> None:

@@ -171,10 +171,8 @@ def find_near_duplicates(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]
     for (first, second), both in sorted(shared.items()):
         either = len(sets[first]) + len(sets[second]) - both
         if both / either >= ALIKE:
-            sentence = (
-                f"Shares {both:,} of {either:,} runs of {SHINGLE} words with {first} (Jaccard {both / either:.2f})"
-            )
-            yield LibraryHit(shelf.head(second).path, 0, 0, sentence)
+            note = f"Shares {both:,} of {either:,} runs of {SHINGLE} words with {first} (Jaccard {both / either:.2f})"
+            yield LibraryHit(shelf.head(second).path, 0, 0, note)
 
 
 FILES = (

@@ -261,10 +261,9 @@ def measure_agreement(queue: Queue, items: Sequence[Answered], codes: Sequence[C
     units = [_unit(answers) for _, answers in double]
     clusters = [item.cluster for item, _ in double]
     above = chains(codes)
-    folded = [{who: frozenset(above[code][-1] for code in chosen) for who, chosen in unit.items()} for unit in units]
+    folded = [{who: frozenset(above[code][-1] for code in used) for who, used in unit.items()} for unit in units]
     spread = [
-        {who: frozenset(each for code in chosen for each in above[code]) for who, chosen in unit.items()}
-        for unit in units
+        {who: frozenset(each for code in used for each in above[code]) for who, used in unit.items()} for unit in units
     ]
     blamed: list[Unit[str]] = [
         {answer.reviewer: answer.attribution for answer in answers if answer.attribution} for _, answers in double

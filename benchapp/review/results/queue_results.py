@@ -215,7 +215,7 @@ def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int
     for row in rows.values_list(*names, *PATHS[unit].values()):
         pk, public_id, queue, stratum, inclusion, is_control, is_shared, *facts = row
         voices = tuple(voices_of.get(pk, ()))
-        basis, counted = _counted_voices(resolved.get(pk), voices, pk in skipped)
+        basis, counted = _counted(resolved.get(pk), voices, pk in skipped)
         yield Coded(
             pk=pk,
             public_id=public_id,
@@ -231,9 +231,7 @@ def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int
         )
 
 
-def _counted_voices(
-    resolved: Voice | None, voices: tuple[Voice, ...], skipped: bool
-) -> tuple[Basis, tuple[Voice, ...]]:
+def _counted(resolved: Voice | None, voices: tuple[Voice, ...], skipped: bool) -> tuple[Basis, tuple[Voice, ...]]:
     """Return where its codes come from, and the answers that count: an adjudicator's alone, else everybody's."""
     if resolved is not None:
         return Basis.RESOLVED, (resolved,)

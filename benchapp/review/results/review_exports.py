@@ -54,10 +54,7 @@ ENDS = {
 
 def _rate_fields(per: Per, meaning: str) -> tuple[Column, ...]:
     missing = TOO_FEW if per is Per.POPULATION else f"{TOO_FEW}; or {NO_TRIALS}"
-    ends = (
-        Column(f"per_100_{per}_{name}", NUMBER, description, "per 100", MISSING_INTERVAL)
-        for name, description in ENDS.items()
-    )
+    ends = (Column(f"per_100_{per}_{name}", NUMBER, text, "per 100", MISSING_INTERVAL) for name, text in ENDS.items())
     return Column(f"per_100_{per}", NUMBER, meaning, "per 100", missing), *ends
 
 

@@ -156,14 +156,14 @@ def truth_of(queue: Queue) -> Truth:
 
 def sources_of(queue: Queue) -> list[SuggestionSource]:
     """List the rules of the current version, then every judge that has answered, each prompt version by itself."""
-    proposed: dict[tuple[str, str], dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    gave: dict[tuple[str, str], dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     looked: dict[tuple[str, str], set[int]] = defaultdict(set)
     rows = Suggestion.objects.filter(item__queue=queue).order_by()
     for source, version, item, code in rows.values_list("source", "source_version", "item_id", "code_id"):
         if source != RULES_SOURCE or version == RULES_VERSION:
             looked[source, version].add(item)
             if code is not None:
-                proposed[source, version][item].add(code)
+                gave[source, version][item].add(code)
     scripted = set()
     calls = queue.judge_calls.filter(status=JudgeCall.Status.ANSWERED).order_by()
     for model, version, is_scripted, item in calls.values_list("model", "prompt_version", "scripted", "item_id"):
@@ -173,10 +173,7 @@ def sources_of(queue: Queue) -> list[SuggestionSource]:
     keys = sorted(looked, key=lambda key: (key[0] != RULES_SOURCE, key))
     return [
         SuggestionSource(
-            *key,
-            frozenset(looked[key]),
-            {item: frozenset(codes) for item, codes in proposed[key].items()},
-            key in scripted,
+            *key, frozenset(looked[key]), {item: frozenset(codes) for item, codes in gave[key].items()}, key in scripted
         )
         for key in keys
     ]

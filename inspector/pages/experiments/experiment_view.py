@@ -243,12 +243,8 @@ def _read_standing_still(experiment: Experiment) -> list[tuple[str, str, int]]:
     status = Experiment.Status
     if experiment.origin != Experiment.Origin.RUN or experiment.status in (status.DONE, status.CANCELLED):
         return []
-    troubled = (
-        Episode.objects.filter(run__experiment=experiment)
-        .troubled()
-        .order_by()
-        .annotate(reason=Left(REASON, REASON_LENGTH))
-    )
+    own = Episode.objects.filter(run__experiment=experiment).order_by()
+    troubled = own.troubled().annotate(reason=Left(REASON, REASON_LENGTH))
     counted = troubled.annotate(state=Case(When(FAILING, then=FAILS), default="status")).values_list("state", "reason")
     return list(counted.annotate(n=Count("pk")).order_by("-n", "state", "reason")[:MOST_REASONS])
 

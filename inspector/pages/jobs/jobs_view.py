@@ -167,10 +167,8 @@ def _find_troubled(access: ReviewAccess, stuck: Iterable[AtWork]) -> tuple[list[
     total = len(episodes) if len(episodes) <= MAX_TROUBLED else found.count()
     shown = episodes[:MAX_TROUBLED]
     latest = _find_latest_attempts(shown, Attempt.objects.all())
-    blocked_attempts = _find_latest_attempts(shown, Attempt.objects.filter(trial__status=Trial.Status.BLOCKED))
-    rows = [
-        _name_trouble(episode, latest.get(episode.pk), blocked_attempts.get(episode.pk), access) for episode in shown
-    ]
+    blocked = _find_latest_attempts(shown, Attempt.objects.filter(trial__status=Trial.Status.BLOCKED))
+    rows = [_name_trouble(episode, latest.get(episode.pk), blocked.get(episode.pk), access) for episode in shown]
     known = {row.episode.pk for row in rows}
     silent = [
         Troubled(row.attempt.trial.episode, Trouble.STUCK, row.attempt)
@@ -181,15 +179,13 @@ def _find_troubled(access: ReviewAccess, stuck: Iterable[AtWork]) -> tuple[list[
     return sorted([*rows, *silent], key=lambda row: order.index(row.trouble)), total + len(silent)
 
 
-def _name_trouble(
-    episode: Episode, latest: Attempt | None, blocked_attempt: Attempt | None, access: ReviewAccess
-) -> Troubled:
+def _name_trouble(episode: Episode, latest: Attempt | None, blocked: Attempt | None, access: ReviewAccess) -> Troubled:
     if episode.status == Episode.Status.BLOCKED:
         return Troubled(episode, Trouble.BLOCKED, latest)
     if episode.failures:
         return Troubled(episode, Trouble.CRASHING, latest)
-    queue = access.closing_trial(blocked_attempt.trial.task_id, episode.key) if blocked_attempt else None
-    return Troubled(episode, Trouble.ASIDE, blocked_attempt, hidden_until(queue) if queue else "")
+    queue = access.closing_trial(blocked.trial.task_id, episode.key) if blocked else None
+    return Troubled(episode, Trouble.ASIDE, blocked, hidden_until(queue) if queue else "")
 
 
 def _find_latest_attempts(episodes: Sequence[Episode], among: QuerySet[Attempt]) -> dict[int, Attempt]:

@@ -95,9 +95,8 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
     group = group if group in GROUPS else ""
 
     # What this person may see of it, alarms first, then group by group.
-    open_rows = LibraryFinding.objects.filter(diagnosis=diagnosis).exclude(
-        trial__in=review_access(request).closed_trials()
-    )
+    closed = review_access(request).closed_trials()
+    open_rows = LibraryFinding.objects.filter(diagnosis=diagnosis).exclude(trial__in=closed)
     counts = Counter(open_rows.order_by().values_list("group", "severity"))
     totals, of_groups = Counter[str](), Counter[str]()
     for (name, severity), count in counts.items():

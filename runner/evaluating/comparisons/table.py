@@ -209,15 +209,13 @@ def _compare_pairs(
     for place, mine, wanted in pairs:
         if mine is None or wanted is None:
             wrong, count, numbers_only = wrong + len(columns), count + 1, False
-            differences = [": missing" if mine is None else ": expected no such row"]
+            shown = [": missing" if mine is None else ": expected no such row"]
         else:
             cells = _wrong_cells(mine, wanted, tolerances)
             wrong, count = wrong + len(cells), count + len(cells)
             numbers_only &= all(number_in(row[each]) is not None for row in (mine, wanted) for each in cells)
-            differences = [
-                _describe_difference(columns[each], mine[each], wanted[each]) for each in cells[:MAX_DIFFERENCES]
-            ]
-        named += [f"{place}{each}" for each in differences[: MAX_DIFFERENCES - len(named)]]
+            shown = [_describe_difference(columns[each], mine[each], wanted[each]) for each in cells[:MAX_DIFFERENCES]]
+        named += [f"{place}{each}" for each in shown[: MAX_DIFFERENCES - len(named)]]
     return differs(1 - wrong / total, named, count, numbers_only=numbers_only) if wrong else SAME
 
 

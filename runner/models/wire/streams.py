@@ -374,10 +374,8 @@ class _Messages:
             case {"type": "message_delta", "delta": dict(delta)}:
                 self._message.update({name: value for name, value in delta.items() if value is not None})
                 usage = event.get("usage")
-                counts = usage.items() if isinstance(usage, dict) else ()
-                self._message.setdefault("usage", {}).update(
-                    {name: value for name, value in counts if value is not None}
-                )
+                used = usage.items() if isinstance(usage, dict) else ()
+                self._message.setdefault("usage", {}).update({name: value for name, value in used if value is not None})
             case {"type": "message_stop"}:
                 self._has_end = True
 

@@ -184,21 +184,19 @@ def _fetch(client: APIClient, name: str) -> None:
     try:
         for row in client.pull(name, stream=True, decode=True):
             if "error" in row:
-                message = str(row["error"])
+                text = str(row["error"])
                 raise build_error(
-                    word_engine_error(f"image {name} is not on the engine and cannot be fetched", message), message
+                    word_engine_error(f"image {name} is not on the engine and cannot be fetched", text), text
                 )
     except NotFound as error:  # the registry was asked and does not have it, or refuses it
-        message = str(error.explanation or error)
-        if "access denied" in message or "not found" in message or "manifest unknown" in message:
-            raise ImageError(
-                f"image {name} is not on the engine and its registry does not have it: {message}"
-            ) from error
-        raise SandboxError(f"image {name} is not on the engine and cannot be fetched: {message}") from error
+        text = str(error.explanation or error)
+        if "access denied" in text or "not found" in text or "manifest unknown" in text:
+            raise ImageError(f"image {name} is not on the engine and its registry does not have it: {text}") from error
+        raise SandboxError(f"image {name} is not on the engine and cannot be fetched: {text}") from error
     except APIError as error:
-        message = str(error.explanation or error)
+        text = str(error.explanation or error)
         raise build_error(
-            word_engine_error(f"image {name} is not on the engine and cannot be fetched", message), message
+            word_engine_error(f"image {name} is not on the engine and cannot be fetched", text), text
         ) from error
     except FAILURES as error:
         raise SandboxError(f"image {name} cannot be fetched: {first_line(error)}") from error

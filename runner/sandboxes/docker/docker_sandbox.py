@@ -208,10 +208,8 @@ class DockerSandbox:
         if self._breach:
             return  # no command of the agent runs after this
         if done.exit_code != 0:
-            reason_text = reason or done.text[-500:]
-            raise SandboxError(
-                word_engine_error(f"taking away the skills that image {self.image.name} brings", reason_text)
-            )
+            why = reason or done.text[-500:]
+            raise SandboxError(word_engine_error(f"taking away the skills that image {self.image.name} brings", why))
         if found:
             log.info("skills of image %s are left out: %s", self.image.name, ", ".join(found))
             self.handle["skills_left_out"] = found

@@ -192,9 +192,9 @@ class _ClaudeSession:
             extra |= {"synthetic": True} if is_summary or event.get("isMeta") is True else {}
             yield from self.messages.user(message, timestamp, extra, event.get("toolUseResult"))
         elif kind == "attachment":
-            yield from self.messages.side_step(_attachment(event, timestamp, extra))
+            yield from self.messages.note(_attachment(event, timestamp, extra))
         else:
-            yield from self.messages.side_step(_notice(event, timestamp, extra))
+            yield from self.messages.note(_notice(event, timestamp, extra))
 
     def _answer(self, event: Record) -> Iterator[Step]:
         """A sub-agent's last message, if its own lines lack it: progress lines hold calls and results only. It is in

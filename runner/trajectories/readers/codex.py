@@ -266,7 +266,7 @@ class _CodexRollout:
             text = clean(str(payload.get("message") or "")) or "Conversation compacted"
             step = Step(0, Source.SYSTEM, text, timestamp=timestamp, extra=compaction_mark(self.sent))
             yield from self.steps.flush()
-            yield from self.steps.side_step(step)
+            yield from self.steps.note(step)
         elif kind == "event_msg" and payload.get("type") == "token_count":
             self._take_tokens(read_object(payload.get("info")), is_copied)
         elif kind in ("session_meta", "turn_context"):
@@ -305,7 +305,7 @@ class _CodexRollout:
             source = Source.USER if item.get("role") == "user" else Source.SYSTEM
             text, parts = content_text(item.get("content"))
             step = Step(0, source, clean(text), timestamp=timestamp, extra=select_images(parts) or None)
-            yield from self.steps.side_step(step)
+            yield from self.steps.note(step)
         elif kind in _CALLS:
             yield from self._take_answer(call_block(_id(item), item.get("name") or kind, _arguments(item)), timestamp)
         elif kind.endswith("_output"):
@@ -315,9 +315,7 @@ class _CodexRollout:
         else:
             yield from self.steps.flush()
             extra = {"item": storable_value(item)} | (compaction_mark(None) if "compaction" in kind else {})
-            yield from self.steps.side_step(
-                Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra=extra)
-            )
+            yield from self.steps.note(Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra=extra))
 
     def _take_answer(self, block: Record | None, timestamp: str | None) -> Iterator[Step]:
         if self._is_answered:

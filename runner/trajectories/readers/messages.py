@@ -60,7 +60,7 @@ class MessageSteps:
     ) -> Iterator[Step]:
         """is_error: the line says that the model gave no answer."""
         if is_error or message.get("model") == NO_MODEL:
-            yield from self.side_step(_program_notice(message, timestamp, extra or {}, is_error))
+            yield from self.note(_program_notice(message, timestamp, extra or {}, is_error))
             return
         raw = message.get("id")
         identifier = raw if isinstance(raw, str) else None
@@ -95,7 +95,7 @@ class MessageSteps:
     def _mark(self, step: Step) -> Step:
         return replace(step, is_copied_context=True) if self.copied else step
 
-    def side_step(self, step: Step) -> Iterator[Step]:
+    def note(self, step: Step) -> Iterator[Step]:
         """A step that belongs to no message. It waits for an open message, whose results are still to come."""
         if self._open is None:
             yield self._mark(step)

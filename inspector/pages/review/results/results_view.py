@@ -285,9 +285,8 @@ def _explain_missing(causes: RankedCauses, user: User) -> str:
     found = causes.results
     if found.coding.unit != Queue.Unit.TRIAL or all(cause.examples for cause in causes.top):
         return ""
-    if QueueItem.objects.filter(
-        queue__in=found.queues, trial__in=ReviewAccess(user).closed_trials().values("pk")
-    ).exists():
+    closed = ReviewAccess(user).closed_trials().values("pk")
+    if QueueItem.objects.filter(queue__in=found.queues, trial__in=closed).exists():
         return "You cannot see examples yet: another queue still asks you about these trials."
     return "No review holds an example."
 
