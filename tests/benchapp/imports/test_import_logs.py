@@ -458,7 +458,14 @@ def test_a_config_of_another_program_hides_no_logs(tmp_path):
     claude_session(tmp_path / "more" / "s-2.jsonl", "s-2")
     report = bring_in(tmp_path)
     assert Trial.objects.count() == 2
-    assert told(report, "config.json") == ["whole file: the result or config of a Harbor trial or job"]
+    assert [problem.message for problem in report.problems] == ["1 file in no known format; not read: config.json"]
+
+
+def test_files_that_every_project_has_are_not_reported(tmp_path):
+    claude_session(tmp_path / "s-1.jsonl")
+    for name in ("package.json", ".claude-plugin/plugin.json", "skills/sums/evals/evals.json", "LICENSE.txt"):
+        write(tmp_path / name, {"name": "sums"})
+    assert list(bring_in(tmp_path).problems) == []
 
 
 def test_a_swe_agent_file_that_is_none_is_told(tmp_path):
