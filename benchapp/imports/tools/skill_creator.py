@@ -149,7 +149,8 @@ class Workspace:
                 self.root.report(self.folder, "", "iterations, history.json and evals.json", told)
             if self.root.exists(self.folder / ".history"):
                 self.root.report(self.folder / ".history", "", "each iteration once", "copies of others; left out")
-        self.root.report(self.place, "", "the text of the skill that an iteration ran", "no file has it: unknown")
+        if any(iteration.results for iteration in self.iterations):
+            self.root.report(self.place, "", "the text of the skill that an iteration ran", "no file has it: unknown")
 
     # --- texts and decisions --------------------------------------------------------------------------------------
 

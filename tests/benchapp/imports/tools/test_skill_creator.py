@@ -328,6 +328,14 @@ def test_a_benchmark_alone_gives_its_rows(tmp_path, benchmark):
     bring_in(tmp_path)
     assert runs() == {"with-skills@3 3": [1.0], "no-skill@3 3": [0.5]}
     assert set(Run.objects.values_list("agent_model", flat=True)) == {"unknown"}
+
+
+@pytest.mark.parametrize("written", ["<model-name>", "—", "model-name", "N/A", " "])
+def test_a_placeholder_is_no_model(tmp_path, written):
+    benchmark = {"metadata": {"executor_model": written}, "runs": [row(1, "with_skill", 2)]}
+    write(tmp_path / "a-workspace" / "iteration-1" / "benchmark.json", benchmark)
+    bring_in(tmp_path)
+    assert Run.objects.get().agent_model == "unknown"
     assert Task.objects.get().key.endswith("a-workspace/1")
 
 
@@ -391,18 +399,56 @@ def test_gradings_win_over_the_benchmark(workspace):
     }
     write(place / "benchmark.json", benchmark)
     report = bring_in(workspace)
-    assert runs()["with-skills@2 2"] == [1.0, 1.0]
+    assert runs()["with-skills@2 2"] == [1.0, 1.0, 1.0]
     [message] = [each.message for each in report.problems if each.path.endswith("benchmark.json")]
     assert message.split("; ") == [
         "another share passed: 1 of 3 rows",
         "characters (output_chars) as tokens: 1 of 3 rows",
         "other tokens: 1 of 3 rows",
-        "of no run folder, left out: 3 with_skill",
+        "of no run folder, taken: 3 with_skill",
         "its mean of with-skills is 0.00, not 1.00",
         "its delta -0.75 is reversed",
     ]
     assert Run.objects.get(condition="with-skills@2").agent_model == "model-1"
     assert Run.objects.get(condition="with-skills@1").agent_model == "unknown"
+
+
+def test_a_row_may_be_about_a_folder_that_it_names_in_another_way(tmp_path):
+    """A folder without a row leaves it open whose result a row without a folder is; another number of the run does not."""
+    place = tmp_path / "a-workspace" / "iteration-1"
+    run_folder(place / "plan" / "with_skill", True, False)
+    write(place / "benchmark.json", {"runs": [row(3, "with_skill", 2), row(4, "with_skill", 2)]})
+    (message,) = [each.message for each in bring_in(tmp_path).problems if each.path.endswith("benchmark.json")]
+    assert message == "of no run folder, left out: 3 with_skill, 4 with_skill"
+    assert runs() == {"with-skills@1 1": [0.5]}
+    write(
+        place / "benchmark.json",
+        {"runs": [row(3, "with_skill", 2), row(4, "with_skill", 1, eval_name="plan", run_number=2)]},
+    )
+    (message,) = [each.message for each in bring_in(tmp_path).problems if each.path.endswith("benchmark.json")]
+    assert message.endswith("of no run folder, taken: 3 with_skill")
+    assert sorted(runs()["with-skills@1 1"]) == [0.5, 1.0]
+
+
+def test_a_summary_of_another_name_is_the_benchmark(tmp_path):
+    """Written by hand: another name, signs before numbers, commas and a comment."""
+    place = tmp_path / "a-workspace" / "iteration-1"
+    for condition in ("with_skill", "without_skill"):
+        write(an_eval(place / "plan", 1) / condition / "outputs" / "plan.md", "Text")
+    case = '{"id": 1, "config": "with_skill", "assertions": [{"text": "See //a, +1", "passed": true},]}'
+    write(place / "eval_summary.json", '{"test_cases": [' + case + '],  // one\n "delta": +0.111}')
+    report = bring_in(tmp_path)
+    assert runs() == {"with-skills@1 1": [1.0], "no-skill@1 1": [None]}
+    assert Check.objects.get().name == "See //a, +1"
+    assert told(report, "iteration-1")[0] == ": benchmark.json"
+
+
+def test_an_iteration_without_results_is_no_experiment(tmp_path):
+    write(tmp_path / "evals" / "iteration-1" / "plan" / "with_skill" / "plan.py", "1")
+    write(tmp_path / "evals" / "iteration-1" / "results.json", {"scorecard": {"held": 4, "of": 4}})
+    report = bring_in(tmp_path)
+    assert not Experiment.objects.exists()
+    assert "plan/with_skill/plan.py" in [each.message for each in report.problems][0]
 
 
 def test_a_benchmark_fills_in_what_run_folders_lack(tmp_path):
