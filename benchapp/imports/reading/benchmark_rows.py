@@ -164,7 +164,9 @@ _OF_EVAL = re.compile(r"(eval[-_ ]?\d.*?)[-_ ]((?:with|without|no|old|new)[-_ ]s
 _GROUPS = frozenset(
     "results runs evals eval_results cases per_case per_eval test_cases configurations configs conditions".split()
 )
-_SUMS = frozenset("run_summary summary delta metadata notes result scores quality aggregate overall timing".split())
+_SUMS = frozenset(
+    "run_summary summary delta metadata notes result scores quality aggregate overall timing dimensions".split()
+)
 _RESULTS = ("pass_rate", "pass_count", "passed", "assertions_passed", "result", *LISTS)
 
 
@@ -209,6 +211,15 @@ def read_ident(document: Document, *keys: str) -> str:
     return ""
 
 
+def list_rows(benchmark: Document) -> list[BenchmarkRow]:
+    """Return its rows, without the sums of results whose lists it has as well."""
+    rows = [
+        (row, (row.condition, row.ident, row.name), bool(find_list(row.document))) for row in iterate_rows(benchmark)
+    ]
+    listed = {key for row, key, has_list in rows if has_list and row.number is None}
+    return [row for row, key, has_list in rows if has_list or row.number is not None or key not in listed]
+
+
 def iterate_rows(
     document: Document, condition: str = "", ident: str = "", name: str = "", depth: int = 0, *, is_side: bool = False
 ) -> Iterator[BenchmarkRow]:
@@ -240,6 +251,11 @@ def iterate_rows(
     for key, value in document.raw.items():
         if (both := _OF_EVAL.fullmatch(key)) and isinstance(value, dict):  # an eval and its condition in one name
             yield from iterate_rows(document.object(key), both[2], clean(both[1])[:200], name, depth + 1)
+        elif is_condition(key) and _is_judged(value):  # the list alone
+            if ident or name:
+                yield BenchmarkRow(
+                    Document(document.root, document.path, {LISTS[0]: value}, document.at(key)), key, ident, name, None
+                )
         elif plain(key) in CONDITIONS and value is not None or is_condition(key) and isinstance(value, dict | list):
             for part in document.objects(key) if isinstance(value, list) else (document.object(key),):
                 yield from iterate_rows(part, key, ident, name, depth + 1, is_side=bool(part))

@@ -25,6 +25,7 @@ from benchapp.imports.reading.benchmark_rows import (
     is_condition,
     iterate_rows,
     list_conflicts,
+    list_rows,
     name_condition,
     plain,
     read_grading,
@@ -52,7 +53,9 @@ KINDS = {
 }
 LATEST = 4_000_000_000.0  # seconds since 1970: a folder's time can be anything
 MAX_REPLY = 16 * 1024 * 1024
-_OWN = frozenset("benchmark.json benchmark.md feedback.json improvement.json meta.json SKILL.md.before".split())
+_OWN = frozenset(
+    "benchmark.json benchmark.md evals.json feedback.json improvement.json meta.json SKILL.md.before".split()
+)
 _RUN = re.compile(r"run[-_]?(\d{1,9})", re.IGNORECASE)
 _EVAL = re.compile(r"eval[-_]?(\d{1,9})(?:[-_].*)?", re.IGNORECASE)
 _PREFIXED = re.compile(r"(.+)[-_](grading|timing|config|metadata|output)\.(?:json|md|txt)", re.IGNORECASE)
@@ -380,7 +383,7 @@ class Iteration:
         for entry in self.root.listing(self.folder)[1]:
             if entry.path.suffix.lower() == ".json" and entry.name not in _OWN:
                 document = read_optional(self.root.mute(), entry.path)
-                if any(read_grading(row.document, "").verdict for row in iterate_rows(document)):
+                if any(read_grading(row.document, "").verdict for row in list_rows(document)):
                     self.root.report(self.folder, "", "benchmark.json", f"none; {name_of(entry.path)} is taken for it")
                     return Document(self.root, entry.path, document.raw)
         return Document(self.root, path, {})
@@ -390,14 +393,14 @@ class Iteration:
         """What benchmark.json has a verdict of, by condition, number and each of the eval's names."""
         return {
             (name_condition(row.condition), row.number or 1, plain(name))
-            for row in iterate_rows(self.benchmark)
+            for row in list_rows(self.benchmark)
             for name in (row.ident, row.name)
             if read_grading(Document(self.root.mute(), row.document.path, row.document.raw), "").verdict
         }
 
     def _take_benchmark(self) -> None:
         """Take the rows of conditions without gradings. Compare the others with the gradings, which count."""
-        told, rows = Counter[str](), list(iterate_rows(self.benchmark))
+        told, rows = Counter[str](), list_rows(self.benchmark)
         pairs = self._pair(rows)
         matched = {id(result) for result in pairs.values()}
         graded = [each for each in self.results.values() if each.graded.verdict]

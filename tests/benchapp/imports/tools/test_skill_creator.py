@@ -293,6 +293,7 @@ def row(number, condition, passed, total=2, **more):
 
 
 PERCENT = {"with_skill": 100, "without_skill": "50%"}
+ANSWERS = {"with_skill": (True, True), "without_skill": (True, False)}
 BOTH = {"with_skill": {"passed": 2, "total": 2}, "without_skill": {"passed": 1, "total": 2}}
 
 
@@ -317,6 +318,11 @@ BOTH = {"with_skill": {"passed": 2, "total": 2}, "without_skill": {"passed": 1, 
             ]
         },
         {"evaluations": {f"eval-1-{name}": {"eval_id": 1, **found} for name, found in BOTH.items()}},
+        {  # sums of evals and of dimensions, and the lists that they are made from
+            "scenarios": {"eval-1": BOTH},
+            "dimensions": {"Plan": BOTH},
+            "grading": {"eval-1": {name: grading(*ANSWERS[name])["expectations"] for name in BOTH}},
+        },
         {
             "by_case": {"1": BOTH},
             "runs": [{"case_id": 1, "condition": name, "pass_rate": rate} for name, rate in PERCENT.items()],
@@ -590,8 +596,14 @@ def test_a_benchmark_that_names_its_skill_needs_no_iteration(tmp_path):
         tmp_path / "tables" / "evals" / "benchmark.json",
         {"metadata": {"skill_name": "tables"}, "runs": [row(1, "with_skill", 2)]},
     )
+    named = {"skill_name": "charts", "configs": [{"name": "with_skill", "evals": [{"eval_id": 1, "pass_rate": 0.5}]}]}
+    write(tmp_path / "charts" / "evals" / "benchmark.json", named)
+    write(tmp_path / "loops" / "benchmark.json", {"runs": [{"name": "parse", "passed": True, "seconds": 3}]})
     bring_in(tmp_path)
-    assert runs() == {"with-skills None": [1.0]}
+    assert set(Trial.objects.values_list("episode__run__experiment__name", "reward")) == {
+        ("skill-creator tables/evals", 1.0),
+        ("skill-creator charts/evals", 0.5),
+    }
 
 
 # --- what is broken or hostile ----------------------------------------------------------------------------------------
