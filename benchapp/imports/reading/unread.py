@@ -31,7 +31,7 @@ NO_LOGS = frozenset(
 MAX_LOOKED_AT = 500  # files of one trial, or of one job
 _MEANINGS = {
     "plain-text": "in no known format",
-    "chat-messages": "with messages only, without program or session",
+    "chat-messages": "with messages only, without calls of tools",
     "empty": "without content",
     "git-lfs-pointer": "that are Git LFS pointers: their content was not downloaded",
     "archive": "to be unpacked first",

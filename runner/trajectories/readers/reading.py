@@ -101,8 +101,8 @@ def sniff(source: Path | BinaryIO) -> str:
             if _is_openhands(keys, start):
                 return "openhands"
             found = _swe_agent_format(keys, start) or _object_format(keys, start)
-            if found == UNKNOWN_PROGRAM:  # a later line may still identify the program
-                fallback = found
+            if found in (UNKNOWN_PROGRAM, "chat-messages"):  # a later line may still identify the program
+                fallback = found if fallback == "plain-text" else fallback
                 continue
             if found == "claude-stream-json" and _CURSOR_CALL.search(start):
                 return "cursor-stream-json"
