@@ -69,8 +69,10 @@ END_BYTES = 64 * 1024
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(rb'"timestamp"\s*:\s*"([0-9T:.+Z-]{19,40})"')
 # Milliseconds since 1970; those of the older kimi-cli are seconds.
-_NUMBER = re.compile(rb'"(?:time|timestamp)"\s*:\s*([0-9]{9,14}(?:\.[0-9]{1,9})?)(?=\s*[,}])')
-_IN_NUMBERS = frozenset({"kimi-wire", "copilot-chat"})  # formats whose times are numbers
+_NUMBER = re.compile(rb'"(?:time|timestamp|created|completed|end)"\s*:\s*([0-9]{9,14}(?:\.[0-9]{1,9})?)(?=\s*[,}])')
+_IN_NUMBERS = frozenset(
+    {"kimi-wire", "copilot-chat", "opencode-export", "opencode-stream"}
+)  # formats whose times are numbers
 _LATEST_SECONDS = 99_999_999_999  # a larger number counts milliseconds
 
 
