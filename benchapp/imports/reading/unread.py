@@ -25,7 +25,7 @@ MARKDOWN = frozenset({".md", ".markdown"})
 NO_LOGS = frozenset(
     "package.json package-lock.json tsconfig.json jsconfig.json composer.json components.json .eslintrc.json .prettierrc.json"
     " plugin.json marketplace.json hooks.json settings.json settings.local.json mcp.json .mcp.json gemini-extension.json"
-    " evals.json trigger-eval.json trigger_eval.json license.txt licence.txt notice.txt requirements.txt requirements-dev.txt"
+    " evals.json trigger-eval.json trigger_eval.json test-prompts.json license.txt licence.txt notice.txt requirements.txt requirements-dev.txt"
     " cmakelists.txt robots.txt llms.txt".split()
 )
 MAX_LOOKED_AT = 500  # files of one trial, or of one job

@@ -463,7 +463,13 @@ def test_a_config_of_another_program_hides_no_logs(tmp_path):
 
 def test_files_that_every_project_has_are_not_reported(tmp_path):
     claude_session(tmp_path / "s-1.jsonl")
-    for name in ("package.json", ".claude-plugin/plugin.json", "skills/sums/evals/evals.json", "LICENSE.txt"):
+    others = (
+        "package.json",
+        ".claude-plugin/plugin.json",
+        "skills/sums/evals/evals.json",
+        "skills/sums/test-prompts.json",
+    )
+    for name in (*others, "LICENSE.txt", ".venv/lib/python3.13/site-packages/sums/data.json"):
         write(tmp_path / name, {"name": "sums"})
     assert list(bring_in(tmp_path).problems) == []
 
