@@ -97,7 +97,7 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
 
 
 class TerminalBenchRun:
-    """`results`: the name of its file, by which the run is called if it is not the usual one."""
+    """`results`: the name of its file; if it is not the usual one, the run has its name."""
 
     def __init__(self, root: Root, folder: Path, results: str = RESULTS) -> None:
         self.root, self.folder, self.results = root, folder, folder / results

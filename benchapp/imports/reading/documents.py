@@ -192,7 +192,7 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
 
 
 def _mend(text: str) -> str:
-    """Take out what models write into JSON beside line breaks: signs and commas that are too many, and comments."""
+    """Take out signs and commas that are too many, and comments: models write them into JSON."""
     return _TOO_MANY.sub(lambda match: match[0] if match[0].startswith('"') else "", text)
 
 

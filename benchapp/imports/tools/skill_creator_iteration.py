@@ -54,7 +54,7 @@ KINDS = {
 LATEST = 4_000_000_000.0  # seconds since 1970: a folder's time can be anything
 MAX_REPLY = 16 * 1024 * 1024
 _OWN = frozenset(
-    "benchmark.json benchmark.md evals.json feedback.json improvement.json meta.json SKILL.md.before".split()
+    "benchmark.json benchmark.md evals.json feedback.json improvement.json meta.json SKILL.md.before .DS_Store".split()
 )
 _RUN = re.compile(r"run[-_]?(\d{1,9})", re.IGNORECASE)
 _EVAL = re.compile(r"eval[-_]?(\d{1,9})(?:[-_].*)?", re.IGNORECASE)

@@ -203,9 +203,11 @@ def test_what_an_eval_brings_is_no_run_of_it(tmp_path):
     place = tmp_path / "a-workspace" / "iteration-1"
     write(place / "plan" / "fixture" / "outputs" / "stdout.txt", "Text")
     run_folder(place / "plan" / "with_skill", True)
+    write(place / "plan" / ".DS_Store", "x")
     report = bring_in(tmp_path)
     assert runs() == {"with-skills@1 1": [1.0]}
     assert "plan/fixture/outputs/stdout.txt" in str(list(report.problems))
+    assert ".DS_Store" not in str(list(report.problems))
 
 
 def test_a_copy_inside_its_own_folder_counts_once(tmp_path):
