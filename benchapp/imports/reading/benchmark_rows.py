@@ -8,7 +8,7 @@ results by the eval's id; `per_case[]` without a condition.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchapp.imports.problems import render_found
@@ -64,13 +64,15 @@ def read_grading(document: Document, source: str) -> Grading:
 
 
 def find_list(document: Document) -> str:
-    """Return the key of the list with what was judged; empty if there is none. Lists of plain texts are questions.
+    """Return the key of the list, or map, with what was judged; empty if there is none. Lists of plain texts are questions.
 
     Graders are models and name it as they like: any list counts whose items all have a text and an answer.
     """
     for key in LISTS:
         items = document.raw.get(key)
         if isinstance(items, list) and any(isinstance(item, dict) and _find(item, _ANSWERS) for item in items):
+            return key
+        if isinstance(items, dict) and items and all(isinstance(item, bool) for item in items.values()):
             return key
     return next((key for key, value in document.raw.items() if _is_judged(value)), "")
 
@@ -90,7 +92,7 @@ def _find(raw: object, names: tuple[str, ...]) -> str:
 def _iterate_checks(document: Document) -> Iterator[Check]:
     if not (key := find_list(document)):
         return
-    for item in document.objects(key):
+    for item in _list_items(document, key):
         answer = item.raw.get(_find(item.raw, _ANSWERS))
         status = {True: CheckStatus.PASSED, False: CheckStatus.FAILED}.get(answer) if isinstance(answer, bool) else None
         if status is None:
@@ -104,6 +106,14 @@ def _iterate_checks(document: Document) -> Iterator[Check]:
         if len(name) > MAX_NAME:  # a record's check has a shorter one: the whole text is in its message
             message = f"{name}\n\n{message}"
         yield Check(CheckGroup.TEST, name, status or CheckStatus.ERROR, message)
+
+
+def _list_items(document: Document, key: str) -> Iterable[Document]:
+    """Return what was judged. The names in a map are the texts of its answers."""
+    if not isinstance(items := document.raw[key], dict):
+        return document.objects(key)
+    found = ({_TEXTS[0]: text, _ANSWERS[0]: answer} for text, answer in items.items())
+    return [Document(document.root, document.path, raw, document.at(key)) for raw in found]
 
 
 def _parts(document: Document) -> tuple[Document, ...]:

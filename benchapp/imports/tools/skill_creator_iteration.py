@@ -186,8 +186,10 @@ class Result:
         if seconds is None and milliseconds is not None:
             seconds = milliseconds / 1000
         elif seconds is None and self.row is not None:
-            seconds, milliseconds = (self.row.result.amount(key) for key in ("time_seconds", "duration_ms"))
-            seconds = milliseconds / 1000 if seconds is None and milliseconds is not None else seconds
+            amount = self.row.result.amount  # the official script writes 0 where no time is known
+            seconds = (
+                amount("time_seconds") or amount("duration_seconds") or (amount("duration_ms") or 0) / 1000 or None
+            )
         return sources.Timing(
             started_at=aware(
                 read_time(self.timing, "executor_start") or read_time(self.document("metadata"), "start_time")

@@ -347,6 +347,20 @@ def test_a_placeholder_is_no_model(tmp_path, written):
     assert Task.objects.get().key.endswith("a-workspace/1")
 
 
+def test_a_map_of_answers_is_what_was_judged_and_a_time_of_zero_is_unknown(tmp_path):
+    """As in baiqiaw/flow-go; the zeros are the official script's, where no time was measured."""
+    answers = {"assertions": {"Reads the state first": True, "Names the root cause": False}}
+    sides = {"with_skill": {**answers, "duration_seconds": 2.5}, "without_skill": {**answers, "time_seconds": 0.0}}
+    write(tmp_path / "a-workspace" / "iteration-1" / "benchmark.json", {"evals": [{"eval_name": "plan", **sides}]})
+    bring_in(tmp_path)
+    assert runs() == {"with-skills@1 1": [0.5], "no-skill@1 1": [0.5]}
+    assert set(Check.objects.values_list("name", "status")) == {
+        ("Reads the state first", "passed"),
+        ("Names the root cause", "failed"),
+    }
+    assert set(Trial.objects.values_list("duration_seconds", flat=True)) == {2.5, None}
+
+
 def test_sums_by_condition_beside_evals_are_no_results(tmp_path):
     """Their names begin as those of conditions do."""
     found = {"with_skill_pass_rate": 1.0, "without_skill_pass_rate": 0.5, **BOTH}
