@@ -137,8 +137,9 @@ class GepaRun:
         content = (self.root.read(path, MAX_LOG_BYTES) if self.root.is_file(path) else None) or b""
         parts = _LINE.split(_take_printed(clean(decode(self.root, path, content))))
         if len(parts) == 1:
-            told = "none: texts rejected and scores on validation are unknown. DSPy prints it: save what it prints under this name"
-            self.root.report(path, "", "the text log", told)
+            missing = "none: texts rejected and scores on validation are unknown. "
+            missing += "DSPy prints it: save what it prints under this name"
+            self.root.report(path, "", "the text log", missing)
         found = defaultdict[int, list[str]](list)
         for number, text in zip(parts[1::2], parts[2::2], strict=True):
             found[int(number)].append(text)
