@@ -19,13 +19,14 @@ from runner import protocols
 from runner.agents import Limits
 from runner.base.errors import RunnerError, SetupError
 from runner.base.suite import Suite
+from runner.base.trees import slugs
 from runner.base.types import Decision, Files, TrialSlot
 from runner.engine.engine import run_episode
 from runner.engine.recorders import JsonLinesRecorder
 from runner.engine.setup import describe_setup, setup_digest
 from runner.engine.toolbox import toolbox_for
 from runner.protocols.conditions import conditions_of, find_condition
-from runner.protocols.history import EpisodeState, family_skills, fold, slugs
+from runner.protocols.history import EpisodeState, family_skills, fold
 from runner.protocols.instruction import Notice
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.prompt_choice import describe_prompts

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from runner.base.types import Trajectory, Usage
+from runner.base.types import Trajectory
 from runner.trajectories.atif_document import atif_document
 from tests.conftest import require
 
@@ -35,13 +35,13 @@ print(json.dumps(said))
 """
 
 
-def assert_valid_atif(trajectories: Sequence[Trajectory], usage: Usage | None, folder: Path) -> None:
+def assert_valid_atif(trajectories: Sequence[Trajectory], folder: Path) -> None:
     """Writes the attempt as trajectory.json below `folder` and has Harbor check it."""
-    assert complaints(written(trajectories, usage, folder / "trajectory.json")) == {}
+    assert complaints(written(trajectories, folder / "trajectory.json")) == {}
 
 
-def written(trajectories: Sequence[Trajectory], usage: Usage | None, path: Path) -> Path:
-    path.write_text(json.dumps(atif_document(trajectories, usage), ensure_ascii=False))
+def written(trajectories: Sequence[Trajectory], path: Path) -> Path:
+    path.write_text(json.dumps(atif_document(trajectories), ensure_ascii=False))
     return path
 
 

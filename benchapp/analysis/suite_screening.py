@@ -9,6 +9,7 @@ from pathlib import Path
 from benchapp.stats.learning.computed_runs import facts_folder, write_kept
 from runner.base.encoding import Undecodable, decode, encode
 from runner.base.suite import Suite
+from runner.base.text import plural
 from runner.screening.screening import screen_suite, screening_key
 from runner.screening.suite_findings import Screening, Weight
 
@@ -36,8 +37,8 @@ def summarise_screening(screening: Screening) -> str:
     leaks, looks = screening.count(Weight.LEAK), screening.count(Weight.LOOK)
     if not screening.findings:
         return "Nothing found."
-    parts = [f"{leaks:,} leak{'' if leaks == 1 else 's'}"] if leaks else []
-    parts += [f"{looks:,} place{'' if looks == 1 else 's'} to look at"] if looks else []
+    parts = [plural(leaks, "leak")] if leaks else []
+    parts += [f"{plural(looks, 'place')} to look at"] if looks else []
     more = f"; {screening.more:,} more of the same kinds are left out" if screening.more else ""
     return f"{' and '.join(parts)}{more}."
 

@@ -22,7 +22,7 @@ from benchapp.audit.record_check import (
     check_trials,
     flaw_each,
 )
-from benchapp.record.trajectory_store import read_whole_steps
+from benchapp.record.trajectory_store import read_whole_step
 from benchapp.review.codebooks.codebook_versions import digest_of
 from runner.base.suite import Suite
 from runner.trajectories.fields import fields
@@ -143,10 +143,10 @@ def _check_marks() -> Iterator[Flaw]:
 def _check_range(mark: models.Mark) -> Iterator[Flaw]:
     """Skip an unreadable trajectory: the check of its chunks has reported it."""
     try:
-        steps = read_whole_steps(mark.trajectory, mark.step, 1)  # type: ignore[arg-type]
+        step = read_whole_step(mark.trajectory, mark.step)  # type: ignore[arg-type]
     except (zstandard.ZstdError, orjson.JSONDecodeError, KeyError):
         return
-    text = dict(fields(steps[0])).get(mark.field) if steps else None
+    text = dict(fields(step)).get(mark.field) if step else None
     if text is None:
         yield _flaw_mark(mark, f"refers to {mark.field} of step {mark.step}, which has none")
     elif (mark.end or 0) > len(text):

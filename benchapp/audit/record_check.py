@@ -177,7 +177,7 @@ def _is_rebuilt(row: models.Compaction, text: str, spans: list[Span]) -> bool:
     """Is the text below the header what the spans keep? The header (title, verdict as far as it was shown) is not
     checked. An unreadable trajectory counts as rebuilt: the check of its chunks has reported it."""
     try:
-        rebuilt = render(spans, iterate_steps(row.trajectory), verdict=None, title="", with_checks=False)
+        rebuilt = render(spans, iterate_steps(row.trajectory), title="")
     except (zstandard.ZstdError, orjson.JSONDecodeError, KeyError):
         return True
     body = rebuilt.partition("\n\n")[2]

@@ -24,7 +24,7 @@ from benchapp.record.writing.human_acts import name_actor, note_activity
 from runner.base.digests import canonical_json
 from runner.base.encoding import decode, encode
 from runner.base.errors import ModelRefused, ModelUnavailable, SetupError
-from runner.base.text import cut, replace_unprintable, storable
+from runner.base.text import cut, plural, replace_unprintable, storable
 from runner.base.trees import check_relative
 from runner.base.types import File, Files, ModelReply, ModelRequest
 from runner.drafting import loops
@@ -202,7 +202,7 @@ def start_draft(
             by=by,
             before=Snapshot.objects.put({}),
             after=head,
-            summary=f"{len(files):,} file{'' if len(files) == 1 else 's'} given",
+            summary=f"{plural(len(files), 'file')} given",
             findings=findings,
         )
         note_activity(by, "draft.started", draft, detail={"loop": draft.loop, "family": brief.family, "model": model})

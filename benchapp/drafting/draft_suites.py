@@ -22,6 +22,7 @@ from benchapp.record.writing.human_acts import note_activity
 from runner.base import suite as runner_suite
 from runner.base.digests import library_digest
 from runner.base.errors import SetupError
+from runner.base.text import plural
 from runner.base.trees import remove_tree, write_tree
 from runner.base.types import File, Files
 from runner.drafting import loops
@@ -104,7 +105,7 @@ def try_as_suite(draft: Draft, by: User | None) -> Suite:
         row = suite_files.record_folder(read, by, replaces=draft.suite)
         Draft.objects.filter(pk=draft.pk).update(suite=row)
         draft.suite = row
-        summary = f"Written as suite {key}: {_count(len(read.tasks))}"
+        summary = f"Written as suite {key}: {plural(len(read.tasks), 'task')}"
         _record(draft, DraftStep.Kind.TRIAL, by, summary, _list_notes(read))
         note_activity(by, "draft.tried", draft, detail={"suite": key, "tasks": len(read.tasks)})
     return row
@@ -150,10 +151,6 @@ def _list_notes(read: suite_files.SuiteFolder) -> list[str]:
     set_aside = read.suite.set_aside.items()
     notes = [f"Set aside: {what}: {_say(error, read.path)}" for what, errors in set_aside for error in errors]
     return [*notes, *read.suite.notes]
-
-
-def _count(tasks: int) -> str:
-    return f"{tasks:,} task{'' if tasks == 1 else 's'}"
 
 
 def _record(draft: Draft, kind: DraftStep.Kind, by: User | None, summary: str, findings: Sequence[str]) -> None:
@@ -208,7 +205,7 @@ class _Evidence:
             return ReadinessCheck(Readiness.FAILED, "; ".join(leaks)[:MAX_SAYS], url)
         if self.screening.more and not mine:
             return ReadinessCheck(Readiness.OPEN, "the list of findings is cut: fix those that it has first", url)
-        looks = f"{len(mine)} place{'' if len(mine) == 1 else 's'} to look at" if mine else "nothing found"
+        looks = f"{plural(len(mine), 'place')} to look at" if mine else "nothing found"
         return ReadinessCheck(Readiness.PASSED, looks, url)
 
     def _judge_workflow(self, key: str) -> ReadinessCheck:
@@ -285,7 +282,9 @@ def admit(draft: Draft, key: str, by: User | None, tasks: Sequence[str] | None =
         Draft.objects.filter(pk=draft.pk).update(admitted_as=row)
         draft.admitted_as = row
         notes = [f"Left out: {each}" for each in left_out]
-        _record(draft, DraftStep.Kind.ADMISSION, by, f"Admitted as suite {key}: {_count(len(read.tasks))}", notes)
+        _record(
+            draft, DraftStep.Kind.ADMISSION, by, f"Admitted as suite {key}: {plural(len(read.tasks), 'task')}", notes
+        )
         note_activity(by, "draft.admitted", draft, detail={"suite": key, "tasks": len(read.tasks)})
     return row
 

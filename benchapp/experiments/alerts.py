@@ -22,6 +22,7 @@ from benchapp.experiments.work.budgets import REASON
 from benchapp.models import Alert, Episode, Experiment
 from benchapp.record.visible import one_line
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
+from runner.base.text import plural
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ def _find_news() -> Iterator[Alert]:
                 continue
             experiment = Experiment.objects.defer("spec", "estimate").get(pk=pk)
             what = "has spent its budget" if kind == Alert.Kind.BUDGET else "needs you"
-            words = f"{_name(experiment)} {what}: {count} episode{'' if count == 1 else 's'} stopped."
+            words = f"{_name(experiment)} {what}: {plural(count, 'episode')} stopped."
             yield Alert(experiment=experiment, kind=kind, key=str(last), words=words)
 
 

@@ -31,7 +31,7 @@ from benchapp.stats.inference.sides import Paired, pair
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.metric import TrialMetric
 from runner.base.errors import SandboxError, SetupError, SuiteError
-from runner.base.text import replace_unprintable
+from runner.base.text import plural, replace_unprintable
 from runner.base.types import Phase, Task, Usage
 from runner.engine.foresight import absent_images, problems_of
 from runner.models import make_model
@@ -342,7 +342,7 @@ def foresee(prepared: Prepared, *, runs_here: bool) -> Foresight:
     tasks = {task.key: task for task, _ in counted.values()}
     absent = tuple(_describe_absent(list(tasks.values()))) if sandbox == "docker" else ()
     online = sum(task.machine.network for task in tasks.values()) if sandbox != "local" else 0
-    network = (f"{online:,} task{'' if online == 1 else 's'} with network.",) if online else ()
+    network = (f"{plural(online, 'task')} with network.",) if online else ()
     notes = (*network, *_describe_futile(prepared), *dict.fromkeys(_describe_models(prepared)), *absent)
     return Foresight(tuple(problems), notes, hopeless, sum(trials for _, trials in counted.values()))
 
@@ -370,7 +370,7 @@ def _describe_futile(prepared: Prepared) -> Iterator[str]:
         if not episodes:
             yield f"{why} No trial of this plan counts for {each.metric}."
         elif prepared.spec.replicates == 1 and episodes < FEWEST_EPISODES:
-            have = f"{episodes} episode{'' if episodes == 1 else 's'} with one replicate"
+            have = f"{plural(episodes, 'episode')} with one replicate"
             yield f"{why} It has {have}, and takes {FEWEST_EPISODES} episodes, or two replicates."
 
 

@@ -190,7 +190,7 @@ def fork(
         forked = _fork_episode(run, episode, plan, suite, entries[: place - 1])
         detail = {"before": str(before), "sequence": place, "dice": dice, "run": str(run.public_id)}
         note_activity(by, "fork", episode, detail=detail, reason=reason)
-        transaction.on_commit(lambda: advance.hint(str(forked.public_id)))
+        transaction.on_commit(lambda: advance.hint(forked))
     return run
 
 

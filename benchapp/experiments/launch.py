@@ -90,9 +90,7 @@ def launch_prepared(prepared: Prepared, *, by: models.User | None = None) -> mod
             wish = JudgingWish(wanted.model, wanted.prompts, wanted.metrics, wanted.calls, wanted.usd)
             order_judging(experiment.runs.all(), wish, by)
         episodes = models.Episode.objects.filter(run__experiment=experiment).order_by(*EPISODE_ORDER)
-        transaction.on_commit(
-            lambda: [advance.hint(str(each)) for each in episodes.values_list("public_id", flat=True)]
-        )
+        transaction.on_commit(lambda: [advance.hint(each) for each in episodes.prefetch_related("run__experiment")])
     return experiment
 
 

@@ -39,6 +39,7 @@ from benchapp.stats.comparing.condition_names import name_run
 from runner import protocols
 from runner.base.digests import digest_json, library_digest
 from runner.base.suite import Suite
+from runner.base.text import plural
 from runner.base.types import Files, Phase
 from runner.engine.setup import setup_digest
 from runner.protocols.probe import CONDITION
@@ -286,7 +287,7 @@ def _prepare(
     plan_of(episode, suite)  # raises SetupError if tasks, agent or model changed since the launch
     origin, spec = episode.run, spec_of(episode.run)
     arm = replace(cell_of(origin).arm, condition=CONDITION)
-    left_out = asked.skill[:60] or f"{len(hunks)} change{'' if len(hunks) == 1 else 's'}"
+    left_out = asked.skill[:60] or plural(len(hunks), "change")
     label = f"{state.key} without {left_out}" if hunks else state.key
     limits = asdict(author_limits_of(spec)) if arm.author_agent else {}  # as in the origin's setup, under its protocol
     probe = spec.narrow(

@@ -20,6 +20,7 @@ from benchapp.stats.inference.shares import Rate
 from runner.agents.oracle import digest_traps, has_solution, has_trap
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
+from runner.base.text import plural
 from runner.base.var_folder import MANAGE
 from runner.protocols.plan import CHECKS, Rule
 from runner.protocols.qualification import (
@@ -117,7 +118,7 @@ def summarise_fit(fits: Sequence[TaskFit], skill: str = "a skill") -> tuple[str,
     }
     parts = [f"{counts[kind]} {words}" for kind, words in names.items() if counts[kind]]
     evidence = f"{', '.join(parts)}." if parts else ""
-    tasks = f"{len(fits):,} task{'' if len(fits) == 1 else 's'}"
+    tasks = plural(len(fits), "task")
     if counts[Fit.UNKNOWN]:
         many = f"{counts[Fit.FIT] or 'none'} of them can show whether skills help"
         return f"{known:,} of {tasks} {'is' if known == 1 else 'are'} judged so far; {many}.", evidence
@@ -395,7 +396,7 @@ def say_verdicts(tasks: Sequence[TaskVerdict]) -> str:
     counts[Admission.LOOK] -= waiting
     parts = [f"{counts[each]:,} {words}" for each, words in names.items() if counts[each]]
     parts += [f"{waiting:,} still running"] if waiting else []
-    total = f"{len(tasks):,} task{'' if len(tasks) == 1 else 's'}"
+    total = plural(len(tasks), "task")
     if waiting == len(tasks):
         return f"No verdict yet on {total}." if waiting else "No task was tried."
     return f"{total}: {', '.join(parts)}."

@@ -19,9 +19,10 @@ from typing import Any
 from uuid import UUID
 
 from benchapp.models import Attempt, Blob, Run, Trajectory, Trial, Verdict
+from benchapp.models.trajectories import main_first
 from benchapp.record.recorded import read_head, usage_of
 from benchapp.record.trajectory_store import iterate_lines
-from runner.base.types import CheckStatus, TrajectoryKind, Usage
+from runner.base.types import CheckStatus, Usage
 from runner.trajectories.atif_document import document_frame
 
 Json = dict[str, Any]  # written here, member by member
@@ -29,10 +30,7 @@ Json = dict[str, Any]  # written here, member by member
 
 def select_trajectories(attempt: Attempt) -> list[Trajectory]:
     """Return trajectories with steps that nothing superseded, the main one first."""
-    return sorted(
-        (each for each in attempt.trajectories.all() if not each.is_superseded and each.steps_total),
-        key=lambda each: (each.kind != TrajectoryKind.MAIN, each.ordinal, each.pk),
-    )
+    return main_first(each for each in attempt.trajectories.all() if not each.is_superseded and each.steps_total)
 
 
 def atif_pieces(attempt: Attempt, trajectories: Sequence[Trajectory]) -> Iterator[bytes]:

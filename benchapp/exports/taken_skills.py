@@ -35,6 +35,7 @@ from benchapp.record.redaction import redact_text
 from benchapp.record.textual_change import MAX_LINES, is_binary, split_lines
 from benchapp.record.visible import one_line, visible
 from benchapp.stats.inference.shares import Rate
+from runner.base.text import plural
 from runner.base.trees import check_relative
 from runner.base.types import File, Files
 
@@ -234,7 +235,7 @@ def _describe_decision(run: Run, change: TakenChange) -> list[str]:
     if change.seen:
         lines += [
             "",
-            f"The author saw {_count(len(change.seen), 'trial')}: {rate.passed} of {rate.scored} with a verdict "
+            f"The author saw {plural(len(change.seen), 'trial')}: {rate.passed} of {rate.scored} with a verdict "
             "passed.",
         ]
         for trial in change.seen[:MAX_SEEN]:
@@ -250,10 +251,6 @@ def _describe_decision(run: Run, change: TakenChange) -> list[str]:
 
 def end_in_words(trial: Trial) -> str:
     return {True: "passed", False: "failed", None: "has no verdict"}[trial.success]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,7 @@ class ExperimentRecorder:
         """Look up what is stored for many attempts at once."""
         wanted = list(attempts)
         self.stored |= {attempt: [] for attempt in wanted}
-        rows = Trajectory.objects.filter(attempt__in=wanted, is_superseded=False)
+        rows = Trajectory.objects.current().filter(attempt__in=wanted)
         for attempt, *row in rows.values_list("attempt", "source_path", "steps_total", "extra__problems"):
             self.stored[attempt].append(tuple(row))
 
@@ -175,6 +175,7 @@ class ExperimentRecorder:
         try:
             return self._record(batch)
         except Exception:  # storing each alone shows which trial it is
+            logger.warning("%d trials cannot be stored together: storing each alone", len(batch), exc_info=True)
             self.samples.clear()
         return [run for packed in batch for run in self._try(packed.found, partial(self._record, [packed]))]
 
@@ -429,7 +430,7 @@ class ExperimentRecorder:
         return rows
 
     def _count_packed(self, parts: AttemptParts) -> None:
-        steps = sum(item.rows.packed.steps_total for item in parts.packed)
+        steps = sum(item.steps.steps_total for item in parts.packed)
         self.counts.update(trials=1, attempts=1, trajectories=len(parts.packed), steps=steps)
 
     def keep_quiet(self) -> None:

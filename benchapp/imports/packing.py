@@ -19,13 +19,13 @@ from benchapp.models import Blob, Compaction
 from benchapp.models.blobs import BlobStore, GatheredBlobs
 from benchapp.models.trials import USAGE
 from benchapp.record.redaction import Hints, Redactor, list_hints, list_hints_inside, redact_text
-from benchapp.record.trajectory_store import Packed, pack_steps
+from benchapp.record.trajectory_store import PackedSteps, pack_steps
 from benchapp.record.writing.rows import PackedTrajectory, pack_compaction
 from runner.base.text import storable, storable_value
 from runner.base.types import CompactionKind, File, Files, Source, Step, TrajectoryHead, TrajectoryKind, Usage
 from runner.base.types import SkillUse as UseValue
 from runner.models.call_prices import estimate_cost
-from runner.trajectories.compaction import StepTexts, compact
+from runner.trajectories.compaction import ShownVerdict, StepTexts, compact
 from runner.trajectories.images import with_files
 from runner.trajectories.readers import ATIF, PLAIN_TEXT
 from runner.trajectories.readers.claude import STARTING
@@ -45,12 +45,11 @@ def read_digest(found: FoundTrial) -> str:
     return hashlib.sha256(f"{READER_VERSION}\0{found.digest()}".encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedTrajectory:
-    """A trajectory that was read and stored, with what its attempt's rows take from it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedTrajectory(PackedTrajectory):
+    """With what its attempt's rows take from it."""
 
     path: str  # as its trial names it
-    rows: PackedTrajectory
     turns: int | None
     uses: tuple[UseValue, ...] = ()
     estimated_usd: float | None = None  # by the price list, where its tokens and models are known
@@ -73,13 +72,17 @@ class AttemptPacker:
     steps_of_calls: dict[str, int] = field(default_factory=dict)  # id of a call that starts a sub-agent -> its step
     hints: Hints | None = None  # of secrets, in the source that is being packed and is held in memory
 
+    @property
+    def uncounted(self) -> Redactor:
+        """Redacts everything but steps: only their redactions are counted."""
+        return Redactor(self.redactor.known)
+
     def pack(self) -> list[ImportedTrajectory]:
         for choice in self.trial.choices:
             self._pack_choice(choice)
         for place, item in enumerate(self.found):
             if problems := self.reported.pop(item.path, None):
-                rows = replace(item.rows, extra={**item.rows.extra, "problems": problems})
-                self.found[place] = replace(item, rows=rows)
+                self.found[place] = replace(item, extra={**item.extra, "problems": problems})
         return self.found
 
     def _pack_choice(self, choice: SourceChoice) -> None:
@@ -161,16 +164,14 @@ class AttemptPacker:
         self.found.append(
             ImportedTrajectory(
                 path=source.path,
-                rows=PackedTrajectory(
-                    head=head,
-                    packed=packed,
-                    reader_version=READER_VERSION,
-                    usage=read.usage,
-                    source=None if part else self._kept_source(source, blobs),
-                    source_path=redact_text(source.path),
-                    extra=extra,
-                    compactions=() if part else self._compactions(source, kept, packed),
-                ),
+                head=head,
+                steps=packed,
+                reader_version=READER_VERSION,
+                usage=read.usage,
+                source=None if part else self._kept_source(source, blobs),
+                source_path=redact_text(source.path),
+                extra=extra,
+                compactions=() if part else self._compactions(source, kept, packed),
                 turns=counted.turns if read.turns is None and read.head.source_format != PLAIN_TEXT else read.turns,
                 uses=tuple(counted.uses),
                 estimated_usd=_estimate_cost(read, counted.by_model),
@@ -178,19 +179,20 @@ class AttemptPacker:
         )
         return head
 
-    def _compactions(self, source: TrajectorySource, kept: list[Step] | None, packed: Packed) -> tuple[Compaction, ...]:
+    def _compactions(
+        self, source: TrajectorySource, kept: list[Step] | None, packed: PackedSteps
+    ) -> tuple[Compaction, ...]:
         if source.kind is TrajectoryKind.SUBAGENT:
             return ()
-        verdict = self.trial.verdict and self.trial.verdict.with_texts(Redactor(self.redactor.known).text)
+        verdict = self.trial.verdict and self.trial.verdict.with_texts(self.uncounted.text)
         texts = None if kept is None else [StepTexts(step) for step in kept]
         return tuple(
             pack_compaction(
                 compact(
                     packed.steps() if texts is None else texts,
                     kind,
-                    verdict=verdict,
-                    title=Redactor(self.redactor.known).text(self.trial.task.title),
-                    with_checks=kind is CompactionKind.RICH,
+                    shown=ShownVerdict(verdict, with_checks=kind is CompactionKind.RICH),
+                    title=self.uncounted.text(self.trial.task.title),
                 ),
                 self.blobs,
             )
@@ -204,7 +206,7 @@ class AttemptPacker:
         if text is None:
             with source.open() as stream:
                 text = stream.read(MAX_SOURCE_BYTES).decode("utf-8", "replace")
-        return blobs.put(Redactor(self.redactor.known).document(text, self.hints).encode())
+        return blobs.put(self.uncounted.document(text, self.hints).encode())
 
     def _extra(self, read: ReadTrajectory, source: TrajectorySource, redactions: int) -> dict[str, Any]:
         extra = {**source.extra, **({"facts": read.facts} if read.facts else {})}
@@ -222,11 +224,11 @@ class AttemptPacker:
         return dict(self._storable(extra) or {})
 
     def _storable(self, value: Any) -> Any:
-        return None if value is None else Redactor(self.redactor.known).value(storable_value(value))
+        return None if value is None else self.uncounted.value(storable_value(value))
 
     def _report(self, source: TrajectorySource, place: str, expected: str, message: str) -> None:
         """Report the problem now, and keep it with the trajectory, to report it again when the source is unchanged."""
-        message = Redactor(self.redactor.known).text(message)
+        message = self.uncounted.text(message)
         paths = (found.path for choice in self.trial.choices for found in choice.trajectories)
         self.problems.add(place_of(self.path, source.path, paths), place, expected, message)
         problems = self.reported.setdefault(source.path, [])

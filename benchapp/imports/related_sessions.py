@@ -33,9 +33,9 @@ class KeptSession:
     def __post_init__(self) -> None:
         self.ids = tuple(self.attempt.source_key.split(IDS_JOINED))
         self.order = (self.ids[0],)
-        rows = self.attempt.trajectories.filter(is_superseded=False).select_related("parent")
-        self.trajectories = list(rows.order_by("ordinal", "id"))
-        self.main = next((row for row in self.trajectories if row.kind == TrajectoryKind.MAIN), None)
+        rows = self.attempt.trajectories.current().select_related("parent")
+        self.trajectories = list(rows)
+        self.main = next((row for row in self.trajectories if row.is_main), None)
         self.path = self.main.source_path if self.main else self.ids[0]
 
     @property

@@ -13,14 +13,15 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
-import os
 import pickle
 import re
-import signal
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
+from typing import TypeAlias
 
 import orjson
 from django.utils import timezone
@@ -35,7 +36,7 @@ from benchapp.models.blobs import GatheredBlobs
 from benchapp.models.trials import USAGE
 from benchapp.record.recorded import BOUND_OF
 from benchapp.record.redaction import Redactor, redact_text
-from benchapp.record.writing.rows import BelowAttempt, save_below, set_exception, set_usage
+from benchapp.record.writing.rows import save_below, set_exception, set_measured
 from runner.base.types import JsonValue, SkillUse, TrajectoryKind, Usage, UseKind
 from runner.base.types import Verdict as VerdictValue
 from runner.models.call_prices import estimate_cost, name_price_list
@@ -84,14 +85,14 @@ class AttemptParts:
     @property
     def own(self) -> list[ImportedTrajectory]:
         """See Attempt.own_trajectories."""
-        main = [item for item in self.packed if item.rows.head.kind is TrajectoryKind.MAIN][:1]
-        return main or [item for item in self.packed if item.rows.head.kind is TrajectoryKind.STAGE]
+        main = [item for item in self.packed if item.head.kind is TrajectoryKind.MAIN][:1]
+        return main or [item for item in self.packed if item.head.kind is TrajectoryKind.STAGE]
 
     def usage(self) -> tuple[Usage, dict[str, object]]:
         """Return (usage, the source's own totals). Usage comes from the steps, else from the source."""
         recomputed, stated = Usage(), self.source.usage
         for item in self.packed:
-            recomputed = recomputed + item.rows.usage
+            recomputed = recomputed + item.usage
         taken = [name for name in USAGE if getattr(recomputed, name) is None and _says_more(stated, name, recomputed)]
         totals: dict[str, object] = {**usage_json(stated)}
         if taken:
@@ -103,12 +104,12 @@ class AttemptParts:
         """Estimate the cost by the price list if the source reports none. Needs all tokens and their models."""
         if usage.known_usd is not None or usage.input_tokens is None or usage.output_tokens is None:
             return None
-        counted = [item for item in self.packed if item.rows.usage.known_tokens]
-        recomputed = sum((item.rows.usage for item in counted), Usage())
+        counted = [item for item in self.packed if item.usage.known_tokens]
+        recomputed = sum((item.usage for item in counted), Usage())
         if (recomputed.input_tokens, recomputed.output_tokens) == (usage.input_tokens, usage.output_tokens):
             estimates = [item.estimated_usd for item in counted]
             return None if not counted or None in estimates else sum(each or 0.0 for each in estimates)
-        models = {item.rows.head.model for item in self.packed if item.rows.head.model} or {self.source.run.agent_model}
+        models = {item.head.model for item in self.packed if item.head.model} or {self.source.run.agent_model}
         return estimate_cost(models.pop(), usage) if len(models) == 1 else None  # the source's own totals
 
     def fill(self, attempt: Attempt) -> None:
@@ -119,12 +120,10 @@ class AttemptParts:
         attempt.session_root, attempt.lineage = source.session_root, self._lineage()
         attempt.status = status_of(source)
         attempt.counts = source.is_finished
-        attempt.started_at, attempt.finished_at = source.timing.started_at, source.timing.finished_at
         attempt.started_text, attempt.finished_text = source.timing.started_text, source.timing.finished_text
-        attempt.agent_seconds, attempt.verifier_seconds = source.timing.agent_seconds, source.timing.verifier_seconds
         turns = [item.turns for item in self.own if item.turns is not None]
-        attempt.turns = sum(turns) if turns and len(turns) == len(self.own) else None
-        set_usage(attempt, usage)
+        whole = sum(turns) if turns and len(turns) == len(self.own) else None
+        set_measured(attempt, source.timing, usage, whole)
         attempt.estimated_usd = self.estimate_cost(usage)
         attempt.price_table = name_price_list() if attempt.estimated_usd is not None else ""
         if source.exception:
@@ -136,8 +135,8 @@ class AttemptParts:
         lineage = dict(self.source.lineage)
         if "kind" not in lineage:
             return lineage
-        first = 1 + sum(item.rows.packed.copied_steps for item in self.own)
-        is_over = all(item.rows.packed.copied_steps == item.rows.packed.steps_total for item in self.own)
+        first = 1 + sum(item.steps.copied_steps for item in self.own)
+        is_over = all(item.steps.copied_steps == item.steps.steps_total for item in self.own)
         return {**lineage, "own_from": None if is_over else first}
 
     def _fill_trial(self, trial: Trial, attempt: Attempt) -> None:
@@ -149,10 +148,7 @@ class AttemptParts:
             attempt,
             self.verdict,
             checks=[check.status for check in self.verdict.checks] if self.verdict else (),
-            own=[
-                (item.rows.packed.steps_total - item.rows.packed.copied_steps, item.rows.head.source_format)
-                for item in self.own
-            ],
+            own=[(item.steps.steps_total - item.steps.copied_steps, item.head.source_format) for item in self.own],
             uses=[(use.skill, use.kind) for use in self.uses()],
         )
         trial.duration_seconds = self.source.timing.duration_seconds  # known also between zoneless times
@@ -180,7 +176,7 @@ def save_attempts(filled: Sequence[tuple[AttemptParts, Attempt]]) -> None:
         for stage in parts.source.stage_verdicts
     ]
     Verdict.objects.record_all(stages, is_primary=False)
-    save_below([BelowAttempt(attempt, [item.rows for item in parts.packed], parts.uses()) for parts, attempt in filled])
+    save_below([(attempt, parts.packed, parts.uses()) for parts, attempt in filled])
 
 
 def status_of(source: TrialSource) -> str:
@@ -213,6 +209,7 @@ logger = logging.getLogger(__name__)
 IDS_JOINED, MAX_IDS = "|", 1_000  # characters of the column
 # New trials that are written together. More would gain little and block the database longer for other processes.
 BATCH_TRIALS, BATCH_BYTES = 50, 8 * 1024 * 1024
+FORK = get_context("fork")  # what was found holds open files, which no other way hands over
 PIPE_BYTES = 1024 * 1024  # lets a process continue reading while the import writes a batch
 
 
@@ -277,6 +274,8 @@ class TrialBatch:
 
 # --- reading in other processes ---------------------------------------------------------------------------------
 
+Chosen: TypeAlias = Sequence[tuple[FoundTrial, bool]]  # whether it is wanted
+
 
 def read_ahead(
     trials: Sequence[FoundTrial], wanted: Sequence[bool], problems: ProblemList, processes: int
@@ -288,10 +287,9 @@ def read_ahead(
         return
     with ExitStack() as started:
         workers: list[ReadingProcess] = []
+        chosen = list(zip(trials, wanted, strict=True))
         for number in range(processes):
-            workers.append(
-                ReadingProcess.start(trials[number::processes], wanted[number::processes], problems, workers)
-            )
+            workers.append(ReadingProcess.start(chosen[number::processes], problems, workers))
             started.enter_context(closing(workers[-1]))
         for place in range(len(trials)):
             yield workers[place % processes].receive()
@@ -301,31 +299,20 @@ def read_ahead(
 class ReadingProcess:
     """A process that reads its part of the trials, as seen from the import."""
 
-    pid: int
+    process: ForkProcess
     pipe: Connection
 
     @classmethod
-    def start(
-        cls,
-        trials: Sequence[FoundTrial],
-        wanted: Sequence[bool],
-        problems: ProblemList,
-        others: Sequence[ReadingProcess],
-    ) -> ReadingProcess:
-        reading, writing = os.pipe()
+    def start(cls, trials: Chosen, problems: ProblemList, others: Sequence[ReadingProcess]) -> ReadingProcess:
+        reading, writing = FORK.Pipe(duplex=False)
         if hasattr(fcntl, "F_SETPIPE_SZ"):
             with suppress(OSError):
-                fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        pid = os.fork()
-        if pid:
-            os.close(writing)
-            return cls(pid, Connection(reading, writable=False))
-        try:  # from here on this is another process, which must end here
-            for descriptor in (reading, *(other.pipe.fileno() for other in others)):
-                os.close(descriptor)
-            _send_all(Connection(writing, readable=False), trials, wanted, problems)
-        finally:
-            os._exit(0)
+                fcntl.fcntl(writing.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        unused = [reading, *(other.pipe for other in others)]
+        process = FORK.Process(target=_send_all, args=(writing, unused, trials, problems), daemon=True)
+        process.start()
+        writing.close()
+        return cls(process, reading)
 
     def receive(self) -> AttemptParts | None:
         """Return the reading of its next trial; None from there on if the process has ended."""
@@ -337,14 +324,16 @@ class ReadingProcess:
 
     def close(self) -> None:
         self.pipe.close()
-        with suppress(OSError):
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+        self.process.kill()
+        self.process.join()
 
 
-def _send_all(pipe: Connection, trials: Sequence[FoundTrial], wanted: Sequence[bool], problems: ProblemList) -> None:
+def _send_all(pipe: Connection, unused: Sequence[Connection], trials: Chosen, problems: ProblemList) -> None:
+    """Run in the other process. It ends when nobody reads its pipe, so it must hold no end of `unused` ones."""
+    for other in unused:
+        other.close()
     reported = problems.collect()
-    for found, is_wanted in zip(trials, wanted, strict=True):
+    for found, is_wanted in trials:
         reported.clear()
         try:
             content = pickle.dumps(_read_short(found, problems, reported) if is_wanted else None)

@@ -30,6 +30,7 @@ from django.utils import timezone
 from benchapp.archive import ENDINGS
 from benchapp.imports.reading.walking import UPLOADED
 from benchapp.models import Upload, UploadFile, User
+from runner.base.text import plural
 
 MAX_DEPTH = 32
 MAX_NAME_BYTES = 255  # what file systems take
@@ -167,7 +168,7 @@ def _name_chosen(tops: Mapping[str, bool]) -> str:
         return next(iter(tops))[:300]
     folders = sum(tops.values())
     counted = ((folders, "folder"), (len(tops) - folders, "file"))
-    return " and ".join(f"{number:,} {noun}{'' if number == 1 else 's'}" for number, noun in counted if number)
+    return " and ".join(plural(number, noun) for number, noun in counted if number)
 
 
 def _check_open(user: User) -> None:

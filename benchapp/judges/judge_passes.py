@@ -363,7 +363,7 @@ class Texts:
 
     def _read_trajectory(self, attempt: models.Attempt) -> str:
         """Return every trajectory of the attempt; "" if none can be read."""
-        found = attempt.trajectories.filter(is_superseded=False, chunks__isnull=False).distinct()
+        found = attempt.trajectories.current().filter(chunks__isnull=False).distinct()
         rows = list(found.order_by("ordinal", "id"))
         if not rows:
             return ""

@@ -12,6 +12,7 @@ from benchapp.models.base import PublicModel, match_words, rank_beginning
 from benchapp.models.experiments import Experiment, Progress, Run
 from benchapp.models.libraries import Decision, Snapshot
 from benchapp.models.suites import Environment, Family
+from runner.base.text import plural
 from runner.sandboxes.processes import ProcessName
 
 if TYPE_CHECKING:
@@ -353,11 +354,7 @@ class Probe(PublicModel):
         changes = len(self.reverted)
         if self.skill:
             return f"{self.state} without {self.skill}"
-        return (
-            f"{self.state} without {changes} change{'' if changes == 1 else 's'}"
-            if changes
-            else f"{self.state} as it was"
-        )
+        return f"{self.state} without {plural(changes, 'change')}" if changes else f"{self.state} as it was"
 
     @property
     def is_control(self) -> bool:

@@ -533,12 +533,19 @@ class AgreementReport(PublicModel):
 class JudgeCall(PublicModel):
     """One question to a judging model about one item: prompt, reply, usage, cost, or the error."""
 
+    class Status(models.TextChoices):
+        STARTED = "started"
+        ANSWERED = "answered"
+        REFUSED = "refused"
+        UNREADABLE = "unreadable"
+        FAILED = "failed"
+
     queue = models.ForeignKey(Queue, on_delete=models.PROTECT, related_name="judge_calls")
     item = models.ForeignKey(QueueItem, on_delete=models.PROTECT, related_name="judge_calls")
     model = models.CharField(max_length=200)
     prompt_version = models.CharField(max_length=64)
     scripted = models.BooleanField(default=False)
-    status = models.CharField(max_length=16)  # started, answered, refused, unreadable, failed
+    status = models.CharField(max_length=16)  # a Status
     request = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
     reply = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
     error = models.TextField(blank=True)

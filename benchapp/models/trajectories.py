@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -7,7 +9,7 @@ from django.utils import timezone
 from benchapp.models.base import PublicModel
 from benchapp.models.blobs import Blob
 from benchapp.models.stand_ins import StandIn, find_stand_ins
-from benchapp.models.trials import Attempt
+from benchapp.models.trials import Attempt, Trial
 from runner.base.types import CompactionKind, TrajectoryKind, UseKind
 from runner.protocols.recorder import AGENT_CALLS, AUTHORING
 from runner.trajectories.readers import EVIDENCE
@@ -91,6 +93,21 @@ class ModelCall(PublicModel):
         ]
 
 
+class TrajectoryQuerySet(models.QuerySet["Trajectory"]):
+    """Which trajectories of an attempt count, in their order there, and which is the main one."""
+
+    def current(self) -> TrajectoryQuerySet:
+        """Without those that were read again since."""
+        return self.filter(is_superseded=False)
+
+    def of_counting_attempt(self, trial: Trial) -> TrajectoryQuerySet:
+        return self.current().filter(attempt__trial=trial, attempt__counts=True)
+
+    def main(self) -> Trajectory | None:
+        """Return the current main one of an attempt; None where it has only stages, or nothing."""
+        return self.current().filter(kind=TrajectoryKind.MAIN).first()
+
+
 class Trajectory(PublicModel):
     """What an agent did, parsed once into ATIF steps. Immutable; a better reader makes another row.
 
@@ -120,6 +137,8 @@ class Trajectory(PublicModel):
     cost_usd = models.FloatField(null=True)
     extra = models.JSONField(default=dict)
 
+    objects = TrajectoryQuerySet.as_manager()
+
     class Meta:
         verbose_name_plural = "trajectories"
         ordering = ["ordinal", "id"]
@@ -134,6 +153,10 @@ class Trajectory(PublicModel):
             ),
         ]
         indexes = [models.Index(fields=["id"], condition=Q(is_superseded=True), name="trajectory_superseded")]
+
+    @property
+    def is_main(self) -> bool:
+        return self.kind == TrajectoryKind.MAIN
 
     @property
     def own_steps(self) -> int:
@@ -155,6 +178,11 @@ class Trajectory(PublicModel):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.steps_total} steps)"
+
+
+def main_first(found: Iterable[Trajectory]) -> list[Trajectory]:
+    """Sort the trajectories of one attempt as pages and documents show them."""
+    return sorted(found, key=lambda each: (not each.is_main, each.ordinal, each.pk))
 
 
 class Chunk(models.Model):

@@ -97,6 +97,15 @@ class TrialQuerySet(models.QuerySet["Trial"]):
         """Trials that were set aside while the others continue, in the order of the plan."""
         return self.filter(status=Trial.Status.BLOCKED).order_by("pk")
 
+    def explain_blocked(self) -> list[tuple[Trial, str]]:
+        """Return the blocked trials, each with why its latest attempt failed: two queries."""
+        trials = list(self.blocked().select_related("task"))
+        if not trials:
+            return []
+        tried = Attempt.objects.filter(trial__in=self.blocked()).order_by("number")
+        latest = {trial: error for trial, *error in tried.values_list("trial", "exception_type", "exception_message")}
+        return [(trial, render_error(*latest.get(trial.pk, ("", ""))) or "no attempt records why") for trial in trials]
+
     def scored(self) -> TrialQuerySet:
         return self.exclude(success=None)
 
@@ -175,11 +184,6 @@ class Trial(PublicModel):
 
     def counting_attempt(self) -> Attempt | None:
         return self.attempts.filter(counts=True).first()
-
-    def explain_blocked(self) -> str:
-        """Return why its latest attempt failed."""
-        latest = self.attempts.order_by("-number").values_list("exception_type", "exception_message").first()
-        return render_error(*(latest or ("", ""))) or "no attempt records why"
 
     def remember_retrieved(self, trials: Sequence[Trial]) -> None:
         """Save the earlier trials whose compactions the agent is shown, in order. Replaces what a lost attempt left."""
@@ -345,8 +349,8 @@ class Attempt(PublicModel):
 
     def own_trajectories(self) -> list[Trajectory]:
         """Return the agent's own trajectories: the main one, or the stages of a trial that has only stages."""
-        current = self.trajectories.filter(is_superseded=False)
-        return list(current.filter(kind="main")[:1]) or list(current.filter(kind="stage"))
+        main = self.trajectories.main()
+        return [main] if main else list(self.trajectories.current().filter(kind="stage"))
 
 
 MAX_MESSAGE = 20_000  # characters of a check's message; a blob has the verifier's whole output

@@ -19,7 +19,7 @@ class JsonShape:
     "id=public_id"    the same under another key
     "task=task.key"   an attribute of an attribute; null where any of them is
     "error?"          null where the value is empty
-    "*total"          every key of the attribute's own shape, at this level; none where it is null
+    "*total"          every key of the attribute's own shape or mapping, at this level; none where it is null
     ("n", function)   the function's value for the row
 
     One string may name several, with spaces between: "id=public_id status error?".
@@ -63,6 +63,8 @@ def encode(value: object) -> Any:
         return {field.name: getattr(value, field.name) for field in fields(value)}
     if hasattr(value, "public_id"):
         return value.public_id
+    if isinstance(value, Mapping):
+        return value
     if isinstance(value, Iterable):
         return list(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")

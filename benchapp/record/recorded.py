@@ -142,7 +142,7 @@ def read_compaction(trial: models.Trial, kind: CompactionKind) -> CompactionValu
 
 def read_trajectories(trial: models.Trial) -> tuple[TrajectoryValue, ...]:
     """Return those of the counting attempt, the main one first, without the logs they were read from."""
-    rows = _counting(trial).trajectories.filter(is_superseded=False).select_related("parent")
+    rows = _counting(trial).trajectories.current().select_related("parent")
     parents = [row.parent.name if row.parent else None for row in rows]
     return tuple(
         TrajectoryValue(replace(read_head(row), parent=parent), tuple(iterate_steps(row)), usage_of(row))

@@ -81,14 +81,15 @@ MAX_REASON = 2_000  # characters
 
 
 def enqueue(
-    job: str, hint: str, *arguments: str, description: str, at_front: bool = False, queue: Queue | None = None
+    job: str, hint: str, *arguments: object, description: str, at_front: bool = False, queue: Queue | None = None
 ) -> Job:
-    """Queue a job by its dotted name. Its id says what it hints at: kind of hint, arguments of the job, a random part.
-    `queue`: default: the one of every worker."""
+    """Queue a job by its dotted name. Its id says what it hints at: kind of hint, single arguments of the job, a random
+    part. `queue`: default: the one of every worker."""
+    named = (each for each in arguments if isinstance(each, str))
     return (django_rq.get_queue() if queue is None else queue).enqueue(
         job,
         *arguments,
-        job_id="_".join((hint, *arguments, uuid.uuid4().hex[:12])),
+        job_id="_".join((hint, *named, uuid.uuid4().hex[:12])),
         job_timeout=settings.JOB_SECONDS,
         result_ttl=60,
         failure_ttl=3600,

@@ -18,11 +18,11 @@ from typing import Any, TypeAlias
 import orjson
 from django.db.models import F, QuerySet
 
-from benchapp.models import Attempt, Blob, Chunk, ModelCall, Trajectory
+from benchapp.models import Blob, Chunk, Trajectory
 from benchapp.models.blobs import BlobStore
 from runner.base.digests import digest_bytes, digest_json
 from runner.base.text import storable, storable_value
-from runner.base.types import JsonValue, Source, Step, TrajectoryHead, Usage
+from runner.base.types import JsonValue, Source, Step
 from runner.trajectories.atif_values import step_from_json, step_to_json
 from runner.trajectories.fields import field_text, fields
 from runner.trajectories.images import list_contents
@@ -71,8 +71,8 @@ class PackedChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
-    """A stored trajectory that no row points at yet."""
+class PackedSteps:
+    """The stored steps of a trajectory without a row."""
 
     digest: str
     steps_total: int
@@ -84,46 +84,8 @@ class Packed:
         for chunk in self.chunks:
             yield from _whole_steps(Blob.objects.read(chunk.digest))
 
-    def row(
-        self,
-        owner: Attempt | ModelCall,
-        head: TrajectoryHead,
-        *,
-        usage: Usage | None = None,
-        parent: Trajectory | None = None,
-        ordinal: int = 0,
-        reader_version: str,
-        source: str | None = None,
-        source_path: str = "",
-        extra: Mapping[str, object] | None = None,
-    ) -> Trajectory:
-        """Return the unsaved row. `source` is the digest of the stored (redacted) source."""
-        usage = usage or Usage()
-        return Trajectory(
-            **({"attempt": owner} if isinstance(owner, Attempt) else {"call": owner}),
-            name=head.name[:300],
-            kind=head.kind,
-            parent=parent,
-            ordinal=ordinal,
-            digest=self.digest,
-            source_format=head.source_format[:64],
-            source_path=source_path[:1000],
-            source_id=source,
-            reader_version=reader_version,
-            steps_total=self.steps_total,
-            copied_steps=self.copied_steps,
-            agent_name=(head.agent_name or "")[:100],
-            agent_version=(head.agent_version or "")[:100],
-            model=(head.model or "")[:200],
-            input_tokens=usage.input_tokens,
-            cached_tokens=usage.cached_tokens,
-            output_tokens=usage.output_tokens,
-            cost_usd=usage.cost_usd,
-            extra={**(head.extra or {}), **(extra or {})},
-        )
 
-
-def save_packed(rows: Sequence[tuple[Trajectory, Packed]]) -> None:
+def save_packed(rows: Sequence[tuple[Trajectory, PackedSteps]]) -> None:
     """Save trajectories of any owners and everything below them, in three statements. Call inside the recording
     transaction; parents are saved already."""
     Trajectory.objects.bulk_create(trajectory for trajectory, _ in rows)
@@ -137,7 +99,7 @@ def save_packed(rows: Sequence[tuple[Trajectory, Packed]]) -> None:
     Piece.objects.bulk_create(Piece(chunk=row, blob_id=digest) for row, chunk in chunks for digest in chunk.pieces)
 
 
-def pack_steps(steps: Iterable[Step], blobs: BlobStore | None = None) -> Packed:
+def pack_steps(steps: Iterable[Step], blobs: BlobStore | None = None) -> PackedSteps:
     """Store the steps chunk by chunk and return what rows they need. Memory: one chunk, and what `blobs` gathers."""
     chunks: list[PackedChunk] = []
     blobs = blobs or Blob.objects
@@ -152,7 +114,7 @@ def pack_steps(steps: Iterable[Step], blobs: BlobStore | None = None) -> Packed:
     if draft.lines:
         chunks.append(draft.store())
     digest = digest_json([FORMAT, [chunk.digest for chunk in chunks]])
-    return Packed(digest, sum(chunk.steps_total for chunk in chunks), tuple(chunks), copied)
+    return PackedSteps(digest, sum(chunk.steps_total for chunk in chunks), tuple(chunks), copied)
 
 
 @dataclass(slots=True)
@@ -355,9 +317,10 @@ def read_windows(windows: Sequence[tuple[Chunk, int, int]]) -> list[list[StoredS
     return [[_restore_step(raw, contents) if may_refer else _whole(raw) for raw, may_refer in found] for found in raws]
 
 
-def read_whole_steps(trajectory: Trajectory, first: int, count: int) -> list[Step]:
-    """Return the same with every long text in full: for a few steps at a time."""
-    return [step_from_json(_restore(raw), raw["step_id"]) for raw in _raw_steps(trajectory, first, count)]
+def read_whole_step(trajectory: Trajectory, number: int) -> Step | None:
+    """Return the step with every long text in full; None if there is none of this number."""
+    raw = next(_raw_steps(trajectory, number, 1), None)
+    return None if raw is None else step_from_json(_restore(raw), raw["step_id"])
 
 
 def _whole_steps(chunk: bytes) -> Iterator[Step]:

@@ -30,6 +30,7 @@ from benchapp.models import Comment, Mention, Run, Trajectory, Trial, User
 from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.blinding import ReviewAccess, unsaid_by
 from benchapp.stats.comparing.choices import Choices, parse_choices
+from runner.base.text import parse_count
 
 MAX_NAME = 1000
 MAX_ADDRESS = 2000
@@ -168,10 +169,10 @@ def _uuid(query: QueryDict, name: str) -> UUID:
 
 
 def _number(query: QueryDict, name: str, most: int) -> int:
-    text = query.get(name, "")
-    if not (text.isascii() and text.isdigit() and len(text) < 9 and 1 <= int(text) <= most):
+    number = parse_count(query.get(name, ""), most)
+    if not number:
         raise NoSuchPlace(f"{name}: expected a whole number from 1 to {most}")
-    return int(text)
+    return number
 
 
 # --- comments --------------------------------------------------------------------------------------------------------

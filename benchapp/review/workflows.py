@@ -19,6 +19,7 @@ from benchapp.models import Suite, Task, TaskWorkflow, User
 from benchapp.models.suites import WorkflowQuerySet
 from benchapp.record.writing.human_acts import note_activity
 from runner.base.errors import SuiteError, SuiteProblems
+from runner.base.text import plural
 from runner.suites.workflows.workflow import Workflow, list_problems, to_plain
 from runner.suites.workflows.workflow_comparison import WorkflowAgreement, compare_workflows
 from runner.suites.workflows.workflow_file import FiledWorkflow, read_workflows, write_workflows
@@ -238,7 +239,7 @@ class Brought:
     strange: tuple[str, ...]
 
     def say(self) -> str:
-        sentences = [f"{self.taken} workflow{'' if self.taken == 1 else 's'} taken in."]
+        sentences = [f"{plural(self.taken, 'workflow')} taken in."]
         if self.known:
             sentences.append(f"{self.known} {'was' if self.known == 1 else 'were'} here already.")
         if self.strange:
@@ -260,7 +261,7 @@ def export_workflows(suite: Suite | None, user: User) -> bytes:
             if row
         ]
     hidden = sum(each.is_hidden and each.handed_in > 0 for each in seen.values())
-    what = "1 task" if hidden == 1 else f"{hidden} tasks"
+    what = plural(hidden, "task")
     note = f"# Left out: {what} that you may still draw yourself.\n".encode() if hidden else b""
     return note + write_workflows(found)
 

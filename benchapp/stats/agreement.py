@@ -20,6 +20,7 @@ import numpy as np
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.interval import TAIL, ZERO, Floats, Interval
 from benchapp.stats.numerics import t_value
+from runner.base.text import plural
 
 A = TypeVar("A", bound=Hashable)  # an answer
 Distance = Callable[[A, A], float]
@@ -158,7 +159,7 @@ def estimate(units: Sequence[Unit[A]], clusters: Sequence[Hashable], distance: D
     elif value is None:
         note = f"all {found.answers} answers are the same, so nothing shows whether reviewers can distinguish items"
     elif found.clusters < MIN_TASKS:
-        note = f"{found.clusters} {'task' if found.clusters == 1 else 'tasks'}, too few for an interval"
+        note = f"{plural(found.clusters, 'task')}, too few for an interval"
     elif float(found.apart.sum()) <= ZERO:
         note = "nobody disagreed, and drawing agreement again shows nothing else"
     interval = None if note else interval_of(found)

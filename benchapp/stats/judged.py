@@ -21,6 +21,7 @@ from benchapp.models.stand_ins import StandIn, join_stand_ins
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.inference.interval import Floats
 from benchapp.stats.metrics.outcomes import JUDGED, Mask, Outcomes
+from runner.base.text import plural
 from runner.judging.metrics import SCALES, Metric, percent
 
 ALIGNMENT = "trajectory-alignment"
@@ -189,8 +190,9 @@ class ChosenJudge(Shaped):
         others = f" {self.other_judges} more judged them too." if self.other_judges else ""
         again = ""
         if self.retests:
-            again = f" Asked again it differs from itself by {fmean(self.retests.values()) ** 0.5:.1f} (SD, of 100); no interval says less."  # noqa: E501
-        return f"Judged by {name}{which}: {judged} of {runs} run{'' if runs == 1 else 's'}.{others}{again}"
+            spread = fmean(self.retests.values()) ** 0.5
+            again = f" Asked again it differs from itself by {spread:.1f} (SD, of 100); no interval says less."
+        return f"Judged by {name}{which}: {judged} of {plural(runs, 'run')}.{others}{again}"
 
     json_shape = JsonShape("model prompts repeat scripted=is_scripted other_judges")
 

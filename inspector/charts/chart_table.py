@@ -6,7 +6,6 @@ import csv
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from io import StringIO
-from typing import TypeGuard
 
 from benchapp.exports.formats import escape_formula
 from benchapp.stats.comparing.condition_names import say_label
@@ -14,6 +13,7 @@ from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import MINUS, render_signed
 from benchapp.stats.metrics.catalogue import METRIC_NAMES
 from inspector.charts.chart import ChartTable
+from runner.evaluating.comparisons.values import is_number
 
 NAMED = frozenset({"group", "condition", "against", "baseline", "metric"})  # columns that hold keys
 MAX_ROWS = 400  # on a page; CSV and JSON have all
@@ -61,11 +61,7 @@ def numeric_columns(table: ChartTable) -> list[bool]:
     """Which columns hold numbers and nothing else."""
     columns = zip(*(row.values for row in table.rows), strict=True) if table.rows else ((),) * len(table.columns)
     known = ([value for value in column if value is not None] for column in columns)
-    return [bool(values) and all(_is_number(value) for value in values) for values in known]
-
-
-def _is_number(value: object) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return [bool(values) and all(is_number(value) for value in values) for values in known]
 
 
 def value_text(value: object, unit: str = "") -> str:
@@ -75,7 +71,7 @@ def value_text(value: object, unit: str = "") -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if not _is_number(value):
+    if not is_number(value):
         return str(value)
     if unit == "pp":
         text = render_signed(value, 1)

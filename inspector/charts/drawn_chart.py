@@ -12,12 +12,12 @@ from plotly.io import to_json
 from benchapp.models.stand_ins import StandIn
 from benchapp.record.visible import spell_out
 from benchapp.stats.comparing.groups import experiment_names
-from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart import Chart, ChartDrawing
 from inspector.charts.drawing.panels import plain
 from inspector.charts.sheet import ChartSheet
+from runner.base.recent import Recent
 
 MAX_NAMED = 4  # unfinished groups in a note, experiments in a caption
 MAX_BYTES = 24 * 2**20  # of figures kept in one process

@@ -15,7 +15,7 @@ from benchapp.review.blinding import ReviewAccess
 from benchapp.stats.learning.computed_runs import RunCache, has_ended
 from inspector.evolution.strip_drawing import StripLinks, draw_strip
 from inspector.evolution.timeline import SkillLane, Timeline, TimelinePatch, hide_words, read_timelines
-from inspector.web.responses import address_of_any
+from inspector.web.responses import address_of_any_trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def open_timeline(run: Run, episode: Episode, history: LibraryHistory | None = N
 
 def link_to_pages(run: Run, episode: Episode) -> StripLinks:
     """A square leads to its trial, a patch to its difference in the library, a lane to the skill's blame."""
-    trial, library = address_of_any("trial"), reverse("library", args=[run.public_id])
+    trial, library = address_of_any_trial(), reverse("library", args=[run.public_id])
     blame, of_episode = reverse("blame", args=[run.public_id]), str(episode.public_id)
 
     def of_patch(patch: TimelinePatch) -> str:

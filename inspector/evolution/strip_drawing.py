@@ -22,6 +22,7 @@ from benchapp.record.visible import one_line, visible
 from benchapp.stats.metrics.catalogue import name_role
 from inspector.evolution.timeline import SkillLane, Timeline, TimelineFreeze, TimelinePatch, TimelineTrial
 from inspector.web.text.formats import status_word
+from runner.base.text import plural
 from runner.base.types import Phase
 
 Place = tuple[str, int, int]  # phase, task, sample: the same trial in another run
@@ -468,8 +469,8 @@ def _describe_lane(timeline: Timeline, lane: SkillLane) -> Iterator[str]:
     if lane.end:
         state = next(patch.step.after.key for patch in timeline.patches if patch.key == lane.end)
         yield f"Gone at {state}" + (f", which wrote {one_line(lane.into, MAX_NAME)}" if lane.into else "")
-    yield f"{lane.lines} lines, written {len(lane.points)} time{'' if len(lane.points) == 1 else 's'}"
+    yield f"{lane.lines} lines, written {plural(len(lane.points), 'time')}"
     readers = [trial.square.success for trial in timeline.trials if lane.name in trial.read]
     scored = len(readers) - readers.count(None)
     if readers:
-        yield f"Read by {len(readers)} trial{'' if len(readers) == 1 else 's'}: {readers.count(True)} of {scored} passed"  # noqa: E501
+        yield f"Read by {plural(len(readers), 'trial')}: {readers.count(True)} of {scored} passed"

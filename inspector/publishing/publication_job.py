@@ -88,17 +88,16 @@ def _publish(publication: Publication) -> SliceEnd:
             MAKERS[Publication.Form(publication.form)](package)
         except PublishingError as error:
             raise SetupError(str(error)) from error
-        files = dict(_list_files(package.folder))
-        package.write("README.md", _write_readme(package, files))
+        package.write("README.md", _write_readme(package))
+        files = [path for path in sorted(package.folder.rglob("*")) if path.is_file()]
         packed = Path(work_folder) / "packed.zip"
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name in sorted([*files, "README.md"]):
-                archive.write(package.folder / name, name)
-        with packed.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            for path in files:
+                archive.write(path, path.relative_to(package.folder))
+        sha256 = _digest_file(packed)
         packed.replace(publication.path)
     facts = {
-        "files": len(files) + 1,
+        "files": len(files),
         "bytes": publication.path.stat().st_size,
         "sha256": sha256,
         "says": package.facts,
@@ -277,23 +276,21 @@ def _print(folder: Path) -> bool:
 # --- the README -----------------------------------------------------------------------------------------------------
 
 
-def _list_files(folder: Path) -> Iterator[tuple[str, tuple[int, str]]]:
-    """Name -> bytes and SHA-256."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            content = path.read_bytes()
-            yield str(path.relative_to(folder)), (len(content), hashlib.sha256(content).hexdigest())
+def _digest_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write_readme(package: Package, files: Mapping[str, tuple[int, str]]) -> str:
-    """A site lists its files in its manifest; there are thousands."""
+def _write_readme(package: Package) -> str:
+    """It names each file with its bytes and digest. A site has thousands of files and lists them in its manifest."""
     is_site = package.publication.form == Publication.Form.SITE
+    files = [] if is_site else sorted(path for path in package.folder.rglob("*") if path.is_file())
     context = {
         "publication": package.publication,
         "version": settings.VERSION,
         "made_at": timezone.now(),
         "says": package.facts,
         "left_out": package.left_out,
-        "files": [] if is_site else [(name, size, digest) for name, (size, digest) in files.items()],
+        "files": [(path.relative_to(package.folder), path.stat().st_size, _digest_file(path)) for path in files],
     }
     return render_markdown_file("publish/readme.md", context)

@@ -40,6 +40,7 @@ from inspector.publishing.site_scope import SiteLink, SiteScope
 from inspector.publishing.static_page import Find, join, make_static, make_static_csv, make_static_json
 from inspector.reader.reading import read_ahead
 from inspector.web.text.visible import VisibleMiddleware
+from runner.base.text import parse_count
 
 HOST = "published.invalid"  # of absolute addresses in an answer: never anybody's
 ORIGIN = f"http://{HOST}"
@@ -281,7 +282,7 @@ class Site:
     def _file_of(self, target: SiteLink) -> str | None:
         place = target.place
         if target.step and (windows := self.windows.get(place)):
-            asked = windows[-1][0] if target.step == "last" else int(target.step) if target.step.isdecimal() else 1
+            asked = windows[-1][0] if target.step == "last" else parse_count(target.step) or 1
             place = next((held for last, held in windows if asked <= last), "")
         return self.pages[place].file if place in self.pages else None
 

@@ -33,7 +33,8 @@ from inspector.reader.outline import (
 from inspector.reader.steps import PAGE_STEPS, StepView, draw_steps, fit_one_page, list_uses_by_step
 from inspector.reader.verdict import VERDICTS, DecidedVerdict, VerdictView, decide_checks, read_verdicts
 from inspector.web.subject import choose_row
-from runner.base.types import TrajectoryKind, UseKind
+from runner.base.text import parse_count
+from runner.base.types import UseKind
 
 MAX_SKILL_STEPS = 2_000
 MAX_INSTRUCTION = MAX_OUTPUT = 60_000  # characters on the page; the whole has an address of its own
@@ -107,7 +108,8 @@ def _parse_place(text: str, total: int) -> int | None:
         return None
     if text == "last":
         return total
-    return min(max(int(text), 1), total) if text.isdecimal() and len(text) < 12 else None
+    place = parse_count(text)
+    return None if place is None else min(max(place, 1), total)
 
 
 # --- a trajectory -----------------------------------------------------------------------------------------------
@@ -179,12 +181,12 @@ def read_trajectory(
     """
     chunks = read_chunk_summaries(trajectory) if trajectory else []
     index = read_step_index(trajectory, len(chunks))
-    judged = trajectory is None or trajectory.kind == TrajectoryKind.MAIN
+    judged = trajectory is None or trajectory.is_main
     skills = list_skill_steps(uses, trajectory)
     window = parse_chunk(trajectory.steps_total if trajectory else 0, query)
-    after = query.get("after", "")
-    if trajectory and after.isdecimal() and len(after) < 12:
-        found = find_next(trajectory, chunks, list(skills), query.get("next", ""), int(after))
+    after = parse_count(query.get("after", ""))
+    if trajectory and after is not None:
+        found = find_next(trajectory, chunks, list(skills), query.get("next", ""), after)
         window = parse_chunk(trajectory.steps_total, {"at": str(found if found is not None else after)})
     reading = StepReading(
         trajectory=trajectory,
@@ -232,7 +234,7 @@ class TrialReading:
 
 # A page reads these rows of its trial; a site reads them for many trials at once, then the page finds them there.
 _ATTEMPTS = Prefetch("attempts", Attempt.objects.order_by("number"))
-_TRAJECTORIES = Prefetch("trajectories", Trajectory.objects.filter(is_superseded=False).select_related("parent"))
+_TRAJECTORIES = Prefetch("trajectories", Trajectory.objects.current().select_related("parent"))
 _COMPACTIONS = Prefetch("compactions", Compaction.objects.order_by("id"))
 
 
@@ -281,7 +283,7 @@ def choose_attempt(attempts: Sequence[Attempt], number: str) -> Attempt | None:
 
 def choose_trajectory(trajectories: Sequence[Trajectory], public_id: str) -> Trajectory | None:
     """The one asked for; else the main one; else the first."""
-    return choose_row(trajectories, public_id, lambda one: one.kind == TrajectoryKind.MAIN)
+    return choose_row(trajectories, public_id, lambda one: one.is_main)
 
 
 # --- skills -----------------------------------------------------------------------------------------------------

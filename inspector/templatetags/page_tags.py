@@ -47,6 +47,7 @@ from inspector.web.text.formats import (
     usd,
     whole_points,
 )
+from runner.base.text import plural
 
 if TYPE_CHECKING:  # a page that shows neither need not load them
     from inspector.pages.compare.tabs_view import TaskCell
@@ -94,16 +95,15 @@ def condition(code: str, form: str = "title") -> SafeString:
 
 
 @register.simple_tag
-def condition_mark(code: str, *, hollow: bool = False) -> SafeString:
+def condition_mark(code: str) -> SafeString:
     """Return the mark alone, for a row with its words elsewhere;
     nothing for a condition that no protocol here knows."""
     name = name_condition(code)
     if not name.colour:
         return SafeString("")
     return format_html(
-        '<svg class="mark c-{}{}" viewBox="-8 -8 16 16" aria-hidden="true"><use href="#shape-{}"/></svg>',
+        '<svg class="mark c-{}" viewBox="-8 -8 16 16" aria-hidden="true"><use href="#shape-{}"/></svg>',
         name.colour,
-        " open" if hollow else "",
         name.shape,
     )
 
@@ -309,7 +309,7 @@ def chart_comments(commented: CommentedChart | str | None) -> SafeString:
 
 
 def _link_comments(url: str, count: int, place: str, *, kind: str = "") -> SafeString:
-    word = f"{count} comment{'' if count == 1 else 's'}" if count else "comment"
+    word = plural(count, "comment") if count else "comment"
     html = '<a class="{}says{}" data-comment href="{}" aria-label="{} on {}">{}</a>'
     return format_html(html, kind, " some" if count else "", url, word, place, word)
 

@@ -29,22 +29,21 @@ def render_page(
     request: HttpRequest,
     template: str,
     *,
-    data: Mapping[str, object] | Callable[[], Mapping[str, object]],
+    data: Mapping[str, object] | None = None,
     context: Mapping[str, object] | None = None,
     page: Page[Row] | None = None,
-    as_json: bool,
+    as_json: bool = False,
     status: int = 200,
 ) -> HttpResponse:
     """`data` is the JSON twin, key for key, with rows and links that its encoder writes; the template gets it together
-    with `context`. Where the template reads none of it and it takes time to make, `data` is a function that only the
-    twin calls. Every twin ends with `next`: the address of the twin after this `page` of a list, else null."""
+    with `context`. A view whose template does not read it gives one or the other. Every twin ends with `next`: the
+    address of the twin after this `page` of a list, else null."""
+    data = data or {}
     if as_json:
-        twin = data() if callable(data) else data
-        ending = {} if "next" in twin else {"next": next_url(request, page) if page is not None else None}
-        return HttpResponse(render_twin(request, {**twin, **ending}), "application/json", status)
-    shared = {} if callable(data) else data
+        ending = {} if "next" in data else {"next": next_url(request, page) if page is not None else None}
+        return HttpResponse(render_twin(request, {**data, **ending}), "application/json", status)
     frame = {"json_url": json_url(request)}
-    response = render(request, template, {"page": page, **shared, **(context or {}), **frame}, status=status)
+    response = render(request, template, {"page": page, **data, **(context or {}), **frame}, status=status)
     patch_vary_headers(response, ["Cookie", "HX-Request"])
     return response
 
@@ -126,10 +125,10 @@ def next_url(request: HttpRequest, page: Page[Row], *, name: str = "page") -> st
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
 
 
-def address_of_any(name: str) -> str:
-    """Return the address of a thing with {} in place of its id: one look-up for a page that links to hundreds."""
+def address_of_any_trial() -> str:
+    """Return the address of a trial with {} in place of its id: one look-up for a page that links to hundreds."""
     nobody = UUID(int=0)
-    return reverse(name, args=[nobody]).replace(str(nobody), "{}")
+    return reverse("trial", args=[nobody]).replace(str(nobody), "{}")
 
 
 def absolute(request: HttpRequest, name: str, *args: object) -> str:

@@ -12,7 +12,7 @@ from benchapp.models import Verdict as VerdictRow
 from benchapp.models.episodes import Target
 from benchapp.record.textual_change import ChangeCounts
 from benchapp.record.trajectory_store import pack_steps
-from benchapp.record.writing.rows import PackedDecision, PackedTrajectory, build_entry, save_trajectories, write_seal
+from benchapp.record.writing.rows import PackedDecision, PackedTrajectory, build_entry, save_below, write_seal
 from lab.synthesis.texts import WORDS, draw_sentence, draw_steps, revise_library
 from runner.base.types import (
     AuthorMode,
@@ -130,7 +130,7 @@ class EpisodeWriter:
         trial.save()
         attempt.save()
         VerdictRow.objects.record(attempt, verdict)
-        save_trajectories(attempt, [PackedTrajectory(head, packed, "synthetic/1")] if packed else [], uses)
+        save_below([(attempt, [PackedTrajectory(head, packed, "synthetic/1")] if packed else [], uses)])
         self._enter(attempt, finished)
         return trial
 

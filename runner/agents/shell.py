@@ -13,6 +13,7 @@ from runner.agents.agent_trajectory import TrajectoryBuilder, timestamp
 from runner.agents.shell_tools import COMMAND_SECONDS, Toolset, list_tools
 from runner.authoring.contract.contract_rules import MAX_DESCRIPTION_CHARS
 from runner.base.errors import SetupError
+from runner.base.text import plural
 from runner.base.types import (
     TOO_LONG,
     FailedTry,
@@ -205,7 +206,7 @@ class _ShellSession:
 
     def turns_left(self) -> str:
         left = self.job.limits.max_turns - self.turns
-        return f"\n[{left} turn{'' if left == 1 else 's'} left]" if 0 < left <= FEW_TURNS else ""
+        return f"\n[{plural(left, 'turn')} left]" if 0 < left <= FEW_TURNS else ""
 
     def remaining(self) -> float:
         return self.deadline - time.monotonic()
@@ -280,7 +281,7 @@ def _explain_cut(reply: ModelReply, limits: Limits) -> str:
 
 
 def _context_limit(reply: ModelReply, turns: int) -> Failure:
-    when = f"After {turns} turn{'' if turns == 1 else 's'} the conversation" if turns else "The first request"
+    when = f"After {plural(turns, 'turn')} the conversation" if turns else "The first request"
     text = "" if reply.usage.known_tokens else " ".join(reply.text.split())[:MAX_QUOTED_CHARS]  # else the model's words
     return Failure("ContextLimit", f"{when} does not fit the model's context window. {text}".rstrip())
 

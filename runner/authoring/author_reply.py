@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from runner.authoring.material import text_of
 from runner.base.trees import Tree
 from runner.base.types import TOO_LONG, AuthorMode, Files, JsonValue, ModelReply, Patch
-from runner.models.json_reply import STRICT_BUT_BREAKS, NoNumber, RepeatedName, json_type, objects_among
+from runner.models.json_reply import STRICT_BUT_BREAKS, NoNumber, RepeatedName, describe_json, json_type, objects_among
 
 MAX_REPLY_CHARS = 4 * 1024 * 1024
 MAX_UPSERTS = 200
@@ -159,12 +159,12 @@ def _text(value: Mapping[str, object], key: str) -> str:
 def _upserts(value: Mapping[str, object]) -> Mapping[str, str]:
     found = value.get("upsert_files")
     if not isinstance(found, dict):
-        raise UnreadableReply(f"upsert_files: {_kind(found)}, expected an object of path -> full text")
+        raise UnreadableReply(f"upsert_files: {describe_json(found)}, expected an object of path -> full text")
     if len(found) > MAX_UPSERTS:
         raise UnreadableReply(f"upsert_files: {len(found):,} files, expected at most {MAX_UPSERTS}")
     for path, text in found.items():
         if not isinstance(text, str):
-            raise UnreadableReply(f"upsert_files[{path[:80]!r}]: {_kind(text)}, expected the file's full text")
+            raise UnreadableReply(f"upsert_files[{path[:80]!r}]: {describe_json(text)}, expected the file's full text")
     return found
 
 
@@ -173,17 +173,13 @@ def _deletes(value: Mapping[str, object]) -> tuple[str, ...]:
     if found is None:
         return ()
     if not isinstance(found, list):
-        raise UnreadableReply(f"delete_paths: {_kind(found)}, expected a list of paths")
+        raise UnreadableReply(f"delete_paths: {describe_json(found)}, expected a list of paths")
     if len(found) > MAX_DELETES:
         raise UnreadableReply(f"delete_paths: {len(found):,} entries, expected at most {MAX_DELETES}")
     for index, path in enumerate(found):
         if not isinstance(path, str):
-            raise UnreadableReply(f"delete_paths[{index}]: {_kind(path)}, expected a path")
+            raise UnreadableReply(f"delete_paths[{index}]: {describe_json(path)}, expected a path")
     return tuple(dict.fromkeys(found))
-
-
-def _kind(value: object) -> str:
-    return "missing" if value is None else f"a JSON {json_type(value)}"
 
 
 def _reason(error: Exception) -> str:

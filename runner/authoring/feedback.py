@@ -16,7 +16,7 @@ from dataclasses import replace
 from runner.authoring.occasion import FeedbackLevel
 from runner.base.types import Check, CheckGroup, CheckStatus, Verdict
 from runner.evaluating.declaration import SOURCES as DECLARED_SOURCES
-from runner.trajectories.compaction import VERDICT_NOT_SHOWN
+from runner.trajectories.compaction import VERDICT_NOT_SHOWN, ShownVerdict
 
 FEEDBACK_LEVELS: tuple[FeedbackLevel, ...] = ("none", "binary", "rich", "process")
 MAX_CHECKS = 60
@@ -40,6 +40,15 @@ _READINGS = {
         False,
     ): "Neither the result nor the way is right. Look for the first wrong turn; what follows comes from it.",
 }
+
+
+def show_verdict(verdict: Verdict | None, feedback: FeedbackLevel) -> ShownVerdict:
+    """Select what this level allows in the evidence. The verifier's output is no evidence at any level."""
+    if feedback == "none":
+        return ShownVerdict(is_hidden=True)
+    if verdict is None or feedback == "binary":
+        return ShownVerdict(verdict and Verdict(source=verdict.source, success=verdict.success))
+    return ShownVerdict(replace(without_answers(verdict), output=""), with_checks=True)
 
 
 def verdict_word(verdict: Verdict | None, feedback: FeedbackLevel) -> str:
@@ -75,12 +84,12 @@ def verdict_section(
     `with_checks`: False if the record of the trial follows and lists the failed checks in its header.
     `with_answers`: keep every message, for a reader who may know the answers and is kept from passing them on.
     """
-    if feedback == "none":
+    shown = show_verdict(verdict, feedback)
+    if shown.is_hidden:
         return VERDICT_NOT_SHOWN
-    if verdict is not None and not with_answers:
-        verdict = without_answers(verdict)
     lines = [f"result: {verdict_word(verdict, feedback)}"]
-    if verdict is not None and feedback in ("rich", "process"):
+    if verdict is not None and shown.verdict is not None and shown.with_checks:
+        verdict = verdict if with_answers else shown.verdict
         figures = {"reward": verdict.reward, "outcome": verdict.outcome, "process": verdict.process}
         lines += [f"{name}: {value:.3f}" for name, value in figures.items() if value is not None]
         failed = [check for check in verdict.checks if check.status in (CheckStatus.FAILED, CheckStatus.ERROR)]

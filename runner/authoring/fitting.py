@@ -15,7 +15,6 @@ from runner.authoring.material import MAX_CORPUS_CHARS, text_of
 from runner.authoring.occasion import Occasion
 from runner.base.errors import ContextExceeded
 from runner.base.types import Finding, ModelReply, ModelRequest
-from runner.models import Model
 
 CHARS_PER_TOKEN = 3.0
 COUNTED = (
@@ -51,11 +50,6 @@ class Fitted:
 
     request: ModelRequest
     notes: tuple[str, ...] = ()
-
-    def answered_by(self, model: Model, request: ModelRequest) -> ModelReply:
-        """Add the notes to the reply that is committed: a decision judged again after a crash finds them there."""
-        reply = model.complete(request)
-        return replace(reply, notes=(*self.notes, *reply.notes))
 
 
 def fit(occasion: Occasion, build: Build, max_tokens: int, window: PromptWindow) -> Fitted:

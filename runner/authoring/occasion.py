@@ -40,13 +40,13 @@ class Occasion:
 
     mode: AuthorMode
     family: Family
-    tier3_required: bool  # applies to revisions only
-    after_trial: TrialSlot | None
-    feedback: FeedbackLevel
-    profile: Profile
-    library: Files
-    family_slugs: tuple[str, ...]
-    evidence: tuple[tuple[Evidence, Compaction, Verdict | None], ...]
+    tier3_required: bool = False  # applies to revisions only
+    after_trial: TrialSlot | None = None
+    feedback: FeedbackLevel = "none"
+    profile: Profile = "paper"
+    library: Files = field(default_factory=dict)
+    family_slugs: tuple[str, ...] = ()
+    evidence: tuple[tuple[Evidence, Compaction, Verdict | None], ...] = ()
     reserved_slugs: tuple[str, ...] = ()
     task: Task | None = None  # whose text it is shown; its files are in the workspace, but neither tests nor solution
     further: tuple[Task, ...] = ()  # of the same kind: their texts and the names of their files, likewise

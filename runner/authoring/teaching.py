@@ -16,7 +16,8 @@ from runner.authoring.copied import CopiedShare, leaks, overlap
 from runner.authoring.feedback import verdict_section
 from runner.authoring.material import task_lines
 from runner.authoring.occasion import Occasion
-from runner.base.text import cut_end
+from runner.base.text import cut_end, plural
+from runner.base.trees import slugs
 from runner.base.types import Files, Finding, TrialSlot
 
 TEACHING_PROMPT_VERSION = "teaching-prompts/1"
@@ -142,7 +143,7 @@ def render_questions(questions: tuple[str, ...]) -> str:
 def reference_lines(occasion: Occasion) -> Iterator[str]:
     """Return the human skills as lines."""
     curated = occasion.family.curated
-    yield from skill_lines(replace(occasion, library=curated, family_slugs=_slugs(curated)))
+    yield from skill_lines(replace(occasion, library=curated, family_slugs=slugs(curated)))
 
 
 def failure_lines(occasion: Occasion) -> Iterator[str]:
@@ -175,8 +176,8 @@ def leak_finding(share: CopiedShare, number: int) -> Finding | None:
     quoted = " ".join(share.passages[0].text.split())[:MAX_QUOTED_CHARS] if share.passages else ""
     message = (
         f"advice {number} shares {share.share or 0:.0%} of its {what} with the human skills, {share.longest:,} words "
-        f"at the longest, in {passages:,} passage{'' if passages == 1 else 's'} (one begins with {quoted!r}), "
-        f"expected fewer; {'it was asked for once more' if number < MOST_TRIES else 'none was passed on'}"
+        f"at the longest, in {plural(passages, 'passage')} (one begins with {quoted!r}), expected fewer;"
+        f" {'it was asked for once more' if number < MOST_TRIES else 'none was passed on'}"
     )
     return Finding(RULE, "", message, "warning")
 
@@ -192,10 +193,6 @@ def _render_shared(mode: str, occasion: Occasion) -> Iterator[str]:
         yield section("Task", task_lines(occasion.task))
     yield section("Evidence", evidence_lines(occasion))
     yield section("Skills of this family", skill_lines(occasion))
-
-
-def _slugs(files: Files) -> tuple[str, ...]:
-    return tuple(sorted({path.partition("/")[0] for path in files}))
 
 
 def _texts(files: Files) -> list[str]:

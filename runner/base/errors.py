@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from runner.base.text import plural
 from runner.base.types import TrialSlot, Usage
 
 
@@ -58,7 +59,7 @@ class Account:
         parts = [f"{self.loaded:,} loaded"]
         parts += [f"{self.count_set_aside:,} set aside"] if self.set_aside else []
         parts += [f"{self.count_left_out:,} left out"] if self.left_out else []
-        return f"Found {self.found:,} task{'' if self.found == 1 else 's'}: {', '.join(parts)}."
+        return f"Found {plural(self.found, 'task')}: {', '.join(parts)}."
 
 
 class RunnerError(Exception):

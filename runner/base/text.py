@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 MAX_FIELD_CHARS = 8 * 1024 * 1024
 MAX_DEPTH = 64
@@ -30,6 +31,25 @@ SURROGATES = re.compile("[\ud800-\udfff]")
 def natural_key(text: str) -> list[tuple[int, str]]:
     """Sort "a-2" before "a-10"."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.findall(r"\d{1,9}|\D+", text)]
+
+
+def parse_id(text: str) -> UUID | None:
+    """Return the id; None for everything else."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def parse_count(text: str, most: int = 10**9) -> int | None:
+    """Parse what an address or a form gives for a whole number from 0 to `most`; None for anything else."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    return count if is_number and (count := int(text)) <= most else None
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    """Return "1 task", "1,200 tasks", "2 libraries"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def mark_left_out(characters: int) -> str:

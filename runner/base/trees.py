@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from runner.base.types import File, Files
+
+
+def slugs(files: Iterable[str]) -> tuple[str, ...]:
+    """Return the skills of a library: the first part of its paths, sorted."""
+    return tuple(sorted({path.partition("/")[0] for path in files}))
 
 
 @dataclass(frozen=True, slots=True)

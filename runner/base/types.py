@@ -586,7 +586,7 @@ class Verdict:
     def decided_by(self, scorer: str) -> Verdict:
         """Decide by this one of its rewards: success from 1 on, unknown if it is not a number."""
         reward = self.rewards[scorer]
-        return replace(self, reward=reward, success=None if reward is None else reward >= 1.0)
+        return replace(self, reward=reward, success=is_success(reward))
 
     def with_texts(self, change: Callable[[str], str]) -> Verdict:
         """The verdict with `change` applied to every text in it: a task or its agent wrote them."""
@@ -606,6 +606,14 @@ def choose_reward(rewards: Mapping[str, float | None]) -> float | None:
     """Return the reward named "reward", else the only one. None if that is not a number, or if there are several:
     nothing says which of them decides whether the task is solved."""
     return rewards.get("reward", next(iter(rewards.values())) if len(rewards) == 1 else None)
+
+
+FULL_REWARD = 1.0 - 1e-9  # a mean of ones may miss 1 by the last digits
+
+
+def is_success(reward: float | None) -> bool | None:
+    """Does this reward solve the task? None if it is unknown."""
+    return None if reward is None else reward >= FULL_REWARD
 
 
 # --- attempts ---------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from runner.models.json_reply import (
     NoNumber,
     RepeatedName,
     decode_alone,
+    describe_json,
     json_type,
     objects_among,
     refuses,
@@ -80,7 +81,7 @@ class DraftedAnswer:
         """Return a list that the answer must have. UnusableAnswer if it is something else, or empty."""
         found = self.value.get(name)
         if not isinstance(found, list) or not found:
-            raise UnusableAnswer(f"{name}: {_describe(found)}, expected a list with at least one entry")
+            raise UnusableAnswer(f"{name}: {describe_json(found)}, expected a list with at least one entry")
         return found
 
 
@@ -140,15 +141,11 @@ def read_words(value: JsonValue, place: str, longest: int = MAX_WORDS_CHARS) -> 
     """Return a text that is not blank, from a list of texts one line each. UnusableAnswer names the place."""
     lines = value if isinstance(value, list) else [value]
     if not lines or not all(isinstance(each, str) and each.strip() for each in lines):
-        raise UnusableAnswer(f"{place}: {_describe(value)}, expected a text that is not blank")
+        raise UnusableAnswer(f"{place}: {describe_json(value)}, expected a text that is not blank")
     text = replace_unprintable("\n".join(str(each).strip() for each in lines).replace("\t", " "))
     if len(text) > longest:
         raise UnusableAnswer(f"{place}: {len(text):,} characters, expected at most {longest:,}")
     return text
-
-
-def _describe(value: object) -> str:
-    return "missing" if value is None else f"a JSON {json_type(value)}"
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -179,7 +176,7 @@ def require_tasks(files: Files, keys: Collection[str]) -> None:
 def _read_files(answer: DraftedAnswer, keys: list[str]) -> Iterator[tuple[str, File]]:
     found = answer.value.get("files")
     if not isinstance(found, dict):
-        raise UnusableAnswer(f"files: {_describe(found)}, expected an object of path -> whole text")
+        raise UnusableAnswer(f"files: {describe_json(found)}, expected an object of path -> whole text")
     if len(found) > MAX_FILES:
         raise UnusableAnswer(f"files: {len(found):,}, expected at most {MAX_FILES}")
     for path, text in found.items():
@@ -220,7 +217,7 @@ def _place_problem(path: str, keys: Collection[str]) -> str:
 def make_file(path: str, text: JsonValue) -> File:
     """Make a file of this text; scripts are executable. UnusableAnswer for anything but a storable text."""
     if not isinstance(text, str):
-        raise UnusableAnswer(f"files[{path!r}]: {_describe(text)}, expected the file's whole text")
+        raise UnusableAnswer(f"files[{path!r}]: {describe_json(text)}, expected the file's whole text")
     if len(text) > MAX_FILE_CHARS:
         raise UnusableAnswer(f"files[{path!r}]: {len(text):,} characters, expected at most {MAX_FILE_CHARS:,}")
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):

@@ -62,8 +62,8 @@ def show_brief(brief: DraftBrief) -> str:
     return section("Brief", [f"family: {brief.family}", goal])
 
 
-def show_files(title: str, files: Files, empty: str = "There is none.") -> str:
-    return section(title, _file_lines(files) if files else [empty])
+def show_files(title: str, files: Files) -> str:
+    return section(title, _file_lines(files) if files else ["There is none."])
 
 
 def show_keys(title: str, keys: Sequence[str]) -> str:

@@ -85,7 +85,7 @@ def _check_contract(brief: DraftBrief, skill: File, answer: DraftedAnswer) -> No
     """Check the skill as the first one of the family. UnusableAnswer lists broken rules; bent ones are findings."""
     slug = brief.family
     family = Family(slug, slug, slug, slug, slug, ())
-    occasion = Occasion(AuthorMode.INDUCE, family, False, None, "none", "paper", {}, (), ())
+    occasion = Occasion(AuthorMode.INDUCE, family)
     found = check_patch(Patch("", "create", {f"{slug}/SKILL.md": skill.content.decode()}), occasion)
     if broken := [each for each in found if each.severity == "error"]:
         raise UnusableAnswer("skill_md: " + "; ".join(f"{each.rule}: {each.message}" for each in broken))

@@ -12,10 +12,12 @@ from operator import add
 
 from runner.agents import Agent, AgentJob, AgentRun
 from runner.authoring.contract.skill_file import read_descriptions
-from runner.authoring.feedback import without_answers
+from runner.authoring.feedback import show_verdict
+from runner.authoring.occasion import FeedbackLevel
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import BudgetSpent, LeaseLost, SandboxError, SandboxRuined
 from runner.base.text import join_ends
+from runner.base.trees import slugs
 from runner.base.types import (
     AttemptResult,
     Compaction,
@@ -31,21 +33,22 @@ from runner.base.types import (
     TrajectoryKind,
     Usage,
     Verdict,
+    choose_reward,
+    is_success,
 )
 from runner.engine.model_calls import WatchedModel
 from runner.engine.toolbox import Cleaner, Toolbox
 from runner.evaluating.judged_artifact import Asked
 from runner.models import Model, price_table_of
-from runner.protocols.history import slugs
 from runner.protocols.instruction import Trace, build_instruction
 from runner.protocols.plan import EpisodePlan, RunTrial
 from runner.protocols.recorder import JUDGE, Recorder
 from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
 from runner.sandboxes.needs import Needs
 from runner.suites.tasks.task_files import read_tree, read_workspace_files, script_command
-from runner.trajectories.compaction import compact
+from runner.trajectories.compaction import ShownVerdict, compact
 from runner.trajectories.readers.skill_use import skill_uses
-from runner.verifying.verifier import FULL_REWARD, MAX_OUTPUT_CHARS, SOURCE, run_verifier
+from runner.verifying.verifier import MAX_OUTPUT_CHARS, SOURCE, run_verifier
 
 SECONDS_BETWEEN_BILLS = 1.0  # a program that reports all its steps at once is not billed step by step
 
@@ -303,12 +306,12 @@ def join_verdicts(verdicts: Sequence[tuple[str, Verdict]], *, last_decides: bool
     rewards = {name: sum(each.get(name, 0.0) for each in named) / len(named) for name in names}
     if last_decides:
         rewards = named[-1]
-    reward = rewards.get("reward", next(iter(rewards.values())) if len(rewards) == 1 else None)
+    reward = choose_reward(rewards)
     outputs = (f"=== {stage}\n{verdict.output}" for stage, verdict in verdicts)
     notes = tuple(f"{stage}: {line}" for stage, verdict in verdicts for line in verdict.notes)
     return Verdict(
         source=SOURCE,
-        success=None if reward is None else reward >= FULL_REWARD and not note,
+        success=False if note and reward is not None else is_success(reward),
         reward=reward,
         outcome=_mean([verdict.outcome for _, verdict in verdicts]),
         process=_mean([verdict.process for _, verdict in verdicts]),
@@ -353,11 +356,8 @@ def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace
     kind, traces = plan.condition.retrieved_as, []
     for slot in step.retrieved:
         verdict = recorder.verdict(slot)
-        if kind is CompactionKind.RICH and verdict is not None:
-            verdict = select_verdict(verdict, plan.shown)
-        success, reward = (None, None) if verdict is None else (verdict.success, verdict.reward)
-        needs_text = kind is CompactionKind.ROUGH or plan.shown != "none"
-        traces.append(Trace(slot, success, reward, recorder.compaction(slot, kind).text, needs_text))
+        shown = show_verdict(verdict, plan.shown) if kind is CompactionKind.RICH else ShownVerdict(verdict)
+        traces.append(Trace(slot, shown, recorder.compaction(slot, kind).text))
     return traces
 
 
@@ -377,12 +377,12 @@ def _attempt(
     job = AgentJob(
         task,
         instruction,
-        slugs(library),
-        step.slot.seed(plan.run_seed),
-        plan.limits,
-        watcher.before_call,
-        step.library,
-        read_descriptions(library),
+        skills=slugs(library),
+        seed=step.slot.seed(plan.run_seed),
+        limits=plan.limits,
+        before_call=watcher.before_call,
+        library=step.library,
+        descriptions=read_descriptions(library),
         advised=plan.notice == "ours",
     )
     model = watcher.watched(f"agent/{place}", recorder if plan.record_calls else None)
@@ -442,7 +442,7 @@ def _judge_with(key: str, watcher: SessionWatcher, recorder: Recorder) -> Asked 
 
 
 def _compactions(
-    run: AgentRun, job: AgentJob, verdict: Verdict, feedback: str, clean: Cleaner
+    run: AgentRun, job: AgentJob, verdict: Verdict, feedback: FeedbackLevel, clean: Cleaner
 ) -> tuple[Compaction, ...]:
     """Build a rich one for the author, with as much of the verdict as the feedback level allows, and a rough one for
     raw-trajectory. Both have the task's own instruction without the additions of the condition."""
@@ -456,15 +456,5 @@ def _compactions(
         instruction=clean.text(task.instruction.rstrip()) if was_extended else "",
         ending=run.failure,
     )
-    shown, checks = select_verdict(verdict, feedback), feedback in ("rich", "process")
-    rich = rendering(CompactionKind.RICH, verdict=shown, with_checks=checks, verdict_shown=feedback != "none")
-    return rich, rendering(CompactionKind.ROUGH, verdict=verdict, with_checks=False)
-
-
-def select_verdict(verdict: Verdict, feedback: str) -> Verdict | None:
-    """Return the part of a verdict that a feedback level allows in the author's evidence."""
-    if feedback == "none":
-        return None
-    if feedback == "binary":
-        return Verdict(source=verdict.source, success=verdict.success)
-    return replace(without_answers(verdict), output="")
+    rich = rendering(CompactionKind.RICH, shown=show_verdict(verdict, feedback))
+    return rich, rendering(CompactionKind.ROUGH, shown=ShownVerdict(verdict))

@@ -42,6 +42,7 @@ from runner.authoring.teaching import (
 from runner.base.digests import digest_json, library_digest, manifest
 from runner.base.encoding import encode
 from runner.base.errors import ContextExceeded, SandboxRuined, SetupError
+from runner.base.trees import slugs
 from runner.base.types import (
     AuthorMode,
     CompactionKind,
@@ -63,8 +64,7 @@ from runner.engine.attempts import SessionWatcher
 from runner.engine.generator_step import FAILED, answer_by_generator, judge_output
 from runner.engine.model_calls import AuthorCalls
 from runner.engine.toolbox import Toolbox
-from runner.models import Model
-from runner.protocols.history import EpisodeState, family_skills, slugs
+from runner.protocols.history import EpisodeState, family_skills
 from runner.protocols.plan import Ask, EpisodePlan
 from runner.protocols.recorder import AUTHOR, STUDENT, TEACHER, Decided, Recorder
 from runner.sandboxes import SKILLS, WORKSPACE, Sandbox
@@ -118,45 +118,47 @@ def answer_by_agent(step: Ask, occasion: Occasion, plan: EpisodePlan, calls: Aut
     toolbox, agent, key = calls.toolbox, calls.toolbox.author_agent, step.key
     if agent is None:
         raise SetupError(f"{plan.condition.name} needs the author agent {plan.author_agent}")
-    kit = author_kit(occasion, toolbox.prompts.instruct(occasion))
-    trajectories: list[Trajectory] = []
-
-    def answer(model: Model, request: ModelRequest) -> ModelReply:
+    if (found := calls.recorder.reply(key)) is not None:
+        return found
+    kit, task, seed = (
+        author_kit(occasion, toolbox.prompts.instruct(occasion)),
+        _place_of(occasion),
+        step.seed(plan.run_seed),
+    )
+    with calls.open(key, AUTHOR, session_request(plan, agent, kit, seed=seed)) as call:
         # A session is shown only when it has ended; its cost is shown earlier.
-        watcher = SessionWatcher(toolbox, model, partial(calls.recorder.bill_call, key), lambda step: None)
+        watcher = SessionWatcher(toolbox, call.model, partial(calls.recorder.bill_call, key), lambda step: None)
         name = session_name(plan, step)
         toolbox.sandboxes.end_named(name)
-        task = _place_of(occasion)
         needs = watcher.needs(agent)
-        with (
-            toolbox.place(),
-            closing(toolbox.sandboxes.open_sandbox(task, name=name, needs=needs)) as sandbox,
-        ):
+        with toolbox.place(), closing(toolbox.sandboxes.open_sandbox(task, name=name, needs=needs)) as sandbox:
             sandbox.execute(f"mkdir -p {FOLDER}", timeout_seconds=SETUP_SECONDS)
             sandbox.put(WORKSPACE, {**kit.material, **below(CORPUS, kit.corpus), **below(FOLDER, kit.skills)})
             sandbox.put(SKILLS, kit.own_skills)
             before = sandbox.tree(WORKSPACE, FOLDER).files  # may include files of the image
             job = AgentJob(
                 task,
-                str(request.messages[-1]["content"]),
-                slugs(kit.own_skills),
-                step.seed(plan.run_seed),
-                plan.author_limits,
-                watcher.before_call,
-                bool(kit.own_skills),
-                read_descriptions(kit.own_skills),
+                str(call.request.messages[-1]["content"]),
+                skills=slugs(kit.own_skills),
+                seed=seed,
+                limits=plan.author_limits,
+                before_call=watcher.before_call,
+                library=bool(kit.own_skills),
+                descriptions=read_descriptions(kit.own_skills),
             )
             run = toolbox.clean.run(agent.run(job, sandbox, watcher.watched(key, None), watcher))
             watcher.require_budget()
-            for trajectory in run.trajectories:
-                is_main = trajectory.head.kind is TrajectoryKind.MAIN and run.turns is not None
-                extra = {**(trajectory.head.extra or {}), **({"turns": run.turns} if is_main else {})}
-                trajectories.append(replace(trajectory, head=replace(trajectory.head, extra=extra or None)))
+            call.trajectories = tuple(_note_turns(each, run.turns) for each in run.trajectories)
             reply = _read_answer(run, sandbox, before, occasion, kit, agent.name)
-            return replace(reply, usage=run.usage, model=model.name, queued_seconds=run.queued_seconds)
+            call.reply = replace(reply, usage=run.usage, model=call.model.name, queued_seconds=run.queued_seconds)
+    return call.reply
 
-    request = session_request(plan, agent, kit, seed=step.seed(plan.run_seed))
-    return calls.reply(key, AUTHOR, request, answer, lambda: tuple(trajectories))
+
+def _note_turns(trajectory: Trajectory, turns: int | None) -> Trajectory:
+    """Note them with the main one: a call has no attempt that would count them."""
+    if trajectory.head.kind is not TrajectoryKind.MAIN or turns is None:
+        return trajectory
+    return replace(trajectory, head=replace(trajectory.head, extra={**(trajectory.head.extra or {}), "turns": turns}))
 
 
 def _read_answer(

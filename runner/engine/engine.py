@@ -58,8 +58,8 @@ def advance(plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> bool:
             return True
         if isinstance(step, RunTrial):
             ran = step.slot
-    if set_aside := recorder.trials_set_aside():
-        raise TrialsLeft(set_aside)
+    if reasons := recorder.reasons_set_aside():
+        raise TrialsLeft(reasons)
     return False
 
 

@@ -26,7 +26,7 @@ from runner.engine.toolbox import Toolbox
 from runner.generators.generator_model import GeneratorModel
 from runner.generators.generator_program import NO_MODEL, GeneratorOutput, input_files, run_generator, trajectory_texts
 from runner.generators.manifest import provider_of
-from runner.models import Model, price_table_of
+from runner.models import price_table_of
 from runner.models.call_prices import call_cost
 from runner.models.preset import Preset
 from runner.protocols.plan import Ask, EpisodePlan
@@ -46,19 +46,19 @@ def answer_by_generator(
 
     `room`: output tokens that its model may still use for this library; None: no limit, or no model.
     """
+    if (found := calls.recorder.reply(step.key)) is not None:
+        return found
     model, sandboxes = calls.toolbox.author_model, calls.toolbox.sandboxes
     if not isinstance(model, GeneratorModel):
         raise SetupError(f"{plan.condition.name} needs an author model generator/<name>")
     seed, model_info = step.seed(plan.run_seed), _describe_model(model.preset, plan.author_sampling.temperature, room)
-
-    def run(_: Model, request: ModelRequest) -> ModelReply:
+    with calls.open(step.key, GENERATOR, request_for(occasion, model, seed=seed, model_info=model_info)) as call:
         trials = (calls.recorder.trajectories(shown.slot) for shown, *_ in occasion.evidence)
         given = input_files(occasion, seed=seed, model=model_info, documents=[write_bounded(each) for each in trials])
-        needs = _needs(model, step.key, calls.recorder, calls.toolbox)
-        name = run_name(plan, step)
-        return reply_of(model, run_generator(model.generator, given, sandboxes, name=name, needs=needs, room=room))
-
-    return calls.reply(step.key, GENERATOR, request_for(occasion, model, seed=seed, model_info=model_info), run)
+        needs, name = _needs(model, step.key, calls.recorder, calls.toolbox), run_name(plan, step)
+        output = run_generator(model.generator, given, sandboxes, name=name, needs=needs, room=room)
+        call.reply = reply_of(model, output)
+    return call.reply
 
 
 def judge_output(occasion: Occasion, reply: ModelReply, rule: str = RULE) -> PatchJudgement:

@@ -6,8 +6,9 @@ its reply is never asked again. So a crash between two calls costs no more than 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from runner.authoring.fitting import Build, PromptWindow, fit
 from runner.authoring.occasion import Occasion
@@ -20,27 +21,29 @@ from runner.protocols.plan import AuthorSampling
 from runner.protocols.recorder import AGENT_CALLS, Recorder
 
 
-def ask_on_record(
-    recorder: Recorder,
-    key: str,
-    purpose: str,
-    model: Model,
-    request: ModelRequest,
-    ask: Callable[[], ModelReply],
-    work: Callable[[], tuple[Trajectory, ...]] = tuple,
-) -> ModelReply:
-    """Return the reply of `ask`, with the call on record: its request before it is made, then its reply or its error.
+@dataclass(slots=True)
+class OpenCall:
+    """A call on record that has begun. Set `reply`, and the trajectories of the work on it, before it is left."""
 
-    `work`: called after the reply, for the trajectories of the work on it.
-    """
+    model: Model
+    request: ModelRequest  # cleaned
+    reply: ModelReply | None = None
+    trajectories: tuple[Trajectory, ...] = ()
+
+
+@contextmanager
+def open_call(recorder: Recorder, key: str, purpose: str, model: Model, request: ModelRequest) -> Iterator[OpenCall]:
+    """Put a call on record: its request now, its reply or its error at the end."""
     recorder.start_call(key, purpose=purpose, model=model.name, request=request)
+    call = OpenCall(model, request)
     try:
-        reply = ask()
+        yield call
     except Exception as error:
         recorder.finish_call(key, None, error)
         raise
-    recorder.finish_call(key, reply, price_table=price_table_of(model, reply.usage), trajectories=work())
-    return reply
+    assert call.reply is not None
+    table = price_table_of(model, call.reply.usage)
+    recorder.finish_call(key, call.reply, price_table=table, trajectories=call.trajectories)
 
 
 class WatchedModel:
@@ -82,15 +85,13 @@ class WatchedModel:
         self._calls += 1
         request = self._clean.request(request)
 
-        def ask() -> ModelReply:
-            return self._clean.reply(self._model.complete(request))
-
         try:
             if self._recorder is None:
-                reply = ask()
+                reply = self._clean.reply(self._model.complete(request))
             else:
                 key = f"{self._key}/{self._calls}"
-                reply = ask_on_record(self._recorder, key, self._purpose, self._model, request, ask)
+                with open_call(self._recorder, key, self._purpose, self._model, request) as call:
+                    call.reply = reply = self._clean.reply(self._model.complete(request))
         except ModelUnavailable as error:
             if error.lost_usage is not None:
                 self._answered(error.lost_usage, True)
@@ -102,13 +103,11 @@ class WatchedModel:
 
 
 FITTING_TRIES = 4  # a first request, then shorter ones as refusals reveal the window
-Answer = Callable[[Model, ModelRequest], ModelReply]
-Work = Callable[[], tuple[Trajectory, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorCalls:
-    """The calls of one episode's author."""
+    """The calls of one episode's author. A reply on record under a key is never asked for again."""
 
     recorder: Recorder
     toolbox: Toolbox
@@ -119,19 +118,25 @@ class AuthorCalls:
         """Build a request for text, with the sampling of all calls of this author."""
         return ModelRequest(messages, temperature=self.sampling.temperature, max_tokens=max_tokens, seed=seed)
 
-    def reply(self, key: str, purpose: str, request: ModelRequest, answer: Answer, work: Work = tuple) -> ModelReply:
-        """Return the reply on record under this key, or a new one. SetupError if no model was named to give it.
-
-        `work`: the trajectories of the work on the reply, to be kept with it.
-        """
-        return self.recorder.reply(key) or self._ask_model(key, purpose, request, answer, work)
+    @contextmanager
+    def open(self, key: str, purpose: str, request: ModelRequest) -> Iterator[OpenCall]:
+        """Open a call whose reply is not on record, and clean request and reply. SetupError if no model was named."""
+        model, clean = self.toolbox.author_model, self.toolbox.clean
+        if model is None:
+            raise SetupError(f"{self.condition} needs an author model")
+        request = clean.request(request)
+        self.toolbox.budget(Usage())
+        with open_call(self.recorder, key, purpose, model, request) as call:
+            yield call
+            assert call.reply is not None
+            call.reply = clean.reply(call.reply)
 
     def ask_fitting(
         self, key: str, purpose: str, occasion: Occasion, build: Build, left: int | None = None
     ) -> ModelReply:
-        """As `reply`, of at most `left` tokens, with a request cut to the model's context window as far as it is
-        known from the model or its refusals. The reply's notes list the cuts. ContextExceeded if nothing is left to
-        cut."""
+        """Return the reply on record or a new one of at most `left` tokens, to a request cut to the model's context
+        window as far as it is known from the model or its refusals. The notes of the reply list the cuts: a decision
+        judged again after a crash finds them there. ContextExceeded if nothing is left to cut."""
         if (found := self.recorder.reply(key)) is not None:
             return found
         longest = self.sampling.max_tokens
@@ -140,24 +145,13 @@ class AuthorCalls:
         for _ in range(FITTING_TRIES):
             fitted = fit(occasion, build, max_tokens, window)
             try:
-                return self._ask_model(key, purpose, fitted.request, fitted.answered_by)
+                with self.open(key, purpose, fitted.request) as call:
+                    reply = call.model.complete(call.request)
+                    call.reply = replace(reply, notes=(*fitted.notes, *reply.notes))
+                return call.reply
             except ContextExceeded as error:
                 window = window.after(error, fitted.request)
                 refused = error
                 if fit(occasion, build, max_tokens, window).request == fitted.request:
                     break
         raise refused
-
-    def _ask_model(
-        self, key: str, purpose: str, request: ModelRequest, answer: Answer, work: Work = tuple
-    ) -> ModelReply:
-        model, clean = self.toolbox.author_model, self.toolbox.clean
-        if model is None:
-            raise SetupError(f"{self.condition} needs an author model")
-        request = clean.request(request)
-        self.toolbox.budget(Usage())
-
-        def ask() -> ModelReply:
-            return clean.reply(answer(model, request))
-
-        return ask_on_record(self.recorder, key, purpose, model, request, ask, work)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -189,7 +189,10 @@ class ListRecorder:
     def trajectories(self, slot: TrialSlot) -> tuple[Trajectory, ...]:
         return tuple(self._result(slot).trajectories)
 
-    def trials_set_aside(self) -> Mapping[TrialSlot, str]:
+    def trials_set_aside(self) -> Collection[TrialSlot]:
+        return self._aside
+
+    def reasons_set_aside(self) -> Mapping[TrialSlot, str]:
         return self._aside
 
     def reply(self, key: str) -> ModelReply | None:

@@ -22,6 +22,7 @@ from runner.authoring.contract.contract_rules import (
 )
 from runner.authoring.occasion import Occasion
 from runner.base.errors import SandboxRuined, SetupError
+from runner.base.text import plural
 from runner.base.trees import Tree
 from runner.base.types import File, Files, Machine, Task, Usage
 from runner.generators.manifest import Generator, variables_for
@@ -181,7 +182,7 @@ def _calls_or_raise(gateway: Gateway) -> ModelCalls:
     usage = gateway.usage if gateway.requests else Usage(0, 0, 0, 0.0)
     usage = usage.in_part() if gateway.uncounted or gateway.broken_off else usage
     refused = [
-        f"{count:,} {'request was' if count == 1 else 'requests were'} refused: {message}"
+        f"{plural(count, 'request was', 'requests were')} refused: {message}"
         for message, count in gateway.refused.items()
     ]
     if gateway.lowered:

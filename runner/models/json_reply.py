@@ -91,6 +91,11 @@ def json_type(value: object) -> str:
     return kinds.get(type(value), "null")
 
 
+def describe_json(value: object) -> str:
+    """Return what was found in the place of another value: "a JSON array", or "missing"."""
+    return "missing" if value is None else f"a JSON {json_type(value)}"
+
+
 def refuses(text: str) -> bool:
     """Does the reply begin like a refusal?"""
     return _REFUSES.match(text) is not None

@@ -1,8 +1,8 @@
 """Protocols: one file each, with the next step for any history. `registry.PROTOCOLS` finds it by name.
 
 A protocol's module has `CONDITIONS`, `PROMPT_VERSION` (of its author's prompts), `check(plan)` (SetupError if it cannot
-be run), `units(suite)`, `slots(plan)`, `open_steps(plan, state)` and `list_asked(condition)` (its author's possible
-prompts, for `prompt_choice`). It may have `AUTHOR_LIMITS` and `NOTICE`. The functions below describe the others.
+be run), `units(suite)`, `open_steps(plan, state)` and `list_asked(condition)` (its author's possible prompts, for
+`prompt_choice`). It may have `slots(plan)`, `AUTHOR_LIMITS` and `NOTICE`. The functions below describe the others.
 Conditions, plans, steps and the history are shared; doing a step is in `runner.engine`.
 """
 
@@ -15,7 +15,7 @@ from runner.agents import Limits
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
 from runner.base.types import Environment, TrialSlot
-from runner.protocols.history import fold
+from runner.protocols.history import EpisodeState, fold
 from runner.protocols.instruction import Notice
 from runner.protocols.plan import AUTHOR_LIMITS, EpisodePlan, NextStep, RunTrial
 from runner.protocols.recorder import History
@@ -45,8 +45,12 @@ def possible_steps(plan: EpisodePlan, history: History) -> Iterator[NextStep]:
 
 
 def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
-    """Every trial the plan will run, in order."""
-    return cast("tuple[TrialSlot, ...]", protocol_module(plan.protocol).slots(plan))
+    """Return every trial the plan may run, in order: where the protocol does not say, those of its open steps at the
+    beginning, because nothing the author does changes them."""
+    module = protocol_module(plan.protocol)
+    if hasattr(module, "slots"):
+        return cast("tuple[TrialSlot, ...]", module.slots(plan))
+    return tuple(step.slot for step in module.open_steps(plan, EpisodeState()) if isinstance(step, RunTrial))
 
 
 def units(protocol: str, suite: Suite) -> tuple[Environment, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import FrozenLibrary, RunnerError
+from runner.base.trees import slugs
 from runner.base.types import DecisionStatus, Files, TrialSlot
 from runner.protocols.recorder import Decided, Frozen, History, Seeded, Skipped, TrialDone
 
@@ -64,17 +65,18 @@ def fold(history: History) -> EpisodeState:
             case Frozen() as event:
                 frozen = event
             case Skipped() as event:
-                skipped.add(event.slot)
-            case _:  # a refusal changes nothing
-                pass
+                skipped.add(event.slot)  # and a refusal changes nothing
     return EpisodeState(
-        snapshot, rounds, decisions, trials, frozenset(skipped), answers, frozenset(equipped), left_by, frozen
+        snapshot=snapshot,
+        rounds=rounds,
+        decisions=decisions,
+        trials=trials,
+        skipped=frozenset(skipped),
+        answers=answers,
+        equipped=frozenset(equipped),
+        left_by=left_by,
+        frozen=frozen,
     )
-
-
-def slugs(files: Iterable[str]) -> tuple[str, ...]:
-    """The skills of a library: the first part of its paths, sorted."""
-    return tuple(sorted({path.partition("/")[0] for path in files}))
 
 
 def family_skills(history: History, library: Callable[[str], Files]) -> dict[str, tuple[str, ...]]:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from runner.authoring.author_prompts import fence_text, keep_ends
 from runner.base.types import Task, TrialSlot
-from runner.trajectories.compaction import VERDICT_NOT_SHOWN
+from runner.trajectories.compaction import VERDICT_NOT_SHOWN, ShownVerdict
 
 INSTRUCTION_VERSION = "instruction/2"
 MAX_TRACES_CHARS = 256_000  # eight compactions of 8,000 tokens; beyond it the oldest lose their beginnings
@@ -81,10 +81,8 @@ class Trace:
     """A compaction of an earlier trial, as shown to the agent. A hidden verdict is not even mentioned."""
 
     slot: TrialSlot
-    success: bool | None
-    reward: float | None
+    shown: ShownVerdict
     text: str
-    shows_verdict: bool = True
 
 
 def build_instruction(
@@ -112,7 +110,10 @@ def build_instruction(
 
 
 def _render(trace: Trace) -> str:
-    words = {True: "passed", False: "failed", None: "no verdict"}
-    outcome = words[trace.success] if trace.shows_verdict else VERDICT_NOT_SHOWN
-    reward = "" if trace.reward is None or not trace.shows_verdict else f", reward {trace.reward:.2f}"
-    return f"### Trial {trace.slot} ({outcome}{reward})\n\n{fence_text(trace.text)}"
+    verdict = trace.shown.verdict
+    outcome = {True: "passed", False: "failed", None: "no verdict"}[verdict.success if verdict else None]
+    if verdict and verdict.reward is not None:
+        outcome += f", reward {verdict.reward:.2f}"
+    if trace.shown.is_hidden:
+        outcome = VERDICT_NOT_SHOWN
+    return f"### Trial {trace.slot} ({outcome})\n\n{fence_text(trace.text)}"

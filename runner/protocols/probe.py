@@ -50,21 +50,17 @@ def list_asked(condition: Condition) -> tuple[Asked, ...]:
     return ()
 
 
-def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
-    """Every trial, in order: all tasks once, then all tasks again. A probe stopped midway has tried all tasks
-    equally often, and any drift in the meantime affects all tasks alike."""
-    tasks = _require_probe(plan).tasks
-    return tuple(TrialSlot(Phase.DEPLOYMENT, key, sample) for sample in range(plan.samples) for key in tasks)
-
-
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
-    """The steps still open, in order. The empty library exists from the start: nothing adds it."""
+    """Yield the steps still open, in order: all tasks once, then all tasks again. A probe stopped midway has tried all
+    tasks equally often, and any drift in the meantime affects all tasks alike. The empty library exists from the start:
+    nothing adds it."""
     asked = _require_probe(plan)
     if state.frozen is None:
         if state.snapshot != asked.library:
             yield SeedLibrary(plan.task(asked.tasks[0]).family, asked.library)
         yield Freeze()
-    for slot in slots(plan):
+    slots = (TrialSlot(Phase.DEPLOYMENT, key, sample) for sample in range(plan.samples) for key in asked.tasks)
+    for slot in slots:
         if not state.is_closed(slot):
             task = plan.task(slot.task)
             yield RunTrial(slot, task.family, task.role, asked.library, library=True)

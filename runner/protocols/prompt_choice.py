@@ -7,7 +7,7 @@ from runner.base.errors import SetupError
 from runner.base.types import JsonValue
 from runner.base.var_folder import MANAGE
 from runner.prompts.pack_layout import PackLayout, layout_of
-from runner.prompts.prompt_pack import PackPrompt, PromptPack, find_pack, list_packs
+from runner.prompts.prompt_pack import PackPrompt, find_pack, list_packs
 from runner.prompts.roles import OWN, PAPER, Asked, is_for_all, read_choice
 from runner.protocols.conditions import Condition, base_name, find_condition
 from runner.protocols.registry import protocol_module
@@ -51,15 +51,11 @@ def describe_prompts(condition: Condition, protocol: str) -> dict[str, JsonValue
     chosen, choice = choose_prompts(condition, protocol), read_choice(condition.prompts)
     found: dict[str, JsonValue] = {}
     for role in dict.fromkeys(asked.role for asked in chosen.prompts):
-        pack = _find_chosen(choice[role], protocol)
+        pack = find_pack(_require_layout(protocol).name if choice[role] == PAPER else choice[role])
         ours = [each.occasion for each in list_asked(condition, protocol) if each.role == role]
         kept: list[JsonValue] = [occasion for occasion in ours if Asked(role, occasion) not in chosen.prompts]
         found[role] = {"pack": pack.name, "digest": pack.digest, **({"skillglass": kept} if kept else {})}
     return found
-
-
-def _find_chosen(name: str, protocol: str) -> PromptPack:
-    return find_pack(_require_layout(protocol).name if name == PAPER else name)
 
 
 def _printed(asked: Asked, protocol: str, condition: Condition) -> PackPrompt | None:

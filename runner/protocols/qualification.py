@@ -81,13 +81,6 @@ def list_asked(condition: Condition) -> tuple[Asked, ...]:
     return ()
 
 
-def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
-    """Every trial that may be needed: all tasks once, then all again."""
-    tasks = list_tasks(plan)
-    rule = _find_rule(plan)
-    return tuple(TrialSlot(Phase.DEPLOYMENT, task.key, n) for n in range(rule.runs) for task in tasks) if rule else ()
-
-
 def list_tasks(plan: EpisodePlan) -> list[Task]:
     """The tasks that have what the check needs: a solution, a declared wrong answer, a reference skill, a corpus."""
     (family,), condition = plan.environment.families, plan.condition
@@ -99,7 +92,7 @@ def list_tasks(plan: EpisodePlan) -> list[Task]:
 
 
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
-    """The steps still open, in order."""
+    """The steps still open, in order: all tasks once, then all again."""
     tasks, rule = list_tasks(plan), _find_rule(plan)
     if not tasks or rule is None:
         return

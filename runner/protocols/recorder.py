@@ -7,7 +7,7 @@ two short calls, so a crash leaves either a started attempt that never finished,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -137,8 +137,12 @@ class Recorder(Protocol):
         """The trajectories of the trial's counting attempt, the main one first."""
         ...
 
-    def trials_set_aside(self) -> Mapping[TrialSlot, str]:
-        """Open trials that were set aside, in the order of the plan, each with its error."""
+    def trials_set_aside(self) -> Collection[TrialSlot]:
+        """Open trials that were set aside, in the order of the plan."""
+        ...
+
+    def reasons_set_aside(self) -> Mapping[TrialSlot, str]:
+        """The same trials, each with its error."""
         ...
 
     def reply(self, key: str) -> ModelReply | None:

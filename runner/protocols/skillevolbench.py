@@ -32,7 +32,7 @@ from runner.protocols.instruction import Notice
 from runner.protocols.plan import Ask, EpisodePlan, Freeze, NextStep, RunTrial
 from runner.protocols.stages import fires_after, next_answer, seed_curated
 
-__all__ = ["CONDITIONS", "NOTICE", "PROMPT_VERSION", "check", "list_asked", "open_steps", "slots", "units"]
+__all__ = ["CONDITIONS", "NOTICE", "PROMPT_VERSION", "check", "list_asked", "open_steps", "units"]
 
 NOTICE: Notice = "released"  # the released code's; the paper prints none
 
@@ -63,11 +63,6 @@ def list_asked(condition: Condition) -> tuple[Asked, ...]:
     modes = [AuthorMode.ZERO_SHOT] * (condition.start is Start.ZERO_SHOT) + [condition.mode(role) for role in roles]
     forced = {AuthorMode.REVISE: "-tier3"} if condition.tier3_required else {}
     return tuple(Asked(AUTHOR, f"{mode}{forced.get(mode, '')}") for mode in dict.fromkeys(modes))
-
-
-def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
-    """Every trial of the plan, in order. Nothing the author does changes which trials there are."""
-    return tuple(step.slot for step in open_steps(plan, EpisodeState()) if isinstance(step, RunTrial))
 
 
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:

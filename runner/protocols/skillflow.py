@@ -20,7 +20,7 @@ from runner.protocols.history import EpisodeState
 from runner.protocols.plan import Ask, EpisodePlan, NextStep, RunTrial
 from runner.protocols.stages import fires_after, next_answer, require_one_family, units
 
-__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "open_steps", "slot_of", "slots", "units"]
+__all__ = ["CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "open_steps", "slot_of", "units"]
 
 PROMPT_VERSION = EVOLUTION_PROMPT_VERSION
 
@@ -52,11 +52,6 @@ def check(plan: EpisodePlan) -> None:
 def list_asked(condition: Condition) -> tuple[Asked, ...]:
     """The same prompt after every trial."""
     return (Asked(AUTHOR, AuthorMode.EVOLVE.value),) if condition.has_author else ()
-
-
-def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
-    """Every trial of the plan, in order. Nothing the author does changes which trials there are."""
-    return tuple(step.slot for step in open_steps(plan, EpisodeState()) if isinstance(step, RunTrial))
 
 
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:

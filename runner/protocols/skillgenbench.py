@@ -24,7 +24,6 @@ from runner.protocols.history import EpisodeState
 from runner.protocols.plan import AUTHOR_LIMITS as ANY_AUTHOR_LIMITS
 from runner.protocols.plan import Ask, EpisodePlan, Freeze, NextStep, RunTrial
 from runner.protocols.stages import (
-    evaluation_slots,
     list_counted_tasks,
     next_answer,
     next_draft,
@@ -99,12 +98,6 @@ def list_asked(condition: Condition) -> tuple[Asked, ...]:
     return tuple(Asked(GENERATOR, mode.value) for mode in modes if mode is not None)
 
 
-def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
-    """Every trial of the plan, in order."""
-    (family,) = plan.environment.families
-    return list_slots(plan, list_counted_tasks(family))
-
-
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
     """The steps still open, in order. Only the first is certain: later ones depend on its result."""
     (family,) = plan.environment.families
@@ -115,14 +108,9 @@ def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
 # --- both settings ----------------------------------------------------------------------------------------------
 
 
-def list_slots(plan: EpisodePlan, tried: list[Task]) -> tuple[TrialSlot, ...]:
-    """`tried`: tasks run without skills before a generator that learns from trajectories."""
-    (family,) = plan.environment.families
-    return (*_trajectory_slots(plan, tried), *evaluation_slots(plan, family))
-
-
 def iterate_steps(plan: EpisodePlan, state: EpisodeState, *, task: str, tried: list[Task]) -> Iterator[NextStep]:
-    """The open steps. `task`: the one that the generator sees, "" for none. `tried` as in `list_slots`."""
+    """The open steps. `task`: the one that the generator sees, "" for none. `tried`: tasks run without skills
+    before a generator that learns from trajectories."""
     (family,) = plan.environment.families
     if state.frozen is None:
         yield from seed_curated(plan, state, family)

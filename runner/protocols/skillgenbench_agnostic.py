@@ -11,13 +11,13 @@ from collections.abc import Iterator
 
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
-from runner.base.types import Environment, Task, TrialSlot
+from runner.base.types import Environment, Task
 from runner.protocols import skillgenbench
 from runner.protocols.history import EpisodeState
 from runner.protocols.plan import EpisodePlan, NextStep
 from runner.protocols.skillgenbench import AUTHOR_LIMITS, CONDITIONS, PROMPT_VERSION, list_asked
 
-__all__ = ["AUTHOR_LIMITS", "CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "open_steps", "slots", "units"]
+__all__ = ["AUTHOR_LIMITS", "CONDITIONS", "PROMPT_VERSION", "check", "list_asked", "open_steps", "units"]
 
 
 def units(suite: Suite) -> tuple[Environment, ...]:
@@ -33,11 +33,6 @@ def check(plan: EpisodePlan) -> None:
             f"{plan.condition.name}: {plan.environment.key} has no practice task, and trials of the others would "
             "reveal them"
         )
-
-
-def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
-    """Every trial of the plan, in order."""
-    return skillgenbench.list_slots(plan, _list_practice_tasks(plan))
 
 
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:

@@ -91,13 +91,9 @@ def count_tried(suite: Suite, tried: Sequence[TriedTask]) -> list[tuple[str, lis
     for environment in suite.environments:
         mine = [each for each in tried if each.environment == environment.key]
         tasks = sum(len(family.tasks) for family in environment.families)
-        found = [sum(bool(value) for value in column) for column in zip(*map(_flags, mine), strict=True)] or [0, 0, 0]
+        found = [sum(bool(getattr(one, name)) for one in mine) for name in ("built", "passes", "fails")]
         rows.append((environment.key, [tasks, len(mine), *found]))
     return [*rows, ("total", [sum(column) for column in zip(*(counts for _, counts in rows), strict=True)])]
-
-
-def _flags(one: TriedTask) -> tuple[bool | None, ...]:
-    return one.built, one.passes, one.fails
 
 
 def _in_turn(suite: Suite) -> Iterator[tuple[Environment, Task]]:

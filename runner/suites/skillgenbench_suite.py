@@ -19,6 +19,7 @@ from pathlib import Path
 from runner.base.digests import digest_json
 from runner.base.errors import SuiteError
 from runner.base.file_digests import is_plain, look_at, walk
+from runner.base.trees import slugs
 from runner.base.types import Corpus, CorpusKind, Environment, Family, Files, Task, TaskGroups
 from runner.suites.documents import FieldTable, read_yaml
 from runner.suites.findings import shorten_suite_value
@@ -150,7 +151,7 @@ def _reference(folder: Path, shelf: TaskShelf) -> Files:
     found: Files = {}
     with shelf.findings.keep_errors():
         found = {path: file for path, file in read_tree(folder).items() if "/" in path}
-    for slug in sorted({path.partition("/")[0] for path in found}):
+    for slug in slugs(found):
         if f"{slug}/SKILL.md" not in found:
             shelf.findings.problem(folder / slug, "SKILL.md", "the skill's file", "there is none")
     return found

@@ -14,18 +14,17 @@ MAX_BYTES = 4 * 1024 * 1024  # of a document for a program that reads many
 ROOM = (1_000_000, 100_000, 10_000, 1_000, 200)  # characters of each text, tried one after the other
 
 
-def atif_document(trajectories: Sequence[Trajectory], usage: Usage | None = None) -> dict[str, JsonValue]:
+def atif_document(trajectories: Sequence[Trajectory]) -> dict[str, JsonValue]:
     """Make a valid ATIF document of the first trajectory, with the others embedded as its sub-agents.
 
-    usage: of the whole attempt, if better known than from the trajectories. ValueError for an attempt without a step:
-    ATIF has none.
+    ValueError for an attempt without a step: ATIF has none.
     """
     if not trajectories or not trajectories[0].steps:
         raise ValueError("a trajectory of at least one step is wanted")
     main, *others = trajectories
-    document = _document(main, usage or main.usage)
+    document = _document(main)
     inside: list[JsonValue] = [
-        {"trajectory_id": other.head.name, **_document(other, other.usage)} for other in others if other.steps
+        {"trajectory_id": other.head.name, **_document(other)} for other in others if other.steps
     ]
     return {**document, "subagent_trajectories": inside} if inside else document
 
@@ -51,8 +50,8 @@ def _cut_texts(value: JsonValue, room: int) -> JsonValue:
     return [_cut_texts(item, room) for item in value] if isinstance(value, list) else value
 
 
-def _document(trajectory: Trajectory, usage: Usage) -> dict[str, JsonValue]:
-    frame = document_frame(trajectory.head, usage, len(trajectory.steps))
+def _document(trajectory: Trajectory) -> dict[str, JsonValue]:
+    frame = document_frame(trajectory.head, trajectory.usage, len(trajectory.steps))
     return {**frame, "steps": [step_to_json(step) for step in trajectory.steps]}
 
 

@@ -25,8 +25,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 
-from runner.base.text import cut, mark_left_out
-from runner.base.types import CheckStatus, Compaction, CompactionKind, Failure, Source, Span, Step, Verdict
+from runner.base.text import cut, mark_left_out, plural
+from runner.base.types import Check, CheckStatus, Compaction, CompactionKind, Failure, Source, Span, Step, Verdict
 from runner.trajectories.fields import fields
 
 COMPACTION_VERSION = "compaction/3"
@@ -41,6 +41,24 @@ MAX_CHECKS_CHARS = 6_000
 _LABELS = {"message": "", "reasoning": "Reasoning: ", "tool_calls": "Tool call", "observations": "Result"}
 _MARK_ROOM = len(mark_left_out(10**12)) + 2
 _LABEL_ROOM = 40  # more than any heading, and any label with its line's end
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVerdict:
+    """What the reader of a trajectory is shown of its verdict. The raw-trajectory condition must not list checks: an
+    agent that reads the messages of hidden checks has seen the answer."""
+
+    verdict: Verdict | None = None
+    with_checks: bool = False  # the failed ones, with their messages
+    is_hidden: bool = False  # also whether there is one
+
+    @property
+    def failed_checks(self) -> list[Check]:
+        checks = self.verdict.checks if self.verdict and self.with_checks and not self.is_hidden else ()
+        return [check for check in checks if check.status in (CheckStatus.FAILED, CheckStatus.ERROR)]
+
+
+UNKNOWN_VERDICT = ShownVerdict()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,26 +161,22 @@ def compact(
     steps: Iterable[Step | StepTexts],
     kind: CompactionKind,
     *,
-    verdict: Verdict | None,
     title: str,
-    with_checks: bool,
+    shown: ShownVerdict = UNKNOWN_VERDICT,
     instruction: str = "",
-    verdict_shown: bool = True,
     ending: Failure | None = None,
 ) -> Compaction:
     """Compact `steps` under a header with the verdict and its reward. To make several of one trajectory, pass
     `StepTexts`.
 
     instruction: the task's own text. The rest of a user message that begins with it, added by a condition, is left out:
-    a trace must not contain the library's notice, or the traces that were shown. with_checks: list failed checks with
-    their messages in the header. The raw-trajectory condition must not: an agent that reads hidden-check messages has
-    seen the answer. verdict_shown: False if any verdict is hidden from the reader; the header then says that. ending:
-    what ended the agent early. It is not a verdict: a stopped agent knows that it was stopped.
+    a trace must not contain the library's notice, or the traces that were shown. ending: what ended the agent early.
+    It is not a verdict: a stopped agent knows that it was stopped.
     """
     settings = replace(SETTINGS[kind], instruction=instruction)
     trace = _Trace(steps)
     head, signals, tail = _select(trace, settings)
-    header = _header(verdict, title, with_checks, verdict_shown, ending)
+    header = _header(shown, title, ending)
     events = _within_budget(head, signals, tail, header, trace, settings)
     text = _join(header, events, trace)
     return Compaction(
@@ -180,10 +194,8 @@ def render(
     spans: Sequence[Span],
     steps: Iterable[Step],
     *,
-    verdict: Verdict | None,
     title: str,
-    with_checks: bool,
-    verdict_shown: bool = True,
+    shown: ShownVerdict = UNKNOWN_VERDICT,
     ending: Failure | None = None,
 ) -> str:
     """Rebuild the text of a compaction from its spans and its trajectory."""
@@ -194,7 +206,7 @@ def render(
         for texts in trace
         if (kept := by_step.get(texts.step.number))
     ]
-    return _join(_header(verdict, title, with_checks, verdict_shown, ending), events, trace)
+    return _join(_header(shown, title, ending), events, trace)
 
 
 def tokens(text: str) -> int:
@@ -431,21 +443,16 @@ def _join(header: str, events: Sequence[_Event], trace: _Trace) -> str:
 
 
 def _gap(count: int) -> str:
-    return f"[... {count:,} step{'' if count == 1 else 's'} left out ...]"
+    return f"[... {plural(count, 'step')} left out ...]"
 
 
-def _header(verdict: Verdict | None, title: str, with_checks: bool, verdict_shown: bool, ending: Failure | None) -> str:
-    result = _verdict_text(verdict) if verdict_shown else VERDICT_NOT_SHOWN
+def _header(shown: ShownVerdict, title: str, ending: Failure | None) -> str:
+    result = VERDICT_NOT_SHOWN if shown.is_hidden else _verdict_text(shown.verdict)
     lines = [f"# Trajectory of {cut(' '.join(title.split()), MAX_TITLE_CHARS)}: {result}"]
     if ending is not None:
         message = cut(" ".join(ending.message.split()), MAX_ENDING_CHARS)
         lines.append(f"The agent did not finish: {ending.type}. {message}".rstrip())
-    failed = (
-        [check for check in verdict.checks if check.status in (CheckStatus.FAILED, CheckStatus.ERROR)]
-        if (verdict and with_checks and verdict_shown)
-        else []
-    )
-    if failed:
+    if failed := shown.failed_checks:
         lines += ["", "Failed checks:"]
     size, left = 0, len(failed)
     for check in failed:

@@ -7,12 +7,14 @@ format: raise FIELDS_VERSION and keep the old rendering readable.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from math import isfinite
 
 from runner.base.types import JsonValue, Step, ToolCall
 
 FIELDS_VERSION = "fields/1"
+FIELD = re.compile(r"\A(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")  # a name
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str).encode
 
 

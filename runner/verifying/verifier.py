@@ -11,7 +11,7 @@ from runner.base.digests import digest_json, manifest
 from runner.base.errors import SandboxRuined, SuiteError, VerifierError
 from runner.base.host_variables import resolve_variables
 from runner.base.text import join_ends
-from runner.base.types import File, Files, Task, Verdict, choose_reward
+from runner.base.types import File, Files, Task, Verdict, choose_reward, is_success
 from runner.evaluating.declaration import Evaluation
 from runner.evaluating.evaluate import evaluate, of_ruin
 from runner.evaluating.judged_artifact import Asked
@@ -35,7 +35,6 @@ _ENVIRONMENT = {"PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1"}
 _PYTHON_START = File((Path(__file__).parent / "python_start.py").read_bytes())
 _PYTHONPATH = f'PYTHONPATH="$(cd {{tests}}/{OWN_FOLDER} && pwd)${{{{PYTHONPATH:+:$PYTHONPATH}}}}"; export PYTHONPATH; '
 _FOREIGN_REPOSITORY = "detected dubious ownership in repository"  # git
-FULL_REWARD = 1.0 - 1e-9  # rewards are written with six decimals
 
 
 def run_verifier(
@@ -163,7 +162,7 @@ def make_verdict(files: Mapping[str, bytes], left_out: list[str], done: Complete
     side = read_side_reports(files)
     return Verdict(
         source=SOURCE,
-        success=None if reward is None else reward >= FULL_REWARD,
+        success=is_success(reward),
         reward=reward,
         outcome=side.outcome,
         process=side.process,

@@ -37,7 +37,7 @@ from runner.base.types import (
     Verdict,
 )
 from runner.suites.starter_suite import load_starter
-from runner.trajectories.compaction import compact
+from runner.trajectories.compaction import ShownVerdict, compact
 from tests.cases import every
 
 FAMILY = load_starter().environments[0].families[0]
@@ -70,7 +70,7 @@ def evidence(verdict: Verdict, said: str = "I write the program.", result: str =
         Step(3, Source.AGENT, said, tool_calls=(ToolCall("c", "shell", {"command": "cat "
             "x"}),), observations=(Observation(result, "c"),)),
     )  # fmt: skip
-    compaction = compact(steps, CompactionKind.RICH, verdict=verdict, title=task, with_checks=True)
+    compaction = compact(steps, CompactionKind.RICH, title=task, shown=ShownVerdict(verdict, with_checks=True))
     return Evidence(TrialSlot(Phase.ACQUISITION, task)), compaction, verdict
 
 

@@ -25,6 +25,7 @@ from runner.protocols.instruction import Notice, Trace, build_instruction
 from runner.sandboxes.local import open_sandbox
 from runner.suites.starter_suite import load_starter
 from runner.suites.tasks.task_files import read_workspace_files
+from runner.trajectories.compaction import ShownVerdict
 from runner.verifying.verifier import run_verifier
 from tests.cases import every
 
@@ -152,7 +153,10 @@ def test_it_learns_from_an_earlier_trial_only_what_that_trial_shows() -> None:
 
     def trace(text: str) -> str:
         whole = build_instruction(
-            TASKS["E1-LS1-T4"], library=False, frozen=False, traces=(Trace(slot, True, 1.0, text),)
+            TASKS["E1-LS1-T4"],
+            library=False,
+            frozen=False,
+            traces=(Trace(slot, ShownVerdict(Verdict("suite", True, 1.0)), text),),
         )
         return whole[whole.index("\n## Earlier trials") :]
 

@@ -7,9 +7,10 @@ from datetime import timedelta
 from uuid import UUID
 
 from benchapp.models import Blob, Codebook, CodebookVersion, Queue, TaskRevision, Trial, User
-from runner.base.types import Observation, Source, Step, ToolCall, TrialSlot, Usage
+from runner.base.types import Observation, Source, Step, ToolCall, TrialSlot, Usage, Verdict
 from runner.base.types import Task as TaskValue
 from runner.protocols.instruction import Trace, build_instruction
+from runner.trajectories.compaction import ShownVerdict
 from tests.worlds.factories import (
     START,
     make_decision,
@@ -160,7 +161,11 @@ def make_queue_of(trial: Trial, facts: Facts, reader: User, *, unit: str, **swit
 def steps(facts: Facts) -> list[Step]:
     """The agent reads a skill, says who it is, and sums; half of it depends on what is hidden."""
     value = TaskValue("t", "T", "E1", "F1", None, 1, TASK_TEXT, "d", folder=None)  # type: ignore[arg-type]
-    traces = [Trace(TrialSlot("acquisition", "t"), True, 1.0, facts.skill)] if facts.reads_by_tool else []  # type: ignore[arg-type]
+    traces = (
+        [Trace(TrialSlot("acquisition", "t"), ShownVerdict(Verdict("suite", True, 1.0)), facts.skill)]
+        if facts.reads_by_tool
+        else []
+    )  # type: ignore[arg-type]
     prompt = build_instruction(value, library=facts.has_library, frozen=facts.reads_by_tool, traces=traces)
     path = f"../skills/{facts.slug}/SKILL.md"
     read = (

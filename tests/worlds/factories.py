@@ -42,6 +42,7 @@ from benchapp.models import (
     Verdict,
 )
 from benchapp.record.trajectory_store import pack_steps, save_packed
+from benchapp.record.writing.rows import PackedTrajectory
 from runner.base.types import (
     ACQUISITION_ROLES,
     DEPLOYMENT_ROLES,
@@ -321,10 +322,10 @@ def record_steps(attempt: Attempt, steps: Sequence[Step], *, name: str = "main",
     attempt.trajectories.filter(name=name).delete()
     head = TrajectoryHead(name=name, **fields)
     packed = pack_steps(steps)
-    trajectory = packed.row(attempt, head, reader_version="test", ordinal=attempt.trajectories.count())
+    trajectory = PackedTrajectory(head, packed, "test").row(attempt, attempt.trajectories.count())
     save_packed([(trajectory, packed)])
     for kind in CompactionKind:
-        found = compact(steps, kind, verdict=None, title=name, with_checks=True)
+        found = compact(steps, kind, title=name)
         spans = [[span.step, span.field, span.start, span.end, span.length, span.reason] for span in found.spans]
         Compaction.objects.create(
             trajectory=trajectory,

@@ -30,7 +30,7 @@ from zlib import crc32
 from benchapp.analysis.deciding.step_glances import list_written_files
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import iterate_beginning
-from benchapp.stats.learning.computed_runs import Recent
+from runner.base.recent import Recent
 from runner.base.types import Source, Step
 from runner.trajectories.fields import tool_call_text
 from runner.trajectories.step_outline import first_text, subject

@@ -29,7 +29,7 @@ from benchapp.analysis.deciding.step_glances import StepGlance, StepKind, glance
 from benchapp.analysis.trial_rules.agent_acts import list_commands
 from benchapp.models import Trajectory
 from benchapp.record.trajectory_store import iterate_beginning
-from benchapp.stats.learning.computed_runs import Recent
+from runner.base.recent import Recent
 from runner.base.types import Source, Step
 
 MOST_TRIES = 2_000  # places to check whether a value is only a part of another

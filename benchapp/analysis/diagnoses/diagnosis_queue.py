@@ -17,8 +17,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
-import django_rq
-from django.conf import settings
 from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import F, Min, Q, QuerySet
 from django.utils import timezone
@@ -28,6 +26,7 @@ from benchapp import models
 from benchapp.analysis.diagnoses.diagnosis import RULES_VERSION, Diagnosis, diagnose
 from benchapp.analysis.diagnoses.library_shelf import Shelf, Sighting, Sources, Spoken
 from benchapp.analysis.lineage.library_states import NamedLibrary, read_named_libraries
+from benchapp.record import slices
 from benchapp.record.trajectory_store import iterate_steps
 from runner.base.constants import Constant, find_constants
 from runner.base.digests import digest_json
@@ -127,8 +126,6 @@ def _store(episode: models.Episode, state: NamedLibrary, diagnosis: Diagnosis, s
 
 log = logging.getLogger(__name__)
 
-SLICE_SECONDS = 20.0  # a job may delay trials by at most this time plus one library
-
 
 def select_with_library(episodes: QuerySet[models.Episode]) -> QuerySet[models.Episode]:
     """Select episodes that have, or had, a library to read."""
@@ -143,7 +140,7 @@ def select_unread(episodes: QuerySet[models.Episode]) -> QuerySet[models.Episode
 def read_libraries(episode_ids: list[str]) -> None:
     """Run the job: at least one library, then more while there is time. The rest goes to the end of the queue, so that
     trials take turns with a large import. A library that cannot be read is logged and does not stop the others."""
-    deadline = time.monotonic() + SLICE_SECONDS
+    deadline = time.monotonic() + slices.SLICE_SECONDS
     episodes = models.Episode.objects.select_related("run", "library", "family")
     for done, episode_id in enumerate(episode_ids, start=1):
         try:
@@ -172,14 +169,8 @@ def enqueue_reading(episodes: QuerySet[models.Episode]) -> int | None:
 
 def _enqueue(episode_ids: list[str]) -> None:
     first, more = episode_ids[0], len(episode_ids) - 1
-    django_rq.get_queue().enqueue(
-        read_libraries,
-        episode_ids,
-        job_timeout=settings.JOB_SECONDS,
-        result_ttl=60,
-        failure_ttl=3600,
-        description=f"read the libraries of episode {first}" + (f" and {more} more" if more else ""),
-    )
+    title = f"read the libraries of episode {first}" + (f" and {more} more" if more else "")
+    slices.enqueue(f"{__name__}.read_libraries", "libraries", episode_ids, description=title)
 
 
 @dataclass
@@ -260,7 +251,7 @@ class DiagnosisEvidence:
         """Return a digest that is equal while nothing changed that the state is compared with. Reads no blob."""
         before = self._before(state.sequence)
         trials = [trial.pk for trial, _ in before]
-        found = models.Trajectory.objects.filter(attempt__trial__in=trials, attempt__counts=True, is_superseded=False)
+        found = models.Trajectory.objects.current().filter(attempt__trial__in=trials, attempt__counts=True)
         digests = sorted(found.values_list("digest", flat=True))
         printed = sorted(blob for trial, blob in self._printed if trial in set(trials))
         return digest_json([digests, printed, sorted(trials), sorted(blob for blob, _ in self.reference_files)])
@@ -370,10 +361,7 @@ def _find_first_places(
 
     A first place in a step that opened a skill, or in the next one, came from a skill and is not a sighting.
     """
-    found = models.Trajectory.objects.filter(
-        attempt__trial=trial, attempt__counts=True, is_superseded=False, kind="main"
-    )
-    for trajectory in found[:1]:
+    if trajectory := models.Trajectory.objects.of_counting_attempt(trial).main():
         left, budget = dict(wanted), MAX_TRIAL_CHARS
         opened = set(trajectory.skill_uses.exclude(step=None).exclude(kind="mounted").values_list("step", flat=True))
         for step in iterate_steps(trajectory):

@@ -62,7 +62,7 @@ def find_broken_rules(shelf: Shelf) -> Iterator[BrokenRule]:
     """Yield every broken rule of the contract in these files; one call for all rules of one library."""
     upserts = {text.path: text.text for text in shelf.texts.values() if not confinement_problem(text.path)}
     family = Family("", "", "", "", "", ())
-    occasion = Occasion(AuthorMode.INDUCE, family, False, None, "none", "paper", {}, (), ())
+    occasion = Occasion(AuthorMode.INDUCE, family)
     proposal = Proposal(Patch("", "create", upserts, ()), occasion)
     yield from broken_skill_rules(proposal)
     yield from lint(proposal)

@@ -75,17 +75,17 @@ def parse_number(text: str) -> float | None:
         return None
 
 
-QUOTE_CHARS = 300
+QUOTE_CHARS, AROUND_CHARS = 300, 160
 _ANSWERS = re.compile(r"^E {2,}(.*)$|^\S*:\d+: (\w*(?:Error|Exception).*)$", re.MULTILINE)
 
 
-def quote_around(match: re.Match[str], before: int = 160, after: int = 160) -> str:
+def quote_around(match: re.Match[str]) -> str:
     """Return the match with the text around it on its line, bounded. A pattern that included its own beginning would
     try every beginning at every place."""
     text, start, end = match.string, match.start(), match.end()
-    start = max(text.rfind("\n", 0, start) + 1, start - before)
-    stop = text.find("\n", end, end + after)
-    return cut_quote(text[start : stop if stop >= 0 else end + after])
+    start = max(text.rfind("\n", 0, start) + 1, start - AROUND_CHARS)
+    stop = text.find("\n", end, end + AROUND_CHARS)
+    return cut_quote(text[start : stop if stop >= 0 else end + AROUND_CHARS])
 
 
 def cut_quote(text: str) -> str:

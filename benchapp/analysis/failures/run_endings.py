@@ -18,6 +18,7 @@ from benchapp.record.visible import visible
 from benchapp.stats.learning.computed_runs import Fact, RunCache, take_or_read
 from benchapp.stats.metrics.agent_ends import AgentEnd, end_of
 from runner.agents import MODELLESS
+from runner.base.text import plural
 from runner.base.types import DecisionStatus
 from runner.engine.author_step import LEFT_OUT
 from runner.trajectories.readers import PLAIN_TEXT
@@ -141,7 +142,7 @@ class Endings(Shaped):
             )
             yield f"No author answer was usable in {len(lost)} of {len(self.answers)} families{far}: {names}."
         if self.left_out:
-            yield f"An operator skipped {self.left_out} author answer{'' if self.left_out == 1 else 's'}."
+            yield f"An operator skipped {plural(self.left_out, 'author answer')}."
 
     def _of_agents(self) -> Iterator[str]:
         if self.silent and self.silent >= LEAST_SHARE * self.observed:

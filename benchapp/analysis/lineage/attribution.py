@@ -27,6 +27,7 @@ from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.record.textual_change import split_bare_lines
 from benchapp.stats.inference.shares import Rate
 from benchapp.stats.metrics.no_skill_sibling import BASELINE
+from runner.base.text import plural
 from runner.base.types import ACQUISITION_ROLES, DEPLOYMENT_ROLES, DecisionStatus, Phase
 
 Slot = tuple[int, int | None, str]  # task, its revision, phase
@@ -189,7 +190,7 @@ def describe_readers(ended: Ended) -> list[str]:
     if ended.unread.scored:
         lines.append(f"Trials that had them and did not read them: {ended.unread.passed} of {ended.unread.scored}.")
     if ended.slots:
-        tasks = f"{ended.slots} task{'' if ended.slots == 1 else 's'}"
+        tasks = plural(ended.slots, "task")
         own = f"{ended.own.passed} of {ended.own.scored}"
         no_skill = f"{ended.no_skill.passed} of {ended.no_skill.scored}"
         lines.append(f"On {tasks} also tried without a skill: {own} with these lines, {no_skill} without a skill.")

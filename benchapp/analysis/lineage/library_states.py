@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from benchapp.models import Decision, Entry, Episode, Seeding, Snapshot
 from runner.base.digests import EMPTY_LIBRARY
+from runner.base.text import plural
 from runner.base.types import DecisionStatus
 
 NEVER = 2**62  # a place after every spine
@@ -35,7 +36,7 @@ class LibraryState:
     @property
     def title(self) -> str:
         count = self.snapshot.skills_total if self.snapshot else 0
-        return f"Library at {self.key}: {count} skill{'' if count == 1 else 's'}"
+        return f"Library at {self.key}: {plural(count, 'skill')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from django.db.models.functions import Cast, Coalesce, Right
 from benchapp.models import Attempt, Chunk, Decision, Episode, Run, SkillUse, Trajectory, Trial
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.metrics.amounts import render_number
+from runner.base.text import plural
 from runner.base.types import DecisionStatus, TrajectoryKind, UseKind
 
 SIGNALS = ("steps", "follow_ups", "seconds", "tokens", "usd")  # whose medians are shown
@@ -217,7 +218,7 @@ class SkillSessions:
 
 
 def _count(row: VersionSignals) -> str:
-    return f"{row.seen:,} session{'' if row.seen == 1 else 's'}"
+    return plural(row.seen, "session")
 
 
 def _steps(row: VersionSignals) -> str:
@@ -272,20 +273,24 @@ def get_slug(episode: Episode) -> str:
     return episode.key.rpartition("/")[2]
 
 
-def _select_sessions(folder: str, slug: str, hidden: QuerySet[Trial] | None) -> Iterable[dict[str, Any]]:
-    """Return the sessions whose folder has that name somewhere in its path, newest first."""
-    uses = SkillUse.objects.filter(attempt=OuterRef("attempt"), skill=slug).exclude(kind=UseKind.MOUNTED)
-    failed = Chunk.objects.filter(
-        trajectory__attempt=OuterRef("attempt"), trajectory__is_superseded=False, summary__errors_total__gt=0
-    )
-    found = Trajectory.objects.filter(
+def _find_sessions(folder: str) -> QuerySet[Trajectory]:
+    """Return the sessions whose folder has that name somewhere in its path."""
+    return Trajectory.objects.current().filter(
         kind=TrajectoryKind.MAIN,
-        is_superseded=False,
         attempt__counts=True,
         attempt__trial__episode__run__setup__source=Run.SESSIONS,
         attempt__trial__episode__run__experiment__deleted_at=None,
         extra__cwd__icontains=folder,
     )
+
+
+def _select_sessions(folder: str, slug: str, hidden: QuerySet[Trial] | None) -> Iterable[dict[str, Any]]:
+    """Return what is shown of them, newest first."""
+    uses = SkillUse.objects.filter(attempt=OuterRef("attempt"), skill=slug).exclude(kind=UseKind.MOUNTED)
+    failed = Chunk.objects.filter(
+        trajectory__attempt=OuterRef("attempt"), trajectory__is_superseded=False, summary__errors_total__gt=0
+    )
+    found = _find_sessions(folder)
     if hidden is not None:
         found = found.exclude(attempt__trial__in=hidden)
     # None for chunks from before they were counted.
@@ -340,14 +345,22 @@ def list_seen_skills(attempt: Attempt, folder: object, used: Iterable[SkillUse])
 
 def find_most_read_skill() -> Episode | None:
     """Return the skill that most sessions read, if the record has a single git repository and sessions that read its
-    skills."""
+    skills. Four queries."""
     repositories = list_repositories()
-    if len(repositories) != 1:
+    own = repositories[0] if len(repositories) == 1 else None
+    if own is None or not own.name:
         return None
-    used = set(SkillUse.objects.exclude(kind=UseKind.MOUNTED).values_list("skill", flat=True).distinct())
-    episodes = [
-        each for each in Episode.objects.filter(run=repositories[0].run).select_related("run") if get_slug(each) in used
-    ]
-    readers = {each: sum(session.has_read for session in read_sessions(each).sessions) for each in episodes}
+    reading = SkillUse.objects.exclude(kind=UseKind.MOUNTED).filter(attempt__trajectories__in=_find_sessions(own.name))
+    place = ("attempt__started_at", "attempt__trajectories__extra__cwd")
+    sessions: defaultdict[str, list[datetime]] = defaultdict(list)  # by the skill that they read
+    for skill, _, started, folder in reading.values_list("skill", "attempt", *place).distinct():
+        if started and own.run in match_folder(folder, repositories):
+            sessions[skill].append(started)
+    episodes = list(Episode.objects.filter(run=own.run).select_related("run"))
+    versions = read_versions(episodes)
+    readers: dict[Episode, int] = {}
+    for each in episodes:
+        seen = (find_version(versions.get(each.pk, []), started) for started in sessions[get_slug(each)])
+        readers[each] = sum(version is not None and not version.is_gone for version in seen)
     best = max(readers, key=lambda each: readers[each], default=None)
     return best if best and readers[best] else None

@@ -209,7 +209,7 @@ def read_trial_facts(trial: Trial) -> TrialFacts:
     verdict = attempt.verdicts.filter(is_primary=True).select_related("output").first()
     checks = verdict.checks.exclude(status=CheckStatus.PASSED).exclude(status=CheckStatus.SKIPPED) if verdict else ()
     mounted, read = _read_skills(attempt, knows_mounted=trial.skills_mounted is not None)
-    main, family = attempt.trajectories.filter(is_superseded=False, kind="main").first(), trial.task.family
+    main, family = attempt.trajectories.main(), trial.task.family
     return TrialFacts(
         success=trial.success,
         exception_type=attempt.exception_type,

@@ -124,7 +124,7 @@ def advance(episode_id: str) -> None:
     needs = needs_of(episode.run.experiment) if episode else frozenset()
     job = get_current_job()
     if episode and job and job.origin != queue_for(needs).name:
-        hint(episode_id, needs=needs)  # it was queued without regard to its labels
+        hint(episode)  # left by a version that queued without regard to labels
         return
     lease = Lease.take(episode.pk) if episode else None
     if episode is None or lease is None:
@@ -141,7 +141,7 @@ def advance(episode_id: str) -> None:
     enqueue_reading(select_unread(Episode.objects.filter(pk=episode.pk)))
     if more:
         _drop_hints(episode_id, needs)
-        hint(episode_id, needs=needs, first=episode.run.experiment.spec.get("order") == "one-by-one")
+        hint(episode, first=episode.run.experiment.spec.get("order") == "one-by-one")
 
 
 def _work(episode: Episode, lease: Lease) -> bool:
@@ -196,7 +196,7 @@ def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused | 
         episode.run
     ):  # after the call was refused, before we blocked
         for going_on in budgets.let_go_on(episode.run):
-            hint(str(going_on.public_id))
+            hint(going_on)
 
 
 def _should_stop(episode: Episode, lease: Lease) -> bool:
@@ -397,10 +397,14 @@ def _given(episode_id: str) -> str:
     return f"skillglass:hints:{episode_id}"
 
 
-def hint(episode_id: str, *, needs: Labels = frozenset(), first: bool = False) -> bool:
-    """Put a hint at the end of the queue for these labels, or at its front: then the next free worker continues this
-    episode. A worker moves a hint that it finds in another queue to this one. Return False if the broker cannot be
+def hint(episode: Episode, *, first: bool = False) -> bool:
+    """Put a hint at the end of the queue for the labels that the episode needs, or at its front: then the next free
+    worker that has them continues it. Prefetch `run__experiment` of many. Return False if the broker cannot be
     reached: the reconciler retries."""
+    return put_hint(str(episode.public_id), needs_of(episode.run.experiment), first=first)
+
+
+def put_hint(episode_id: str, needs: Labels, *, first: bool = False) -> bool:
     description = f"advance episode {episode_id}"
     try:
         job = slices.enqueue(
@@ -452,7 +456,7 @@ def _fill_queue(free: EpisodeQuerySet, needs: Labels) -> int:
     # Of these, fewer than ENOUGH_HINTS are hinted already: the others fill the queue.
     found = free.order_by(*EPISODE_ORDER).values_list("public_id", flat=True)[: 2 * ENOUGH_HINTS]
     without = [episode_id for episode_id in map(str, found) if episode_id not in hinted]
-    return sum(hint(episode_id, needs=needs) for episode_id in without[:ENOUGH_HINTS])
+    return sum(put_hint(episode_id, needs) for episode_id in without[:ENOUGH_HINTS])
 
 
 def is_any_waiting(labels: Labels = frozenset()) -> bool:

@@ -35,7 +35,7 @@ def retry(episode: Episode, *, reason: str, by: User | None = None) -> None:
         episode.trials.blocked().update(status=Trial.Status.WAITING)
         note_activity(by, "retry", episode, detail={"was": episode.blocked_reason[:500]}, reason=reason)
         episode.run.follow()
-    advance.hint(str(episode.public_id))
+    advance.hint(episode)
 
 
 def retry_blocked(target: Target, *, reason: str, by: User | None = None) -> list[tuple[Episode, str]]:
@@ -90,7 +90,7 @@ def skip(episode: Episode, *, reason: str, trial: TrialSlot | None = None, by: U
         detail = {"slot": str(slot), "was": episode.blocked_reason[:500]}
         note_activity(by, "skip", row, detail=detail, reason=reason)
         episode.run.follow()
-    advance.hint(str(episode.public_id))
+    advance.hint(episode)
     return slot
 
 
@@ -119,7 +119,7 @@ def skip_answer(episode: Episode, *, reason: str, answer: str = "", by: User | N
         detail = {"answer": step.key, "was": episode.blocked_reason[:500]}
         note_activity(by, "skip", episode, detail=detail, reason=reason)
         episode.run.follow()
-    advance.hint(str(episode.public_id))
+    advance.hint(episode)
     return step
 
 
@@ -169,9 +169,9 @@ def resume(target: Target, *, reason: str, by: User | None = None) -> int:
     """Let paused episodes continue where they stopped."""
     with transaction.atomic():
         paused = _select_episodes(target).order_by(*EPISODE_ORDER).filter(status=Episode.Status.PAUSED)
-        waiting = list(paused.values_list("public_id", flat=True))
+        waiting = list(paused.prefetch_related("run__experiment"))
         resumed = _record_act("resume", target, _select_episodes(target).resume(), reason, by)
-        transaction.on_commit(lambda: [advance.hint(str(public_id)) for public_id in waiting])
+        transaction.on_commit(lambda: [advance.hint(episode) for episode in waiting])
     return resumed
 
 

@@ -10,7 +10,7 @@ from benchapp.imports.problems import render_found
 from benchapp.imports.reading.documents import Document, decode, read_json
 from benchapp.imports.reading.walking import Root
 from runner.base.text import clean, cut
-from runner.base.types import Verdict, choose_reward
+from runner.base.types import Verdict, choose_reward, is_success
 from runner.verifying import reports
 from runner.verifying.reports import MAX_REPORT_BYTES, REWARDS, SECTIONS, SIDE_REPORTS, SideReports
 
@@ -50,7 +50,7 @@ def read_verdict(
     reward = choose_reward(rewards or {})
     return Verdict(
         source=source,
-        success=None if reward is None else reward >= 1.0,
+        success=is_success(reward),
         reward=reward,
         outcome=side.outcome if SECTIONS.keys() & files.keys() else None,  # not measured by plain tests
         process=side.process,

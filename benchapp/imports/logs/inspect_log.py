@@ -49,7 +49,7 @@ from benchapp.imports.reading.found_sources import (
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of
 from runner.base.encoding import is_finite
 from runner.base.text import clean, storable, storable_value
-from runner.base.types import JsonValue, Usage, Verdict
+from runner.base.types import JsonValue, Usage, Verdict, is_success
 from runner.trajectories.problems import Problems
 from runner.trajectories.readers.chat import read_model_usage
 from runner.trajectories.readers.line_streams import walk
@@ -292,7 +292,7 @@ def read_scores(told: Document) -> Verdict | None:
     reward = next(iter(rewards.values())) if len(rewards) == 1 else None
     return Verdict(
         source=NAME,
-        success=None if reward is None else reward >= 1.0,
+        success=is_success(reward),
         reward=reward,
         rewards=rewards,
         output="\n\n".join(notes),

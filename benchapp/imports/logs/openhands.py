@@ -30,7 +30,7 @@ from benchapp.imports.reading.found_trials import MAX_OUTPUT, FoundRow, of_bytes
 from benchapp.imports.reading.trajectory_files import event_number, join_events
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from runner.base.text import clean
-from runner.base.types import Source, Usage, Verdict
+from runner.base.types import Source, Usage, Verdict, is_success
 from runner.trajectories.readers.reading import read_trajectory, sniff
 
 NAME, TITLE = "openhands", "OpenHands"
@@ -149,7 +149,7 @@ def _verdict(row: Document) -> Verdict | None:
     told = row.text("result_explanation", MAX_OUTPUT) or ""
     rewards = {name: float(item) for name, item in report.raw.items() if isinstance(item, bool)}
     source = "judge" if "result_explanation" in row.raw else "evaluation"
-    return None if reward is None else Verdict(source, reward >= 1, reward, rewards=rewards, output=told)
+    return None if reward is None else Verdict(source, is_success(reward), reward, rewards=rewards, output=told)
 
 
 # --- conversations ----------------------------------------------------------------------------------------------------

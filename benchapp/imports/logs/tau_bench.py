@@ -24,7 +24,7 @@ from benchapp.imports.reading.found_sources import (
 from benchapp.imports.reading.found_trials import FoundRow, of_messages
 from benchapp.imports.reading.walking import FolderEntry, Root, name_of, tail_of
 from runner.base.text import clean
-from runner.base.types import Check, CheckGroup, CheckStatus, Verdict
+from runner.base.types import Check, CheckGroup, CheckStatus, Verdict, is_success
 
 NAME, TITLE = "tau-bench", "tau-bench"
 SUFFIXES = frozenset({".json"})
@@ -70,7 +70,7 @@ def _build(row: Document, name: str, task: str) -> TrialSource:
     policy = next((str(message.get("content")) for message in messages if message.get("role") == "system"), "")
     found = _DOMAIN.match(policy.lstrip())
     domain = found[1].lower() if found else UNKNOWN
-    reached = None if reward is None else reward >= 1
+    reached = is_success(reward)
     asked = info.object("task").text("instruction", 1_000) or ""
     compared = info.object("reward_info").object("info")
     met = {"actions": compared.raw.get("r_actions"), **compared.object("outputs").raw}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from benchapp.imports.problems import render_found
 from benchapp.imports.reading.documents import MAX_NUMBER, Document
 from runner.base.text import clean
-from runner.base.types import Check, CheckGroup, CheckStatus, Dimension, Verdict
+from runner.base.types import Check, CheckGroup, CheckStatus, Dimension, Verdict, is_success
 
 LISTS = ("expectations", "assertion_results", "assertion_details", "assertions")
 _ANSWERS = ("passed", "pass")
@@ -60,7 +60,7 @@ def read_grading(document: Document, source: str) -> Grading:
     if counts is not None:
         passed, total = counts
         return Grading(Verdict(source, passed == total, passed / total, dimensions=qualities), passed, total)
-    return Grading(None if rate is None else Verdict(source, rate >= 1.0, rate, dimensions=qualities))
+    return Grading(None if rate is None else Verdict(source, is_success(rate), rate, dimensions=qualities))
 
 
 def find_list(document: Document) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchapp.imports.reading.trajectory_files import AGENT_FOLDERS, PREFERENCE
 from benchapp.imports.reading.walking import MAX_DEPTH, NAMED, NOT_ENTERED, FolderEntry, Root, list_names, name_of
-from runner.base.text import storable
+from runner.base.text import plural, storable
 from runner.trajectories.readers import UNREAD
 from runner.trajectories.readers.reading import sniff, sniff_markdown
 
@@ -68,7 +68,7 @@ def report_files(
             kind.first.append(entry.path)
     for (source_format, suffix), kind in kinds.items():
         names = list_names([storable(str(path.relative_to(kind.folder))) for path in kind.first], kind.count)
-        files = f"{kind.count:,} {'file' if kind.count == 1 else 'files'}"
+        files = plural(kind.count, "file")
         if unread := UNREAD.get(source_format):
             message = f"{files} that {'looks' if kind.count == 1 else 'look'} like {unread}; no reader exists: {names}"
         else:

@@ -23,7 +23,7 @@ from benchapp.imports.reading import found_sources as sources
 from benchapp.imports.reading.documents import Document, aware, decode, read_lines, read_time
 from benchapp.imports.reading.git_history import Commit, GitProblem, open_history
 from benchapp.imports.reading.walking import Root
-from runner.base.types import AuthorMode, DecisionStatus, File, Files, Finding, Patch, Phase, Role, Usage, Verdict
+from runner.base.types import AuthorMode, DecisionStatus, Files, Finding, Patch, Phase, Role, Usage, Verdict, is_success
 from runner.suites.skillevolbench_suite import TASK
 from runner.verifying.reports import SIDE_REPORTS
 
@@ -156,8 +156,8 @@ class Record:
         if not outcome or (reward is None and not isinstance(passed, bool)):
             return None
         is_odd = reward is None and outcome.raw.get("reward") is not None
-        success = None if is_odd else passed if isinstance(passed, bool) else reward is not None and reward >= 1.0
-        if reward is not None and success != (reward >= 1.0):
+        success = None if is_odd else passed if isinstance(passed, bool) else is_success(reward)
+        if reward is not None and success != is_success(reward):
             outcome.report("verifier_passed", "success where the reward is 1 or more", f"{passed} with reward {reward}")
         side = read_side_reports(self.document.root, self._reports)
         overall = side.overall
@@ -213,10 +213,10 @@ class Library:
 
     root: Root
     folder: Path
-    _states: list[tuple[Commit, dict[str, File]]] | None = None
+    _states: list[tuple[Commit, Files]] | None = None
 
     @property
-    def states(self) -> list[tuple[Commit, dict[str, File]]]:
+    def states(self) -> list[tuple[Commit, Files]]:
         """Return (commit, files below active/) from the first on. Empty, with a report, if it cannot be read."""
         if self._states is None:
             self._states = []
@@ -231,7 +231,7 @@ class Library:
     def began(self) -> datetime:
         return self.states[0][0].at if self.states else datetime.fromtimestamp(0, UTC)
 
-    def at(self, name: str | None) -> dict[str, File] | None:
+    def at(self, name: str | None) -> Files | None:
         """Return the files at a commit or a tree, by its hash or a prefix of at least 7 characters."""
         if not name or len(name) < 7:
             return None

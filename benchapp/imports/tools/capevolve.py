@@ -34,7 +34,7 @@ from benchapp.imports.reading.found_sources import (
 from benchapp.imports.reading.found_trials import FoundRow, of_messages
 from benchapp.imports.reading.skill_history import changed_texts
 from benchapp.imports.reading.walking import Root, name_of, tail_of
-from runner.base.types import AuthorMode, DecisionStatus, File, Files, Patch, Phase, Usage, Verdict
+from runner.base.types import AuthorMode, DecisionStatus, File, Files, Patch, Phase, Usage, Verdict, is_success
 
 NAME = "cap-evolve"
 TITLE = "cap-evolve"
@@ -141,7 +141,7 @@ class CapEvolveRun:
             messages = [{"role": "assistant", "content": text} for text in said if text]
             verdict = None
             if reward is not None:
-                verdict = Verdict(NAME, reward >= 1.0, reward=reward, output=score.text("feedback", 100_000) or "")
+                verdict = Verdict(NAME, is_success(reward), reward=reward, output=score.text("feedback", 100_000) or "")
             return TrialSource(
                 run=self.source(condition),
                 task=TaskSource(NAME, task, task, family=SKILL),

@@ -24,7 +24,7 @@ from benchapp.imports.reading.skill_history import changed_texts
 from benchapp.imports.reading.walking import Root, list_names, name_of, tail_of
 from runner.base.encoding import is_finite
 from runner.base.text import clean
-from runner.base.types import AuthorMode, DecisionStatus, File, Files, JsonValue, Patch, Phase, Verdict
+from runner.base.types import AuthorMode, DecisionStatus, File, Files, JsonValue, Patch, Phase, Verdict, is_success
 
 NAME = "gepa"
 TITLE = "GEPA"
@@ -267,7 +267,7 @@ class GepaRun:
                     NAME, task, task, family=self.skill, ordinal=item if isinstance(item, int) else 0
                 ),
                 timing=sources.Timing(),
-                verdict=Verdict(NAME, score >= 1.0 if self.is_binary else None, reward=score),
+                verdict=Verdict(NAME, is_success(score) if self.is_binary else None, reward=score),
                 config={"split": split, "candidate": candidate, "iteration": number},
                 choices=() if answer is None else (_read_answer(self.root, answer),),
                 episode=self.episode,

@@ -12,6 +12,7 @@ from benchapp.models import Episode, Experiment, Run
 from benchapp.record import live
 from benchapp.record.recorded import slot_of
 from runner.base.errors import RunnerError
+from runner.base.text import plural
 from runner.base.types import TrialSlot
 from runner.protocols.plan import Ask
 
@@ -33,10 +34,6 @@ def _parse_slot(text: str) -> TrialSlot:
         return TrialSlot.read(text)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from error
-
-
-def _render_count(episodes: int) -> str:
-    return f"{episodes} episode{'' if episodes == 1 else 's'}"
 
 
 def _skip(episode: Episode, trial: TrialSlot | None, reason: str) -> str:
@@ -83,17 +80,18 @@ class Command(BaseCommand):
                     self.stdout.write(f"{episode.public_id}  {problem or 'continues'}  {place}")
                 if failed := sum(bool(problem) for _, problem in found):
                     raise CommandError(
-                        f"{failed} of {_render_count(len(found))} {'was' if failed == 1 else 'were'} not retried"
+                        f"{failed} of {plural(len(found), 'episode')} {'was' if failed == 1 else 'were'} not retried"
                     )
-                return f"Retried {_render_count(len(found))}."
+                return f"Retried {plural(len(found), 'episode')}."
             case "skip":
                 return _skip(find_own_episode(UUID(named)), trial, reason)
             case "cancel":
                 stopped = operations.cancel(_find_named(named), reason=reason, after_trial=after_trial)
-                return f"Cancelled {_render_count(stopped)}{'; a running trial finishes first' if after_trial else ''}."
+                later = "; a running trial finishes first" if after_trial else ""
+                return f"Cancelled {plural(stopped, 'episode')}{later}."
             case "pause":
-                return f"Paused {_render_count(operations.pause(_find_named(named), reason=reason))}."
-        return f"Resumed {_render_count(operations.resume(_find_named(named), reason=reason))}."
+                return f"Paused {plural(operations.pause(_find_named(named), reason=reason), 'episode')}."
+        return f"Resumed {plural(operations.resume(_find_named(named), reason=reason), 'episode')}."
 
     def _list(self) -> None:
         for episode in Episode.objects.own().unfinished().select_related("run__experiment"):
@@ -106,8 +104,8 @@ class Command(BaseCommand):
                 times = "" if episode.blocked_reason or not episode.failures else times
                 self.stdout.write(f"    {times}{reason.splitlines()[0]}")
             if episode.status != Episode.Status.BLOCKED:
-                for trial in episode.trials.blocked().select_related("task"):
-                    why = next(iter(trial.explain_blocked().splitlines()), "")
+                for trial, reason in episode.trials.explain_blocked():
+                    why = next(iter(reason.splitlines()), "")
                     self.stdout.write(f"    blocked, other trials continue: {slot_of(trial)}: {why}")
 
 

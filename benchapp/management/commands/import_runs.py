@@ -14,6 +14,7 @@ from benchapp.imports.batch import COUNTED, NOTHING_READ, ImportReport, import_p
 from benchapp.imports.formats import AUTO, format_names
 from benchapp.imports.import_map import ImportMap, MapError, read_map
 from benchapp.management.import_bar import ImportBar
+from runner.base.text import plural
 
 SHOWN_PROBLEMS = 200
 
@@ -68,7 +69,7 @@ class Command(BaseCommand):
             self.stdout.write(f"\n{tasks} the content of a task of a loaded suite, and count there: /suites/")
         problems = list(report.problems)
         if problems:
-            count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
+            count = plural(len(problems), "problem")
             self.stdout.write(f"\n{count}; imported everything else:")
         for problem in problems[:SHOWN_PROBLEMS]:
             self.stdout.write(f"  {problem}")

@@ -10,7 +10,7 @@ from benchapp.management.lookups import end_on
 from benchapp.models import Suite
 from benchapp.record.sets.joined_suites import join_by_name, propose_by_name, separate
 from runner.base.errors import SetupError
-from runner.base.text import replace_unprintable
+from runner.base.text import plural, replace_unprintable
 
 
 class Command(BaseCommand):
@@ -39,7 +39,7 @@ class Command(BaseCommand):
 
     def _separate(self, imported: Suite) -> None:
         tasks = separate(imported)
-        self.stdout.write(f"{imported.key}: its {_count(tasks)} separate again.")
+        self.stdout.write(f"{imported.key}: its {plural(tasks, 'task')} separate again.")
 
     def _join(self, imported: Suite, loaded: Suite, *, asks: bool) -> None:
         proposal = next((each for each in propose_by_name(imported) if each.loaded == loaded), None)
@@ -48,15 +48,13 @@ class Command(BaseCommand):
         if (
             proposal
             and asks
-            and input(f"Join {_count(len(proposal.pairs))}? [y/N] ").strip().lower() not in ("y", "yes")
+            and input(f"Join {plural(len(proposal.pairs), 'task')}? [y/N] ").strip().lower() not in ("y", "yes")
         ):
             raise CommandError("nothing was joined")
         joined = join_by_name(imported, loaded)
-        self.stdout.write(f"{loaded.key}: {_count(joined)} of {imported.key} count here now: /suites/{loaded.key}/")
-
-
-def _count(tasks: int) -> str:
-    return "1 task" if tasks == 1 else f"{tasks:,} tasks"
+        self.stdout.write(
+            f"{loaded.key}: {plural(joined, 'task')} of {imported.key} count here now: /suites/{loaded.key}/"
+        )
 
 
 def _find(key: str) -> Suite:

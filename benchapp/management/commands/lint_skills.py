@@ -33,6 +33,7 @@ from benchapp.record.visible import one_line
 from benchapp.stats.inference.shares import Rate
 from runner.authoring.contract.skill_file import SKILL_FILE
 from runner.base.digests import digest_bytes, library_digest
+from runner.base.text import plural
 from runner.base.trees import read_tree
 from runner.base.types import DecisionStatus, File, Files
 
@@ -212,12 +213,8 @@ def render_text(folders: Sequence[LintedFolder]) -> str:
     lines += [f"not read: {one_line(reason, 500)}" for linted in folders for reason in linted.not_read]
     counts = Counter(each.level for each in findings)
     skills, files = sum(len(each.skills) for each in folders), sum(len(each.files) for each in folders)
-    totals = [_count(counts[level], level) for level in LEVELS.values()]
-    return "\n".join([*lines, f"{_count(skills, 'skill')} in {_count(files, 'file')}: {', '.join(totals)}"])
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    totals = [plural(counts[level], level) for level in LEVELS.values()]
+    return "\n".join([*lines, f"{plural(skills, 'skill')} in {plural(files, 'file')}: {', '.join(totals)}"])
 
 
 def render_json(folders: Sequence[LintedFolder]) -> str:

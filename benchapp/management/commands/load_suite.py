@@ -25,7 +25,7 @@ from benchapp.record.sets.suite_files import (
 )
 from runner.base.encoding import encode
 from runner.base.errors import Account, SetupError, SuiteProblems
-from runner.base.text import replace_unprintable
+from runner.base.text import plural, replace_unprintable
 from runner.suites import FORMATS
 from runner.suites.findings import NOT_DOWNLOADED
 from runner.suites.group_mapping import GroupMapping, read_mapping
@@ -155,7 +155,7 @@ class Command(BaseCommand):
             self.stderr.write(f"  {_render_problem(problem)}")
         if len(problems) > SHOWN_PROBLEMS:
             self.stderr.write(f"  ... and {len(problems) - SHOWN_PROBLEMS:,} more; use --json to see all")
-        count = "1 problem" if len(found) == 1 else f"{len(found):,} problems"
+        count = plural(len(found), "problem")
         read_as = f" Read as {format}; choose another format with --format." if format else ""
         self.stderr.write(f"\nNothing was loaded ({count}).{read_as}")
 

@@ -18,7 +18,7 @@ from benchapp.record.json_shape import to_json
 from benchapp.record.log_context import errors_only
 from benchapp.record.sets.suite_files import find_suite
 from runner.base.errors import SetupError
-from runner.base.text import replace_unprintable
+from runner.base.text import plural, replace_unprintable
 from runner.protocols import slots
 from runner.sandboxes.processes import hide_environment
 
@@ -73,7 +73,7 @@ class Command(BaseCommand):
                 if dry_run:
                     for cell, plans in prepared.plans.items():
                         most = sum(len(slots(plan)) for plan in plans)
-                        self.stdout.write(f"  {cell.arm}: at most {most:,} trial{'' if most == 1 else 's'}")
+                        self.stdout.write(f"  {cell.arm}: at most {plural(most, 'trial')}")
                     return
                 with errors_only("benchapp") if work else nullcontext():  # no broker is needed for work done here
                     found = launch(file, keys_elsewhere=keys_elsewhere)

@@ -25,5 +25,5 @@ class Command(BaseCommand):
         with end_on(RunnerError):
             episodes = raise_budget(find_run(run), usd=usd, tokens=tokens, reason=reason)
         for episode in episodes:
-            advance.hint(str(episode.public_id))
+            advance.hint(episode)
         self.stdout.write(f"raised; {len(episodes)} episodes continue")

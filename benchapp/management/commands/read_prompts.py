@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.management.lookups import end_on
 from runner.base.errors import SetupError
-from runner.base.text import replace_unprintable
+from runner.base.text import plural, replace_unprintable
 from runner.prompts.pack_taking import Taken, TakenPack, keep_pack, take_in, take_prompts
 from runner.prompts.prompt_pack import PACK_FILE, PromptPack
 
@@ -64,7 +64,7 @@ class Command(BaseCommand):
 
 
 def _count(pack: PromptPack) -> str:
-    return f"{pack.name}: {len(pack.prompts)} prompt{'' if len(pack.prompts) == 1 else 's'}"
+    return f"{pack.name}: {plural(len(pack.prompts), 'prompt')}"
 
 
 def _rows_of(pack: TakenPack) -> Iterator[tuple[str, str, str, str]]:

@@ -16,6 +16,7 @@ from benchapp.models import Episode, Experiment
 from benchapp.record.json_shape import to_json
 from benchapp.stats.metrics.amounts import render_rough_duration
 from runner.base.errors import SetupError
+from runner.base.text import plural
 
 LOOK_SECONDS = 2.0
 DONE = 0
@@ -98,9 +99,7 @@ class Command(BaseCommand):
             return
         for arm, each in found.arms.items():
             self.stdout.write(f"  {arm}: {_render_estimate(each, workers)}")
-        self.stdout.write(
-            f"  total: {_render_count(len(prepared.plans), 'run')}, {_render_estimate(found.whole, workers)}"
-        )
+        self.stdout.write(f"  total: {plural(len(prepared.plans), 'run')}, {_render_estimate(found.whole, workers)}")
 
     def _warn(self, path: Path, found: Foresight) -> None:
         """Warn about what will not run. Refused if nothing would."""
@@ -113,7 +112,7 @@ class Command(BaseCommand):
         except Unlaunchable as error:
             raise CommandError(self._render_problems(path, error)) from error
         if found.hopeless and not self.json:
-            self.stdout.write(f"  {found.hopeless} of {_render_count(found.trials, 'trial')} cannot run.")
+            self.stdout.write(f"  {found.hopeless} of {plural(found.trials, 'trial')} cannot run.")
 
     # --- while it runs --------------------------------------------------------------------------------------------
 
@@ -146,16 +145,12 @@ class Command(BaseCommand):
 
 def _render_estimate(found: Estimate, workers: int) -> str:
     wall = found.wall_seconds(workers)
+    duration = "unknown" if wall is None else render_rough_duration(wall)
     return (
-        f"{_render_count(found.episodes, 'episode')}, {_render_count(found.trials, 'trial')}; tokens "
-        f"{_render_amount(found.tokens, ',.0f')}, USD {_render_amount(found.cost_usd, ',.2f')}, time "
-        f"{'unknown' if wall is None else render_rough_duration(wall)} with {_render_count(workers, 'worker')} (from "
-        f"{_render_count(found.basis, 'earlier trial')})"
+        f"{plural(found.episodes, 'episode')}, {plural(found.trials, 'trial')}; "
+        f"tokens {_render_amount(found.tokens, ',.0f')}, USD {_render_amount(found.cost_usd, ',.2f')}, time {duration} "
+        f"with {plural(workers, 'worker')} (from {plural(found.basis, 'earlier trial')})"
     )
-
-
-def _render_count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _render_amount(amount: Amount, shape: str) -> str:

@@ -9,7 +9,7 @@ digest, so content without a row is harmless.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -110,9 +110,11 @@ class RowRecorder:
     def trajectories(self, slot: TrialSlot) -> tuple[TrajectoryValue, ...]:
         return recorded.read_trajectories(self._trial(slot))
 
-    def trials_set_aside(self) -> Mapping[TrialSlot, str]:
-        blocked = self.episode.trials.blocked().select_related("task")
-        return {recorded.slot_of(trial): trial.explain_blocked() for trial in blocked}
+    def trials_set_aside(self) -> Collection[TrialSlot]:
+        return [recorded.slot_of(trial) for trial in self.episode.trials.blocked().select_related("task")]
+
+    def reasons_set_aside(self) -> Mapping[TrialSlot, str]:
+        return {recorded.slot_of(trial): reason for trial, reason in self.episode.trials.explain_blocked()}
 
     def reply(self, key: str) -> ModelReply | None:
         return recorded.read_reply(self.episode, key)
@@ -160,16 +162,14 @@ class RowRecorder:
         with self._transaction() as now:
             row = self._attempts(attempt).select_related("trial").get()
             row.status = Attempt.Status.FINISHED
-            row.started_at, row.finished_at = result.started_at, result.finished_at
-            row.agent_seconds, row.verifier_seconds = result.agent_seconds, result.verifier_seconds
+            rows.set_measured(row, result, result.usage, result.turns)
             row.queued_seconds = round(result.queued_seconds, 3)
             row.files_digest = result.files_digest
-            row.turns, row.price_table = result.turns, result.price_table
-            rows.set_usage(row, result.usage)
+            row.price_table = result.price_table
             if result.failure is not None:
                 rows.set_exception(row, result.failure.type, result.failure.message, whole)
             row.save()
-            rows.save_trajectories(row, packed, result.skill_uses)
+            rows.save_below([(row, packed, result.skill_uses)])
             if result.verdict is not None:
                 Verdict.objects.record(row, result.verdict.with_texts(storable))
             if result.stage_verdicts:
@@ -353,7 +353,7 @@ class RowRecorder:
 def _pack_trajectory(value: TrajectoryValue, compactions: tuple[Compaction, ...]) -> rows.PackedTrajectory:
     return rows.PackedTrajectory(
         head=value.head,
-        packed=pack_steps(value.steps),
+        steps=pack_steps(value.steps),
         reader_version=READER_VERSION,
         usage=value.usage,
         source=None if value.source is None else Blob.objects.put(storable(value.source).encode()),

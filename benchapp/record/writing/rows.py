@@ -21,7 +21,7 @@ from benchapp.models.blobs import BlobStore
 from benchapp.models.episodes import Target
 from benchapp.record.recorded import billed_fields
 from benchapp.record.textual_change import ChangeCounts, measure_change
-from benchapp.record.trajectory_store import Packed, save_packed
+from benchapp.record.trajectory_store import PackedSteps, save_packed
 from runner.base.digests import canonical_json
 from runner.base.encoding import encode
 from runner.base.text import cut, storable, storable_value
@@ -35,16 +35,43 @@ MAX_EXCEPTION_MESSAGE = 2_000  # characters on the row; a blob has the traceback
 
 @dataclass(frozen=True, slots=True)
 class PackedTrajectory:
-    """A stored trajectory that no row points at yet."""
+    """A trajectory without a row, whose contents are stored."""
 
     head: TrajectoryHead
-    packed: Packed
+    steps: PackedSteps
     reader_version: str
     usage: Usage = Usage()
     source: str | None = None  # digest of the log it was read from
     source_path: str = ""
     extra: Mapping[str, object] = field(default_factory=dict)
     compactions: tuple[models.Compaction, ...] = ()  # unsaved
+
+    def row(
+        self, owner: models.Attempt | models.ModelCall, ordinal: int = 0, parent: models.Trajectory | None = None
+    ) -> models.Trajectory:
+        """Return the unsaved row."""
+        return models.Trajectory(
+            **({"attempt": owner} if isinstance(owner, models.Attempt) else {"call": owner}),
+            name=self.head.name[:300],
+            kind=self.head.kind,
+            parent=parent,
+            ordinal=ordinal,
+            digest=self.steps.digest,
+            source_format=self.head.source_format[:64],
+            source_path=self.source_path[:1000],
+            source_id=self.source,
+            reader_version=self.reader_version,
+            steps_total=self.steps.steps_total,
+            copied_steps=self.steps.copied_steps,
+            agent_name=(self.head.agent_name or "")[:100],
+            agent_version=(self.head.agent_version or "")[:100],
+            model=(self.head.model or "")[:200],
+            input_tokens=self.usage.input_tokens,
+            cached_tokens=self.usage.cached_tokens,
+            output_tokens=self.usage.output_tokens,
+            cost_usd=self.usage.cost_usd,
+            extra={**(self.head.extra or {}), **self.extra},
+        )
 
 
 def pack_compaction(value: CompactionValue, blobs: BlobStore | None = None) -> models.Compaction:
@@ -63,6 +90,14 @@ def pack_compaction(value: CompactionValue, blobs: BlobStore | None = None) -> m
     )
 
 
+def set_measured(attempt: models.Attempt, times: object, usage: Usage, turns: int | None) -> None:
+    """`times`: has attributes of these names, each None if unknown."""
+    for name in ("started_at", "finished_at", "agent_seconds", "verifier_seconds"):
+        setattr(attempt, name, getattr(times, name))
+    attempt.turns = turns
+    set_usage(attempt, usage)
+
+
 def set_usage(attempt: models.Attempt, usage: Usage) -> None:
     for name, value in billed_fields(usage).items():
         setattr(attempt, name, value)
@@ -75,36 +110,23 @@ def set_exception(attempt: models.Attempt, kind: str, message: str, whole: str |
     attempt.exception_id = whole
 
 
-@dataclass(frozen=True, slots=True)
-class BelowAttempt:
-    """The unsaved rows of a saved attempt. A use belongs to the trajectory it names, or to none."""
-
-    attempt: models.Attempt
-    trajectories: Sequence[PackedTrajectory]
-    uses: Iterable[UseValue]
-
-
-def save_trajectories(
-    attempt: models.Attempt, trajectories: Sequence[PackedTrajectory], uses: Iterable[UseValue]
+def save_below(
+    found: Sequence[tuple[models.Attempt, Sequence[PackedTrajectory], Iterable[UseValue]]],
 ) -> None:
-    """Save trajectories with their compactions, and skill uses. Parents come before their children."""
-    save_below([BelowAttempt(attempt, trajectories, uses)])
-
-
-def save_below(found: Sequence[BelowAttempt]) -> None:
-    """Save those of many attempts, in as many statements as for one."""
-    rows = _save_all([(each.attempt, each.trajectories) for each in found])
+    """Save the trajectories of saved attempts with their compactions, and skill uses, in as many statements for many
+    attempts as for one. Parents come before their children; a use belongs to the trajectory it names, or to none."""
+    rows = _save_all([(attempt, trajectories) for attempt, trajectories, _ in found])
     models.SkillUse.objects.bulk_create(
         models.SkillUse(
-            attempt=each.attempt,
+            attempt=attempt,
             trajectory=named.get(use.trajectory),
             step=use.step,
             skill=storable(use.skill)[:200],
             kind=use.kind,
             path=storable(use.path or "")[:1000],
         )
-        for each, named in zip(found, rows, strict=True)
-        for use in each.uses
+        for (attempt, _, uses), named in zip(found, rows, strict=True)
+        for use in uses
     )
 
 
@@ -118,38 +140,20 @@ def _save_all(
 ) -> list[dict[str, models.Trajectory]]:
     """Return each owner's rows by name. Those without a parent first, then level by level."""
     rows: list[dict[str, models.Trajectory]] = [{} for _ in owned]
-    made = [
-        (_place(rows[at], owner, ordinal, item), item)
-        for at, (owner, items) in enumerate(owned)
-        for ordinal, item in enumerate(items)
-    ]
+    made: list[tuple[models.Trajectory, PackedTrajectory]] = []
+    for named, (owner, items) in zip(rows, owned, strict=True):
+        for ordinal, item in enumerate(items):
+            named[item.head.name] = row = item.row(owner, ordinal, named.get(item.head.parent or ""))
+            made.append((row, item))
     waiting = made
     while waiting:
-        save_packed([(row, item.packed) for row, item in waiting if row.parent is None or row.parent.pk])
+        save_packed([(row, item.steps) for row, item in waiting if row.parent is None or row.parent.pk])
         waiting = [(row, item) for row, item in waiting if row.pk is None]
     for row, item in made:
         for compaction in item.compactions:
             compaction.trajectory = row
     models.Compaction.objects.bulk_create(compaction for _, item in made for compaction in item.compactions)
     return rows
-
-
-def _place(
-    named: dict[str, models.Trajectory], owner: models.Attempt | models.ModelCall, ordinal: int, item: PackedTrajectory
-) -> models.Trajectory:
-    """Return the unsaved row, added to those of its owner by name."""
-    named[item.head.name] = row = item.packed.row(
-        owner,
-        item.head,
-        usage=item.usage,
-        parent=named.get(item.head.parent or ""),
-        ordinal=ordinal,
-        reader_version=item.reader_version,
-        source=item.source,
-        source_path=item.source_path,
-        extra=item.extra,
-    )
-    return row
 
 
 MAX_OPERATION = 32  # characters

@@ -8,18 +8,17 @@ quote there: an anchor never points at words nobody marked.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
 from benchapp.models import Mark, QueueItem, Snapshot, Trajectory
-from benchapp.record.trajectory_store import read_whole_steps
-from runner.trajectories.fields import fields
+from benchapp.models.trajectories import main_first
+from benchapp.record.trajectory_store import read_whole_step
+from runner.trajectories.fields import FIELD, fields
 
 MAX_QUOTE = 2_000  # characters of a marked range, kept next to its offsets
-FIELD = re.compile(r"(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
 SIDES = ("before", "after")  # of a decision's files
 
 
@@ -49,8 +48,8 @@ class Plain:
 
 
 def plain_fields(trajectory: Trajectory, step: int) -> Mapping[str, Reading]:
-    found = read_whole_steps(trajectory, step, 1)
-    return {name: Plain(text) for name, text in fields(found[0])} if found else {}
+    found = read_whole_step(trajectory, step)
+    return {name: Plain(text) for name, text in fields(found)} if found else {}
 
 
 class Misplaced(ValueError):
@@ -90,10 +89,7 @@ class ItemEvidence:
         """Trajectories of the attempt that counts, in the order of the page: main ones first."""
         if self.item.trial is None:
             return []
-        found = Trajectory.objects.filter(
-            attempt__trial=self.item.trial, attempt__counts=True, is_superseded=False
-        ).order_by("ordinal", "id")
-        return sorted(found, key=lambda trajectory: trajectory.kind != "main")
+        return main_first(Trajectory.objects.of_counting_attempt(self.item.trial))
 
     def index_of(self, trajectory_id: int | None) -> int:
         """Return the place of a trajectory in that order; 0 for none, -1 for one that was read again since."""

@@ -22,6 +22,7 @@ from benchapp.review.coding.queue_agreement import Answered, answered_items, sti
 from benchapp.review.queues.passes import NONE_MOUNTED, judging_skills, lacks_skills
 from benchapp.review.queues.review_progress import differ
 from benchapp.stats.agreement import Cell, cells_of
+from runner.base.text import plural
 
 
 class About(StrEnum):
@@ -127,7 +128,7 @@ class AdjudicatorVerdict:
     """The adjudicator's answer: codes of the queue's version or `nothing_wrong`, what failed, why reviews differed."""
 
     codes: frozenset[UUID]
-    category: str
+    category: str = ""
     attribution: str = ""
     memo: str = ""
     nothing_wrong: bool = False
@@ -168,7 +169,7 @@ def explain_barred(item: QueueItem, user: User) -> str:
 
 
 def closed_sentence(left: int) -> str:
-    items = "1 item" if left == 1 else f"{left:,} items"
+    items = plural(left, "item")
     return f"You still have {items} of this queue's overlap to review before you see other reviews. Finish them first."
 
 

@@ -19,7 +19,7 @@ from django.db.models.functions import Greatest
 from django.utils import timezone
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from benchapp.models import Label, Mark, Queue, QueueItem, Review, User
+from benchapp.models import Attribution, Label, Mark, Queue, QueueItem, Review, User
 from benchapp.record.writing.human_acts import note_activity
 from benchapp.review.blinding import hidden_in
 from benchapp.review.coding.anchors import MAX_QUOTE, ItemEvidence, MarkPlace, Misplaced, place_of
@@ -34,13 +34,13 @@ MAX_SECONDS = 7 * 86_400
 MAX_NUMBER = 2**31 - 1
 
 
-def storable(text: object) -> object:
+def without_unstorable(text: object) -> object:
     """Replace what PostgreSQL cannot store: NUL and halves of surrogate pairs. What is not text fails later."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode() if isinstance(text, str) else text
 
 
 Count = Annotated[int, Field(ge=0, le=MAX_NUMBER)]
-Text = Annotated[str, BeforeValidator(storable)]
+Text = Annotated[str, BeforeValidator(without_unstorable)]
 
 
 class StrictDraft(BaseModel):
@@ -67,7 +67,7 @@ class MarkDraft(StrictDraft):
     quote: Annotated[Text, Field(max_length=MAX_QUOTE)] = ""
     path: Annotated[Text, Field(max_length=1000)] = ""
     labels: Annotated[tuple[LabelDraft, ...], Field(max_length=MAX_LABELS)] = ()
-    attribution: Literal["", "agent", "skill", "author", "compaction", "verifier", "harness", "task"] = ""
+    attribution: Literal[("", *Attribution.values)] = ""  # type: ignore[valid-type]
     first: bool = False
     memo: Annotated[Text, Field(max_length=MAX_MEMO)] = ""
 
@@ -187,7 +187,7 @@ def skip(
 ) -> Review:
     """Record that this person cannot answer the item, and why. What they wrote stays with it."""
     _check_may_answer(item, user)
-    reason = str(storable(" ".join(reason.split())))
+    reason = str(without_unstorable(" ".join(reason.split())))
     if not reason or len(reason) > MAX_REASON:
         raise Unfinished([f"Say in 1 to {MAX_REASON} characters why it is skipped."])
     if not item.queue.is_open:

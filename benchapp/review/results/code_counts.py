@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from benchapp.review.results.queue_results import Coded
 from benchapp.stats.inference.shares import half_up, wilson
 from benchapp.stats.numerics import binomial_share
+from runner.base.text import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +97,13 @@ class Saturation:
     def sentence(self) -> str:
         if self.chance is None or self.at_most is None:
             return "Nothing is coded yet."
-        codes, items = _count(self.found[-1], "cause"), _count(self.items, "item")
+        codes, items = plural(self.found[-1], "cause"), plural(self.items, "item")
         if not self.found[-1]:
             return f"No cause was used in {items}."
         high = half_up(100 * self.at_most)
         if not self.lone:
             return f"{codes} in {items}, each more than once. Of 100 more, {high} at most bring a new one."
         return f"{codes} in {items}. Of 100 more, about {half_up(100 * self.chance)} bring a new one, {high} at most."
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def saturation_of(items: Sequence[frozenset[int]]) -> Saturation:

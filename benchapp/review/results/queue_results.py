@@ -216,8 +216,19 @@ def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int
         pk, public_id, queue, stratum, inclusion, is_control, is_shared, *facts = row
         voices = tuple(voices_of.get(pk, ()))
         basis, counted = _counted(resolved.get(pk), voices, pk in skipped)
-        drawn = (pk, public_id, queue, (queue, stratum), inclusion, is_control, is_shared)
-        yield Coded(*drawn, facts_of(unit, facts), basis, counted, len(voices))
+        yield Coded(
+            pk=pk,
+            public_id=public_id,
+            queue=queue,
+            stratum=(queue, stratum),
+            inclusion=inclusion,
+            is_control=is_control,
+            is_shared=is_shared,
+            facts=facts_of(unit, facts),
+            basis=basis,
+            voices=counted,
+            reviews=len(voices),
+        )
 
 
 def _counted(resolved: Voice | None, voices: tuple[Voice, ...], skipped: bool) -> tuple[Basis, tuple[Voice, ...]]:
@@ -338,18 +349,18 @@ def heading_of(coding: QueueCoding) -> Heading:
     version, queues = coding.version, coding.queues
     alphas = alphas_of(queues)
     return Heading(
-        version.codebook.name,
-        version.number,
-        version.digest,
-        tuple(queue.name for queue in queues),
-        tuple(describe_population(queue) for queue in queues),
-        sum(queue.population_total for queue in queues),
-        coding.unit,
-        len(coding.drawn),
-        coding.count_by_basis(),
-        coding.overlap,
-        tuple(alphas.get(queue.pk) for queue in queues),
-        join_stand_ins(item.facts for item in coding.items),
+        codebook=version.codebook.name,
+        version=version.number,
+        digest=version.digest,
+        queues=tuple(queue.name for queue in queues),
+        populations=tuple(describe_population(queue) for queue in queues),
+        population_total=sum(queue.population_total for queue in queues),
+        unit=coding.unit,
+        drawn=len(coding.drawn),
+        counted=coding.count_by_basis(),
+        overlap=coding.overlap,
+        alphas=tuple(alphas.get(queue.pk) for queue in queues),
+        stand_ins=join_stand_ins(item.facts for item in coding.items),
     )
 
 

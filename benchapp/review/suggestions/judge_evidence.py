@@ -29,7 +29,7 @@ from runner.base.types import (
     ToolCall,
     Verdict,
 )
-from runner.trajectories.compaction import compact
+from runner.trajectories.compaction import ShownVerdict, compact
 from runner.trajectories.readers.skill_use import step_uses
 
 MAX_INSTRUCTION_CHARS = 6_000
@@ -88,7 +88,7 @@ def evidence_of(item: QueueItem) -> JudgeEvidence:
 
 def _of_trial(item: QueueItem, trial: Trial) -> JudgeEvidence:
     attempt = trial.counting_attempt()
-    main = attempt.trajectories.filter(is_superseded=False, kind="main").first() if attempt else None
+    main = attempt.trajectories.main() if attempt else None
     verdict = attempt.verdicts.filter(is_primary=True).first() if attempt else None
     blob = trial.task_revision.instruction if trial.task_revision else None
     instruction = blob.text() if blob else ""
@@ -98,9 +98,8 @@ def _of_trial(item: QueueItem, trial: Trial) -> JudgeEvidence:
     compaction = compact(
         steps,
         CompactionKind.RICH,
-        verdict=_verdict(verdict) if verdict else None,
+        shown=ShownVerdict(_verdict(verdict) if verdict else None, with_checks=True),
         title=trial.task.title or trial.task.key,
-        with_checks=True,
         instruction=instruction,
     )
     ending = f"\n\nThe attempt ended with {attempt.exception_type}." if attempt and attempt.exception_type else ""

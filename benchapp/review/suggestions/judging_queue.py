@@ -191,7 +191,6 @@ def _text(entry: dict[str, JsonValue], key: str) -> str:
 
 log = logging.getLogger(__name__)
 
-STARTED, ANSWERED, REFUSED, UNREADABLE, FAILED = "started", "answered", "refused", "unreadable", "failed"
 READINGS = 2  # an unreadable reply is asked again once
 FORGOTTEN_AFTER = timedelta(minutes=30)  # a call "started" longer ago has lost its judge
 MAX_ERROR_CHARS = 4_000
@@ -235,8 +234,11 @@ def judge_queue(queue: Queue, model: Model, budget: Budget, *, only_reviewed: bo
 def _items(queue: Queue, model: Model, only_reviewed: bool) -> Iterator[QueueItem]:
     asked = Q(judge_calls__model=model.name, judge_calls__prompt_version=PROMPT_VERSION)
     items = queue.items.annotate(
-        settled=Count("judge_calls", filter=asked & Q(judge_calls__status__in=(ANSWERED, REFUSED))),
-        unreadable=Count("judge_calls", filter=asked & Q(judge_calls__status=UNREADABLE)),
+        settled=Count(
+            "judge_calls",
+            filter=asked & Q(judge_calls__status__in=(JudgeCall.Status.ANSWERED, JudgeCall.Status.REFUSED)),
+        ),
+        unreadable=Count("judge_calls", filter=asked & Q(judge_calls__status=JudgeCall.Status.UNREADABLE)),
     ).filter(settled=0, unreadable__lt=READINGS)
     if only_reviewed:
         items = items.filter(pk__in=queue.items.filter(reviews__state="submitted").values("pk"))
@@ -261,10 +263,10 @@ def _judge(
         try:
             return _keep(calls[-1], read_reply(reply, evidence, names.find)), ""
         except JudgeRefused as refusal:
-            return _end(calls[-1], REFUSED, str(refusal)), ""
+            return _end(calls[-1], JudgeCall.Status.REFUSED, str(refusal)), ""
         except Unreadable as problem:
             complaint = f"That could not be read: {problem}. Answer with the JSON object alone."
-            return _end(calls[-1], UNREADABLE, str(problem)), complaint
+            return _end(calls[-1], JudgeCall.Status.UNREADABLE, str(problem)), complaint
 
     return ask_until_usable(request, ask, read, tries=READINGS)[-1]
 
@@ -276,7 +278,7 @@ def _start(item: QueueItem, model: Model, request: ModelRequest) -> JudgeCall:
         model=model.name[:200],
         prompt_version=PROMPT_VERSION,
         scripted=model.scripted,
-        status=STARTED,
+        status=JudgeCall.Status.STARTED,
         request_id=Blob.objects.put(_pack(_request_as_json(model, request))),
     )
 
@@ -287,7 +289,7 @@ def _ask(call: JudgeCall, model: Model, request: ModelRequest, budget: Budget) -
     try:
         reply = model.complete(request)
     except (ModelRefused, ModelUnavailable, SetupError) as error:
-        _end(call, FAILED, str(error))
+        _end(call, JudgeCall.Status.FAILED, str(error))
         raise Stopped(Redactor(own_secrets()).text(text_of_error(error))[:500]) from error
     budget.note(reply.usage.cost_usd)
     redactor = Redactor(own_secrets())
@@ -310,9 +312,9 @@ def _end(call: JudgeCall, status: str, error: str) -> str:
 def _keep(call: JudgeCall, judgement: ReadSuggestions) -> str:
     """Save the answer and its suggestions, together or not at all. `error` lists what was left out."""
     with transaction.atomic():
-        _end(call, ANSWERED, "; ".join(judgement.problems))
+        _end(call, JudgeCall.Status.ANSWERED, "; ".join(judgement.problems))
         Suggestion.objects.bulk_create(_row(call, label) for label in judgement.labels)
-    return ANSWERED
+    return JudgeCall.Status.ANSWERED
 
 
 def _row(call: JudgeCall, label: Judged) -> Suggestion:
@@ -333,8 +335,8 @@ def _row(call: JudgeCall, label: Judged) -> Suggestion:
 
 def end_forgotten(queue: Queue) -> int:
     """End calls whose judge was killed, so that nobody takes them for running."""
-    left = queue.judge_calls.filter(status=STARTED, called_at__lt=timezone.now() - FORGOTTEN_AFTER)
-    return left.update(status=FAILED, error="interrupted: its judge vanished")
+    left = queue.judge_calls.filter(status=JudgeCall.Status.STARTED, called_at__lt=timezone.now() - FORGOTTEN_AFTER)
+    return left.update(status=JudgeCall.Status.FAILED, error="interrupted: its judge vanished")
 
 
 def _request_as_json(model: Model, request: ModelRequest) -> dict[str, object]:

@@ -23,7 +23,7 @@ from benchapp.models.stand_ins import StandIn, find_stand_ins
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.results.population_shares import CorrectedShare, correct_share
 from benchapp.review.results.queue_results import Basis, Coded, coding_of, sample_of
-from benchapp.review.suggestions.judging_queue import ANSWERED, source_of
+from benchapp.review.suggestions.judging_queue import source_of
 from benchapp.review.suggestions.suggestion_runs import RULES_SOURCE, Names
 from benchapp.stats.inference.shares import Rate
 
@@ -165,7 +165,7 @@ def sources_of(queue: Queue) -> list[SuggestionSource]:
             if code is not None:
                 gave[source, version][item].add(code)
     scripted = set()
-    calls = queue.judge_calls.filter(status=ANSWERED).order_by()
+    calls = queue.judge_calls.filter(status=JudgeCall.Status.ANSWERED).order_by()
     for model, version, is_scripted, item in calls.values_list("model", "prompt_version", "scripted", "item_id"):
         looked[source_of(model), version].add(item)
         if is_scripted:

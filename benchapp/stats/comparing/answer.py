@@ -4,7 +4,7 @@ the plans behind *To be sure*, with the spreads and costs of the runs that the c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import isclose
@@ -121,7 +121,7 @@ def pool_conditions(comparison: GroupComparison, metric: TrialMetric) -> list[Ac
     """Pool every condition that at least three agent models were tried with, each once."""
     found: dict[str, dict[str, list[ClaimTest]]] = {}
     for group, baseline in comparison.groups.pairs:
-        difference = comparison.difference(group, metric)
+        difference = comparison.between(group, baseline, metric)
         if difference and difference.test and group.agent_model == baseline.agent_model:
             found.setdefault(group.condition, {}).setdefault(group.agent_model, []).append(difference.test)
     pooled = {
@@ -133,16 +133,7 @@ def pool_conditions(comparison: GroupComparison, metric: TrialMetric) -> list[Ac
     return [AcrossModels(condition, each) for condition in known if (each := pooled[condition])]
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration(Shaped):
-    """Was this difference declared before the run? Only for experiments that declare hypotheses."""
-
-    is_declared: bool
-
-    json_shape = JsonShape("declared_before_run=is_declared")
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JudgedGroup(Shaped):
     """One group in one metric, against its baseline."""
 
@@ -154,17 +145,20 @@ class JudgedGroup(Shaped):
     questions: OpenQuestions  # of all groups judged in this metric
     is_primary: bool = True  # may the metric earn a verdict?
     interim: InterimEvidence | None = None  # evidence before the end
-    declaration: Declaration | None = None  # None where the experiment declares nothing
-    effect: Effect = field(init=False)  # asked for hundreds of times by one page
+    is_declared: bool | None = None  # before the run; None where the experiment declares nothing
 
     json_shape = JsonShape(
         "label=group.label metric=metric.key delta=difference.delta p_holm=difference.p claim=difference.claim",
         "effect more=route.more? more_of=route.units? *interim *declaration",
     )
 
-    def __post_init__(self) -> None:
-        is_final = self.is_primary and not self.is_unfinished
-        object.__setattr__(self, "effect", judge_effect(self.difference, self.metric, is_final=is_final))
+    @cached_property
+    def effect(self) -> Effect:
+        return judge_effect(self.difference, self.metric, is_final=self.is_primary and not self.is_unfinished)
+
+    @property
+    def declaration(self) -> dict[str, bool] | None:
+        return None if self.is_declared is None else {"declared_before_run": self.is_declared}
 
     @property
     def is_unfinished(self) -> bool:
@@ -222,10 +216,15 @@ def judge_groups(comparison: GroupComparison, metric: TrialMetric) -> list[Judge
         is_declared = find_declared(comparison, group, baseline, metric) is not None
         can_be_declared = group.first.experiment_id in declaring and not group.side
         each = JudgedGroup(
-            *(group, baseline, metric, comparison.cell(group, metric), difference, questions),
+            group=group,
+            baseline=baseline,
+            metric=metric,
+            cell=comparison.cell(group, metric),
+            difference=difference,
+            questions=questions,
             is_primary=is_primary or is_declared,
             interim=comparison.evidence(group, baseline, metric, difference.comparisons),
-            declaration=Declaration(is_declared) if can_be_declared else None,
+            is_declared=is_declared if can_be_declared else None,
         )
         judged.append(each)
     return judged
@@ -263,8 +262,8 @@ class Answer:
     def declared(self) -> int | None:
         """Return how many differences of the heading's metric were declared before the run; None if no experiment
         declares any."""
-        stated = [each.declaration for each in self.judged if each.declaration]
-        return sum(each.is_declared for each in stated) if stated else None
+        stated = [each.is_declared for each in self.judged if each.is_declared is not None]
+        return sum(stated) if stated else None
 
     @property
     def tested(self) -> list[JudgedGroup]:

@@ -31,6 +31,7 @@ from benchapp.stats.learning.funnel import read_skills_held
 from benchapp.stats.learning.reuse import READ
 from benchapp.stats.metrics.metric import FIRST_TRIES, MetricUnit, TrialMetric
 from benchapp.stats.planning import Measured, measure_pairs
+from runner.base.text import plural
 
 SPENT = ((MetricUnit.USD, "cost_usd"), (MetricUnit.TOKENS, "total_tokens"))
 ANY_FIRST_TRY = TrialMetric("first-try", "first try", "passed at the first try", FIRST_TRIES)
@@ -107,7 +108,7 @@ class Certainty(Shaped):
         }
         counts = [sum(bool(each and each.excludes_zero) for each in found) for found in intervals.values()]
         first, *others = (f"{count} {of}" for count, of in zip(counts, intervals, strict=True))
-        which = "1 difference" if len(self.groups) == 1 else f"{len(self.groups)} differences"
+        which = plural(len(self.groups), "difference")
         return f"Sure of the direction, of {which}: {', '.join([first, *others])}."
 
     @property

@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from benchapp.models import Experiment, Run
+from runner.base.text import parse_count, parse_id
 
 LETTERS = ("a", "b", "c", "d")  # side A is the baseline
 UUID_LENGTH = 36
@@ -212,17 +213,6 @@ def _word(text: str, most: int = MAX_LENGTH) -> str | None:
     return text if len(text) <= most and "\x00" not in text else None
 
 
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
-
-
-def _replicate(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
-
-
 def _date(text: str) -> date | None:
     try:
         day = parse_date(text)
@@ -243,14 +233,14 @@ def _moment(text: str) -> datetime | None:
 
 
 READERS: dict[str, tuple[Callable[[str], object], str]] = {
-    "experiment": (_uuid, "the id of an experiment"),
+    "experiment": (parse_id, "the id of an experiment"),
     **dict.fromkeys(LETTERS, (read_part, "the id of an experiment or run, or ID:condition")),
     **{
         f"name_{letter}": (partial(_word, most=MAX_SIDE_NAME), f"at most {MAX_SIDE_NAME} characters")
         for letter in LETTERS
     },
     "pool": (lambda text: text if text == MODEL_ROWS else None, f"{MODEL_ROWS}, or nothing"),
-    "replicate": (_replicate, "a whole number"),
+    "replicate": (parse_count, "a whole number"),
     "since": (_date, "a day such as 2026-03-31"),
     "until": (_date, "a day such as 2026-03-31"),
     "as_of": (_moment, "a time in the past, such as 2026-03-31T12:00:00Z"),

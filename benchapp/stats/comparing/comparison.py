@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Callable, Collection, Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import wraps
 from itertools import compress
 from statistics import fmean
-from typing import Concatenate, ParamSpec, TypeVar, cast
+from typing import Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from benchapp.stats.inference.model import RunFactor, measure_run_factor
 from benchapp.stats.inference.shares import Rate
 from benchapp.stats.inference.sides import Paired, TaskMeans, pair
 from benchapp.stats.judged import ChosenJudge, choose_judge, read_retests, with_judgements
-from benchapp.stats.learning.computed_runs import Recent, forget_runs
+from benchapp.stats.learning.computed_runs import forget_runs
 from benchapp.stats.learning.replay_gains import ReplayResult, replay_of
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, TABLES, pick_primary, table_for
 from benchapp.stats.metrics.comparability import Comparability, compare_setups
@@ -44,6 +44,7 @@ from benchapp.stats.metrics.outcomes import MEASURED, Outcomes, pool
 from benchapp.stats.metrics.run_metrics import RunFacts, RunMetric, RunValue, facts_of, mean_of
 from benchapp.stats.metrics.splits import PLACES, Split, order_value
 from benchapp.stats.metrics.tally import TrialTally
+from runner.base.recent import Recent
 from runner.base.types import Phase
 
 P = ParamSpec("P")
@@ -92,7 +93,8 @@ class MetricCell(Shaped):
 
 
 def _kept(method: Callable[Concatenate[GroupComparison, P], V]) -> Callable[Concatenate[GroupComparison, P], V]:
-    """Call once for the same arguments. A group is known by its identity, a metric by its key."""
+    """Call once for the same arguments and cache as `once` does. A group is known by its identity, a metric by its
+    key."""
 
     @wraps(method)
     def get(self: GroupComparison, /, *args: P.args, **kwargs: P.kwargs) -> V:
@@ -100,12 +102,19 @@ def _kept(method: Callable[Concatenate[GroupComparison, P], V]) -> Callable[Conc
             each.identity if isinstance(each, Group) else each.key if isinstance(each, TrialMetric) else each
             for each in args
         ]
-        key = method.__name__, *known
-        if key not in self._computed:
-            self._computed[key] = method(self, *args, **kwargs)
-        return cast(V, self._computed[key])
+        return self.once((method.__name__, *known), lambda: method(self, *args, **kwargs))
 
     return get
+
+
+class _Shared(Generic[V]):
+    """A property that is computed once, as `once` does."""
+
+    def __init__(self, compute: Callable[[GroupComparison], V]) -> None:
+        self.compute, self.__doc__ = compute, compute.__doc__
+
+    def __get__(self, comparison: GroupComparison, owner: object = None) -> V:
+        return comparison.once(self.compute.__name__, lambda: self.compute(comparison))
 
 
 class GroupComparison:
@@ -119,28 +128,31 @@ class GroupComparison:
         self.runs = tuple(runs)
         self.truncated = truncated  # runs that match and are not shown: too many
         self.with_judge = with_judge  # one more query, for metrics from a judging model
-        self._computed: dict[Hashable, object] = {}
-        # What pages computed from these numbers under some choices; cached as long as they are.
-        self.drawn: Recent[Hashable, object] = Recent(24)
+        self._computed: dict[Hashable, object] = {}  # shared under all choices with the same numbers
+        self._drawn: Recent[Hashable, tuple[object]] = Recent(24)
 
     def under(self, choices: Choices) -> GroupComparison:
         """Return the same numbers and their cache under choices that need no others: another metric, table or
         option."""
         if choices == self.choices:
             return self
-        _ = self.groups, self.fingerprint  # computed before the copy, so that both have them
         other = copy(self)
         other.choices = choices
         return other
 
     def once(self, key: Hashable, make: Callable[[], V]) -> V:
         """Return what was made of these numbers, made at the first call and cached as long as they are."""
-        found = cast(V | None, self.drawn.get(key))
-        if found is None:
-            self.drawn.put(key, found := make())
-        return found
+        if key not in self._computed:
+            self._computed[key] = make()
+        return cast(V, self._computed[key])
 
-    @cached_property
+    def draw(self, key: Hashable, make: Callable[[], V]) -> V:
+        """Return what one page makes of these numbers under some choices. Only the last few are cached."""
+        if (found := self._drawn.get(key)) is None:
+            self._drawn.put(key, found := (make(),))
+        return cast(V, found[0])
+
+    @_Shared
     def groups(self) -> Groups:
         """The groups. A cancelled run gets no further trials: its current ones are all."""
         going = (run for run in self.runs if run.status != Run.Status.CANCELLED)
@@ -149,13 +161,13 @@ class GroupComparison:
 
     # --- outcomes ------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @_Shared
     def outcomes(self) -> dict[int, Outcomes]:
         """run pk -> its trials, as the record knew them at the pin."""
         found = with_judgements(outcomes_of(self.runs), self.judge, self.choices.as_of)
         return {pk: outcomes.without(self._later) for pk, outcomes in found.items()} if self._later else found
 
-    @cached_property
+    @_Shared
     def judge(self) -> ChosenJudge | None:
         """The judge whose scores are the judged metrics."""
         found = choose_judge(self.runs, self.choices.as_of) if self.with_judge else None
@@ -166,7 +178,7 @@ class GroupComparison:
         """Return one sentence, for every place with a judged metric; empty if nobody judged these runs."""
         return self.judge.say(len(self.judge.passes), len(self.runs)) if self.judge else ""
 
-    @cached_property
+    @_Shared
     def _later(self) -> set[int]:
         pin = self.choices.as_of
         return read_settled_after(self.runs, pin) if pin else set()
@@ -182,7 +194,7 @@ class GroupComparison:
         parts = [[self.outcomes[run.pk] for run in part] for part in group.parts]
         return [pool(part) if len(part) > 1 else part[0] for part in parts]
 
-    @cached_property
+    @_Shared
     def fingerprint(self) -> str:
         """Twelve hex characters that change with the runs, their names and the results of their trials. Author calls
         and libraries are not part of it: only numbers of whole runs use them."""
@@ -198,7 +210,7 @@ class GroupComparison:
 
     # --- groups of tasks -----------------------------------------------------------------------------------------
 
-    @cached_property
+    @_Shared
     def suites(self) -> tuple[int, ...]:
         """Keys of the suites whose tasks these runs tried. An imported experiment itself names none."""
         tasks = np.unique(np.concatenate([each.task for each in self.outcomes.values()] or [np.empty(0, np.int64)]))
@@ -208,7 +220,7 @@ class GroupComparison:
             found |= set(named.values_list("suite", flat=True).distinct())
         return tuple(sorted(found))
 
-    @cached_property
+    @_Shared
     def attributes(self) -> list[str]:
         """Attributes of the tasks of these suites, to split trials by: one query."""
         return TaskGroup.objects.of_suites(self.suites).list_attributes()
@@ -233,9 +245,9 @@ class GroupComparison:
         interval = metric.interval(outcomes[0]) if len(outcomes) == 1 else None
         return MetricCell(metric, sum(rates, Rate()), fmean(known) if known else None, means, interval)
 
-    def difference(self, group: Group, metric: TrialMetric) -> Difference | None:
-        """Return the difference to the baseline over the tasks scored on both sides, judged together with its family.
-        See `judge_difference` for declared ones. None for a baseline and where nothing can be compared."""
+    def family_difference(self, group: Group, metric: TrialMetric) -> Difference | None:
+        """Return the difference to the baseline over the tasks scored on both sides, judged together with its family,
+        declared or not: see `judge_difference`. None for a baseline and where nothing can be compared."""
         return self._judge(metric).get(group.identity)
 
     @_kept
@@ -314,12 +326,13 @@ class GroupComparison:
         """Measure over all groups with this baseline: those that share blocks with it, or all if this one does not.
         Computed once for all of them."""
         is_block = self.are_blocks(group, baseline)
-        key = "factor", baseline.identity, metric.key, is_block
-        if key not in self._computed:
+
+        def measure() -> RunFactor | None:
             members = [own for own, other in self.groups.pairs if other is baseline and own is not group]
             shown = [own for own in (group, *members) if not is_block or self.are_blocks(own, baseline)]
-            self._computed[key] = self._vary_by_run(shown, baseline, metric, is_block=is_block)
-        return cast(RunFactor | None, self._computed[key])
+            return self._vary_by_run(shown, baseline, metric, is_block=is_block)
+
+        return self.once(("factor", baseline.identity, metric.key, is_block), measure)
 
     def _vary_by_run(
         self, groups: Sequence[Group], baseline: Group, metric: TrialMetric, *, is_block: bool
@@ -385,7 +398,7 @@ class GroupComparison:
             return (Phase.ACQUISITION,)
         return None
 
-    @cached_property
+    @_Shared
     def primary_metric(self) -> TrialMetric:
         """Return the metric that may earn a verdict if no other was declared before the run."""
         fitting = TABLES[table_for(self.outcomes.values())]
@@ -397,7 +410,7 @@ class GroupComparison:
 
     # --- numbers of whole runs -----------------------------------------------------------------------------------
 
-    @cached_property
+    @_Shared
     def facts(self) -> dict[int, RunFacts]:
         """run pk -> its libraries, decisions and bill. Seven queries, only where numbers of whole runs are shown."""
         return facts_of(self.runs, self.outcomes, self.choices.as_of)
@@ -415,13 +428,13 @@ class GroupComparison:
         baseline = self.groups.baseline_of(group)
         return replay_of(self.of_group(group), self.of_group(baseline) if baseline else [])
 
-    @cached_property
+    @_Shared
     def noise(self) -> Noise:
         return noise_of(self.runs, self.outcomes)
 
     # --- obstacles to comparing ---------------------------------------------------------------------------------------
 
-    @cached_property
+    @_Shared
     def setups(self) -> Comparability:
         return compare_setups(self.runs)
 
@@ -442,7 +455,7 @@ class GroupComparison:
         """Count all trials of its runs, as the record knew them at the pin."""
         return sum((TrialTally.of(outcomes) for outcomes in self.of_group(group)), TrialTally())
 
-    @cached_property
+    @_Shared
     def unfinished(self) -> str:
         """Return a sentence if runs compared here have unfinished trials; empty if every planned one has ended."""
         still = [group for group in self.groups.all if group.is_unfinished]
@@ -455,7 +468,7 @@ class GroupComparison:
         ended = f"{tally.done:,} of {tally.total:,} planned trials have ended"
         return f"{which} unfinished: {ended}. {NO_VERDICT_YET.capitalize()}."
 
-    @cached_property
+    @_Shared
     def tainted(self) -> int:
         """Count the episodes left out because an operator skipped a trial that later ones were to learn from."""
         return sum(len(np.unique(each.episode[each.tainted])) for each in self.outcomes.values())

@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from runner.base.errors import SetupError
+from runner.base.text import plural
 from runner.prompts.roles import say_choice
 from runner.protocols.conditions import base_name, find_condition
 from runner.protocols.probe import CONDITION as PROBE
@@ -169,5 +170,5 @@ def _parameter_words(code: str) -> str:
         except SetupError:
             continue
         if parameter and value.isdecimal():
-            return f"{int(value):,} {COUNTED[parameter]}{'' if value == '1' else 's'}"
+            return plural(int(value), COUNTED[parameter])
     return value

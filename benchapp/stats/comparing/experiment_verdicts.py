@@ -13,8 +13,9 @@ from benchapp.stats.comparing.columns import outcomes_of
 from benchapp.stats.comparing.comparison import GroupComparison
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.selection import MAX_RUNS
-from benchapp.stats.learning.computed_runs import Recent, keep_fact, take_fact
+from benchapp.stats.learning.computed_runs import keep_fact, take_fact
 from benchapp.stats.metrics.amounts import render_signed
+from runner.base.recent import Recent
 
 HEADLINES = (Effect.BETTER, Effect.WORSE)
 
@@ -118,8 +119,13 @@ def _judge(experiment: Experiment, runs: Sequence[Run]) -> ExperimentVerdict:
     for judged in answer.judged:
         found, interval = judged.difference, judged.difference.interval
         way = JudgedWay(
-            *(judged.group.condition, judged.group.label, judged.effect, judged.words),
-            *(found.delta, found.own, found.other),
+            condition=judged.group.condition,
+            label=judged.group.label,
+            effect=judged.effect,
+            words=judged.words,
+            delta=found.delta,
+            own=found.own,
+            other=found.other,
             low=interval.low if interval else None,
             high=interval.high if interval else None,
         )

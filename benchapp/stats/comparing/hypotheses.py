@@ -18,6 +18,7 @@ from benchapp.stats.comparing.groups import Group
 from benchapp.stats.inference.difference import Difference, InterimEvidence, correct_together
 from benchapp.stats.metrics.catalogue import METRICS, name_metric
 from benchapp.stats.metrics.metric import TrialMetric
+from runner.base.text import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +113,8 @@ class Corrected:
             return ""
         episodes = max(each.clusters for each in compared)
         return (
-            f"No result here could be distinguished from chance: {episodes} episode{'' if episodes == 1 else 's'} "
-            "with one replicate show too little of it. More episodes, or two replicates of each condition, would."
+            f"No result here could be distinguished from chance: {plural(episodes, 'episode')} with one"
+            " replicate show too little of it. More episodes, or two replicates of each condition, would."
         )
 
     def find(self, group: Group, baseline: Group, metric: TrialMetric) -> Hypothesis | None:
@@ -203,8 +204,8 @@ class Reopened:
         if self.comparison.revised:
             trials = self.comparison.revised
             changes.append(
-                f"{trials} trial{'' if trials == 1 else 's'} of these runs {'has' if trials == 1 else 'have'} new or "
-                "changed results since; they are left out here."
+                f"{plural(trials, 'trial')} of these runs {'has' if trials == 1 else 'have'} new or changed"
+                " results since; they are left out here."
             )
         if not self.same_numbers:
             changes.append(
@@ -235,7 +236,7 @@ def judge_difference(comparison: GroupComparison, group: Group, metric: TrialMet
     """Judge a group's difference to its baseline with the declared ones if it is declared, else with its family."""
     baseline = comparison.groups.baseline_of(group)
     declared = find_declared(comparison, group, baseline, metric) if baseline else None
-    return declared.difference if declared else comparison.difference(group, metric)
+    return declared.difference if declared else comparison.family_difference(group, metric)
 
 
 def list_unknown_metrics(experiment: Experiment) -> list[str]:

@@ -9,6 +9,7 @@ from benchapp.stats.inference.difference import Claim, Difference
 from benchapp.stats.inference.model import ALPHA
 from benchapp.stats.inference.shares import percent_text
 from benchapp.stats.metrics.amounts import render_signed
+from runner.base.text import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def sentence(
         f"{metric}: {_sides(difference, own, other, wording)}: {_delta(difference, wording)}",
         verdict,
         _second_claim(difference, wording),
-        f"{count(out, 'task')} not scored in every run {'is' if out == 1 else 'are'} left out" if out else "",
+        f"{plural(out, 'task')} not scored in every run {'is' if out == 1 else 'are'} left out" if out else "",
         _missing(difference, wording),
     ]
     return "; ".join(filter(None, parts)) + "."
@@ -77,7 +78,7 @@ def _sides(difference: Difference, own: str, other: str, wording: DifferenceWord
         passed = round(difference.own * n), round(difference.other * n)
         again = "in " if wording.verb.endswith(" in") else ""
         same = "the same one" if n == 1 else "the same"
-        return f"{own} {wording.verb} {passed[0]} of {count(n, 'task')}, {other} {again}{passed[1]} of {n} of {same}"
+        return f"{own} {wording.verb} {passed[0]} of {plural(n, 'task')}, {other} {again}{passed[1]} of {n} of {same}"
     over = f" (means over {wording.over})" if wording.over else ""
     means = f"{own} {wording.value(difference.own)}, {other} {wording.value(difference.other)}{over}"
     on = f"{means} on the same {'task' if n == 1 else f'{n} tasks'}"
@@ -85,11 +86,6 @@ def _sides(difference: Difference, own: str, other: str, wording: DifferenceWord
     if first == second:
         return on if first == 1 else f"{on}, {first} replicates each"
     return f"{on}, {first} against {second} replicates"
-
-
-def count(number: int, what: str) -> str:
-    """Return "1 task", "6 episodes"."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _delta(difference: Difference, wording: DifferenceWording) -> str:
@@ -106,7 +102,7 @@ def explain_no_test(difference: Difference) -> str:
     """Return why there is no interval."""
     if difference.claim is Claim.RERUN and difference.run is not None:
         return "nothing shows how much reruns differ"
-    episodes = count(difference.clusters, "episode")
+    episodes = plural(difference.clusters, "episode")
     if min(difference.replicates) > 1:
         return f"replicates of {episodes} do not differ, so they show no error"
     return f"{episodes} with one replicate {'shows' if difference.clusters == 1 else 'show'} too little of chance"
@@ -137,7 +133,7 @@ def _missing(difference: Difference, wording: DifferenceWording) -> str:
     bounds = difference.missing
     if bounds is None:
         return ""
-    counted = f"{count(bounds.trials, 'trial')} {'has' if bounds.trials == 1 else 'have'} no verdict"
+    counted = f"{plural(bounds.trials, 'trial')} {'has' if bounds.trials == 1 else 'have'} no verdict"
     alike = f"{wording.change(bounds.failed)} if failed, {wording.change(bounds.passed)} if passed"
     if {bounds.low, bounds.high} == {bounds.failed, bounds.passed}:  # on one side alone
         return f"{counted}: {alike}"

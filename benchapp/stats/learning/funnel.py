@@ -25,8 +25,8 @@ from django.db.models import QuerySet
 from benchapp.models import Blob, Chunk, Run, SkillUse, SnapshotFile, Trial
 from benchapp.record.json_shape import Shaped
 from benchapp.record.trajectory_store import steps_of_chunk
-from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.metrics.tally import TrialTally
+from runner.base.recent import Recent
 from runner.base.types import Source, Step, UseKind
 from runner.trajectories.fields import tool_call_text
 from runner.trajectories.readers.shell_words import invocations

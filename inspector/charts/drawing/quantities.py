@@ -42,11 +42,6 @@ def write_budget(count: int) -> str:
     return tokens(count).replace(".0", "")
 
 
-def plural(count: int, one: str, many: str = "") -> str:
-    """(1, "task") -> "1 task"; (2, "library", "libraries") -> "2 libraries"."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def write_interval(around: Ends | None) -> str:
     """Behind a value in percent: ", 95 % interval 12 to 31"; nothing where there is none."""
     return f", 95 % interval {half_up(around[0])} to {half_up(around[1])}" if around else ""

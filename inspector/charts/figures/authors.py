@@ -21,8 +21,9 @@ from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, Tabl
 from inspector.charts.drawing.arms import model_name, name_apart
 from inspector.charts.drawing.chart_pairs import Axis, ConditionPair, PairEnd, PairPanel, draw_pairs
 from inspector.charts.drawing.panels import MAX_PANELS, Heat, HeatCell, Heats, Scale, lines, note_left_out, plain
-from inspector.charts.drawing.quantities import in_percent, plural, scale_cell, unit_of, write_interval, write_value
+from inspector.charts.drawing.quantities import in_percent, scale_cell, unit_of, write_interval, write_value
 from inspector.charts.sheet import ChartSheet, lacks_authors
+from runner.base.text import plural
 
 NOBODY = "no author"
 # Paper -> (table, metric) whose cells are methods by author models.

@@ -27,8 +27,9 @@ from inspector.charts.drawing.bars import LOOKS, MAX_BARS, Bar, BarPanel, BarPar
 from inspector.charts.drawing.palette import BACKGROUND, of_group
 from inspector.charts.drawing.panels import MAX_PANELS, Heat, HeatCell, Heats, Scale, lines, note_left_out, plain
 from inspector.charts.drawing.places import SuitePlace, count_parts, note_split, read_parts
-from inspector.charts.drawing.quantities import Ends, in_percent, plural, unit_of, write_value
+from inspector.charts.drawing.quantities import Ends, in_percent, unit_of, write_value
 from inspector.charts.sheet import ChartSheet
+from runner.base.text import plural
 from runner.protocols.conditions import count_seeds
 
 MAX_BARS_OF_MANY = 18  # in each of several panels

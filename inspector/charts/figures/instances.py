@@ -23,9 +23,9 @@ from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, Tabl
 from inspector.charts.drawing.bars import LOOKS, MAX_BARS, Bar, BarPanel, BarPart, Bars, note_crowd
 from inspector.charts.drawing.palette import of_group
 from inspector.charts.drawing.panels import lines, plain
-from inspector.charts.drawing.quantities import plural
 from inspector.charts.drawing.traces import ChartPoint, draw_two_ends
 from inspector.charts.sheet import ChartSheet, lacks_libraries
+from runner.base.text import plural
 
 SIDES = ("seed instance", "held-out instances")
 NOT_PUBLISHED = "SkillLearnBench's own figure is not published as numbers."

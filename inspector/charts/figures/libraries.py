@@ -28,10 +28,11 @@ from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, Bars
 from inspector.charts.drawing.lineup import LinePanel, crowd_notes, curves, split_panels
 from inspector.charts.drawing.palette import Style, by_name
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
-from inspector.charts.drawing.quantities import Ends, plural, scale_cell, unit_of
+from inspector.charts.drawing.quantities import Ends, scale_cell, unit_of
 from inspector.charts.drawing.traces import ChartPoint, Legend, reach, scatter
 from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet, lacks_libraries
 from inspector.web.text.formats import number
+from runner.base.text import plural
 from runner.protocols.conditions import CONDITIONS
 
 NOT_PUBLISHED = "SkillFlow's own figure is not published as numbers."

@@ -17,9 +17,10 @@ from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, Tabl
 from inspector.charts.drawing.lineup import LinePanel, crowd_notes, curves, split_panels
 from inspector.charts.drawing.palette import MUTED
 from inspector.charts.drawing.panels import lines, panels, plain
-from inspector.charts.drawing.quantities import Ends, in_percent, plural, write_interval
+from inspector.charts.drawing.quantities import Ends, in_percent, write_interval
 from inspector.charts.drawing.traces import ChartPoint, lay_rows, plain_scatter
 from inspector.charts.sheet import ChartSheet, lacks_samples
+from runner.base.text import plural
 
 PAPER = "skillgenbench"
 MAX_K = 10

@@ -20,9 +20,10 @@ from inspector.charts.chart import Chart, ChartDrawing, ChartTable, TableColumn,
 from inspector.charts.drawing.bars import MAX_BARS, note_crowd
 from inspector.charts.drawing.palette import of_label, series
 from inspector.charts.drawing.panels import lines, panels, plain
-from inspector.charts.drawing.quantities import plural, unit_of, write_value
+from inspector.charts.drawing.quantities import unit_of, write_value
 from inspector.charts.drawing.traces import LEAST_ROWS, ChartPoint, lay_rows, scatter
 from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet, lacks_rivals
+from runner.base.text import plural
 
 ROW = 24  # px
 ACROSS = 3  # panels in a row: the usual five or six measures make a figure no taller than its neighbours

@@ -20,9 +20,10 @@ from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, Tabl
 from inspector.charts.drawing.bars import MAX_BARS, note_crowd
 from inspector.charts.drawing.palette import of_group
 from inspector.charts.drawing.panels import lines, plain
-from inspector.charts.drawing.quantities import Ends, difference_unit, plural, scale_value, unit_of
+from inspector.charts.drawing.quantities import Ends, difference_unit, scale_value, unit_of
 from inspector.charts.drawing.traces import ChartPoint, draw_two_ends
 from inspector.charts.sheet import ChartSheet, lacks_settings
+from runner.base.text import plural
 
 NAMES = tuple(SETTINGS.values())
 

@@ -38,9 +38,10 @@ from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, Tabl
 from inspector.charts.drawing.lineup import LinePanel, crowd_notes, curves, split_panels
 from inspector.charts.drawing.palette import MUTED, of_label, series, veil
 from inspector.charts.drawing.panels import MAX_PANELS, lines, note_left_out, panels, plain
-from inspector.charts.drawing.quantities import Ends, in_percent, plural, write_interval
+from inspector.charts.drawing.quantities import Ends, in_percent, write_interval
 from inspector.charts.drawing.traces import ChartPoint, line_mode, plain_scatter, scatter, spread_bars
 from inspector.charts.sheet import ChartSheet, lacks_libraries
+from runner.base.text import plural
 from runner.base.types import Phase
 
 METRICS = (ACCURACIES[0], *(each for each in JUDGED_LEVELS if each.key in ("coverage", "alignment")))
@@ -176,16 +177,16 @@ def lacks_rounds(sheet: ChartSheet) -> str:
     if lack := lacks_libraries(sheet):
         return lack
     probes = tuple((run.pk, run.revision, run.status) for run in list_probes(sheet))
-    comparison, key = sheet.comparison, (lacks_rounds.__name__, probes)
-    if (kept := comparison.drawn.get(key)) is not None:
-        return str(kept)
-    groups, as_of = [group.runs for group in sheet.groups], comparison.choices.as_of
-    judge, is_probed = comparison.judge, bool(probes)
-    has_round, is_measured = find_measured(groups, comparison.outcomes, judge, as_of, is_probed=is_probed)
-    lack = "" if is_measured else f"Needs the library of each round measured. {MEASURE}."
-    lack = lack if has_round else "Needs a run whose library went through a round."
-    comparison.drawn.put(key, lack)
-    return lack
+    comparison, groups = sheet.comparison, [group.runs for group in sheet.groups]
+
+    def find() -> str:
+        judge, as_of, is_probed = comparison.judge, comparison.choices.as_of, bool(probes)
+        has_round, is_measured = find_measured(groups, comparison.outcomes, judge, as_of, is_probed=is_probed)
+        if not has_round:
+            return "Needs a run whose library went through a round."
+        return "" if is_measured else f"Needs the library of each round measured. {MEASURE}."
+
+    return comparison.draw((lacks_rounds.__name__, probes), find)
 
 
 def list_probes(sheet: ChartSheet) -> list[Run]:

@@ -15,9 +15,9 @@ from benchapp.stats.inference.shares import half_up
 from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, entry
 from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, Bars, kinds_of_part, note_crowd
 from inspector.charts.drawing.panels import Heat, HeatCell, Heats, Scale, lines, plain
-from inspector.charts.drawing.quantities import plural
 from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet, lacks_libraries
 from runner.authoring.contract.skill_file import PATTERNS
+from runner.base.text import plural
 from runner.base.var_folder import MANAGE
 
 AXES = (*PROFILE_GROUPS, "overall")

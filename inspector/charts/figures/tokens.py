@@ -16,8 +16,9 @@ from benchapp.stats.metrics.spending import Spending, spending_of
 from inspector.charts.chart import Answer, Chart, ChartDrawing, ChartTable, TableColumn, entry, name_columns
 from inspector.charts.drawing.bars import MAX_BARS, Bar, BarPanel, BarPart, Bars, kinds_of_part, note_crowd
 from inspector.charts.drawing.panels import lines, plain
-from inspector.charts.drawing.quantities import plural, tokens
+from inspector.charts.drawing.quantities import tokens
 from inspector.charts.sheet import ChartSheet
+from runner.base.text import plural
 
 FRESH, CACHED, UNSPLIT, OUTPUT = (
     "input, not cached",

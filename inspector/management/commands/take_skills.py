@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from benchapp.exports.taken_skills import CannotTakeSkills, TakenLibrary, read_files, read_taken
 from benchapp.management.lookups import end_on, find_episode
 from inspector.pages.library.take_view import FORMS, take
+from runner.base.text import plural
 from runner.base.trees import write_tree
 
 FOLDER = "folder"
@@ -55,7 +56,7 @@ class Command(BaseCommand):
             mode = output.stat().st_mode
             write_tree(output, files)
             output.chmod(mode)
-            return f"{len(files):,} file{'' if len(files) == 1 else 's'}"
+            return plural(len(files), "file")
         content = take(taken, form, prefix)
         if form == "patch" and not content:
             raise CommandError(f"nothing changed from {taken.start.key} to {taken.end.key}")

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import cast
 from urllib.parse import quote_plus, urlencode
 
 from django.http import HttpRequest, HttpResponse
@@ -32,6 +31,7 @@ from inspector.pages.compare.lanes import draw_share
 from inspector.pages.compare.results import begin_page, begin_twin
 from inspector.web.responses import paginate, render_page, wants_fragment
 from inspector.web.subject import review_access
+from runner.base.text import plural
 from runner.base.types import DecisionStatus, Phase
 from runner.protocols.conditions import conditions_without_library
 
@@ -132,11 +132,8 @@ def _read_suspects(
     """Read the suspect lines. Kept with the comparison: a run that changes makes another one.
     `closed`: runs whose libraries the reader may not see."""
     runs = [run for run in group.runs[:MAX_RUNS] if run.pk not in closed]
-    kept, key = sheet.comparison.drawn, ("suspects", group.identity, tuple(run.pk for run in runs))
-    ranked = cast(Sequence[SuspectLines] | None, kept.get(key))
-    if ranked is None:
-        ranked = rank_suspects(runs)
-        kept.put(key, ranked)
+    key = "suspects", group.identity, tuple(run.pk for run in runs)
+    ranked = sheet.comparison.draw(key, lambda: rank_suspects(runs))
     left_out = max(0, group.replicates - len(runs))
     return GroupSuspects(group, judged, tuple(ranked[:SHOWN]), len(ranked), left_out, _read_tested(runs))
 
@@ -292,7 +289,7 @@ def _answer(shown: Sequence[GroupLibraries]) -> list[str]:
     skills, unread = sum(each.skills for each in shown), sum(len(each.never_read) for each in shown)
     sentences = [f"Agents opened a skill in {read:,} of {mounted:,} later trials."] if mounted else []
     if mounted and skills:
-        which = "Every skill was" if not unread else f"{unread:,} skill{' was' if unread == 1 else 's were'} never"
+        which = "Every skill was" if not unread else f"{plural(unread, 'skill was', 'skills were')} never"
         sentences.append(f"{which} opened by some trial." if not unread else f"{which} opened.")
     return sentences
 

@@ -35,9 +35,10 @@ from benchapp.stats.comparing.narrowing import (
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.pages.compare.results import list_tabs, read_parent
 from inspector.reader.reading import Origin, read_origins
-from inspector.web.forms import TRIAL_COLUMNS, list_heads, sort_unknown_last
 from inspector.web.responses import PageLink, paginate, render_page
 from inspector.web.text.row_shapes import TRIAL
+from inspector.web.trial_columns import TRIAL_COLUMNS, list_heads, sort_unknown_last
+from runner.base.text import plural
 from runner.base.types import CheckStatus, Phase
 
 PAGE = "compare/compare_trials.html"
@@ -122,7 +123,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
         "parent": (parent := read_parent(choices)),
         "tabs": list(list_tabs(choices, "compare-trials", parent)),
         "title": "Trials",
-        "summary": f"{tally.total:,} trial{'' if tally.total == 1 else 's'}",
+        "summary": plural(tally.total, "trial"),
         "query": choices.but(metric=narrowing.covered or "").query(),
         "shown": shown,
         "chips": list(_list_chips(choices, narrowing)),
@@ -239,7 +240,7 @@ OF_RUN = JsonShape("run=public_id condition replicate agent_model harness script
 def _sentence(tally: TrialTally, narrowing: Narrowing) -> str:
     if not tally.total:
         return "No trial is here."
-    trials = f"{tally.total:,} trial{'' if tally.total == 1 else 's'}"
+    trials = plural(tally.total, "trial")
     if narrowing.outcome:
         return f"{trials}."
     scored = f"{tally.passed:,} of {tally.scored:,} scored passed" if tally.scored else "none of them scored"

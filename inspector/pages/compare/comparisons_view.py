@@ -21,7 +21,6 @@ from django.http import (
 )
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.utils.safestring import SafeString
 from django.utils.text import slugify
 
 from benchapp.exports.dictionary import EXPORTS, ROWS_ARE, group_column
@@ -31,11 +30,11 @@ from benchapp.models import Comparison, User
 from benchapp.record.json_shape import JsonShape
 from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
-from benchapp.stats.comparing.hypotheses import Corrected, Hypothesis, Reopened, save_comparison
-from benchapp.stats.metrics.amounts import render_change
+from benchapp.stats.comparing.hypotheses import Corrected, Reopened, save_comparison
 from benchapp.stats.metrics.catalogue import DEFAULT_METRIC, METRICS, RUN_METRICS, name_metric
 from benchapp.stats.metrics.metric import TrialMetric
 from inspector.charts.chart_request import build_sheet
+from inspector.pages.compare.answer_page import HYPOTHESIS, say_held, write_declared
 from inspector.pages.compare.report import least_bytes, report_of, title_of
 from inspector.pages.compare.results import name_baseline
 from inspector.web.access import needs
@@ -177,49 +176,10 @@ def _reopen(public_id: UUID) -> Reopened:
     return Reopened(get_object_or_404(Comparison.objects.select_related("created_by"), public_id=public_id))
 
 
-_SAVED = (
-    *("id=public_id", "name", "created_at", "created_by=created_by.username"),
-    *("query", "metrics", "fingerprint"),
-)
-SAVED = JsonShape(*_SAVED)
-LISTED = JsonShape(*_SAVED, link_to("comparison-json"))
-HYPOTHESIS = (
-    *("group=group.label", "baseline=baseline.label", "metric=metric.key", "p_holm=p"),
-    *("sentence", "difference", "*interim"),
-)
-DIFFERENCE = JsonShape(*HYPOTHESIS)
-
-
-def write_declared(each: Hypothesis) -> dict[str, object]:
-    """Return one declared difference as `_declared_rows.html` shows it; texts are empty where there is none.
-
-    `notes`: of a comparison that is still interim. `drawn`: the interval on a line from -50 to +50 points, with its
-    mark at the estimate."""
-    notes = [f"waits for {each.waiting:,} trial{'' if each.waiting == 1 else 's'}"] if each.waiting else []
-    if each.interim:
-        notes.append(each.interim.short)
-    delta, around, drawn = "", "", ""
-    if each.difference:
-        delta = render_change(each.difference.delta, each.metric.unit)
-    if each.difference and (interval := each.difference.interval):
-        ends = (interval.low, interval.high)
-        around = " to ".join(render_change(end, each.metric.unit) for end in ends)
-        places = (interval.low, each.difference.delta, interval.high)
-        low, point, high = (min(100.0, max(0.0, 50 + 100 * value)) for value in places)
-        drawn = (
-            '<svg class="interval difference" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-            f'<path class="zero" d="M50 0V8"/><path class="range" d="M{low:.1f} 4H{max(high, low + 0.5):.1f}"/>'
-            f'<path class="point" d="M{point:.1f} 1V7"/></svg>'
-        )
-    drawn = SafeString(drawn if each.metric.is_share else "")
-    return {"hypothesis": each, "effect": each.effect, "delta": delta, "around": around, "drawn": drawn, "notes": notes}
-
-
-def say_held(hypotheses: Sequence[Hypothesis]) -> str:
-    """Say which way the hypotheses that hold differ: "1 better, 1 worse"; empty if neither way is better, and for a
-    single one."""
-    tones = [each.effect.tone for each in hypotheses if each.is_found and len(hypotheses) > 1]
-    return ", ".join(f"{tones.count(tone)} {tone}" for tone in ("better", "worse") if tone in tones)
+_SAVED = "id=public_id name created_at created_by=created_by.username query metrics fingerprint"
+SAVED = JsonShape(_SAVED)
+LISTED = JsonShape(_SAVED, link_to("comparison-json"))
+DIFFERENCE = JsonShape(HYPOTHESIS)
 
 
 # --- numbers as files, and what every column of them means ------------------------------------------------------------

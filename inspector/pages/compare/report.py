@@ -28,11 +28,12 @@ from inspector.charts.chart import Chart
 from inspector.charts.chart_request import build_sheet
 from inspector.charts.drawn_chart import draw_chart
 from inspector.charts.sheet import ChartSheet
+from inspector.pages.compare.answer_page import build_head
 from inspector.pages.compare.chart_view import build_table
-from inspector.pages.compare.compare_view import build_head
 from inspector.pages.compare.lanes import ForestBuilder, list_run_metrics
 from inspector.pages.compare.results import name_comparison
 from inspector.web.text.markdown import render_markdown_file
+from runner.base.text import plural
 
 BUNDLE = "vendor/plotly-cartesian-*.min.js"
 
@@ -106,8 +107,8 @@ def title_of(comparison: GroupComparison) -> str:
 def _came_since(comparison: GroupComparison) -> list[str]:
     """Say what a pinned report leaves out; empty if nothing is pinned or nothing came in later."""
     runs, trials = count_added_since(comparison.choices), comparison.revised
-    came = [f"{runs} matching run{'' if runs == 1 else 's'}"] if runs else []
-    came += [f"results of {trials} trial{'' if trials == 1 else 's'}"] if trials else []
+    came = [plural(runs, "matching run")] if runs else []
+    came += [f"results of {plural(trials, 'trial')}"] if trials else []
     return [f"Added after the date of this report, and left out: {' and '.join(came)}."] if came else []
 
 

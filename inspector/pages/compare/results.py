@@ -3,10 +3,10 @@ twin."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
 
 import numpy as np
 from django.http import HttpRequest
@@ -22,6 +22,7 @@ from benchapp.stats.comparing.groups import MODEL
 from benchapp.stats.metrics.outcomes import PHASE_CODES
 from benchapp.stats.metrics.passk import SOLVED
 from inspector.charts.sheet import ChartSheet
+from runner.base.text import plural
 from runner.base.types import Phase
 from runner.protocols.conditions import conditions_without_library
 
@@ -36,6 +37,13 @@ TITLES = {  # by the name of the page's address
     "compare-certainty": "How sure",
     "compare-runs": "Runs",
     "compare-trials": "Trials",
+}
+OF_QUESTIONS = {  # `q=` of old addresses -> the page that answers it now
+    "where": "compare-where",
+    "cost": "compare-cost",
+    "grow": "compare-libraries",
+    "write": "compare-libraries",
+    "fail": "compare-failures",
 }
 MOST_NAMED = 3  # suites and models in the head
 
@@ -124,7 +132,7 @@ def summarise(comparison: GroupComparison) -> str:
     conditions = len({group.condition for group in comparison.groups.all})
     replicates = max((group.replicates for group in comparison.groups.all), default=0)
     noun = "side" if comparison.choices.sides else "condition"
-    counted = f"{conditions} {noun}{'' if conditions == 1 else 's'}"
+    counted = plural(conditions, noun)
     parts = [*suites[:MOST_NAMED], f"{counted} × {replicates} replicates" if replicates > 1 else counted]
     if comparison.choices.sides:  # the cards of the sides name their models
         return " · ".join(parts)
@@ -150,13 +158,21 @@ def find_answer(choices: Choices, parent: Experiment | None) -> str:
     return parent.get_absolute_url() + (f"?{query}" if query else "")
 
 
+def find_new_address(choices: Choices, parent: Experiment | None, *, as_json: bool) -> str:
+    """Return the current address for one from before results had tabs: `q=` asked a question, and an experiment had a
+    second page here."""
+    name = OF_QUESTIONS.get(choices.q)
+    choices = choices.but(q="")
+    if name is None:
+        address = find_answer(choices, parent)
+        return re.sub(r"/(?=\?|$)", ".json", address, count=1) if as_json else address
+    return f"{reverse(f'{name}-json' if as_json else name)}?{choices.query()}"
+
+
 def count_all(comparison: GroupComparison) -> dict[str, str]:
     """Count what each page has, by its name, without pages that have nothing; empty where a number would mean little.
     Kept with the comparison, whose columns it counts."""
-    found = cast(dict[str, str] | None, comparison.drawn.get("counts"))
-    if found is None:
-        comparison.drawn.put("counts", found := _count(comparison))
-    return found
+    return comparison.once("counts", lambda: _count(comparison))
 
 
 def _count(comparison: GroupComparison) -> dict[str, str]:
@@ -173,7 +189,7 @@ def _count(comparison: GroupComparison) -> dict[str, str]:
     trials = sum(map(len, every))
     return {
         "compare": "",
-        **({"compare-where": f"{tasks:,} task{'' if tasks == 1 else 's'}"} if tasks else {}),
+        **({"compare-where": plural(tasks, "task")} if tasks else {}),
         **({"compare-cost": "", "compare-failures": f"{failed:,}", "compare-trials": f"{trials:,}"} if trials else {}),
         **({"compare-libraries": f"{libraries:,}" if libraries else "", "compare-lines": ""} if learned else {}),
         **({"compare-replay": f"{replayed:,}"} if replayed else {}),

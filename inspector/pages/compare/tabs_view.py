@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 from django.core.paginator import Page
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 
-from benchapp.analysis.failures.run_endings import Endings, read_endings
 from benchapp.experiments.foresight import Amount
 from benchapp.experiments.library_probes import read_left_out
-from benchapp.experiments.work.progress import WorkProgress
-from benchapp.models import Experiment, Run, Square, Task
+from benchapp.models import Experiment, Square, Task
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.stats.comparing.answer import Answer, JudgedGroup, rank_groups
 from benchapp.stats.comparing.certainty import GroupCost, assess, list_costs
@@ -31,15 +28,14 @@ from benchapp.stats.learning.replay_gains import ReplayPairs, ReplayResult
 from benchapp.stats.metrics.amounts import render_change
 from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
-from benchapp.stats.metrics.outcomes import Outcomes
 from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
-from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts import OF_PAGES
 from inspector.charts.chart_request import build_gallery, sheet_of
 from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet
 from inspector.pages.compare.lanes import BAR_HEIGHT, draw_bar, draw_lane
+from inspector.pages.compare.members import MEMBER, RUNS_PER_PAGE, build_members, sum_up
 from inspector.pages.compare.results import begin_page, begin_twin
-from inspector.web.responses import address_of_any, link_to, next_url, paginate, render_page
+from inspector.web.responses import address_of_any_trial, next_url, paginate, render_page
 
 TASKS_PER_PAGE = 40
 SQUARES_PER_PAGE = 8
@@ -55,7 +51,6 @@ SOURCES = {
     "conditions": "two conditions, before they differ",
 }
 ITEMS_PER_PAGE = 60
-RUNS_PER_PAGE = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +121,7 @@ def where(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "tasks": tasks,
         "rows": rows,
         "several_models": len({group.agent_model for group in comparison.groups.all}) > 1,
-        "trial_address": address_of_any("trial"),
+        "trial_address": address_of_any_trial(),
         "gallery": build_gallery(OF_PAGES["compare-where"], sheet),
     }
     return render_page(request, "compare/compare_where.html", data=data, context=context, as_json=as_json)
@@ -331,14 +326,6 @@ def cost(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare_cost.html", data=data, context=context, as_json=as_json)
 
 
-BILL = JsonShape("usd=spent_usd estimated_usd tokens=spent_tokens unknown_cost unknown_tokens")
-
-
-def sum_up(spending: Iterable[RunSpending]) -> dict[str, object]:
-    """Return what agents, authors and judges used; None if unknown."""
-    return BILL.read(WorkProgress(spent=tuple(spending)))
-
-
 def _list_costs(sheet: ChartSheet, spending: Mapping[int, RunSpending]) -> Iterator[CostRow]:
     comparison, metric = sheet.comparison, sheet.metric
     if metric is None:
@@ -419,18 +406,6 @@ def certainty(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 # --- the runs behind the numbers, with what each took and how it ended ------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class MemberRun:
-    """A run as the list of members shows it."""
-
-    run: Run
-    tally: TrialTally
-    spent: Spending
-    mean_reward: float | None
-    rewards: int  # trials that have one
-    endings: Endings
-
-
 def compared_runs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     sheet = sheet_of(request)
     comparison = sheet.comparison
@@ -443,25 +418,3 @@ def compared_runs(request: HttpRequest, *, as_json: bool = False) -> HttpRespons
         "several": len({run.experiment_id for run in comparison.runs}) > 1,
     }
     return render_page(request, "compare/compare_runs.html", data=data, context=context, page=page, as_json=as_json)
-
-
-def build_members(
-    runs: Sequence[Run], outcomes: Mapping[int, Outcomes], as_of: datetime | None = None
-) -> list[MemberRun]:
-    """Read what was spent, as the record knew it at `as_of`."""
-    spending, endings = spending_of(runs, as_of), read_endings(runs)
-    members = []
-    for run in runs:
-        rewards = outcomes[run.pk].reward[~np.isnan(outcomes[run.pk].reward)]
-        mean = float(rewards.mean()) if len(rewards) else None
-        tally, spent = TrialTally.of(outcomes[run.pk]), spending[run.pk].agent
-        members.append(MemberRun(run, tally, spent, mean, len(rewards), endings[run.pk]))
-    return members
-
-
-MEMBER = JsonShape(
-    "id=run condition=run.condition replicate=run.replicate harness=run.harness harness_version=run.harness_version?",
-    "agent_model=run.agent_model author_agent=run.author_agent? author_model=run.author_model scripted=run.scripted",
-    "status=run.status setup_digest=run.setup_digest? trials=tally mean_reward rewards spent endings",
-    link_to("run-json", "run.public_id"),
-)

@@ -24,6 +24,7 @@ from inspector.pages.drafts.drafted_steps import (
     read_steps,
 )
 from inspector.web.responses import PathLink
+from runner.base.text import plural
 from runner.base.var_folder import MANAGE
 from runner.drafting.draft import Loop
 
@@ -188,7 +189,7 @@ def describe_waiting(row: Draft, last: DraftStep | None) -> DraftState:
 
 def _describe_rest(draft: ShownDraft) -> DraftState:
     """Describe a draft that no worker works on: from its files to an admitted suite."""
-    row, drafted = draft.row, f"{_count(len(draft.tasks), 'task')} drafted"
+    row, drafted = draft.row, f"{plural(len(draft.tasks), 'task')} drafted"
     if not draft.tasks:
         return DraftState("No task is drafted.", "Add one below, or start another draft.")
     admitted = [step.row.after_id for step in draft.steps if step.row.kind == DraftStep.Kind.ADMISSION]
@@ -204,13 +205,13 @@ def _describe_rest(draft: ShownDraft) -> DraftState:
 
 def _describe_tried(draft: ShownDraft, suite: str) -> DraftState:
     ready, total = len(draft.ready), len(draft.tasks)
-    ready_text = f"{ready} of {_count(total, 'task')} ready."
+    ready_text = f"{ready} of {plural(total, 'task')} ready."
     if ready == total:
         return DraftState(ready_text, "Give their suite a key below, and admit them.", (), may_admit=True)
     acts = tuple(filter(None, (_find_act(draft, name, suite) for name in CHECKS)))[:1]
     failed = [task.ready.key for task in draft.tasks if any(tone == "bad" for *_, tone in task.checks)]
     sentence = (
-        f"{_count(len(failed), 'task')} failed a check: change {'it' if len(failed) == 1 else 'them'}."
+        f"{plural(len(failed), 'task')} failed a check: change {'it' if len(failed) == 1 else 'them'}."
         if failed
         else ""
     )
@@ -227,7 +228,3 @@ def _find_act(draft: ShownDraft, check: str, suite: str) -> DraftAct | None:
     if check == "workflow":
         return DraftAct("Draw workflows", url=reverse("suite-workflows", args=[suite]))
     return DraftAct("Qualify", url=f"{reverse('launch')}?{urlencode({'qualify': suite})}")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -32,6 +32,7 @@ from inspector.web.responses import PageLink, link_to, paginate, render_page, wa
 from inspector.web.subject import find_neighbours
 from runner.base.digests import digest_bytes
 from runner.base.errors import RunnerError, SetupError
+from runner.base.text import parse_count
 from runner.base.trees import check_relative
 from runner.base.types import File, Files
 from runner.drafting import loops
@@ -158,9 +159,10 @@ def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool 
 
 def _show_now(request: HttpRequest, row: Draft) -> HttpResponse:
     """Render the head alone, every few seconds: while a worker works no file is read for it."""
-    steps, seen = row.steps.order_by("number"), request.GET.get("seen", "")
+    steps = row.steps.order_by("number")
     total = steps.count()
-    known = min(int(seen[:6]), total) if seen.isascii() and seen.isdecimal() else total
+    seen = parse_count(request.GET.get("seen", ""), total)
+    known = total if seen is None else seen
     state = describe_waiting(row, steps.last()) if _is_live(row) else read_draft(row).state
     context = {
         "row": row,
@@ -171,7 +173,7 @@ def _show_now(request: HttpRequest, row: Draft) -> HttpResponse:
         "newer": total - known,
         "last": total,
     }
-    return render_page(request, "drafts/_draft_now.html", data={}, context=context, as_json=False)
+    return render_page(request, "drafts/_draft_now.html", context=context)
 
 
 def _is_live(row: Draft) -> bool:
@@ -198,16 +200,16 @@ def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: b
     asked, answered = (contents.get(each or "") for each in (step.row.request_id, step.row.reply_id))
     prompt, reply = parse_prompt(asked) if asked else None, parse_reply(answered) if answered else None
 
-    def build_twin() -> dict[str, object]:
-        messages = prompt.messages if prompt else ()
-        sent = [{"role": message.role, "text": message.text[:JSON_CHARS]} for message in messages]
-        return {
+    if as_json:
+        sent = [{"role": each.role, "text": each.text[:JSON_CHARS]} for each in prompt.messages] if prompt else None
+        data = {
             "draft": PageLink("draft-json", public_id),
             "step": step,
             "diff": DIFF.read_all(files),
-            "prompt": sent if prompt else None,
+            "prompt": sent,
             "reply": reply.text[:JSON_CHARS] if reply else None,
         }
+        return render_page(request, "drafts/draft_step.html", data=data, as_json=True)
 
     call = {
         "files": files,
@@ -219,7 +221,7 @@ def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: b
         "after": after and after.row.number,
     }
     context = {"row": row, "call": call, "step": step, "max_section": MAX_SECTION}
-    return render_page(request, "drafts/draft_step.html", data=build_twin, context=context, as_json=as_json)
+    return render_page(request, "drafts/draft_step.html", context=context)
 
 
 @never_cache

@@ -49,20 +49,23 @@ from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.charts.chart_request import build_gallery, sheet_of
 from inspector.charts.figures.validation import CHART as VALIDATION
-from inspector.pages.compare.compare_view import (
+from inspector.pages.compare.answer_page import (
+    HYPOTHESIS,
     answer_twin,
     build_answer_context,
     comparison_twin,
-    find_new_address,
     groups_twin,
+    say_held,
+    write_declared,
 )
-from inspector.pages.compare.comparisons_view import HYPOTHESIS, say_held, write_declared
-from inspector.pages.compare.tabs_view import MEMBER, RUNS_PER_PAGE, build_members, sum_up
+from inspector.pages.compare.members import MEMBER, RUNS_PER_PAGE, build_members, sum_up
+from inspector.pages.compare.results import find_new_address
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, link_to, next_url, paginate, read_htmx, render_page, wants_fragment
 from inspector.web.subject import review_access
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.errors import RunnerError, SetupError
+from runner.base.text import parse_count, plural
 from runner.judging.metrics import SCORED
 from runner.models.presets import preset_files
 from runner.prompts.roles import OWN
@@ -81,7 +84,7 @@ FIRST_TIMES = 1  # as the deployment of most protocols
 PREVIEW = JsonShape(("probes", lambda found: len(found.probes)), "trials estimate")
 EXPERIMENT = JsonShape("id=public_id name status origin suite=suite.key source?")
 TIMES = JsonShape("created_at started_at finished_at")
-DECLARED = JsonShape(*HYPOTHESIS, "waiting is_found")
+DECLARED = JsonShape(HYPOTHESIS, "waiting is_found")
 
 
 def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
@@ -143,8 +146,6 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         **(_read_probed(request, experiment) if data["is_probe"] else {"title": experiment.name, "is_probe": False}),
         "page": groups,
         "page_name": "groups",
-        "libraries": data["libraries"],
-        "scores": data["scores"],
         "scores_shown": data["scores"][:SCORES],
         "validation": next(iter(build_gallery((VALIDATION,), sheet).cards), None),
         "total": total,
@@ -162,7 +163,7 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
             "held_in_words": say_held(declared.hypotheses),
             "unknown_metrics": list_unknown_metrics(experiment),
         }
-    return render_page(request, "experiments/experiment.html", data=data, context=context, as_json=False)
+    return render_page(request, "experiments/experiment.html", data=data, context=context)
 
 
 def _list_libraries(request: HttpRequest, experiment: Experiment) -> list[dict[str, object]]:
@@ -225,8 +226,8 @@ def _render_count(request: HttpRequest, experiment: Experiment) -> HttpResponse:
     """Render how far it is, every few seconds, and what came since the page was loaded (`?seen=` trials). The browser
     loads the page again for the first result and at the end; in between its reader decides."""
     progress = progress_of([experiment])[experiment.pk]
-    sent = request.GET.get("seen", "")
-    seen = int(sent) if sent.isdecimal() else progress.done
+    seen = parse_count(request.GET.get("seen", ""))
+    seen = progress.done if seen is None else seen
     counts = {"total": progress, "time_left": progress.time_left, "seen": seen, "newer": progress.done - seen}
     context = {"experiment": experiment, "is_live": experiment.is_live, "is_fragment": True, **counts}
     response = render(request, "experiments/_experiment_live.html", context)
@@ -298,7 +299,7 @@ def _order_judging(request: HttpRequest, experiment: Experiment) -> str:
     ordered = order_judging(experiment.runs.all(), wish, by)
     detail = {"model": wish.model, "prompts": wish.prompts, "metrics": list(wish.metrics)}
     note_activity(by, "experiment.judged", experiment, detail={**detail, "calls": wish.max_calls, "usd": wish.max_usd})
-    messages.success(request, f"{wish.model} judges {ordered} run{'' if ordered == 1 else 's'}, each after its end.")
+    messages.success(request, f"{wish.model} judges {plural(ordered, 'run')}, each after its end.")
     return ""
 
 
@@ -438,7 +439,7 @@ def _launch_probes(request: HttpRequest, experiment: Experiment) -> bool:
     except RunnerError as error:
         messages.error(request, f"Nothing was launched. {error}")
         return False
-    message = f"{len(probes)} probe{'' if len(probes) == 1 else 's'}, {wanted.trials} trials"
+    message = f"{plural(len(probes), 'probe')}, {wanted.trials} trials"
     place = "What skills add" if asked.design == SKILLS else "The learning curve"
     messages.success(request, f"Launched: {message}. {place} appears when they have ended.")
     return True
@@ -451,5 +452,5 @@ def _cancel_probes(request: HttpRequest, experiment: Experiment) -> HttpResponse
     except RunnerError as error:
         messages.error(request, f"Nothing was cancelled. {error}")
     else:
-        messages.success(request, f"Cancelled: {stopped} probe{'' if stopped == 1 else 's'}. What they recorded stays.")
+        messages.success(request, f"Cancelled: {plural(stopped, 'probe')}. What they recorded stays.")
     return redirect("experiment-rounds", experiment.public_id)

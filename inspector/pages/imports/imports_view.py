@@ -38,11 +38,12 @@ from benchapp.stats.comparing.side_suggestions import (
     suggest,
     sum_up_runs,
 )
+from inspector.pages.imports.assign_form import CONDITIONS, AssignForm
 from inspector.pages.imports.upload_view import describe_upload, list_roots
 from inspector.web.access import is_local, needs, user_of
-from inspector.web.forms import CONDITIONS, AssignForm, parse_id
 from inspector.web.responses import link_to, next_url, paginate, render_page
 from inspector.web.subject import review_access
+from runner.base.text import parse_id, plural
 from runner.protocols.conditions import unpooled_conditions
 
 BATCHES = 20  # newest, listed on the page
@@ -71,7 +72,7 @@ def assign(request: HttpRequest) -> HttpResponse:
         except EditRefused as refusal:
             form.add_error(None, str(refusal))
         else:
-            messages.success(request, f"{_count(changed, 'row')} changed.")
+            messages.success(request, f"{plural(changed, 'row')} changed.")
             batch = parse_id(request.POST.get("batch", ""))
             return redirect(f"{reverse('imports')}{f'?batch={batch}' if batch else ''}")
     return _render(request, form, as_json=False, status=422)
@@ -93,7 +94,7 @@ def accept(request: HttpRequest) -> HttpResponse:
     except EditRefused as refusal:
         messages.error(request, str(refusal))
     else:
-        messages.success(request, f"{_count(changed, 'run')} changed.")
+        messages.success(request, f"{plural(changed, 'run')} changed.")
     return redirect(f"{reverse('imports')}?batch={batch.public_id}")
 
 
@@ -128,7 +129,7 @@ def undo(request: HttpRequest) -> HttpResponse:
         messages.error(request, str(refusal))
     else:
         kept = f", {len(undone.kept)} kept that existed before" if undone.kept else ""
-        messages.success(request, f"{_count(len(undone.deleted), 'experiment')} deleted{kept}.")
+        messages.success(request, f"{plural(len(undone.deleted), 'experiment')} deleted{kept}.")
     return redirect(f"{reverse('imports')}?batch={batch.public_id}")
 
 
@@ -153,9 +154,9 @@ def find_contradiction(condition: str, runs: Sequence[CandidateRun]) -> str:
         name_condition(condition),
     )
     if condition == NO_SKILL and counts.opened:
-        return f"Folder names say {name.title}, but {counts.opened} of {_count(counts.known, 'trial')} opened a skill."
+        return f"Folder names say {name.title}, but {counts.opened} of {plural(counts.known, 'trial')} opened a skill."
     if condition != NO_SKILL and counts.known and not counts.opened:
-        return f"Folder names say {name.title}, but none of {_count(counts.known, 'trial')} opened a skill."
+        return f"Folder names say {name.title}, but none of {plural(counts.known, 'trial')} opened a skill."
     return ""
 
 
@@ -168,14 +169,15 @@ def write_heading(
         return [f"Undone{f' by {batch.undone_by}' if batch.undone_by else ''}: {batch.undo_reason}"], []
     trials, sentences, faults = batch.counts.get("trials", 0), ["Nothing came in."], []
     if batch.status == ImportBatch.Status.RUNNING:
-        sentences = [f"Still reading. {_count(trials, 'trial') if trials else 'No trial'} came in so far."]
+        sentences = [f"Still reading. {plural(trials, 'trial') if trials else 'No trial'} came in so far."]
     elif trials:
-        sentences = [f"{_count(trials, 'trial')} came in."]
+        sentences = [f"{plural(trials, 'trial')} came in."]
     if runs:
         known = sum(run.recorded != Run.UNKNOWN for run in runs)
         suggested = sum(run.recorded != run.condition for run in runs)
-        guessed = f"{suggested} of {_count(len(runs), 'run')} {'has' if suggested == 1 else 'have'} a condition in folder names"  # noqa: E501
-        some = f"{known} of {_count(len(runs), 'run')} {'has' if len(runs) == 1 else 'have'} a condition"
+        of_runs = f"of {plural(len(runs), 'run')}"
+        guessed = f"{suggested} {of_runs} {'has' if suggested == 1 else 'have'} a condition in folder names"
+        some = f"{known} {of_runs} {'has' if len(runs) == 1 else 'have'} a condition"
         if known == len(runs):
             sentences += ["Every run has a condition."]
         elif suggested:
@@ -183,7 +185,7 @@ def write_heading(
         else:
             sentences += [f"{some}."]
     if problems:
-        faults += [f"{_count(problems, 'problem')}."]
+        faults += [f"{plural(problems, 'problem')}."]
     if lacking:
         faults += [f"{', '.join(lacking)}."]
     elif trials and not lacking and batch.status == ImportBatch.Status.DONE:
@@ -212,10 +214,6 @@ def show_evidence(run: CandidateRun, name: str) -> tuple[str, str, str, str] | N
     return None
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _list_lacking(
     experiments: QuerySet[Experiment], access: ReviewAccess
 ) -> tuple[dict[UUID, list[tuple[str, list[tuple[UUID, str]]]]], list[str]]:
@@ -232,7 +230,7 @@ def _list_lacking(
     counts = lacking.aggregate(
         trajectory=Count("pk", filter=Q(steps=None)), verdict=Count("pk", filter=Q(success=None))
     )
-    named = [f"{_count(number, 'trial')} without a {what}" for what, number in counts.items() if number]
+    named = [f"{plural(number, 'trial')} without a {what}" for what, number in counts.items() if number]
     return {run: list(groups.items()) for run, groups in found.items()}, named
 
 
@@ -257,9 +255,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> 
         libraries = dict(held.values_list("run__public_id").annotate(Count("pk")))
         for run in runs:
             number = libraries.get(run.run, 0)
-            names[run.run] = (
-                f"{number} librar{'y' if number == 1 else 'ies'}" if number else _count(run.counts.trials, "trial")
-            )
+            names[run.run] = plural(number, "library", "libraries") if number else plural(run.counts.trials, "trial")
 
     def show(run: CandidateRun) -> tuple[object, ...]:
         name = names[run.run]
@@ -400,10 +396,10 @@ def _describe_contents(batches: list[ImportBatch]) -> dict[int, str]:
     )
     found = {}
     for batch, suites, suite, tasks, task, models, model_name in rows:
-        place = suite.removesuffix(" (imported)") if suites == 1 else _count(suites, "suite")
-        parts = [task if tasks == 1 else _count(tasks, "task")]
+        place = suite.removesuffix(" (imported)") if suites == 1 else plural(suites, "suite")
+        parts = [task if tasks == 1 else plural(tasks, "task")]
         if models:
-            parts.append(model_name if models == 1 else _count(models, "model"))
+            parts.append(model_name if models == 1 else plural(models, "model"))
         found[batch] = f"{place}: {', '.join(parts)}"
     return found
 

@@ -27,6 +27,7 @@ from benchapp.imports.uploads import TooMuch, UploadRefused
 from benchapp.models import Upload, User
 from inspector.web.access import is_local, needs, takes_runs, user_of, wants_page
 from inspector.web.responses import absolute
+from runner.base.text import plural
 from runner.base.var_folder import MANAGE
 from skillglass.sending import EVENTS
 
@@ -199,7 +200,7 @@ def _write_progress(upload: Upload) -> str:
     if upload.title.endswith(ENDINGS):
         return "reading the archive. It comes in as a whole, at the end."
     if upload.files_total:
-        return f"looking for runs in {upload.files_total:,} file{'' if upload.files_total == 1 else 's'}."
+        return f"looking for runs in {plural(upload.files_total, 'file')}."
     return "looking for runs."
 
 

@@ -59,6 +59,7 @@ from inspector.web.responses import PageLink, next_url, paginate, render_page, w
 from inspector.web.subject import review_access, without_closed
 from inspector.web.text.row_shapes import AT_WORK, AUTHOR_CALL
 from runner.base.errors import RunnerError, SetupError
+from runner.base.text import parse_count, plural
 from runner.base.types import TrialSlot
 from runner.protocols.qualification import MUST_PASS
 
@@ -156,7 +157,7 @@ def _show(
     if isinstance(target, Episode):
         context |= _read_episode_parts(target, data["attempts"], data["log"], review_access(request))
     template = "jobs/_operate_live.html" if is_live else "jobs/operate.html"
-    response = render_page(request, template, data=data, context=context, as_json=False, status=422 if refused else 200)
+    response = render_page(request, template, data=data, context=context, status=422 if refused else 200)
     if is_live and request.GET.get("was", target.status) != target.status:
         response["HX-Refresh"] = "true"  # other acts fit now
     return response
@@ -181,9 +182,9 @@ def _read_episode_parts(
     hidden = {trial.pk: trial for trial in access.hidden_results().filter(episode=episode)}
     alike: Counter[tuple[object, object]] = Counter(episode.trials.values_list("task__key", "phase"))
     blocked = []
-    for trial in episode.trials.blocked().select_related("task"):
+    for trial, reason in episode.trials.explain_blocked():
         queue = access.closing_trial(trial.task_id, episode.key)
-        blocked.append((trial, hidden_until(queue) if queue else trial.explain_blocked()))
+        blocked.append((trial, hidden_until(queue) if queue else reason))
     return {
         "single": True,
         "places": _list_places(episode),
@@ -287,21 +288,20 @@ def _carry_out(act: str, target: Target, given: Mapping[str, str], *, reason: st
     RunnerError gives the reason of a refusal."""
     if act == PAUSE.key:
         return (
-            f"{_write_episode_count(operations.pause(target, reason=reason, by=by))} paused. Running trials finish "
-            "first.",
+            f"{plural(operations.pause(target, reason=reason, by=by), 'episode')} paused. Running trials finish first.",
             None,
         )
     if act == RESUME.key:
-        return f"{_write_episode_count(operations.resume(target, reason=reason, by=by))} resumed.", None
+        return f"{plural(operations.resume(target, reason=reason, by=by), 'episode')} resumed.", None
     if act in (CANCEL.key, CANCEL_LATER.key):
         later = act == CANCEL_LATER.key
         found = operations.cancel(target, reason=reason, by=by, after_trial=later)
-        return f"{_write_episode_count(found)} cancelled{' after the running trials' if later else ''}.", None
+        return f"{plural(found, 'episode')} cancelled{' after the running trials' if later else ''}.", None
     if act == RETRY.key:
         problems = [problem for _, problem in operations.retry_blocked(target, reason=reason, by=by)]
         if all(problems):
             raise NotPossible(problems[0])
-        return f"{_write_episode_count(problems.count(''))} resumed.", None
+        return f"{plural(problems.count(''), 'episode')} resumed.", None
     if act == SKIP.key and isinstance(target, Episode):
         slot = operations.skip(target, trial=_parse_slot(given.get("trial", "")), reason=reason, by=by)
         return f"{slot} is skipped. The episode continues.", None
@@ -315,10 +315,6 @@ def _carry_out(act: str, target: Target, given: Mapping[str, str], *, reason: st
     raise NotPossible(f"{act} does not apply to {type(target).__name__.lower()} {target.public_id}")
 
 
-def _write_episode_count(episodes: int) -> str:
-    return f"{episodes} episode{'' if episodes == 1 else 's'}"
-
-
 def _parse_slot(text: str) -> TrialSlot | None:
     try:
         return TrialSlot.read(text) if text else None
@@ -327,10 +323,10 @@ def _parse_slot(text: str) -> TrialSlot | None:
 
 
 def _fork(episode: Episode, given: Mapping[str, str], reason: str, by: User) -> tuple[str, Run]:
-    place = given.get("before", "").strip()
-    if not (place.isascii() and place.isdigit() and len(place) < 9):
-        raise NotPossible(f"expected the place to run again from, found {place[:60]!r}")
-    run = fork(episode, before=int(place), dice="same" if given.get("dice") == "same" else "new", reason=reason, by=by)
+    place = parse_count(sent := given.get("before", "").strip())
+    if place is None:
+        raise NotPossible(f"expected the place to run again from, found {sent[:60]!r}")
+    run = fork(episode, before=place, dice="same" if given.get("dice") == "same" else "new", reason=reason, by=by)
     return "The fork is a new experiment and continues from there. The old run does not change.", run
 
 
@@ -341,8 +337,8 @@ def _raise_budget(run: Run, given: Mapping[str, str], reason: str, by: User) -> 
     whole = None if tokens is None else int(tokens)
     going_on = budgets.raise_budget(run, usd=usd, tokens=whole, reason=reason, by=by)
     for episode in going_on:
-        advance.hint(str(episode.public_id))
-    return f"Budget raised. {_write_episode_count(len(going_on))} resumed."
+        advance.hint(episode)
+    return f"Budget raised. {plural(len(going_on), 'episode')} resumed."
 
 
 def _parse_number(text: str, unit: str) -> float | None:

@@ -25,6 +25,7 @@ from runner import protocols
 from runner.agents import IN_HARBOR, MODELLESS
 from runner.authoring.occasion import FeedbackLevel, Profile
 from runner.base.errors import SetupError
+from runner.base.text import plural
 from runner.base.types import AuthorMode
 from runner.generators import PROVIDER, find_generator, generator_folders
 from runner.generators.manifest import require_reachable
@@ -205,7 +206,7 @@ def list_models() -> list[Option]:
 def list_suite_options() -> list[Option]:
     """List those that come along, then those that were loaded from a folder, with the tasks on record."""
     loaded = Suite.objects.exclude(path="").exclude(key__in=SUITES).order_by("key").annotate(total=Count("tasks"))
-    counted = [(key, f"{total:,} task{'' if total == 1 else 's'}") for key, total in loaded.values_list("key", "total")]
+    counted = [(key, plural(total, "task")) for key, total in loaded.values_list("key", "total")]
     bundled = [(key, f"{_count_bundled(key)} tasks, bundled") for key in SUITES]
     return [Option(key, key, note) for key, note in (*bundled, *counted)]
 

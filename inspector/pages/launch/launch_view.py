@@ -47,13 +47,13 @@ from inspector.pages.launch.launch_steps import (
     split_models,
 )
 from inspector.web.access import needs, user_of
-from inspector.web.forms import parse_id
 from inspector.web.responses import PageLink, render_page
 from runner import protocols
 from runner.agents import MODELLESS, Limits, agent_title
 from runner.agents.oracle import has_solution
 from runner.base.errors import RunnerError, SetupError
 from runner.base.suite import Suite
+from runner.base.text import parse_id
 from runner.models import is_small
 from runner.models.presets import preset_files
 from runner.protocols.conditions import conditions_of
@@ -514,4 +514,4 @@ def _render(
         **({"section": "draft"} if qualifies else {}),  # it belongs to the suites
         "chosen_example": request.GET.get("example", ""),
     }
-    return render_page(request, "launch/launch.html", data=data, context=context, as_json=False, status=status)
+    return render_page(request, "launch/launch.html", data=data, context=context, status=status)

@@ -109,7 +109,7 @@ def _render(
         "all_busy": bool(crew.workers) and all(each.state == "busy" for each in crew.workers or ()),
         "is_gone": bool(request.GET.get("tried")) and shown is None,
     }
-    return render_page(request, "launch/server.html", data=data, context=context, as_json=False, status=status)
+    return render_page(request, "launch/server.html", data=data, context=context, status=status)
 
 
 def _offer_name(shown: ShownTryout | None) -> str:

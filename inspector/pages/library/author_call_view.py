@@ -34,6 +34,7 @@ from runner.authoring.author import mark, own_template
 from runner.authoring.chosen_prompts import ADVICE, QUESTIONS
 from runner.authoring.teaching import RULE, list_teaching_keys
 from runner.base.errors import SetupError
+from runner.base.text import parse_count
 from runner.base.types import AuthorMode
 from runner.prompts.prompt_pack import MARK, PackMessage, PackPrompt
 from runner.prompts.roles import Asked
@@ -142,7 +143,7 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
         "session": session,
         "session_query": session_query,
     }
-    return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
+    return render_page(request, TEMPLATE, context=context)
 
 
 def _choose_evidence(evidence: Sequence[DecisionEvidence], asked: str) -> DecisionEvidence | None:
@@ -161,9 +162,10 @@ def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> Htt
         text = str(orjson.loads(Blob.objects.read(call.reply_id)).get("text") or "")
     else:
         sent = parse_prompt(Blob.objects.read(call.request_id)).messages
-        if not part.isdecimal() or not 1 <= int(part[:6]) <= len(sent):
+        number = parse_count(part, len(sent))
+        if not number:
             raise Http404("no such text")
-        text = sent[int(part) - 1].text
+        text = sent[number - 1].text
     return HttpResponse(text, "text/plain; charset=utf-8")
 
 

@@ -30,6 +30,7 @@ from inspector.web.responses import link_to, render_page
 from inspector.web.subject import head_of, of_run
 from inspector.web.text.diff import DiffRow, draw_source_rows
 from inspector.web.text.row_shapes import RUN_HEAD
+from runner.base.text import plural
 from runner.base.types import Phase
 
 TEMPLATE = "library/beside.html"
@@ -164,7 +165,7 @@ def library_beside(request: HttpRequest, run: Run, *, as_json: bool = False) -> 
         ),
     }
     context |= {"beside": beside, "differing": differing[:MAX_DIFFERING], "max_differing": MAX_DIFFERING}
-    return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
+    return render_page(request, TEMPLATE, context=context)
 
 
 def list_others(run: Run, episode: Episode) -> list[Episode]:
@@ -201,7 +202,7 @@ def _draw_strips(sides: Sequence[LibrarySide]) -> dict[int, Strip]:
     for side, timeline, form in zip(sides, timelines, (StripForm.PLAIN, StripForm.MINOR), strict=False):
         decisions = timeline.decisions_total
         svg = draw_strip(timeline, link_to_pages(side.run, side.episode), form, rooms=rooms)
-        drawn[side.episode.pk] = Strip(timeline, svg, f"{decisions} decision{'' if decisions == 1 else 's'}")
+        drawn[side.episode.pk] = Strip(timeline, svg, plural(decisions, "decision"))
     return drawn
 
 

@@ -30,6 +30,7 @@ from inspector.web.responses import PageLink, link_to, render_page
 from inspector.web.subject import find_neighbours, head_of, of_run, once_for
 from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
 from inspector.web.text.row_shapes import RUN_HEAD
+from runner.base.text import parse_count
 
 TEMPLATE = "library/blame.html"
 MAX_ROWS = 1_200  # lines of one page
@@ -137,9 +138,7 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
     rows, note = _read_rows(files, path, lineage)
     origins = _trace_origins(course, place, path) if rows else {}
     newest_first = sorted(origins.values(), key=lambda origin: -origin.place)
-    asked = query.get("line", "")
-    number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 and not missing else 0
-    number = number if number <= len(rows) else 0
+    number = 0 if missing else parse_count(query.get("line", ""), len(rows)) or 0
     spans = _join_spans(rows[:MAX_ROWS], lineage.blame.origins(place, path), origins, number) if rows else []
     rows_left_out = max(0, len(rows) - MAX_ROWS)
     moves = _list_moves(course, place, path)
@@ -185,7 +184,7 @@ def blame(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRespo
         "has_probes": any(entry.probes for entry in ledger),
         "is_beside": bool(course.baseline),  # whether this experiment has no-skill trials of these tasks
     }
-    return render_page(request, TEMPLATE, data={}, context=context, as_json=False)
+    return render_page(request, TEMPLATE, context=context)
 
 
 def find_line(episode: Episode, decision: Decision, at: str, path: str, text: str) -> ChosenLine | None:

@@ -34,6 +34,7 @@ from inspector.reader.steps import PAGE_STEPS, StepView, draw_steps, list_uses_b
 from inspector.reader.verdict import VerdictView, decide_checks, read_verdicts, write_ending
 from inspector.web.responses import attach
 from inspector.web.subject import of_run, refuse_closed
+from runner.base.text import plural
 
 MAX_CLAIM = 500  # characters
 MAX_STEPS = 400  # of one trial: where it has more, its beginning and its end
@@ -158,7 +159,7 @@ def _read_account(trial: Trial, redactor: Redactor) -> Account:
     attempts = list(trial.attempts.order_by("number"))
     attempt = choose_attempt(attempts, "")
     verdicts = read_verdicts(attempt, clean=lambda text: visible(redactor.text(text)))
-    trajectory = choose_trajectory(list(attempt.trajectories.filter(is_superseded=False)) if attempt else [], "")
+    trajectory = choose_trajectory(list(attempt.trajectories.current()) if attempt else [], "")
     uses = list(attempt.skill_uses.order_by("step", "id")[:200]) if attempt else []
     total = trajectory.steps_total if trajectory else 0
     half = MAX_STEPS if total <= MAX_STEPS else MAX_STEPS // 2
@@ -271,7 +272,7 @@ def _list_change_digests(change: CapsuleChange) -> Iterator[Digest]:
 
 
 def _count_files(snapshot: Snapshot) -> str:
-    return f"{snapshot.files_total} file{'' if snapshot.files_total == 1 else 's'}: path, content, mode"
+    return f"{plural(snapshot.files_total, 'file')}: path, content, mode"
 
 
 def _list_account_digests(account: Account) -> Iterator[Digest]:

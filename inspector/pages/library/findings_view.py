@@ -29,6 +29,7 @@ from inspector.web.access import needs
 from inspector.web.responses import PageLink, PathLink, paginate, render_page
 from inspector.web.subject import choose_row, find_neighbours, head_of, of_run, once_for, review_access
 from inspector.web.text.row_shapes import RUN_HEAD
+from runner.base.text import plural
 from runner.base.var_folder import MANAGE
 
 TEMPLATE = "library/findings.html"
@@ -158,7 +159,7 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
         "trend": _draw_trend(episode, trend),
         "chart_width": max(1, len(filled)) * STEP,
     }
-    return render_page(request, TEMPLATE, data={}, context=context, page=page, as_json=False)
+    return render_page(request, TEMPLATE, context=context, page=page)
 
 
 @needs(User.Level.OPERATOR)
@@ -169,9 +170,7 @@ def findings_ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if asked is None:
         messages.error(request, f"The broker does not answer, so no worker runs it. Use `{MANAGE} diagnose_libraries`.")
     else:
-        messages.success(
-            request, f"A worker checks {asked} librar{'y' if asked == 1 else 'ies'}. Reload this page soon."
-        )
+        messages.success(request, f"A worker checks {plural(asked, 'library', 'libraries')}. Reload this page soon.")
     return redirect("findings", run.public_id)
 
 

@@ -53,12 +53,14 @@ from inspector.web.subject import find_neighbours, head_of, of_run, once_for, re
 from inspector.web.text.diff import draw_source_rows, explain_no_rows
 from inspector.web.text.markdown import MAX_CHARS, cut_lines, render_markdown, split_frontmatter
 from inspector.web.text.row_shapes import RUN_HEAD
+from runner.base.text import plural
 from runner.base.types import DecisionStatus
 
 VIEWS = {"unified": "Unified", "split": "Split", "rendered": "Rendered", "source": "Source"}
 TABS = ("why", "trajectory", "verdict", "users")
 SOURCE_ROWS = 1_500
 MAX_HEADING = 120  # characters
+TEMPLATE = "library/library.html"
 SESSIONS: dict[str, tuple[str, Callable[[SeeingSession], object]]] = {
     "": ("could see it", lambda session: True),
     "read": ("read it", lambda session: session.has_read),
@@ -75,14 +77,15 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
     decision = machine.decision if machine else None
     probed = once_for(run, ("probed", decision), lambda: read_probes_about(decision))
 
-    def twin() -> dict[str, object]:
-        return {
+    if as_json:
+        data = {
             "run": RUN_HEAD.read(run),
             "episodes": EPISODE.read_all(episodes),
             "episode": episode,
             **(MACHINE.read(machine) if machine else {}),
             "probes": RESULT.read_all(probed),
         }
+        return render_page(request, TEMPLATE, data=data, as_json=True)
 
     episode_before, episode_after = find_neighbours(episodes, episode)
     context = {
@@ -96,13 +99,13 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
         "probed": probed,
         "commented": None,
     }
-    if machine and not (as_json or is_published(request)):
+    if machine and not is_published(request):
         state = {"from": machine.selection.before.key, "to": machine.selection.after.key}
         if machine.is_proposal and machine.decision:
             state = {"decision": str(machine.decision.number)}
         place = {"episode": str(machine.episode.public_id), **state, "view": machine.view}
         context["commented"] = count_line_comments(run, place)
-    return render_page(request, "library/library.html", data=twin, context=context, as_json=as_json)
+    return render_page(request, TEMPLATE, context=context)
 
 
 @of_run
@@ -198,7 +201,7 @@ class TimeMachine:
             return one_line(write_summary(decision), MAX_HEADING) or f"Decision {decision.number}: {word.lower()}"
         if self.between:
             count, ends = self.between.keeping, f"{selection.before.key} → {selection.after.key}"
-            return f"{ends}: {count} decision{'' if count == 1 else 's'} wrote the text at {selection.after.key}"
+            return f"{ends}: {plural(count, 'decision')} wrote the text at {selection.after.key}"
         if selection.stop and selection.stop.seeding:
             return selection.stop.word
         return selection.after.title if self.files_total else "The library is empty"

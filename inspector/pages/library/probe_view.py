@@ -35,6 +35,7 @@ from inspector.web.responses import render_page
 from inspector.web.subject import choose_row, of_run
 from inspector.web.text.row_shapes import RUN_HEAD
 from runner.base.errors import RunnerError
+from runner.base.text import parse_count
 
 MAX_HUNKS = 60
 MAX_LINES = 80  # of one side of a hunk
@@ -144,20 +145,17 @@ def _launch(request: HttpRequest, episode: Episode) -> HttpResponse | None:
 
 def _read_asked(query: QueryDict) -> tuple[AskedProbe, str]:
     """Return what an address or a form asks for, and a sentence about what should have been a number."""
-    decision, times = query.get("decision", ""), query.get("times", "")
+    sent = {name: query.get(name, "") for name in ("decision", "times")}
+    decision, times = (parse_count(text, 999_999) for text in sent.values())
     asked = AskedProbe(
         state=query.get("state", "")[:20],
-        decision=_parse_number(decision),
+        decision=decision,
         revert=tuple(dict.fromkeys(query.getlist("revert"))),
         tasks=tuple(dict.fromkeys(query.getlist("task"))),
-        times=TIMES if _parse_number(times) is None else _parse_number(times) or 0,
+        times=TIMES if times is None else times,
     )
-    wrong = next((text for text in (decision, times) if text and _parse_number(text) is None), "")
+    wrong = next((text for text in sent.values() if text and parse_count(text, 999_999) is None), "")
     return asked, f"Expected a whole number, found {wrong[:40]!r}." if wrong else ""
-
-
-def _parse_number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
 
 def _tick_hunks(
@@ -177,7 +175,7 @@ def _tick_hunks(
     asked = replace(asked, revert=tuple(name for name in asked.revert if name in known))  # of another decision: dropped
     if not texts:
         return asked, None
-    lines, libraries = (_parse_number(query.get(name, "")) or 1 for name in ("lines", "libraries"))
+    lines, libraries = (parse_count(query.get(name, "")) or 1 for name in ("lines", "libraries"))
     lines = max(lines, ticked)
     is_whole = ticked >= lines and libraries <= 1
     return asked, {"asked": lines, "libraries": libraries, "ticked": ticked, "is_whole": is_whole}

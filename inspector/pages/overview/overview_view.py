@@ -23,7 +23,6 @@ from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.experiment_verdicts import HEADLINES, ExperimentVerdict, JudgedWay, judge_experiments
 from benchapp.stats.inference.shares import percent_text
-from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.metrics.amounts import render_signed
 from benchapp.stats.metrics.spending import spending_of
 from benchapp.stats.metrics.tally import TrialTally, tally_by_phase
@@ -32,6 +31,8 @@ from inspector.web.access import user_of
 from inspector.web.responses import PageLink, link_to, paginate, render_page, wants_fragment
 from inspector.web.subject import review_access, without_closed
 from inspector.web.text.row_shapes import AT_WORK
+from runner.base.recent import Recent
+from runner.base.text import plural
 from runner.base.types import Phase
 from runner.protocols.conditions import unpooled_conditions
 
@@ -100,7 +101,7 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "asked": asked,
         "tabs": [(key, words, counts[f"tab_{key}"]) for key, (words, _) in TABS.items()],
         "sorts": SORTS.items(),
-        "extra": " and ".join(f"{n} {word}{'' if n == 1 else 's'}" for word, n in extras),
+        "extra": " and ".join(plural(n, word) for word, n in extras),
         "extra_words": " and ".join(f"{word}s" for word, _ in extras),
         # Running attempts, with how far their run has come; None for a run that is on no row of this page.
         "cells": [(row, of_runs.get(row.attempt.trial.episode.run_id)) for row in working],
@@ -292,7 +293,7 @@ class ExperimentRow(Shaped):
             more = found.count(*HEADLINES) - len(named)
             return f"{more} more {Effect.BETTER.words} or worse" if more else ""
         count = found.episodes
-        return f"{count} episode{'' if count == 1 else 's'}" if count else "no task was scored on both sides"
+        return plural(count, "episode") if count else "no task was scored on both sides"
 
 
 def read_runs(experiments: Sequence[Experiment]) -> dict[int, list[Run]]:

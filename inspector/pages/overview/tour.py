@@ -26,9 +26,10 @@ from benchapp.record.visible import one_line
 from benchapp.review.blinding import ReviewAccess
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.inference.shares import Rate
-from benchapp.stats.learning.computed_runs import Recent, keep_fact, read_revisions, take_fact
+from benchapp.stats.learning.computed_runs import keep_fact, read_revisions, take_fact
 from inspector.web.responses import PathLink
 from inspector.web.subject import find_neighbours
+from runner.base.recent import Recent
 from runner.base.types import CheckStatus, UseKind
 
 MAX_PROBES = 20  # the newest

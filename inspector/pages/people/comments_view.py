@@ -30,6 +30,7 @@ from benchapp.review.comments import (
 from inspector.web.access import needs, user_of
 from inspector.web.responses import paginate, render_page, wants_fragment
 from inspector.web.text.markdown import render_markdown
+from runner.base.text import plural
 
 PER_PAGE = 50
 MENTIONS = 20
@@ -87,7 +88,7 @@ def read(request: HttpRequest) -> HttpResponse:
     count = read_mentions(user_of(request), place=place)
     if wants_fragment(request):
         return HttpResponse(status=204)
-    messages.success(request, f"{count} mention{'' if count == 1 else 's'} marked as read.")
+    messages.success(request, f"{plural(count, 'mention')} marked as read.")
     return redirect("comments")
 
 

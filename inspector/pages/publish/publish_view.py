@@ -23,12 +23,12 @@ from benchapp.stats.comparing.choices import parse_choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.narrowing import Narrowing, trials_behind
 from benchapp.stats.comparing.selection import select_runs
-from benchapp.stats.inference.sentences import count
 from inspector.pages.compare.report import title_of
 from inspector.pages.compare.results import read_parent
 from inspector.publishing.site import MOST_TRIALS
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PathLink, paginate, render_page, wants_fragment
+from runner.base.text import plural
 
 PER_PAGE = 30
 OFFERED = 8  # experiments and queues to choose from
@@ -70,12 +70,14 @@ TRIALS = {"failed": "failed trials", "all": "all trials", "none": "no trial"}
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What can be published. `columns`: of its Publication."""
+    """What can be published: a queue, or the runs that `query` chooses, which may be those of one experiment."""
 
     title: str
     url: str
     forms: tuple[Publication.Form, ...]
-    columns: dict[str, object]
+    query: str = ""
+    queue: Queue | None = None
+    experiment: Experiment | None = None
 
 
 class PublishForm(forms.Form):
@@ -98,13 +100,15 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
             trials=form.cleaned_data["trials"] or "failed",
             title=subject.title[:300],
             origin=request.build_absolute_uri("/").rstrip("/")[:300],
-            **subject.columns,
+            query=subject.query,
+            queue=subject.queue,
+            experiment=subject.experiment,
         )
         return redirect(f"{request.get_full_path()}#made")
     page = paginate(request, _list_publications(subject), per_page=PER_PAGE)
     is_fragment = wants_fragment(request)
     context = {
-        "section": "review" if subject and "queue" in subject.columns else "publish",
+        "section": "review" if subject and subject.queue else "publish",
         **({} if subject or is_fragment else _offer_subjects(request.GET.get("find", "").strip()[:MAX_FIND])),
         "live": any(row.status == Publication.Status.WAITING for row in page),
         "subject": subject,
@@ -122,31 +126,29 @@ def _list_publications(subject: Subject | None) -> QuerySet[Publication]:
     rows = Publication.objects.select_related("made_by")
     if subject is None:
         return rows
-    about = {name: subject.columns.get(name) for name in ("queue", "experiment")}
-    rows = rows.filter(**about)
-    return rows if any(about.values()) else rows.filter(title=subject.title[:300])
+    rows = rows.filter(queue=subject.queue, experiment=subject.experiment)
+    return rows if subject.queue or subject.experiment else rows.filter(title=subject.title[:300])
 
 
 def _describe_offers(subject: Subject, access: ReviewAccess) -> dict[str, object]:
     """Describe each form with what it contains, in numbers, and the last file of its kind. `trials`: each choice of
     trials for a site, and how many it is."""
     parts, trials = dict[str, str](), dict[str, str]()
-    queue, experiment = subject.columns.get("queue"), subject.columns.get("experiment")
-    if isinstance(queue, Queue):
-        parts["codes"] = count(queue.version.codes.count(), "code")
-        parts["items"] = count(queue.items.count(), "item")
+    if queue := subject.queue:
+        parts["codes"] = plural(queue.version.codes.count(), "code")
+        parts["items"] = plural(queue.items.count(), "item")
     else:
-        choices, _ = parse_choices(QueryDict(str(subject.columns["query"])))
-        parts["runs"] = count(select_runs(choices).count(), "run")
-        parts["trials"] = count(trials_behind(choices, Narrowing()).count(), "trial")
-    if isinstance(experiment, Experiment):
+        choices, _ = parse_choices(QueryDict(subject.query))
+        parts["runs"] = plural(select_runs(choices).count(), "run")
+        parts["trials"] = plural(trials_behind(choices, Narrowing()).count(), "trial")
+    if experiment := subject.experiment:
         own = Trial.objects.filter(episode__run__experiment=experiment)
         counts = own.aggregate(all=Count("pk"), failed=Count("pk", filter=Q(success=False)))
         if own.filter(pk__in=access.closed_trials()).exists():
             del counts["failed"]  # they still code it blind
         trials = {name: shown + _say_chosen(counts.get(name, 0)) for name, shown in TRIALS.items()}
-        parts["all_runs"] = count(experiment.runs.count(), "run")
-        parts["edits"] = count(Decision.objects.filter(episode__run__experiment=experiment).count(), "edit")
+        parts["all_runs"] = plural(experiment.runs.count(), "run")
+        parts["edits"] = plural(Decision.objects.filter(episode__run__experiment=experiment).count(), "edit")
     offers = []
     for form in subject.forms:
         title, use, holds = SAYS[form]
@@ -175,8 +177,8 @@ def _say_chosen(number: int) -> str:
 
 def _count_unresolved(subject: Subject | None, user: User) -> int:
     """Open disagreements of the queue to publish, for readers who may know them."""
-    queue = subject.columns.get("queue") if subject else None
-    return awaiting([queue]).get(queue.pk, 0) if isinstance(queue, Queue) and not too_early([queue], user) else 0
+    queue = subject.queue if subject else None
+    return awaiting([queue]).get(queue.pk, 0) if queue and not too_early([queue], user) else 0
 
 
 def _offer_subjects(find: str) -> dict[str, object]:
@@ -245,12 +247,12 @@ def _read_subject(request: HttpRequest) -> Subject | None:
     if number := query.get("queue", ""):
         queue = get_object_or_404(Queue.objects.select_related("version__codebook"), public_id=_as_id(number))
         url = reverse("results", args=[queue.public_id])
-        return Subject(f"{queue.version.codebook.name}: {queue.name}", url, (Form.TAXONOMY,), {"queue": queue})
+        return Subject(f"{queue.version.codebook.name}: {queue.name}", url, (Form.TAXONOMY,), queue=queue)
     if not query:
         return None
     if number := query.get("saved", ""):
         saved = get_object_or_404(Comparison, public_id=_as_id(number))
-        return Subject(saved.name, saved.get_absolute_url(), (Form.REPORT, Form.DATA), {"query": saved.query})
+        return Subject(saved.name, saved.get_absolute_url(), (Form.REPORT, Form.DATA), saved.query)
     choices, problems = parse_choices(query)
     if problems:
         raise Http404("; ".join(problems))
@@ -258,13 +260,12 @@ def _read_subject(request: HttpRequest) -> Subject | None:
     if not comparison.runs:
         raise Http404("No run matches.")
     pinned = choices.but(as_of=choices.as_of or timezone.now(), seen=comparison.fingerprint).query()
-    columns: dict[str, object] = {"query": pinned}
     forms_ = (Form.REPORT, Form.DATA)
     experiment = read_parent(choices)
     url = f"{reverse('compare')}?{choices.query()}"
     if experiment is not None:
-        return Subject(experiment.name, url, (Form.SITE, *forms_), {**columns, "experiment": experiment})
-    return Subject(title_of(comparison), url, forms_, columns)
+        return Subject(experiment.name, url, (Form.SITE, *forms_), pinned, experiment=experiment)
+    return Subject(title_of(comparison), url, forms_, pinned)
 
 
 def _as_id(text: str) -> UUID:

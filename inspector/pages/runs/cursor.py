@@ -31,6 +31,7 @@ from inspector.pages.library.changes import draw_changes, read_changes
 from inspector.pages.library.rail import open_course
 from inspector.web.subject import choose_row, find_neighbours, review_access
 from inspector.web.text.diff import DiffRow, LineSign
+from runner.base.text import plural
 from runner.base.types import CheckStatus, Phase
 
 MAX_MINOR = 8  # strips of other episodes
@@ -122,7 +123,7 @@ def _draw_minor(run: Run, timeline: Timeline) -> Strip:
     passed, scored = timeline.count_passed(Phase.DEPLOYMENT)
     place = f"{passed}/{scored} deployed" if scored else f"{len(timeline.trials)} trials"
     if decisions := getattr(timeline.episode, "decisions_total", 0):
-        place = f"{place}, {decisions} decision{'' if decisions == 1 else 's'}"
+        place = f"{place}, {plural(decisions, 'decision')}"
     return Strip(timeline, draw_strip(timeline, link_to_cursor(run, timeline.episode), StripForm.MINOR), place)
 
 

@@ -33,6 +33,7 @@ from benchapp.stats.judged import JudgedRow, Mean, by_measure, mean_over_tasks, 
 from inspector.web.responses import PageLink, paginate, render_page
 from inspector.web.subject import choose_row, of_run, refuse_closed, review_access
 from inspector.web.text.row_shapes import RUN_HEAD
+from runner.base.text import parse_count
 from runner.judging.metrics import REFERENCES, SCORED, Metric
 
 PER_PAGE = 40
@@ -128,7 +129,7 @@ def judgements(request: HttpRequest, run: Run, *, as_json: bool = False) -> Http
     units = judging.units.exclude(attempt__trial__in=review_access(request).closed_trials())
     metric = metric if metric in set(ASKED_METRICS) else ""
     status = status if status in STATUS_WORDS else ""
-    asked_family = int(family) if family.isdecimal() and len(family) < 18 else None
+    asked_family = parse_count(family, 2**63 - 1)
     if metric:
         units = units.filter(metric=metric)
     if status:

@@ -47,11 +47,11 @@ from inspector.pages.jobs.budget import BudgetPart, budget_of
 from inspector.pages.library.probe import read_probes_of_run
 from inspector.pages.library.rail import choose_episode
 from inspector.pages.runs.cursor import draw_evolution
-from inspector.web.forms import OF_RUN, TRIAL_COLUMNS, TrialListForm, list_heads
-from inspector.web.responses import PageLink, address_of_any, paginate, read_htmx, render_page, wants_fragment
+from inspector.web.responses import PageLink, address_of_any_trial, paginate, read_htmx, render_page, wants_fragment
 from inspector.web.subject import review_access, without_closed
 from inspector.web.text.formats import in_a_line
 from inspector.web.text.row_shapes import ATTEMPT, AUTHOR_CALL, TRIAL
+from inspector.web.trial_columns import OF_RUN, TRIAL_COLUMNS, TrialListForm, list_heads
 from runner.base.types import DecisionStatus, Phase, Role, UseKind
 
 PER_PAGE = 100  # trials, or episodes
@@ -163,7 +163,7 @@ def _grid_page(
         "can_read": can_read,
         "evolution": draw_evolution(request, run, all_episodes, squares, no_skill),
         "grid": _build_grid(run, squares, episodes),
-        "trial_address": address_of_any("trial"),
+        "trial_address": address_of_any_trial(),
         "tainted": any(episode.is_tainted for episode in episodes.values()),
         "sibling": sibling,
         "retest": retest,
@@ -180,7 +180,7 @@ def _grid_page(
         "calling": calling,
         **read_probes_of_run(run, review_access(request)),
     }
-    return render_page(request, template, data={}, context=context, as_json=False)
+    return render_page(request, template, context=context)
 
 
 def _list_page(request: HttpRequest, run: Run, tally: TrialTally, *, as_json: bool) -> HttpResponse:

@@ -16,6 +16,7 @@ from inspector.pages.documents.documents import list_entries
 from inspector.web.access import user_of
 from inspector.web.navigation import ACTS, PLACES, Place
 from inspector.web.subject import review_access
+from runner.base.text import plural
 
 SHOWN = 3  # rows of a kind; acts alone are all shown
 MOST_WORDS, LONGEST, MAX_TITLE = 6, 100, 120
@@ -67,7 +68,7 @@ def _list_skills(request: HttpRequest, asked: Sequence[str]) -> Iterator[Row]:
     episodes = Episode.objects.select_related("run__experiment").in_bulk([newest for *_, newest in rows])
     for skill, libraries, newest in rows:
         episode = episodes[newest]
-        about = f"{libraries:,} librar{'y' if libraries == 1 else 'ies'}, the newest in {episode.run.experiment.name}"
+        about = f"{plural(libraries, 'library', 'libraries')}, the newest in {episode.run.experiment.name}"
         address = reverse("library", args=[episode.run.public_id])
         yield _build_row(skill, about, address, episode=str(episode.public_id), file=f"{skill}/SKILL.md")
 

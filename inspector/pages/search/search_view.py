@@ -21,11 +21,12 @@ from benchapp.search.indexing import IndexProgress, progress
 from benchapp.search.query import FIELDS, MAX_QUERY, Filter, SearchQuery, Value, parse, render_filter, without
 from benchapp.search.search_hits import FACETS, Found, HitPlace, documents_for, find, has_hits, read_hits
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.learning.computed_runs import Recent
 from benchapp.stats.metrics.catalogue import name_role
 from inspector.web.access import user_of
 from inspector.web.responses import next_url, paginate, render_page
 from inspector.web.text.formats import status_word
+from runner.base.recent import Recent
+from runner.base.text import plural
 from runner.protocols.conditions import unpooled_conditions
 from runner.protocols.probe import CONDITION as PROBE
 
@@ -177,7 +178,7 @@ def _trial_address(document: SearchDocument, trial: Trial, step: int | None, tex
     attempt = trajectory.attempt if trajectory else verdict.attempt if verdict else None
     if attempt and not attempt.counts:
         query["attempt"] = attempt.number
-    if trajectory and (trajectory.kind != "main" or query):
+    if trajectory and (not trajectory.is_main or query):
         query["trajectory"] = trajectory.public_id
     if step:
         query["step"] = step
@@ -251,7 +252,7 @@ def _says(query: SearchQuery, found: Found, known: IndexProgress, after: HitPlac
     if found.last or after:
         which = f"The next {total:,} hits" if after else f"More than {total:,} hits"
         return f"{which}, {order}. The counts are of {'these' if after else f'the first {total:,}'}."
-    return f"{total:,} hit{'' if total == 1 else 's'}, {order}."
+    return f"{plural(total, 'hit')}, {order}."
 
 
 def _excerpt_twin(excerpt: Excerpt) -> dict[str, object]:

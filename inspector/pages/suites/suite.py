@@ -32,6 +32,8 @@ from inspector.web.responses import PathLink
 from inspector.web.text.markdown import split_frontmatter
 from runner.base.errors import SetupError, SuiteError
 from runner.base.suite import Suite
+from runner.base.text import plural
+from runner.base.trees import slugs
 from runner.base.types import Files, Task, TaskGroups
 from runner.suites import SUITES
 from runner.suites.documents import read_text
@@ -238,7 +240,7 @@ def _iterate_tasks(suite: Suite | None) -> Iterator[tuple[Task, str, str]]:
 def _list_families_of_folder(read: Suite | None) -> Iterator[SuiteFamily]:
     for environment in read.environments if read else ():
         for family in environment.families:
-            skills = tuple(sorted({path.partition("/")[0] for path in family.curated}))
+            skills = slugs(family.curated)
             place = environment.name
             yield SuiteFamily(family.key, family.name, place, family.description, len(family.tasks), skills)
 
@@ -302,7 +304,7 @@ def summarise(view: SuiteView, by: str, groups: Mapping[str, int]) -> str:
     scored, passed = (
         sum(getattr(task.rate, name) for task in view.tasks if task.rate) for name in ("scored", "passed")
     )
-    many = f"{tasks:,} task{'' if tasks == 1 else 's'} in {families:,} famil{'y' if families == 1 else 'ies'}"
+    many = f"{plural(tasks, 'task')} in {plural(families, 'family', 'families')}"
     stated = len([value for value in groups if value != NOT_STATED])
     split = f", {stated:,} by {name_attribute(by)}" if stated > 1 and by != "family" else ""
     tried = f"{passed:,} of {scored:,} scored trials passed" if scored else "no trial of them is scored yet"

@@ -21,6 +21,7 @@ from benchapp.review.blinding import ReviewAccess
 from benchapp.stats.inference.shares import Rate
 from inspector.web.responses import PageLink
 from runner.base.errors import Account, AccountLine, SuiteError
+from runner.base.text import plural
 from runner.suites import SUITES
 from runner.suites.documents import read_text
 
@@ -50,7 +51,7 @@ class ListedQualification(NamedTuple):
         not_admitted = sum(self.counts.values()) - self.counts["admit"]
         if not self.is_current:
             return "changed since its qualification"
-        return f"{not_admitted} task{'' if not_admitted == 1 else 's'} not qualified" if not_admitted else "qualified"
+        return f"{plural(not_admitted, 'task')} not qualified" if not_admitted else "qualified"
 
     @property
     def tone(self) -> str:

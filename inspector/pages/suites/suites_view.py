@@ -158,7 +158,7 @@ def suite(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResp
         "shipped_stand_ins": find_stand_ins(bool(shipped and " scripted/" in shipped["asked"])),
         "least": LEAST_TRIALS,
     }
-    return render_page(request, "suites/suite.html", data=data, context=context, as_json=False, status=status)
+    return render_page(request, "suites/suite.html", data=data, context=context, status=status)
 
 
 def _find_running(request: HttpRequest, qualification: Experiment) -> AtWork | None:

@@ -14,7 +14,7 @@ from benchapp.models import TaskWorkflow
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.visible import one_line, visible
 from benchapp.review.workflows import SeenWorkflows
-from runner.base.text import replace_unprintable
+from runner.base.text import parse_count, replace_unprintable
 from runner.suites.workflows.workflow import (
     LABELS,
     LEAST,
@@ -229,8 +229,7 @@ def _clean(text: str, longest: int) -> str:
 
 
 def read_revision(sent: QueryDict) -> int:
-    text = sent.get("revision", "")
-    return min(int(text), BIG) if text.isdecimal() and len(text) < 11 else 0
+    return parse_count(sent.get("revision", ""), BIG) or 0
 
 
 def add_step(workflow: Workflow) -> Workflow:

@@ -45,10 +45,10 @@ from inspector.pages.suites.workflow_form import (
     renumber,
 )
 from inspector.web.access import needs, user_of
-from inspector.web.forms import parse_id
 from inspector.web.responses import PageLink, PathLink, attach, read_htmx, render_page
 from inspector.web.subject import review_access
 from runner.base.errors import SuiteProblems
+from runner.base.text import parse_id
 from runner.suites.documents import MAX_BYTES
 from runner.suites.workflows.workflow import VARIATIONS, Workflow, to_plain
 from runner.suites.workflows.workflow_comparison import (

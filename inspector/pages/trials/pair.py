@@ -70,8 +70,8 @@ class Half:
 
     @property
     def query(self) -> str:
-        """Return what a link to a step of it must say besides the step."""
-        return f"&trajectory={self.trajectory.public_id}" if self.trajectory and self.trajectory.kind != "main" else ""
+        """What a link to a step of it must say besides the step."""
+        return f"&trajectory={self.trajectory.public_id}" if self.trajectory and not self.trajectory.is_main else ""
 
     @property
     def piece_at(self) -> str:
@@ -278,7 +278,7 @@ def _name_tool(sign: StepSign) -> str:
 
 def _read_half(letter: str, label: str, trial: Trial, asked: str) -> Half:
     attempts = list(trial.attempts.order_by("number"))
-    found = list(Trajectory.objects.filter(attempt__trial=trial, is_superseded=False).order_by("ordinal", "id"))
+    found = list(Trajectory.objects.current().filter(attempt__trial=trial))
     chosen = next((each for each in found if str(each.public_id) == asked), None)
     attempt = next((each for each in attempts if chosen and each.pk == chosen.attempt_id), choose_attempt(attempts, ""))
     own = [each for each in found if attempt and each.attempt_id == attempt.pk]

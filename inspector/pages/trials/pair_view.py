@@ -24,6 +24,7 @@ from inspector.reader.verdict import VerdictView
 from inspector.web.responses import next_url, render_page
 from inspector.web.subject import refuse_closed
 from inspector.web.text.row_shapes import TRIAL
+from runner.base.text import parse_count
 
 MAX_CHECKS, MAX_SKILLS = 60, 40
 STRIP_WIDTH, STRIP_PLACES = 1_000, 250
@@ -44,8 +45,8 @@ def pair(request: HttpRequest, public_id: UUID, other_id: UUID, *, as_json: bool
         both = {"section": "trial", "left_trial": left, "right_trial": right}
         return render_page(request, "trials/pair_refused.html", data=refused, context=both, as_json=as_json, status=400)
     this = build_pair(left, right, request.GET)
-    row = request.GET.get("row", "")
-    pointed = this.unit_at(int(row)) if row.isdecimal() and len(row) < 9 else None
+    row = parse_count(request.GET.get("row", ""))
+    pointed = None if row is None else this.unit_at(row)
     # ?page=3, else the page that holds the row pointed at, or where the two part; else the first.
     opened = pointed if pointed or as_json else this.parting_unit
     asked = request.GET.get("page") or (this.units.index(opened) // UNITS + 1 if opened else 1)

@@ -23,10 +23,11 @@ from benchapp.record.trajectory_store import MAX_CHUNK_STEPS, open_field
 from benchapp.record.visible import one_line, visible
 from inspector.pages.trials.trial import read_kept_query, write_query
 from inspector.reader.outline import read_headings, read_lines
-from inspector.reader.reading import choose_attempt, list_skill_steps, read_uses
+from inspector.reader.reading import choose_attempt, choose_trajectory, list_skill_steps, read_uses
 from inspector.web.responses import attach, read_htmx
 from inspector.web.subject import of_trial, of_trial_alone, refuse_closed
-from runner.base.types import TrajectoryKind, UseKind
+from runner.base.types import UseKind
+from runner.trajectories.fields import FIELD
 from runner.trajectories.images import read_image
 
 LINE_CHARS = 110
@@ -103,9 +104,7 @@ def _list_opened(main: Trajectory | None) -> dict[str, int]:
 
 
 def _find_main(trial: Trial) -> Trajectory | None:
-    found = Trajectory.objects.filter(attempt__trial=trial, attempt__counts=True, is_superseded=False)
-    ordered = list(found.order_by("ordinal", "id"))
-    return next((each for each in ordered if each.kind == TrajectoryKind.MAIN), ordered[0] if ordered else None)
+    return choose_trajectory(list(Trajectory.objects.of_counting_attempt(trial)), "")
 
 
 def _find_row(alignment: Alignment, left: AlignedSide) -> int | None:
@@ -148,7 +147,7 @@ class FieldPieceForm(forms.Form):
 
     trajectory = forms.UUIDField(required=False)
     step = forms.IntegerField(min_value=1, max_value=2**31)
-    field = forms.RegexField(r"\A(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
+    field = forms.RegexField(FIELD)
     start = forms.IntegerField(required=False, min_value=0, max_value=2**40)
     end = forms.IntegerField(required=False, min_value=0, max_value=2**40)
     part = forms.ChoiceField(required=False, choices=[(part, part) for part in PIECE_PARTS])
@@ -263,11 +262,9 @@ def trajectory_file(request: HttpRequest, trial: Trial) -> HttpResponse | Stream
     return StreamingHttpResponse(pieces, content_type="application/json", headers=headers)
 
 
-def _find_trajectory(trial: Trial, public_id: UUID | None) -> Trajectory:
-    trajectories = Trajectory.objects.filter(attempt__trial=trial)
+def _find_trajectory(found: Trial, public_id: UUID | None) -> Trajectory:
     if public_id:
-        return get_object_or_404(trajectories, public_id=public_id)
-    main = trajectories.filter(attempt__counts=True, is_superseded=False).order_by("ordinal", "id")
-    if first := main.filter(kind="main").first() or main.first():
-        return first
+        return get_object_or_404(Trajectory, attempt__trial=found, public_id=public_id)
+    if main := _find_main(found):
+        return main
     raise Http404("no trajectory")

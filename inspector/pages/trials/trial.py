@@ -40,7 +40,8 @@ from inspector.reader.steps import draw_steps
 from inspector.reader.verdict import write_ending
 from inspector.web.responses import PageLink, is_published, link_to, read_htmx, render_page
 from inspector.web.subject import find_neighbours, of_trial, review_access
-from runner.base.types import Phase, TrajectoryKind
+from runner.base.text import parse_count
+from runner.base.types import Phase
 from runner.trajectories.atif_values import step_from_json
 from runner.trajectories.fields import fields
 from runner.trajectories.readers.skill_use import step_uses
@@ -78,8 +79,7 @@ def live_trial(request: HttpRequest, trial: Trial) -> HttpResponse:
     """Render the newest steps for htmx; redirect anybody else to the page they belong to."""
     if not read_htmx(request):
         return redirect(trial)
-    number = request.GET.get("attempt", "")
-    attempt = get_object_or_404(trial.attempts, number=int(number) if number.isdecimal() and len(number) < 6 else 0)
+    attempt = get_object_or_404(trial.attempts, number=parse_count(request.GET.get("attempt", "")) or 0)
     context = {"live": read_steps_since(attempt, request.GET.get("after", "")), "this_trial": trial, "is_more": True}
     return render(request, "trials/_live_more.html", context)
 
@@ -119,6 +119,7 @@ def _draw(
 
 
 VIEW_WORDS = {"rich": "full trace", "rough": "short trace"}
+TEMPLATE = "trials/trial.html"
 COUNTERPARTS_SHOWN, COUNTERPARTS_SEARCHED = 10, 60  # trials of the same task: listed, and searched for one that passed
 MAX_SIBLINGS = 40
 JSON_CHARS = 20_000  # of one text in the JSON twin
@@ -151,8 +152,6 @@ def trial(request: HttpRequest, trial: Trial, *, as_json: bool = False) -> HttpR
     most = COUNTERPARTS_SEARCHED if trial.success is False else COUNTERPARTS_SHOWN
     others = find_counterparts(trial, without=review_access(request).closed_trials(), most=most)
     live_steps = read_live_steps(attempt) if reading.trajectory is None else None
-    strip = None if as_json else open_strip(trial.episode.run, trial.episode, review_access(request), trial=trial)
-    siblings, previous, following = ([], None, None) if strip else find_surroundings(trial)
     skills = build_skill_usages(opened.uses)
     ending = write_ending(trial, attempt, reading.decided.verdict)
     prefetch_related_objects([trial], *AROUND)
@@ -161,8 +160,9 @@ def trial(request: HttpRequest, trial: Trial, *, as_json: bool = False) -> HttpR
     seen = _list_seen(trial, opened)
     retrieved = list(trial.retrieved.all()[:MAX_SIBLINGS])
 
-    def twin() -> dict[str, object]:
-        return {
+    if as_json:
+        _, previous, following = find_surroundings(trial)
+        data = {
             **FACTS.read(trial),
             "attempts": ATTEMPT.read_all(opened.attempts),
             "attempt": attempt.number if attempt else None,
@@ -187,7 +187,10 @@ def trial(request: HttpRequest, trial: Trial, *, as_json: bool = False) -> HttpR
             "live": [step for _, step in live_steps.sent] if live_steps else None,
             "compare_with": [_counterpart_twin(trial, each) for each in others[:COUNTERPARTS_SHOWN]],
         }
+        return render_page(request, TEMPLATE, data=data, as_json=True)
 
+    strip = open_strip(trial.episode.run, trial.episode, review_access(request), trial=trial)
+    siblings, previous, following = ([], None, None) if strip else find_surroundings(trial)
     known = [one for one in opened.trajectories if (one.input_tokens, one.output_tokens) != (None, None)]
     held = read_skills_held({trial.snapshot_id}).get(trial.snapshot_id, ()) if trial.snapshot_id else ()
     this = {
@@ -225,10 +228,10 @@ def trial(request: HttpRequest, trial: Trial, *, as_json: bool = False) -> HttpR
         "views": list(VIEW_WORDS.items()),
         "counterparts": others[:COUNTERPARTS_SHOWN],
         "passing": _choose_passing(trial, others) if reading.trajectory else None,
-        "failure": None if as_json else _name_failure(trial),
-        **_build_step_context(trial, attempt, reading, commented=not (as_json or is_published(request))),
+        "failure": _name_failure(trial),
+        **_build_step_context(trial, attempt, reading, commented=not is_published(request)),
     }
-    return render_page(request, "trials/trial.html", data=twin, context=context, as_json=as_json)
+    return render_page(request, TEMPLATE, context=context)
 
 
 @of_trial
@@ -273,7 +276,7 @@ def read_kept_query(attempt: Attempt | None, trajectory: Trajectory | None) -> l
     kept: list[tuple[str, object]] = []
     if attempt and not attempt.counts:
         kept.append(("attempt", attempt.number))
-    if trajectory and trajectory.kind != "main":
+    if trajectory and not trajectory.is_main:
         kept.append(("trajectory", trajectory.public_id))
     return kept
 
@@ -303,7 +306,7 @@ def find_surroundings(trial: Trial) -> tuple[list[Trial], Trial | None, Trial | 
 
 def _list_seen(trial: Trial, opened: TrialReading) -> list[SeenSkill]:
     """List the skills in git that a session could see. Only sessions have a folder that a person worked in."""
-    main = next((one for one in opened.trajectories if one.kind == TrajectoryKind.MAIN), None)
+    main = next((one for one in opened.trajectories if one.is_main), None)
     if main is None or opened.attempt is None or not trial.episode.run.is_of_sessions:
         return []
     return list_seen_skills(opened.attempt, main.extra.get("cwd"), opened.uses)

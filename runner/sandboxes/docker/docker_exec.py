@@ -150,8 +150,7 @@ class RunningCommand:
     def _read(self, output: CommandOutput, deadline: Callable[[], float]) -> bool:
         """Read until the command ends, or return True at the deadline. A remaining child may hold the stream open."""
         pause, looked = _FIRST_PAUSE, time.monotonic()
-        poll = select.poll()
-        poll.register(self.stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
+        poll = _poll(self.stream)
         self._add(self._ahead, output)
         while True:
             now = time.monotonic()
@@ -172,8 +171,7 @@ class RunningCommand:
     def _read_rest(self, output: CommandOutput) -> None:
         """Read to the stream's end, but only for a moment: a child that stays may hold it open, or keep writing."""
         until = time.monotonic() + _MOMENT
-        poll = select.poll()
-        poll.register(self.stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
+        poll = _poll(self.stream)
         while (left := until - time.monotonic()) > 0:
             if poll.poll(1000 * left) and not self._take(output):
                 return
@@ -251,6 +249,12 @@ class RunningCommand:
         return True
 
 
+def _poll(stream: IO[bytes] | socket.socket) -> select.poll:
+    poll = select.poll()
+    poll.register(stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
+    return poll
+
+
 def read_ahead(stream: object) -> bytes:
     """Data that came with the head of the engine's answer: the client's HTTP reader took it off the stream and keeps
     it. Usually nothing. On a busy machine, the whole output of a short command."""
@@ -272,16 +276,13 @@ def read_ahead(stream: object) -> bytes:
 def await_output(stream: IO[bytes] | socket.socket, seconds: float) -> None:
     """Wait until something was written, or the stream was closed, but no longer than that."""
     if not read_ahead(stream):
-        poll = select.poll()
-        poll.register(stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
-        poll.poll(1000 * seconds)
+        _poll(stream).poll(1000 * seconds)
 
 
 def _await_end(stream: IO[bytes] | socket.socket, seconds: float) -> None:
     """Wait until the stream is closed, but no longer than that: the agent may have replaced the shell."""
     until = time.monotonic() + seconds
-    poll = select.poll()
-    poll.register(stream.fileno(), select.POLLIN | select.POLLHUP | select.POLLERR)
+    poll = _poll(stream)
     while (left := until - time.monotonic()) > 0:
         if poll.poll(1000 * left) and not os.read(stream.fileno(), _READ_BYTES):
             return

@@ -23,6 +23,7 @@ from docker.types import Mount
 
 from runner.base.errors import SandboxError, SandboxRuined, SetupError
 from runner.base.host_variables import resolve_variables
+from runner.base.recent import Recent
 from runner.base.text import replace_unprintable
 from runner.base.trees import Tree, check_relative
 from runner.base.types import Files, Task
@@ -57,7 +58,7 @@ _NOT_RUNNING = 409
 _SMALL_FOLDER = 256 * 1024  # bytes, as a tar
 _FOLDER = 0x80000000  # bit of a mode in the engine's notation (Go's fs.ModeDir)
 _NO_FILE = 0x8F280000  # bits of a mode in the engine's notation (Go's fs.ModeType)
-_WITHOUT_SKILLS: set[tuple[object, ...]] = set()  # engine, image and places
+_WITHOUT_SKILLS: Recent[tuple[object, ...], bool] = Recent(1_000)  # engine, image and places
 _SLOWEST_START = 60.0  # seconds until a first process has made its folders
 log = logging.getLogger(__name__)
 WENT_DOWN = "the container went down; everything that ran in it is gone"
@@ -180,7 +181,7 @@ class DockerSandbox:
             other=joined,
         )
         taken = {str(mount["Target"]): mount for mount in reversed(mounts)}  # the library's come before the task's
-        self.container = self._create(list(taken.values()), self.labels)
+        self.container = self._create(list(taken.values()))
         if self.services is not None:
             self.services.start(self.container)
         if not self.needs.image_skills:
@@ -197,7 +198,7 @@ class DockerSandbox:
         places = (self.image.folder, self.needs.skill_folders, self.task.machine.skills_dir)
         homes = (self.environment.get(name, "") for name in ("HOME", *VARIABLES))
         looked_at = (self.handle["engine"], self.image.id, *places, *homes)
-        if looked_at in _WITHOUT_SKILLS:
+        if _WITHOUT_SKILLS.get(looked_at):
             self._start()
             return
         command = build_clearing(*places)
@@ -213,7 +214,7 @@ class DockerSandbox:
             log.info("skills of image %s are left out: %s", self.image.name, ", ".join(found))
             self.handle["skills_left_out"] = found
         elif self.services is None:  # these may share files with the container, others each time
-            _WITHOUT_SKILLS.add(looked_at)
+            _WITHOUT_SKILLS.put(looked_at, True)
 
     def _mounts(self) -> list[Mount]:
         mounts = []
@@ -227,7 +228,7 @@ class DockerSandbox:
             mounts += [mount(PREFIX + self.mark, place, read_only=False) for place in places]
         return mounts
 
-    def _create(self, mounts: list[Mount], labels: Mapping[str, str]) -> str:
+    def _create(self, mounts: list[Mount]) -> str:
         processors = docker_engine.processors(self.client.base_url)
         network = self.network.settings if self.network else {"network_mode": "none"}
         with engine_errors(f"making a container of {self.image.name}"):
@@ -238,9 +239,9 @@ class DockerSandbox:
                     command=[],
                     user="0",
                     working_dir="/",
-                    name=labels and PREFIX + secrets.token_hex(8),
+                    name=PREFIX + secrets.token_hex(8),
                     hostname="sandbox",
-                    labels=dict(labels),
+                    labels=self.labels,
                     environment=self.environment,
                     healthcheck={"test": ["NONE"]},
                     host_config=host_config(
@@ -493,7 +494,7 @@ class DockerSandbox:
         if that one works, SandboxError if it does not. A missing container was removed from outside."""
         if docker_engine.is_gone(self.client, self.container):
             return SandboxError(word_engine_error("the container was removed by somebody else", output))
-        fresh = self._create([], self.labels)
+        fresh = self._create([])
         try:
             with engine_errors("starting a fresh container for comparison"):
                 self.client.start(fresh)

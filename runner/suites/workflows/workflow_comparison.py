@@ -176,7 +176,9 @@ def find_memberships(shared: Workflow, workflows: Sequence[Workflow]) -> list[Me
     steps = [_count_labels(each) - _count_labels(shared) for each in workflows]
     edges = [_count_joints(each) - _count_joints(shared) for each in workflows]
     return [
-        Membership(*map(_list_counted, (more, joints, _usual(steps) - more, _usual(edges) - joints)))
+        Membership(
+            *(tuple(sorted(each.elements())) for each in (more, joints, _usual(steps) - more, _usual(edges) - joints))
+        )
         for more, joints in zip(steps, edges, strict=True)
     ]
 
@@ -194,7 +196,3 @@ def _count_labels(workflow: Workflow) -> Counter[str]:
 def _count_joints(workflow: Workflow) -> Counter[str]:
     labels = {step.id: step.label for step in workflow.steps}
     return Counter(f"{labels[a]} → {labels[b]}" for a, b in workflow.edges)
-
-
-def _list_counted(counted: Counter[str]) -> tuple[str, ...]:
-    return tuple(sorted(counted.elements()))

@@ -17,6 +17,7 @@ from benchapp.analysis.diagnoses.diagnosis_queue import (
 from benchapp.analysis.lineage.library_states import read_named_libraries
 from benchapp.management.commands.sweep import sweep
 from benchapp.models import Episode, LibraryDiagnosis, LibraryFinding, Seeding, SkillUse, Trial
+from benchapp.record import slices
 from runner.base.types import Check, CheckGroup, CheckStatus, Observation, Source, Step
 from tests.worlds.factories import (
     add_entry,
@@ -263,7 +264,7 @@ def test_many_libraries_are_one_job_that_takes_turns_and_a_broken_one_stops_no_o
     monkeypatch.setattr(diagnosis_queue, "_enqueue", queued.append)
     assert enqueue_reading(select_with_library(Episode.objects.all())) == 2
     assert queued == [[str(episode.public_id), str(other.public_id)]]
-    monkeypatch.setattr(diagnosis_queue, "SLICE_SECONDS", -1)
+    monkeypatch.setattr(slices, "SLICE_SECONDS", -1)
     read_libraries(queued[0])
     assert queued[1:] == [[str(other.public_id)]]
     assert list(select_unread(Episode.objects.all())) == [other]
@@ -273,7 +274,7 @@ def test_many_libraries_are_one_job_that_takes_turns_and_a_broken_one_stops_no_o
             raise ValueError("a rule that fails")
         return diagnose_episode(each)
 
-    monkeypatch.setattr(diagnosis_queue, "SLICE_SECONDS", 60)
+    monkeypatch.setattr(slices, "SLICE_SECONDS", 60)
     monkeypatch.setattr(diagnosis_queue, "diagnose_episode", broken)
     read_libraries(queued[0])
     assert not select_unread(Episode.objects.all()).exists()

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from benchapp.analysis.lineage.library_states import read_history
 from benchapp.analysis.lineage.session_versions import (
@@ -220,4 +222,6 @@ def test_a_session_lists_what_it_could_see(
     assert said == [("sort", "R1", ["R2"], True), ("plot", "R1", [], False)]
     with django_assert_num_queries(1):
         assert list_seen_skills(main.attempt, "/elsewhere", []) == []
-    assert find_most_read_skill() == found[0].episode
+    with CaptureQueriesContext(connection) as captured:
+        assert find_most_read_skill() == found[0].episode
+    assert len(captured) == 4, "for any number of skills"

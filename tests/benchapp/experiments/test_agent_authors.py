@@ -73,7 +73,7 @@ def provider(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Provid
 def run(monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Callable[..., Any]) -> Callable[..., Run]:
     """Launches with changes to the spec and works until no episode wants more."""
     queue: list[str] = []
-    monkeypatch.setattr(advance, "hint", lambda episode, **_: queue.append(episode) or True)
+    monkeypatch.setattr(advance, "put_hint", lambda episode, needs, **_: queue.append(episode) or True)
 
     def go(times: int = 100, **changes: Any) -> Run:
         with django_capture_on_commit_callbacks(execute=True):

@@ -113,13 +113,13 @@ def test_raising_lets_only_those_go_on_that_stood_still_for_it(
 ) -> None:
     Episode.objects.update(status="blocked", blocked_reason="Budget spent. Run x has used it up.")
     other = factories.make_episode(episode.run, status="blocked", blocked_reason="SetupError: the suite changed")
-    hinted: list[str] = []
+    hinted: list[Episode] = []
     monkeypatch.setattr(advance, "hint", hinted.append)
     call_command("raise_budget", str(episode.run.public_id), "--usd", "2.5")
     episode.refresh_from_db()
     other.refresh_from_db()
     assert (episode.status, episode.blocked_reason, other.status) == ("waiting", "", "blocked")
-    assert hinted == [str(episode.public_id)]
+    assert hinted == [episode]
     assert (episode.run.budget_usd, episode.run.budget_tokens) == (2.5, 1_000)
 
 

@@ -348,11 +348,11 @@ def test_one_worker_works_in_the_order_of_the_schedule(order: str, monkeypatch: 
     """Hints are taken first in, first out, as the queue gives them."""
     queue: list[str] = []
 
-    def hint(episode: str, *, first: bool = False, **_: object) -> bool:
+    def put_hint(episode: str, needs: object, *, first: bool = False) -> bool:
         queue.insert(0 if first else len(queue), episode)
         return True
 
-    monkeypatch.setattr(advance, "hint", hint)
+    monkeypatch.setattr(advance, "put_hint", put_hint)
     value = {**SPEC, "agent": "nop", "conditions": ["no-skill", "curated-static"], "order": order}
     launch({**value, "replicates": 2})
     advance.reconcile()

@@ -50,7 +50,7 @@ def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Provid
 def work(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
     """Launches with changes and works until no episode wants more."""
     queue: list[str] = []
-    monkeypatch.setattr(advance, "hint", lambda episode, **_: queue.append(episode) or True)
+    monkeypatch.setattr(advance, "put_hint", lambda episode, needs, **_: queue.append(episode) or True)
 
     def go(**changes: Any) -> Run:
         spec = {

@@ -28,6 +28,7 @@ from benchapp.experiments.launch import launch
 from benchapp.experiments.launch_spec import Unlaunchable
 from benchapp.experiments.preparation import Prepared, prepare
 from benchapp.experiments.work import advance as jobs
+from benchapp.experiments.work import operations
 from benchapp.experiments.work.budgets import REASON, raise_budget
 from benchapp.experiments.work.worker_labels import labels_of, queue_for, queues_of
 from benchapp.models import Attempt, Episode, Experiment, ModelCall, Run, Trial
@@ -62,7 +63,7 @@ SPEC: dict[str, Any] = {
 def queued(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Hints go into this list instead of a broker."""
     hints: list[str] = []
-    monkeypatch.setattr(jobs, "hint", lambda episode, **named: hints.append(episode) or True)
+    monkeypatch.setattr(jobs, "put_hint", lambda episode, needs, **named: hints.append(episode) or True)
     monkeypatch.setattr(jobs.slices, "list_hinted", lambda _, **named: set(hints))
     return hints
 
@@ -544,9 +545,10 @@ def test_a_queue_that_is_long_enough_is_left_alone_and_filled_again_later(
 @pytest.mark.parametrize("order", ["interleaved", "one-by-one"])
 def test_doubled_hints_end_with_the_next_trial(broker: str, order: str) -> None:
     experiment = launch({**SPEC, "order": order, "replicates": 2})
-    first, second = (str(found.public_id) for found in Episode.objects.filter(run__experiment=experiment))
-    for episode in (first, second, first, first):
+    one, other = Episode.objects.filter(run__experiment=experiment)
+    for episode in (one, other, one, one):
         assert jobs.hint(episode)
+    first, second = str(one.public_id), str(other.public_id)
     jobs.advance(first)  # whichever of them a worker takes
     queue = django_rq.get_queue()
     waiting = [job.partition("_")[2].rpartition("_")[0] for job in queue.get_job_ids()]
@@ -573,9 +575,27 @@ def test_what_needs_labels_waits_for_a_worker_that_has_them(broker: str) -> None
     assert jobs.is_any_waiting(both)
 
 
+def test_every_hint_goes_to_the_queue_of_its_labels_at_once(
+    broker: str, django_capture_on_commit_callbacks: Callable
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        experiment = launch({**SPEC, "replicates": 2, "worker_labels": ["gpu"]})
+    assert (django_rq.get_queue().count, queue_for({"gpu"}).count) == (0, 2), "launched"
+    with django_capture_on_commit_callbacks(execute=True):
+        operations.pause(experiment, reason="")
+        operations.resume(experiment, reason="")
+    assert (django_rq.get_queue().count, queue_for({"gpu"}).count) == (0, 4), "resumed"
+    episodes = Episode.objects.filter(run__experiment=experiment)
+    with CaptureQueriesContext(connection) as captured:
+        for episode in episodes.prefetch_related("run__experiment"):
+            jobs.hint(episode)
+    assert len(captured) == 3, "for any number of episodes"
+    assert (django_rq.get_queue().count, queue_for({"gpu"}).count) == (0, 6)
+
+
 def test_a_hint_in_the_wrong_queue_is_moved_to_the_right_one(broker: str) -> None:
     episode = Episode.objects.get(run__experiment=launch({**SPEC, "worker_labels": ["gpu"]}))
-    jobs.hint(str(episode.public_id))
+    jobs.put_hint(str(episode.public_id), frozenset())
     at = django_rq.get_connection()
     SimpleWorker(queues_of([]), connection=at).work(burst=True)
     episode.refresh_from_db()
@@ -617,9 +637,10 @@ def test_labels_that_name_no_queue_are_refused(labels: list[str]) -> None:
 
 
 def test_a_trial_does_not_read_the_whole_queue(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    episode = str(Episode.objects.get(run__experiment=launch(SPEC)).public_id)
+    hinted = Episode.objects.get(run__experiment=launch(SPEC))
+    episode = str(hinted.public_id)
     for _ in range(3):
-        jobs.hint(episode)
+        jobs.hint(hinted)
 
     def refuse(*_: object) -> list[str]:
         pytest.fail("it may hold ten thousand hints")
@@ -644,7 +665,7 @@ def test_live_steps_are_capped_and_shortened(broker: str) -> None:
 
 def test_a_broker_that_is_away_fails_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "_silent_until", 0.0)
-    assert jobs.hint("00000000-0000-0000-0000-000000000000") is False
+    assert jobs.hint(Episode(run=Run(experiment=Experiment()))) is False
     began = time.monotonic()
     for number in range(1, 50):
         live.publish("a", Step(number, Source.AGENT, "text"))

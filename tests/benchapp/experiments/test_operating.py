@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from benchapp.audit import findings
 from benchapp.audit.record_check import Flaw
@@ -430,6 +432,18 @@ def test_the_others_go_on_past_a_hopeless_trial_and_the_episode_names_it_at_its_
     assert "deployment/E1-LS2-T4/0: ImageError" in ended.blocked_reason
     assert sorted(ended.trials.values_list("status", flat=True)) == ["blocked"] * 2 + ["failed"] * 10
     assert Attempt.objects.filter(status="infrastructure").count() == 2  # one try each
+
+
+def test_blocked_trials_cost_a_turn_one_query_and_their_reasons_two(episode: Episode, hopeless: set[str]) -> None:
+    ended = run_on(episode)
+    recorder = RowRecorder(ended, ended.lease_epoch)
+    with CaptureQueriesContext(connection) as at_each_turn:
+        slots = list(recorder.trials_set_aside())
+    with CaptureQueriesContext(connection) as at_the_end:
+        reasons = recorder.reasons_set_aside()
+    assert list(reasons) == slots
+    assert [reason.partition(":")[0] for reason in reasons.values()] == ["ImageError"] * 2
+    assert (len(at_each_turn), len(at_the_end)) == (1, 2)
 
 
 def test_what_was_set_aside_is_tried_again_once_an_operator_says_so(episode: Episode, hopeless: set[str]) -> None:

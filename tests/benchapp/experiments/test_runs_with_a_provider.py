@@ -70,7 +70,7 @@ def provider(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModelP
 def run(monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Callable) -> Callable[..., Run]:
     """Launches with changes to the spec and works until no episode wants more, or `until` holds."""
     queue: list[str] = []
-    monkeypatch.setattr(advance, "hint", lambda episode, **_: queue.append(episode) or True)
+    monkeypatch.setattr(advance, "put_hint", lambda episode, needs, **_: queue.append(episode) or True)
 
     def work(*, until: Callable[[], bool] = lambda: False) -> None:
         while queue and not until():
@@ -129,7 +129,7 @@ def test_a_spent_budget_stops_before_the_next_call_and_goes_on_where_it_stood(
     finished = list(Attempt.objects.filter(status="finished").values_list("pk", "input_tokens"))
     raised = {name: value * 100 for name, value in budget.items()}
     for waiting in raise_budget(stopped, **raised, reason="more is there"):
-        advance.hint(str(waiting.public_id))
+        advance.hint(waiting)
     run.work(until=lambda: Attempt.objects.filter(status="finished").count() >= len(finished) + 2)
     stopped.refresh_from_db()
     assert stopped.status == "running"

@@ -47,7 +47,7 @@ def done(
     """Launched, and worked on until no episode wants more."""
     queue: list[str] = []
     monkeypatch.setenv("SKILLGLASS_SANDBOXES", str(tmp_path / "boxes"))
-    monkeypatch.setattr(advance, "hint", lambda episode, **_: queue.append(episode) or True)
+    monkeypatch.setattr(advance, "put_hint", lambda episode, needs, **_: queue.append(episode) or True)
     with django_capture_on_commit_callbacks(execute=True):
         experiment = launch(SPEC)
     while queue:
@@ -135,7 +135,8 @@ def test_a_difference_is_over_the_instances_that_count_on_both_sides(done: Exper
     comparison = comparison_of(Choices(baseline="one-shot"))
     (group,) = (group for group in comparison.groups.all if group.condition == "one-shot@2")
     both = {
-        key: comparison.difference(group, METRICS[key]) for key in ("accuracy", "accuracy-seed", "accuracy-held-out")
+        key: comparison.family_difference(group, METRICS[key])
+        for key in ("accuracy", "accuracy-seed", "accuracy-held-out")
     }
     assert {key: found and found.tasks for key, found in both.items()} == {
         "accuracy": 3, "accuracy-seed": 1, "accuracy-held-out": 1,

@@ -75,7 +75,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallSer
 def work(monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Callable[..., Any]) -> Callable[..., Any]:
     """Launches the demo's experiment with changes, and works until no episode wants more."""
     queue: list[str] = []
-    monkeypatch.setattr(advance, "hint", lambda episode, **_: queue.append(episode) or True)
+    monkeypatch.setattr(advance, "put_hint", lambda episode, needs, **_: queue.append(episode) or True)
 
     def go(**changes: Any) -> Experiment:
         with django_capture_on_commit_callbacks(execute=True):

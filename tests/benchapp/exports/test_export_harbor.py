@@ -15,6 +15,7 @@ from django.core.management import CommandError, call_command
 from benchapp.exports.harbor_export import trial_name, write_harbor_job
 from benchapp.models import Experiment, Run, Trajectory, Trial, Verdict
 from benchapp.record.trajectory_store import iterate_steps, pack_steps, save_packed
+from benchapp.record.writing.rows import PackedTrajectory
 from lab.synthesis.campaign import Size, write_campaign
 from runner.base.types import Observation, Source, Step, ToolCall, TrajectoryHead, TrajectoryKind
 from tests.benchapp.import_folders import bring_in
@@ -71,7 +72,7 @@ def test_a_sub_agent_lies_inside_and_long_texts_are_whole(tmp_path: Path) -> Non
     assert attempt is not None
     head = TrajectoryHead(kind=TrajectoryKind.SUBAGENT, name="helper")
     packed = pack_steps(STEPS[:1])
-    save_packed([(packed.row(attempt, head, reader_version="test", ordinal=1), packed)])
+    save_packed([(PackedTrajectory(head, packed, "test").row(attempt, 1), packed)])
     write_harbor_job(trial.episode.run, tmp_path / "job")
     (path,) = tmp_path.glob("job/*/agent/trajectory.json")
     assert complaints(path) == {}

@@ -203,7 +203,7 @@ def test_it_exports_differences_with_their_sentence_and_no_baseline_row() -> Non
     rows = read_back(Export("differences", Choices()), "json")
     assert {row["condition"] for row in rows} == {"selfgen-always"}
     row = next(row for row in rows if row["metric"] == "ESR")
-    found = comparison.difference(group, METRICS["ESR"])
+    found = comparison.family_difference(group, METRICS["ESR"])
     assert found is not None
     assert (row["tasks"], row["delta"], row["claim"]) == (found.tasks, found.delta, "one run")
     assert (row["p_holm"], row["comparisons"]) == (found.p, 1)

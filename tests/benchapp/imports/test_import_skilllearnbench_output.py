@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchapp import audit
-from benchapp.models import Attempt, Episode, Run, Trial
+from benchapp.models import Attempt, Blob, Episode, Run, Trial
 from benchapp.stats.comparing.columns import outcomes_of
 from benchapp.stats.metrics.catalogue import METRICS
 from tests.benchapp.import_folders import SKILL, bring_in, told, write
@@ -231,6 +231,9 @@ def test_the_rounds_of_one_trial_have_a_trajectory_each(folder: Path, taught: Pa
 
 def test_what_the_teacher_was_shown_is_not_read(folder: Path, taught: Path) -> None:
     bring_in(folder)
+    stored = [blob.content() for blob in Blob.objects.all()]
+    assert any(b"Round 1." in content for content in stored), "what lies beside the prompt is read"
+    assert not any(b"human skill in full" in content for content in stored)
     assert not any("human skill in full" in row.summary for row in episode().decisions.all())
 
 

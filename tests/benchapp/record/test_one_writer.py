@@ -15,7 +15,7 @@ WRITERS = {
     "Seal": "record/writing/rows.py",
     "Refusal": "record/writing/rows.py",
     "DecisionEvidence": "record/writing/rows.py",
-    "Trajectory": "record/trajectory_store.py",
+    "Trajectory": "record/writing/rows.py",
     "Chunk": "record/trajectory_store.py",
     "Compaction": "record/writing/rows.py",
     "SkillUse": "record/writing/rows.py",

@@ -145,14 +145,17 @@ def test_it_reads_back_what_the_author_was_shown_and_answered(suite: Suite) -> N
     recorder, in_memory = recorder_of(episode), ListRecorder(plan, ticking_clock())
     for each in (recorder, in_memory):
         run_episode(plan, each, small_toolbox())
+    assert len(in_memory.decisions) == Decision.objects.filter(episode=episode).count() > 1
+    assert any(decision.evidence for decision in in_memory.decisions)
     for decision in in_memory.decisions:
         assert decision.call is not None
         assert recorder.reply(decision.call) == in_memory.reply(decision.call)
         assert recorder.library(decision.after) == in_memory.library(decision.after)
         for shown in decision.evidence:
             ours = recorder.compaction(shown.slot, shown.compaction)
+            assert ours.text
             assert ours == in_memory.compaction(shown.slot, shown.compaction)
-            assert (ours.text, recorder.verdict(shown.slot)) == (ours.text, in_memory.verdict(shown.slot))
+            assert recorder.verdict(shown.slot) == in_memory.verdict(shown.slot) is not None
             documents = [write_bounded(each.trajectories(shown.slot)) for each in (recorder, in_memory)]
             assert documents[0] == documents[1] != b""
 
@@ -450,6 +453,7 @@ def test_every_writing_method_of_the_protocol_is_held_against_the_fence() -> Non
         "trajectories",
         "reply",
         "trials_set_aside",
+        "reasons_set_aside",
         "live_step",
         "attempt_number",
     }

@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from benchapp.models import Attempt, Blob, Episode, Experiment, Run, Suite, Task, Trajectory, Trial
 from benchapp.record import trajectory_store
+from benchapp.record.writing.rows import PackedTrajectory
 from runner.base.types import Observation, Source, Step, ToolCall, TrajectoryHead, Usage
 from runner.trajectories.fields import fields
 
@@ -37,7 +38,7 @@ def step(number: int, message: str = "hello", output: str = "done", arguments: d
 
 def save(attempt: Attempt, steps: list[Step]) -> Trajectory:
     packed = trajectory_store.pack_steps(iter(steps))
-    row = packed.row(attempt, TrajectoryHead(), reader_version="test/1")
+    row = PackedTrajectory(TrajectoryHead(), packed, "test/1").row(attempt)
     trajectory_store.save_packed([(row, packed)])
     return row
 
@@ -71,7 +72,7 @@ def test_it_cuts_long_texts_and_reads_them_whole_on_demand(attempt):
     assert len(found.step.message) == trajectory_store.HEAD_CHARACTERS
     assert found.long == {name: len(whole[name]) for name in ("message", "tool_calls/0", "observations/0")}
     assert trajectory_store.open_field(trajectory, 1, "observations/0").read(699_999) == "éend"
-    assert trajectory_store.read_whole_steps(trajectory, 1, 1) == steps
+    assert [trajectory_store.read_whole_step(trajectory, 1)] == steps
     assert max(Blob.objects.values_list("size", flat=True)) <= trajectory_store.MAX_CHUNK_BYTES
 
 
@@ -100,7 +101,7 @@ def test_it_does_not_follow_references_that_a_trial_wrote(attempt):
     forged = {"$blob": [secret], "length": 3, "head": "x", "$$deep": {"$blob": [secret]}}
     steps = [step(1, arguments=forged)]
     trajectory = save(attempt, steps)
-    assert trajectory_store.read_whole_steps(trajectory, 1, 1) == steps
+    assert [trajectory_store.read_whole_step(trajectory, 1)] == steps
     assert dict(trajectory_store.read_steps(trajectory, 1, 1)[0].step.tool_calls[0].arguments) == forged
 
 

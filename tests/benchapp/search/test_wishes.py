@@ -44,7 +44,7 @@ SPEC: dict[str, Any] = {
 @pytest.fixture
 def hints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     given: list[str] = []
-    monkeypatch.setattr(jobs, "hint", lambda episode, **named: given.append(episode) or True)
+    monkeypatch.setattr(jobs, "put_hint", lambda episode, needs, **named: given.append(episode) or True)
     monkeypatch.setattr(jobs.slices, "list_hinted", lambda _, **named: set(given))
     return given
 

@@ -45,7 +45,7 @@ def finish(experiment: Experiment, condition: str, replicate: int, *, first_minu
 def claim(experiment: Experiment) -> Claim:
     comparison = comparison_of(Choices(experiment=(experiment.public_id,)))
     ((group, _),) = comparison.groups.pairs
-    found = comparison.difference(group, ESR)
+    found = comparison.family_difference(group, ESR)
     assert found is not None
     return found.claim
 
@@ -99,7 +99,7 @@ def test_a_replicate_that_has_no_result_yet_changes_nothing() -> None:
     forget()
     comparison = comparison_of(Choices(experiment=(experiment.public_id,)))
     ((group, _),) = comparison.groups.pairs
-    found = comparison.difference(group, ESR)
+    found = comparison.family_difference(group, ESR)
     assert found is not None
     assert found.replicates == (2, 2)
     assert found.run is not None

@@ -15,6 +15,7 @@ from benchapp.stats.comparing.comparison import GroupComparison, comparison_of, 
 from benchapp.stats.comparing.groups import Groups
 from benchapp.stats.comparing.selection import facets_of
 from benchapp.stats.inference.difference import Difference
+from benchapp.stats.learning.computed_runs import forget_runs
 from benchapp.stats.metrics.catalogue import METRICS
 from benchapp.stats.metrics.outcomes import PHASES, ROLES
 from benchapp.stats.metrics.tally import TrialTally, tally_by
@@ -178,7 +179,7 @@ def test_another_experiment_of_the_suite_lends_its_baseline_and_another_suite_do
 def test_replay_is_held_against_the_first_try_under_no_skill(experiment: Experiment) -> None:
     comparison = compared(experiment)
     learner = comparison.groups.all[1]
-    difference = comparison.difference(learner, METRICS["RSR"])
+    difference = comparison.family_difference(learner, METRICS["RSR"])
     assert difference is not None
     own = list(GOOD[6:])
     first_try = list(BASE[:3])
@@ -190,7 +191,7 @@ def test_only_tasks_scored_on_both_sides_count(experiment: Experiment) -> None:
     lost = Trial.objects.filter(episode__run=baseline, phase="deployment").first()
     make_attempt(lost, success=None)
     comparison = compared(experiment)
-    difference = comparison.difference(comparison.groups.all[1], METRICS["ESR"])
+    difference = comparison.family_difference(comparison.groups.all[1], METRICS["ESR"])
     assert difference is not None
     assert (difference.tasks, difference.dropped) == (11, 1)
 
@@ -277,9 +278,33 @@ def test_a_comparison_asks_the_same_number_of_queries_for_many_runs() -> None:
         with CaptureQueriesContext(connection) as captured:
             comparison = compared(experiment, baseline="c0")
             for group in comparison.groups.all:
-                comparison.difference(group, METRICS["ESR"])
+                comparison.family_difference(group, METRICS["ESR"])
         counts.append(len(captured))
     assert counts[0] == counts[1] <= 8
+
+
+def test_what_one_page_draws_pushes_no_number_out_of_the_cache(experiment: Experiment) -> None:
+    comparison = compared(experiment)
+    made: list[str] = []
+    for _ in range(2):
+        assert comparison.once("nothing", lambda: made.append("once")) is None
+        for number in range(50):
+            assert comparison.draw(number, lambda: made.append("drawn")) is None
+    assert (made.count("once"), made.count("drawn")) == (1, 100)
+    assert comparison.draw(49, lambda: made.append("drawn")) is None, "the last ones are kept, none of them included"
+    assert made.count("drawn") == 100
+
+
+def test_other_options_of_the_same_numbers_share_what_either_computed(experiment: Experiment) -> None:
+    first = compared(experiment)
+    other = compared(experiment, metric="RSR")
+    assert first.choices != other.choices
+    forget_runs()
+    facts = other.facts
+    with CaptureQueriesContext(connection) as captured:
+        assert first.facts is facts
+        assert first.groups is other.groups
+    assert len(captured) == 0
 
 
 def test_it_bounds_what_missing_verdicts_could_have_made_of_a_difference(experiment: Experiment) -> None:
@@ -289,14 +314,14 @@ def test_it_bounds_what_missing_verdicts_could_have_made_of_a_difference(experim
     group = next(group for group in whole.groups.all if group.condition == "selfgen-always")
     counts = [whole.cell(each, METRICS["ESR"]).rate.passed for each in whole.groups.all]
     planned = whole.cell(group, METRICS["ESR"]).rate.planned
-    found = whole.difference(group, METRICS["ESR"])
+    found = whole.family_difference(group, METRICS["ESR"])
     assert found is not None
     assert found.missing is None, "every planned trial has a verdict"
     lost = [passed.first(), passed.last(), deployed.filter(episode__run__condition="no-skill", success=True).first()]
     Trial.objects.filter(pk__in=[trial.pk for trial in lost if trial]).update(success=None, status="unscored")
     Run.objects.all().touch()
     forget()
-    now = compared(experiment).difference(group, METRICS["ESR"])
+    now = compared(experiment).family_difference(group, METRICS["ESR"])
     assert now is not None
     assert now.missing is not None
     assert now.dropped > 0
@@ -310,7 +335,7 @@ def test_it_bounds_what_missing_verdicts_could_have_made_of_a_difference(experim
 
 def esr(comparison: GroupComparison) -> Difference:
     group = next(group for group in comparison.groups.all if group.condition == "selfgen-always")
-    found = comparison.difference(group, METRICS["ESR"])
+    found = comparison.family_difference(group, METRICS["ESR"])
     assert found is not None
     return found
 

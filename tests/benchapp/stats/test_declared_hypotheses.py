@@ -10,7 +10,7 @@ from benchapp.stats.comparing.choices import Choices
 from benchapp.stats.comparing.comparison import comparison_of
 from benchapp.stats.comparing.effects import Effect
 from benchapp.stats.comparing.experiment_verdicts import judge_experiments
-from benchapp.stats.comparing.hypotheses import correct_hypotheses, judge_difference
+from benchapp.stats.comparing.hypotheses import correct_hypotheses
 from benchapp.stats.metrics.catalogue import METRICS
 from tests.worlds.declaring import ONE, make_declaring
 
@@ -24,7 +24,7 @@ def judge(experiment: Experiment, **choices: object) -> dict[str, tuple[float | 
         each.group.condition: (
             each.difference.p,
             each.difference.comparisons,
-            each.declaration and each.declaration.is_declared,
+            each.is_declared,
         )
         for each in judge_groups(comparison, METRICS["ESR"])
     }
@@ -116,13 +116,3 @@ def test_a_skipped_trial_has_ended() -> None:
     assert judged.effect is Effect.BETTER
     assert judged.difference.missing is not None
     assert judged.difference.missing.trials == 1
-
-
-def test_a_declared_difference_is_the_same_on_charts_exports_and_pages() -> None:
-    """One interval: the declared one, also where something else asks for the difference."""
-    experiment = make_declaring(ONE)
-    comparison = comparison_of(Choices(experiment=(experiment.public_id,)))
-    for each in judge_groups(comparison, METRICS["ESR"]):
-        assert judge_difference(comparison, each.group, METRICS["ESR"]) == each.difference
-        is_declared = each.group.condition == "selfgen-always"
-        assert each.difference.comparisons == (1 if is_declared else 3)

@@ -176,7 +176,7 @@ def test_a_difference_pairs_the_tasks_of_two_judged_conditions() -> None:
     judge(world.run)
     judge(world.human)
     comparison = compared(world, baseline="human-authored")
-    found = comparison.difference(group_of(comparison, world.run), METRICS["executability"])
+    found = comparison.family_difference(group_of(comparison, world.run), METRICS["executability"])
     assert found is not None
     assert (found.tasks, found.delta) == (2, 37.5)  # the human skill has 25 throughout
 

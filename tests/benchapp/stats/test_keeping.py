@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchapp.stats.learning.computed_runs import Recent
+from runner.base.recent import Recent
 
 
 def test_the_least_recently_used_value_is_forgotten_first() -> None:

@@ -42,7 +42,7 @@ def compared(experiment: Experiment) -> GroupComparison:
 def test_it_judges_a_difference_that_every_episode_shows_alike() -> None:
     comparison = compared(make_uniform(6))
     (group,) = (group for group in comparison.groups.all if group.condition == "selfgen-always")
-    difference = comparison.difference(group, ESR)
+    difference = comparison.family_difference(group, ESR)
     assert difference is not None
     assert difference.interval is not None
     assert 0 < difference.interval.low < difference.interval.high == 1

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from io import BytesIO
 
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from benchapp.exports.export_run import Export
 from benchapp.models import Trial
 from benchapp.papers.published_rows import read_published_rows
+from benchapp.stats.comparing.answer import judge_groups
 from benchapp.stats.comparing.choices import Choices
+from benchapp.stats.comparing.comparison import comparison_of
+from benchapp.stats.metrics.catalogue import METRICS
 from inspector.charts.chart_request import build_sheet
 from inspector.charts.drawing.forest_rows import list_published_rows
 from inspector.charts.figures.forest import CHART
 from tests.worlds.charted import drawn
+from tests.worlds.declaring import ONE, make_declaring
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 
 pytestmark = pytest.mark.django_db
@@ -52,7 +62,7 @@ def test_it_fills_only_what_excludes_zero() -> None:
     (row,) = better
     sheet = build_sheet(Choices(metric="ESR"), CHART)
     group = next(group for group in sheet.comparison.groups.all if group.condition == "better")
-    difference = sheet.comparison.difference(group, sheet.metric)
+    difference = sheet.comparison.family_difference(group, sheet.metric)
     assert difference is not None
     assert difference.interval is not None
     assert row["difference"] == pytest.approx(100 * difference.delta)
@@ -132,3 +142,34 @@ def test_printed_rows_stand_in_the_rows_of_own_runs_and_push_none_away() -> None
     printed = [trace for trace in drawing.figure.data if trace.marker.symbol == "line-ns" and trace.x[0] is not None]
     assert {place for trace in printed for place in trace.y} == {-0.3}
     assert len(printed) == 6
+
+
+def test_a_declared_difference_is_the_same_on_charts_exports_and_pages(client: Client) -> None:
+    """One interval: the declared one, corrected for itself, and not for the two others of its family."""
+    experiment = make_declaring(ONE)
+    choices = Choices(experiment=(experiment.public_id,), metric="ESR")
+    judged = {each.group.condition: each.difference for each in judge_groups(comparison_of(choices), METRICS["ESR"])}
+    assert {name: found.comparisons for name, found in judged.items()} == {
+        "selfgen-always": 1,
+        "raw-trajectory": 3,
+        "curated-static": 3,
+    }
+    alone = comparison_of(choices)
+    for group in alone.groups.all:
+        plain = alone.family_difference(group, METRICS["ESR"])
+        assert plain is None or (plain == judged[group.condition]) is (group.condition != "selfgen-always")
+    page = client.get(
+        reverse("compare-json"), {"experiment": experiment.public_id, "metric": "ESR"}, follow=True
+    ).json()
+    on_page = {each["condition"]: each["differences"]["ESR"] for each in page["groups"] if each["differences"]}
+    target = BytesIO()
+    Export("differences", choices).write(target, "json")
+    in_file = {row["condition"]: row for row in json.loads(target.getvalue())["rows"] if row["metric"] == "ESR"}
+    on_chart = {row["p"]: row for row in drawn(CHART, choices.query()).table.records()}
+    for name, found in judged.items():
+        interval = found.interval
+        assert interval is not None
+        assert (in_file[name]["p_holm"], in_file[name]["comparisons"]) == (found.p, found.comparisons)
+        assert on_page[name]["p_holm"] == found.p
+        assert (in_file[name]["low"], in_file[name]["high"]) == (interval.low, interval.high)
+        assert on_chart[found.p]["low"] == pytest.approx(100 * interval.low)

@@ -13,7 +13,7 @@ from django.test import Client
 from benchapp.stats.comparing.choices import Choices
 from inspector.charts import CHARTS
 from inspector.charts.chart_request import build_sheet
-from inspector.pages.compare.compare_view import build_head
+from inspector.pages.compare.answer_page import build_head
 from inspector.pages.compare.report import least_bytes
 from tests.worlds.factories import make_experiment, make_learning_run, make_suite
 

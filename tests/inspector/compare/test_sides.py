@@ -96,7 +96,7 @@ def test_runs_of_a_side_are_pooled_and_paired_by_task() -> None:
     bare, skilled = comparison.groups.all
     assert (bare.condition, skilled.condition, bare.replicates) == ("no-skill", "with-skills", 1)
     assert comparison.groups.pairs == [(skilled, bare)]
-    found = comparison.difference(skilled, METRICS["completion"])
+    found = comparison.family_difference(skilled, METRICS["completion"])
     assert found is not None
     # alpha: 1 of 2 against 2 of 2; beta: 0 against 1; gamma is on one side only
     assert (found.tasks, found.own, found.other, found.delta) == (2, 1.0, 0.25, 0.75)
@@ -112,7 +112,7 @@ def test_a_row_for_each_model_pairs_names_that_mean_one_model() -> None:
     ]
     ((own, base),) = comparison.groups.pairs
     assert {run.agent_model for group in (own, base) for run in group.runs} == {SHORT, LONG}
-    assert comparison.difference(own, METRICS["completion"]).tasks == 1  # type: ignore[union-attr]
+    assert comparison.family_difference(own, METRICS["completion"]).tasks == 1  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

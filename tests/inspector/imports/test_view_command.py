@@ -21,7 +21,7 @@ from django.conf import settings
 from benchapp.deploy import view_record
 from benchapp.imports.batch import import_paths
 from benchapp.models import Episode
-from inspector.management.commands.view import choose_page, list_changes
+from inspector.management.commands.view import choose_page, fingerprint_files
 from tests.benchapp.import_folders import job, trial
 from tests.benchapp.log_files import claude_session
 from tests.benchapp.skill_repository import make_skills
@@ -115,13 +115,13 @@ def test_a_change_of_any_file_is_seen(tmp_path: Path) -> None:
     file = tmp_path / "a" / "b"
     file.parent.mkdir()
     file.write_text("1")
-    seen = {list_changes([tmp_path])}
+    seen = {fingerprint_files([tmp_path])}
     file.write_text("22")
-    seen.add(list_changes([tmp_path]))
+    seen.add(fingerprint_files([tmp_path]))
     (tmp_path / "c").symlink_to("nowhere")
-    seen.add(list_changes([tmp_path]))
+    seen.add(fingerprint_files([tmp_path]))
     file.unlink()
-    seen.add(list_changes([tmp_path]))
+    seen.add(fingerprint_files([tmp_path]))
     assert len(seen) == 4
 
 

@@ -6,7 +6,9 @@ import re
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from benchapp.experiments.work import operations
@@ -100,6 +102,21 @@ def test_a_refusal_stands_at_the_form_that_was_sent(client: Client) -> None:
     assert 'id="refused">USD: expected a number above 0' in form
     assert 'aria-invalid="true"' in form
     assert f'hx-get="/jobs/run/{run.public_id}/' in text  # what asks again asks for the page, not for the act
+
+
+def test_the_reasons_of_many_blocked_trials_cost_as_many_queries_as_of_one(client: Client) -> None:
+    counts = []
+    for blocked in (1, 4):
+        episode = make_work(status="blocked")
+        for _ in range(blocked):
+            trial = make_trial(episode, finished=False)
+            make_attempt(trial, counts=False, status="infrastructure", exception_type="SandboxError")
+            Trial.objects.filter(pk=trial.pk).update(status="blocked")
+        with CaptureQueriesContext(connection) as captured:
+            text = page(client, episode)
+        assert text.count('<pre class="trace" tabindex="0">SandboxError') == blocked
+        counts.append(sum("benchapp_attempt" in query["sql"] for query in captured))
+    assert counts[0] == counts[1]
 
 
 def test_it_names_blocked_trials_with_their_reasons_and_offers_them_first(

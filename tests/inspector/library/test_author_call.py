@@ -131,10 +131,9 @@ def test_the_exact_texts_are_plain_text(client: Client) -> None:
     for part, expected in (("2", PROMPT), ("reply", REPLY)):
         response = client.get(reverse("author-text", args=[decision.episode.run.public_id, call.public_id, part]))
         assert (response.content.decode(), response["Content-Type"]) == (expected, "text/plain; charset=utf-8")
-    assert (
-        client.get(reverse("author-text", args=[decision.episode.run.public_id, call.public_id, "9"])).status_code
-        == 404
-    )
+    for part in ("9", "0", "0000019", "1" * 5_000):
+        response = client.get(reverse("author-text", args=[decision.episode.run.public_id, call.public_id, part]))
+        assert response.status_code == 404
     assert client.get(reverse("author-text", args=[make_run().public_id, call.public_id, "1"])).status_code == 404
 
 

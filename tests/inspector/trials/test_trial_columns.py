@@ -11,8 +11,8 @@ from benchapp.models import Attempt, Trial, Verdict
 from benchapp.models.trials import NUMBERS
 from benchapp.record.json_shape import JsonShape
 from inspector.pages.trials.trial import FACTS
-from inspector.web.forms import TRIAL_COLUMNS
 from inspector.web.text.row_shapes import TRIAL
+from inspector.web.trial_columns import TRIAL_COLUMNS
 
 
 def test_every_column_that_may_be_unknown_is_one_of_the_numbers() -> None:

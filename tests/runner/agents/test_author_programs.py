@@ -174,7 +174,7 @@ def test_its_folder_becomes_a_patch_and_every_call_is_billed(
     assert CREATOR in str(provider.asked[0]), "the skill it was given is listed to its model"
     assert "Write skills that get used" in str([step.observations for step in main.steps])
     assert KEY not in str(main)
-    assert_valid_atif((main,), reply.usage, tmp_path)
+    assert_valid_atif((main,), tmp_path)
     assert not isinstance(next_step(at_work.plan, at_work.recorder.history()), Ask)
 
 

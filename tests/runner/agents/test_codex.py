@@ -67,7 +67,7 @@ def test_it_records_what_the_provider_billed_and_what_the_program_did(
     assert all(step.observations for step in main.steps if step.tool_calls)
     kinds = {use.kind for use in result.skill_uses if use.skill == SKILL}
     assert kinds == {UseKind.MOUNTED, UseKind.READ, UseKind.EXECUTED}
-    assert_valid_atif(result.trajectories, result.usage, tmp_path)
+    assert_valid_atif(result.trajectories, tmp_path)
     assert main.source is not None
     assert KEY not in main.source
 

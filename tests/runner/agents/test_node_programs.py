@@ -234,7 +234,7 @@ def test_the_record_equals_what_the_provider_sent(
     assert not any(item.is_error for step in main.steps for item in step.observations)
     kinds = {use.kind for use in result.skill_uses if use.skill == SKILL}
     assert kinds == {UseKind.MOUNTED, UseKind.INVOKED, UseKind.READ, UseKind.EXECUTED}
-    assert_valid_atif(result.trajectories, result.usage, tmp_path)
+    assert_valid_atif(result.trajectories, tmp_path)
     assert main.source is not None
     assert KEY not in main.source
     assert result.library_writes == ()
@@ -259,7 +259,7 @@ def test_a_sub_agents_log_is_a_trajectory_of_its_own(
     assert result.usage == billed(provider.billed)
     tokens = [main.usage + below.usage]
     assert [(usage.input_tokens, usage.cached_tokens, usage.output_tokens) for usage in tokens] == [provider.totals]
-    assert_valid_atif(result.trajectories, result.usage, tmp_path)
+    assert_valid_atif(result.trajectories, tmp_path)
 
 
 def test_an_instruction_longer_than_an_argument_may_be_reaches_the_program(

@@ -29,7 +29,7 @@ from runner.base.types import (
     TrialSlot,
     Verdict,
 )
-from runner.trajectories.compaction import compact
+from runner.trajectories.compaction import ShownVerdict, compact
 from tests.cases import every
 
 FAMILY = Family("E1-LS1", "null-safe", "Null-safe\ntotals", "Tables  with gaps.", "E1", ())
@@ -129,7 +129,10 @@ def test_no_verdict_is_not_a_failure(success: str | None) -> None:
 @pytest.mark.parametrize("feedback", ["rich", "process"])
 def test_each_failed_check_of_the_latest_trial_stands_once(feedback: Any) -> None:
     compaction = compact(
-        [Step(1, Source.USER, "Sum it up.")], CompactionKind.RICH, verdict=FAILED, title="T1", with_checks=True
+        [Step(1, Source.USER, "Sum it up.")],
+        CompactionKind.RICH,
+        title="T1",
+        shown=ShownVerdict(FAILED, with_checks=True),
     )
     shown = (Evidence(TrialSlot(Phase.ACQUISITION, "T1")), compaction, FAILED)
     for mode in (AuthorMode.REVISE, AuthorMode.EVOLVE):

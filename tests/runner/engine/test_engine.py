@@ -21,6 +21,7 @@ from runner.base.errors import (
     SandboxError,
     TrialsLeft,
 )
+from runner.base.trees import slugs
 from runner.base.types import (
     AuthorMode,
     CompactionKind,
@@ -45,7 +46,7 @@ from runner.engine.recorders import (
 )
 from runner.protocols.audit import audit
 from runner.protocols.conditions import CONDITIONS
-from runner.protocols.history import family_skills, fold, slugs
+from runner.protocols.history import family_skills, fold
 from runner.protocols.plan import Ask, EpisodePlan, SeedSkill
 from runner.protocols.recorder import AGENT_WROTE, Decided, Entry, Frozen, Refused, Seeded, Skipped, TrialDone
 from runner.trajectories.compaction import VERDICT_NOT_SHOWN

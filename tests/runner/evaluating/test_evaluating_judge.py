@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runner.agents import Limits, make_agent
-from runner.authoring.feedback import FEEDBACK_LEVELS, verdict_section
+from runner.authoring.feedback import FEEDBACK_LEVELS, show_verdict, verdict_section
 from runner.base.errors import BudgetSpent, ModelUnavailable
 from runner.base.types import (
     CheckStatus,
@@ -25,7 +25,7 @@ from runner.base.types import (
     Usage,
     Verdict,
 )
-from runner.engine.attempts import run_trial, select_verdict
+from runner.engine.attempts import run_trial
 from runner.engine.recorders import ListRecorder
 from runner.engine.setup import describe_setup
 from runner.engine.toolbox import Toolbox
@@ -223,7 +223,7 @@ def test_the_author_hears_of_hidden_checks_no_more_than_how_they_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verdict, _ = tried(tmp_path, monkeypatch, COMPARED, Judge([opinion(2, "it should say old pond")]), poem="new")
-    shown = select_verdict(verdict, "process")
+    shown = show_verdict(verdict, "process").verdict
     assert shown is not None
     assert "old pond" in repr(verdict)
     assert "old pond" not in repr(shown)

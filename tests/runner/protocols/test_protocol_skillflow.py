@@ -15,6 +15,7 @@ from runner.authoring.author import judge_reply
 from runner.base.digests import EMPTY_LIBRARY
 from runner.base.errors import SetupError
 from runner.base.suite import Suite
+from runner.base.trees import slugs
 from runner.base.types import (
     AuthorMode,
     CompactionKind,
@@ -30,7 +31,7 @@ from runner.engine.engine import run_episode
 from runner.engine.recorders import AttemptAbandoned, CallFinished, JsonLinesRecorder, ListRecorder, Transaction
 from runner.protocols.audit import audit
 from runner.protocols.conditions import conditions_of, find_condition
-from runner.protocols.history import fold, slugs
+from runner.protocols.history import fold
 from runner.protocols.plan import EpisodePlan
 from runner.protocols.recorder import Decided, Frozen, Skipped, TrialDone
 from runner.suites.starter_suite import load_starter

@@ -16,6 +16,7 @@ import pytest
 
 from runner.agents import AGENTS, AgentJob, make_agent
 from runner.agents.agent_program import ProgramAgent, ProgramStart
+from runner.base.recent import Recent
 from runner.base.types import File, Files, Machine, Task
 from runner.models.preset import Preset
 from runner.sandboxes import SKILLS, Completed
@@ -285,7 +286,7 @@ def test_a_clean_image_is_said_nothing_of_and_looked_at_once_for_each_place(
         looked_at.append(more)
         return build_clearing(folder, more, own)
 
-    monkeypatch.setattr(docker_sandbox, "_WITHOUT_SKILLS", set())
+    monkeypatch.setattr(docker_sandbox, "_WITHOUT_SKILLS", Recent(1))
     monkeypatch.setattr(docker_sandbox, "build_clearing", build)
     machine = Machine(image=base_image())
     for folders in (("/root/.claude/skills",), ("/root/.claude/skills",), ()):

@@ -8,8 +8,9 @@ from typing import get_args
 
 import pytest
 
-from runner.base.types import Phase, Role, Task, TrialSlot
+from runner.base.types import Phase, Role, Task, TrialSlot, Verdict
 from runner.protocols.instruction import MAX_TRACES_CHARS, Notice, Trace, build_instruction
+from runner.trajectories.compaction import ShownVerdict
 
 TASK = Task(
     "E1-LS1-T2", "", "E1", "E1-LS1", Role.ENRICHED, 2, "Count the rows.\n\nNo line break at the end", "", Path()
@@ -18,7 +19,7 @@ SLOT = TrialSlot(Phase.ACQUISITION, "E1-LS1-T1")
 
 
 def _trace(text: str, success: bool | None = False, reward: float | None = 0.5) -> Trace:
-    return Trace(SLOT, success, reward, text)
+    return Trace(SLOT, ShownVerdict(Verdict("suite", success, reward)), text)
 
 
 def test_it_is_the_task_s_text_to_the_byte_where_the_condition_adds_nothing() -> None:
@@ -98,7 +99,11 @@ def test_a_trace_carries_what_is_known_of_its_verdict(success: bool | None, rewa
 
 def test_a_long_history_loses_the_beginnings_of_its_oldest_traces_and_says_so() -> None:
     traces = [
-        Trace(TrialSlot(Phase.EVALUATION, f"T{n}"), True, 1.0, f"begin of {n}\n{'x' * 100_000}\nend of {n}")
+        Trace(
+            TrialSlot(Phase.EVALUATION, f"T{n}"),
+            ShownVerdict(Verdict("suite", True, 1.0)),
+            f"begin of {n}\n{'x' * 100_000}\nend of {n}",
+        )
         for n in range(1, 5)
     ]
     text = build_instruction(TASK, library=False, frozen=False, traces=traces)
@@ -109,6 +114,8 @@ def test_a_long_history_loses_the_beginnings_of_its_oldest_traces_and_says_so() 
 
 
 def test_a_verdict_that_is_not_told_stays_out_of_the_heading() -> None:
-    trace = Trace(TrialSlot(Phase.EVALUATION, "T1"), False, 0.25, "what happened", shows_verdict=False)
+    trace = Trace(
+        TrialSlot(Phase.EVALUATION, "T1"), ShownVerdict(Verdict("suite", False, 0.25), is_hidden=True), "what happened"
+    )
     text = build_instruction(TASK, library=False, frozen=False, traces=[trace])
     assert "### Trial evaluation/T1/0 (verdict not shown)\n" in text

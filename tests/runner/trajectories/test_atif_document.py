@@ -43,7 +43,7 @@ def test_it_writes_a_document_that_harbor_takes(tmp_path: Path) -> None:
         TrajectoryHead(agent_name="shell", agent_version="2", session_id="s"), STEPS, Usage(10, 2, 3, 0.5)
     )
     head = TrajectoryHead(kind=TrajectoryKind.SUBAGENT, name="subagent-1", parent="main", agent_name="shell")
-    assert_valid_atif((main, Trajectory(head, STEPS[:2])), None, tmp_path)
+    assert_valid_atif((main, Trajectory(head, STEPS[:2])), tmp_path)
     assert atif_document((main,))["final_metrics"] == {
         "total_prompt_tokens": 10,
         "total_cached_tokens": 2,
@@ -77,7 +77,7 @@ def test_it_writes_what_our_own_agent_did(tmp_path: Path, monkeypatch: pytest.Mo
     finally:
         sandbox.close()
     assert run.turns == 3
-    assert_valid_atif(run.trajectories, run.usage, tmp_path)
+    assert_valid_atif(run.trajectories, tmp_path)
     assert [step["source"] for step in atif_document(run.trajectories)["steps"]] == ["system", "user"] + 3 * ["agent"]
 
 
@@ -88,7 +88,7 @@ def test_it_holds_every_format_we_read_against_harbor(tmp_path: Path) -> None:
         read = open_file(path)
         trajectories = (read.load(), *(subagent.load() for subagent in read.subagents))
         if trajectories[0].steps:
-            documents.append(written(trajectories, None, tmp_path / path.name))
+            documents.append(written(trajectories, tmp_path / path.name))
     assert len(documents) >= 10
     assert complaints(*documents) == {}
 

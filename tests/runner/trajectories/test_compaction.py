@@ -18,7 +18,7 @@ from runner.base.types import (
     ToolCall,
     Verdict,
 )
-from runner.trajectories.compaction import MAX_OBSERVATIONS, SETTINGS, compact, has_signal, render, tokens
+from runner.trajectories.compaction import MAX_OBSERVATIONS, SETTINGS, ShownVerdict, compact, has_signal, render, tokens
 from runner.trajectories.fields import field_text, fields
 from tests.cases import every
 
@@ -39,7 +39,7 @@ def steps(count: int, text: str = "nothing special") -> list[Step]:
 
 
 def of(trajectory: list[Step], kind: CompactionKind = RICH) -> Compaction:
-    return compact(trajectory, kind, verdict=None, title="E1-LS1-T1", with_checks=False)
+    return compact(trajectory, kind, title="E1-LS1-T1")
 
 
 def kept(compaction: Compaction) -> list[int]:
@@ -192,37 +192,39 @@ def test_rough_drops_reasoning_and_says_so() -> None:
 def test_what_a_condition_added_behind_the_instruction_is_left_out() -> None:
     told = Step(1, Source.USER, "Add up column b.\n\nSkills lie in ../skills.")
     trajectory = [told, Step(2, Source.AGENT, told.message)]
-    made = compact(trajectory, RICH, verdict=None, title="t", with_checks=False, instruction="Add up column b.")
+    made = compact(trajectory, RICH, title="t", instruction="Add up column b.")
     first, second = made.text.split("## Step ")[1:]
     assert first == "1, user\nAdd up column b.\n[... 26 characters left out ...]\n\n\n"
     assert second.endswith("Skills lie in ../skills.")
-    assert render(made.spans, trajectory, verdict=None, title="t", with_checks=False) == made.text
+    assert render(made.spans, trajectory, title="t") == made.text
 
 
 def test_the_header_tells_verdict_and_reward() -> None:
     def header(verdict: Verdict | None, with_checks: bool = False) -> str:
-        return compact(steps(1), RICH, verdict=verdict, title="T1", with_checks=with_checks).text.partition("\n\n## ")[
-            0
-        ]
+        return compact(steps(1), RICH, title="T1", shown=ShownVerdict(verdict, with_checks=with_checks)).text.partition(
+            "\n\n## "
+        )[0]
 
     assert header(None) == "# Trajectory of T1: no verdict"
     assert header(FAILED) == "# Trajectory of T1: FAILED, reward 0.75"
     assert header(Verdict("suite", success=True)) == "# Trajectory of T1: PASSED"
     assert header(Verdict("suite", success=None, reward=0.5)) == "# Trajectory of T1: verdict unknown, reward 0.5"
-    hidden = compact(steps(1), RICH, verdict=FAILED, title="T1", with_checks=True, verdict_shown=False).text
+    hidden = compact(steps(1), RICH, title="T1", shown=ShownVerdict(FAILED, with_checks=True, is_hidden=True)).text
     assert hidden.partition("\n\n## ")[0] == "# Trajectory of T1: verdict not shown"
     assert header(FAILED, True).endswith("Failed checks:\n- hidden test_sum: expected 7, found 6")
 
 
 def test_without_checks_no_message_of_a_check_is_shown() -> None:
-    text = compact(steps(3), ROUGH, verdict=FAILED, title="T1", with_checks=False).text
+    text = compact(steps(3), ROUGH, title="T1", shown=ShownVerdict(FAILED)).text
     assert "expected 7" not in text
     assert "test_sum" not in text
 
 
 def test_many_failed_checks_are_cut_with_their_number() -> None:
     checks = tuple(Check(CheckGroup.HIDDEN, f"check-{index}", CheckStatus.FAILED, "m" * 900) for index in range(100))
-    compaction = compact(steps(50), RICH, verdict=Verdict("suite", False, checks=checks), title="t", with_checks=True)
+    compaction = compact(
+        steps(50), RICH, title="t", shown=ShownVerdict(Verdict("suite", False, checks=checks), with_checks=True)
+    )
     assert "failed checks left out ...]" in compaction.text
     assert compaction.steps_kept == 20
 
@@ -268,14 +270,16 @@ def test_any_compaction_fits_keeps_the_end_and_can_be_rebuilt(
     raw: list[Step], kind: CompactionKind, with_checks: bool, title: str
 ) -> None:
     trajectory = [replace(step, number=number) for number, step in enumerate(raw, start=1)]
-    compaction = compact(iter(trajectory), kind, verdict=FAILED, title=title, with_checks=with_checks)
+    compaction = compact(iter(trajectory), kind, title=title, shown=ShownVerdict(FAILED, with_checks=with_checks))
     assert compaction.tokens == tokens(compaction.text) <= 8_000
     assert compaction.steps_kept == len(kept(compaction))
     is_prompt = all(step.source is Source.SYSTEM for step in trajectory)
     assert is_prompt or trajectory[-1].number in kept(compaction)
-    rebuilt = render(compaction.spans, iter(trajectory), verdict=FAILED, title=title, with_checks=with_checks)
+    rebuilt = render(
+        compaction.spans, iter(trajectory), title=title, shown=ShownVerdict(FAILED, with_checks=with_checks)
+    )
     assert rebuilt == compaction.text
-    assert compaction == compact(trajectory, kind, verdict=FAILED, title=title, with_checks=with_checks)
+    assert compaction == compact(trajectory, kind, title=title, shown=ShownVerdict(FAILED, with_checks=with_checks))
 
 
 @settings(max_examples=60, deadline=None)
@@ -306,23 +310,21 @@ def test_the_harness_s_prompt_is_no_part_of_a_trace() -> None:
         Step(5, Source.AGENT, "Done."),
     ]
     for kind in (RICH, ROUGH):
-        made = compact(trajectory, kind, verdict=None, title="T1", with_checks=False)
+        made = compact(trajectory, kind, title="T1")
         assert made.text == (
             "# Trajectory of T1: no verdict\n\n## Step 3, user\nSum it up.\n\n"
             "## Step 4, system\n[context compressed]\n\n## Step 5, agent\nDone."
         )
         assert (made.steps_total, made.steps_kept) == (5, 3)
-        assert render(made.spans, trajectory, verdict=None, title="T1", with_checks=False) == made.text
-    alone = compact(trajectory[:1], RICH, verdict=None, title="T1", with_checks=False)
+        assert render(made.spans, trajectory, title="T1") == made.text
+    alone = compact(trajectory[:1], RICH, title="T1")
     assert alone.text == "# Trajectory of T1: no verdict\n\n[no steps recorded]"
 
 
 def test_the_header_says_how_the_agent_ended_whether_or_not_a_verdict_is_shown() -> None:
     ending = Failure("TurnLimit", "Not submitted\n## after 40 turns.")
     for shown, told in ((True, "FAILED, reward 0.75"), (False, "verdict not shown")):
-        text = compact(
-            steps(2), RICH, verdict=FAILED, title="T1", with_checks=False, verdict_shown=shown, ending=ending
-        ).text
+        text = compact(steps(2), RICH, title="T1", shown=ShownVerdict(FAILED, is_hidden=not shown), ending=ending).text
         assert text.startswith(
             f"# Trajectory of T1: {told}\nThe agent did not finish: TurnLimit. Not submitted ## after 40 turns.\n\n"
         )

@@ -73,7 +73,7 @@ def test_odd_values_anywhere_do_no_harm(path: Path) -> None:
             written = json.dumps(step_to_json(step), allow_nan=False)
             assert step_from_json(json.loads(written)) == step
             json.dumps(outline_row(step)).encode()
-        compact(steps, CompactionKind.RICH, verdict=None, title="t", with_checks=False)
+        compact(steps, CompactionKind.RICH, title="t")
         json.dumps([result.facts, result.head.extra], allow_nan=False, ensure_ascii=False).encode()
         for problem in result.problems:
             assert problem.place

@@ -51,9 +51,9 @@ def test_every_file_reads_without_a_problem_and_can_be_worked_with(path: Path) -
         assert [step_from_json(step_to_json(step)) for step in each] == each
         assert all(len(json.dumps(outline_row(step))) < 2_000 for step in each)
         for kind in CompactionKind:
-            made = compact(each, kind, verdict=None, title="t", with_checks=False)
+            made = compact(each, kind, title="t")
             assert made.tokens <= 8_000
-            assert render(made.spans, each, verdict=None, title="t", with_checks=False) == made.text
+            assert render(made.spans, each, title="t") == made.text
 
 
 @every(

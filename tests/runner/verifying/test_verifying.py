@@ -120,6 +120,15 @@ def test_several_numbers_without_a_reward_are_kept_and_score_nothing(task: Task,
     assert verdict.rewards == numbers
 
 
+def test_a_chosen_scorer_judges_as_the_verifier_does_where_a_mean_of_ones_misses_one(
+    task: Task, sandbox: LocalSandbox
+) -> None:
+    write_tests(task, "", reward_json={"reward": 1 - 1e-12, "almost": 0.999})
+    verdict = run_verifier(task, sandbox)
+    assert verdict.success is verdict.decided_by("reward").success is True
+    assert verdict.decided_by("almost").success is False
+
+
 def test_points_in_the_json_do_not_hide_the_reward_beside_it(task: Task, sandbox: LocalSandbox) -> None:
     write_tests(task, "", reward_txt="0.795", reward_json={"total_score": 79.5, "max_score": 100})
     verdict = run_verifier(task, sandbox)

@@ -46,6 +46,7 @@ from benchapp.review.queues.passes import judging_skills
 from inspector.pages.review.queues.queues import kept_filter
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, attach, render_page
+from runner.base.text import parse_count
 
 KIND_WORDS = {
     CodeOrigin.Kind.RENAMED: "renamed from",
@@ -365,8 +366,7 @@ def _form(request: HttpRequest, version: CodebookVersion, codes: list[Code]) -> 
         return AddForm(version)
     kind = ACTS.get(request.GET.get("do", "edit"), ACTS["edit"])
     if kind is SplitForm:
-        parts = request.GET.get("parts", "")
-        return SplitForm(code, parts=int(parts) if parts.isascii() and parts.isdecimal() else MIN_PARTS)
+        return SplitForm(code, parts=parse_count(request.GET.get("parts", "")) or MIN_PARTS)
     return kind(code)
 
 

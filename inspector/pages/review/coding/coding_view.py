@@ -409,7 +409,7 @@ def _refuse_form(request: HttpRequest) -> JsonResponse | None:
 
 def _parse_draft(body: bytes) -> Saved:
     """Parse what the page sent. Half of a surrogate pair, which a browser writes as an escape, is no reason to lose a
-    draft: the strict reader refuses it, the other one reads it, and `storable` replaces it."""
+    draft: the strict reader refuses it, the other one reads it, and `without_unstorable` replaces it."""
     try:
         return Saved.model_validate_json(body)
     except ValidationError:

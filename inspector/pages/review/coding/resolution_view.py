@@ -39,6 +39,7 @@ from inspector.pages.review.results.agreement_view import parse_wanted, query_of
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, render_page
 from inspector.web.subject import item_closed_to
+from runner.base.text import plural
 
 FIRST_REVIEW = 3  # its key; 1 and 2 start from all codes and from the shared ones
 LAST_KEY = 9
@@ -48,17 +49,6 @@ RESOLUTION = JsonShape(
     ("codes", lambda resolution: sorted(code.name for code in resolution.codes.all())),
     "attribution resolved_at superseded_at",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """What the form shows as chosen: the current resolution, what was just sent, or what all reviews share."""
-
-    codes: frozenset[UUID]
-    category: str = ""
-    attribution: str = ""
-    memo: str = ""
-    nothing_wrong: bool = False
 
 
 class ResolveForm(forms.Form):
@@ -81,15 +71,14 @@ class ResolveForm(forms.Form):
         self.order_fields(["codes"])
 
     def verdict(self) -> AdjudicatorVerdict:
-        given = self.cleaned_data
-        names = ("category", "attribution", "memo", "nothing_wrong")
-        return AdjudicatorVerdict(frozenset(given["codes"]), *(given[name] for name in names))
-
-    def read_sent(self) -> Filled:
         """Return what was sent, valid or not."""
-        codes = frozenset(UUID(key) for key in self.sent.getlist("codes") if key in self.codes)
-        category, attribution, memo = (self.sent.get(name, "") for name in ("category", "attribution", "memo"))
-        return Filled(codes, category, attribution, memo, nothing_wrong="nothing_wrong" in self.sent)
+        return AdjudicatorVerdict(
+            codes=frozenset(UUID(key) for key in self.sent.getlist("codes") if key in self.codes),
+            category=self.sent.get("category", ""),
+            attribution=self.sent.get("attribution", ""),
+            memo=self.sent.get("memo", "").strip(),
+            nothing_wrong="nothing_wrong" in self.sent,
+        )
 
 
 @needs(User.Level.REVIEWER, to_change=True)
@@ -111,15 +100,15 @@ def _answer(request: HttpRequest, item: QueueItem) -> HttpResponse:
     form = ResolveForm(item, request.POST)
     if not form.is_valid():
         problems = [str(error) for errors in form.errors.values() for error in errors]
-        return _page(request, item, sent=form.read_sent(), problems=problems, status=400)
+        return _page(request, item, sent=form.verdict(), problems=problems, status=400)
     try:
         resolve(item, user_of(request), form.verdict(), seen=form.cleaned_data["seen"])
     except Unresolvable as error:
-        return _page(request, item, sent=form.read_sent(), problems=error.problems, status=400)
+        return _page(request, item, sent=form.verdict(), problems=error.problems, status=400)
     except Superseded as error:
-        return _page(request, item, sent=form.read_sent(), problems=[str(error)], status=409)
+        return _page(request, item, sent=form.verdict(), problems=[str(error)], status=409)
     following, query, left = _find_following(request, item)
-    still = f"{left} disagreement{'' if left == 1 else 's'} still open." if left else "No disagreement is open."
+    still = f"{plural(left, 'disagreement')} still open." if left else "No disagreement is open."
     messages.success(request, f"Item {item.ordinal + 1} is settled. {still}")
     if following:
         return HttpResponseRedirect(f"{following}#main")  # else the browser keeps the step of this one
@@ -143,7 +132,7 @@ def _page(
     item: QueueItem,
     *,
     as_json: bool = False,
-    sent: Filled | None = None,
+    sent: AdjudicatorVerdict | None = None,
     problems: Collection[str] = (),
     status: int = 200,
 ) -> HttpResponse:
@@ -152,7 +141,7 @@ def _page(
     current = next((each for each in made if each.superseded_at is None), None)
     if current is not None and sent is None:
         codes = frozenset(code.public_id for code in current.codes.all())
-        sent = Filled(codes, current.category, current.attribution, current.memo, nothing_wrong=not codes)
+        sent = AdjudicatorVerdict(codes, current.category, current.attribution, current.memo, nothing_wrong=not codes)
     sheet = _read_sheet(item, sent) if opened else {"reviews": []}
     reason = explain_barred(item, user_of(request))
     data = {
@@ -184,7 +173,7 @@ def _page(
         "left": left,
         "query": query,
     }
-    return render_page(request, "review/resolve.html", data=data, context=context, as_json=False, status=status)
+    return render_page(request, "review/resolve.html", data=data, context=context, status=status)
 
 
 # --- what is next to the evidence -----------------------------------------------------------------------------------
@@ -204,7 +193,7 @@ class ReviewView(Shaped):
     json_shape = JsonShape("reviewer=review.reviewer.pseudonym codes", ("marks", lambda view: len(view.marks)))
 
 
-def _read_sheet(item: QueueItem, filled: Filled | None) -> dict[str, object]:
+def _read_sheet(item: QueueItem, filled: AdjudicatorVerdict | None) -> dict[str, object]:
     """Return the reviews with their marks and labels, and what may be chosen, in five queries. all_codes,
     shared_codes: public ids to start from. disputed_step: the first with a code that not all reviews gave, where the
     evidence opens."""
@@ -220,7 +209,7 @@ def _read_sheet(item: QueueItem, filled: Filled | None) -> dict[str, object]:
     # the attribution where all reviews blame the same; empty where they do not, or where one is silent
     blamed = {attribution_of(review.marks.all()) or "" for review in submitted}
     if filled is None:
-        filled = Filled(
+        filled = AdjudicatorVerdict(
             frozenset(code.public_id for code in shared),
             attribution=next(iter(blamed)) if len(blamed) == 1 else "",
             nothing_wrong=bool(sets) and not every,
@@ -277,7 +266,9 @@ def _read_mark(mark: Mark) -> dict[str, object]:
     }
 
 
-def _list_codes(item: QueueItem, sets: Collection[frozenset[Code]], filled: Filled) -> list[dict[str, object]]:
+def _list_codes(
+    item: QueueItem, sets: Collection[frozenset[Code]], filled: AdjudicatorVerdict
+) -> list[dict[str, object]]:
     """List the codes. `uses`: number of reviews that use one. `barred`: why the server would refuse it."""
     counts = Counter(code.pk for codes in sets for code in codes)
     keys, ordered = keys_of(item.queue.version), in_order(item.queue.version.codes.all())
@@ -301,7 +292,7 @@ def _list_codes(item: QueueItem, sets: Collection[frozenset[Code]], filled: Fill
     ]
 
 
-def _list_attributions(reviews: list[Review], filled: Filled) -> list[dict[str, object]]:
+def _list_attributions(reviews: list[Review], filled: AdjudicatorVerdict) -> list[dict[str, object]]:
     counts = Counter(
         each for review in reviews for each in {mark.attribution for mark in review.marks.all() if mark.attribution}
     )
@@ -311,7 +302,7 @@ def _list_attributions(reviews: list[Review], filled: Filled) -> list[dict[str, 
     ]
 
 
-def _list_categories(filled: Filled, *, are_split: bool) -> list[dict[str, object]]:
+def _list_categories(filled: AdjudicatorVerdict, *, are_split: bool) -> list[dict[str, object]]:
     barred = {Resolution.Category.AGREED.value: DISAGREED} if are_split else {}
     return [
         {

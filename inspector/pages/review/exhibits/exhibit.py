@@ -47,6 +47,7 @@ from inspector.web.responses import PathLink, read_htmx
 from inspector.web.subject import item_closed_to
 from inspector.web.text.diff import DiffRow, draw_source_rows, explain_no_rows
 from runner.base.types import DecisionStatus
+from runner.trajectories.fields import FIELD
 
 PIECE_CHARS = 64_000  # of one field in one answer
 KINDS = {"tool_calls": "call", "observations": "result"}
@@ -57,7 +58,7 @@ class PieceForm(forms.Form):
 
     trajectory = forms.IntegerField(required=False, min_value=0, max_value=10_000)
     step = forms.IntegerField(min_value=1, max_value=2**31 - 1)
-    field = forms.RegexField(r"\A(message|reasoning|tool_calls/\d{1,6}|observations/\d{1,6})\Z")
+    field = forms.RegexField(FIELD)
     start = forms.IntegerField(required=False, min_value=0, max_value=2**40)
     end = forms.IntegerField(required=False, min_value=0, max_value=2**40)
 

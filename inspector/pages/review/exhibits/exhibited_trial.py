@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from benchapp.analysis.deciding.deciding_steps import read_step_index
 from benchapp.analysis.deciding.step_glances import StepKind
 from benchapp.models import Attempt, Blob, Dimension, QueueItem, SkillUse, Trajectory, Trial
-from benchapp.record.trajectory_store import StoredStep, read_outline, read_page, read_whole_steps
+from benchapp.record.trajectory_store import StoredStep, read_outline, read_page, read_whole_step
 from benchapp.record.visible import one_line, visible
 from benchapp.review.blinding import Hidden
 from benchapp.review.coding.anchors import ItemEvidence
@@ -19,7 +19,7 @@ from inspector.pages.review.exhibits.giveaways import Masks, masks_of_trial
 from inspector.pages.review.exhibits.masking import HIDDEN, Mask, ShownText
 from inspector.reader.cards import Facts, StepCard, draw_cards, fold_empty
 from inspector.reader.outline import draw_strip, read_chunk_summaries
-from inspector.reader.reading import MAX_INSTRUCTION, MAX_OUTPUT, LongText, StepWindow, parse_window
+from inspector.reader.reading import MAX_INSTRUCTION, MAX_OUTPUT, LongText, StepWindow, parse_window, read_uses
 from inspector.reader.steps import (
     MAX_LABEL,
     StepText,
@@ -33,11 +33,11 @@ from inspector.reader.steps import (
 )
 from inspector.reader.verdict import CheckLine, VerdictView, decide_checks, read_verdicts
 from inspector.web.text.markdown import render_markdown
-from runner.base.types import Source, Step, TrajectoryKind
+from runner.base.text import parse_count
+from runner.base.types import Source, Step
 from runner.trajectories.fields import fields
 
 MAX_TRAJECTORIES = 60
-MAX_USES = 2_000
 MAX_EXCEPTION = 3_000
 TASK_HEAD = 200  # characters of a task; a prompt that shows them holds it
 PROMPT_STEPS = 50  # a prompt is not longer
@@ -89,14 +89,12 @@ def exhibit_trial(item: QueueItem, trial: Trial, hidden: Hidden, query: Mapping[
     """Build the exhibit of a trial: the one that the item reviews."""
     attempt = trial.counting_attempt()
     trajectories = ItemEvidence(item).trajectories
-    asked = query.get("trajectory", "")
-    is_index = asked.isdecimal() and len(asked) < 6 and int(asked) < len(trajectories)
-    index = int(asked) if is_index else 0
+    index = parse_count(query.get("trajectory", ""), len(trajectories) - 1) or 0
     trajectory = trajectories[index] if trajectories else None
     masks = masks_of_trial(trial, attempt, hidden)
     mask = masks.names
     window = parse_window(trajectory.steps_total if trajectory else 0, query)
-    uses = _list_uses(attempt)
+    uses = read_uses(attempt)
     page = _read_steps(trial, trajectory, window, masks, uses)
     skills = {} if hidden.conditions else list_uses_by_step(uses, trajectory)
     drawn = fit_one_page(draw_steps(page.stored, skills=skills, texts_of=page.texts), window.step)
@@ -149,16 +147,12 @@ class ShownFields:
             return {}
         if self._context is None:
             attempt = trial.counting_attempt()
-            self._context = masks_of_trial(trial, attempt, self._hidden), _list_uses(attempt)
+            self._context = masks_of_trial(trial, attempt, self._hidden), read_uses(attempt)
         window = StepWindow(number, 1, trajectory.steps_total, number)
         steps = _read_steps(trial, trajectory, window, *self._context)
-        whole = read_whole_steps(trajectory, number, 1)
-        shown = {name: steps.show(step, name) for step in whole for name, _ in fields(step)}
+        whole = read_whole_step(trajectory, number)
+        shown = {name: steps.show(whole, name) for name, _ in fields(whole)} if whole else {}
         return {name: text for name, text in shown.items() if text is not None}
-
-
-def _list_uses(attempt: Attempt | None) -> list[SkillUse]:
-    return list(attempt.skill_uses.order_by("step", "id")[:MAX_USES]) if attempt else []
 
 
 def _draw_cards(page: Steps, drawn: Sequence[StepView], hidden: Hidden) -> list[StepCard]:
@@ -193,7 +187,7 @@ def _read_verdicts(
     the steps that most likely decided it. Such a step may have used a skill: while conditions are hidden no step is
     named."""
     index = None
-    if trajectory and not hidden.conditions and trajectory.kind == TrajectoryKind.MAIN:
+    if trajectory and not hidden.conditions and trajectory.is_main:
         index = read_step_index(trajectory, len(read_chunk_summaries(trajectory)))
     views = []
     for view in read_verdicts(attempt, clean=mask.text):  # checks are masked already

@@ -44,6 +44,7 @@ from inspector.pages.review.queues.queues import (
 )
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, link_to, paginate, render_page
+from runner.base.text import parse_count, plural
 
 MAX_REASON = 2_000
 # Parts of a selection that say nothing about condition or models; all others stay hidden from the blind.
@@ -325,7 +326,7 @@ def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Reserve the next item for the reader and open it; return to the queue with a message if there is none."""
     found, user = load_queue(public_id), user_of(request)
     if left := left_in_first_pass(found, user):
-        items = f"{left} item{'' if left == 1 else 's'}"
+        items = plural(left, "item")
         messages.info(request, f"Finish pass 1 first: {items} left for you. Pass 2 shows the skills.")
     elif item := claim(found, user):
         return HttpResponseRedirect(item.get_absolute_url())
@@ -359,9 +360,8 @@ def queue_second_pass(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def queue_reviews(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Raise the number of reviews. `reviews`: how many each shared item is to get from now on."""
     found, user = _load_managed(request, public_id)
-    sent = request.POST.get("reviews", "")
     try:
-        increase_reviews(found, int(sent) if sent.isascii() and sent.isdecimal() and len(sent) < 4 else 0, user=user)
+        increase_reviews(found, parse_count(request.POST.get("reviews", ""), 999) or 0, user=user)
     except QueueRefused as error:
         messages.error(request, str(error))
     else:

@@ -39,6 +39,7 @@ from benchapp.stats.agreement import COHEN, NONE, CodeAgreement
 from inspector.pages.review.queues.queues import RELATED, load_open_queue, may_manage, may_review, name_unit, open_queue
 from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, paginate, render_page
+from runner.base.text import plural
 
 PER_PAGE = 50
 ANY = "any"  # ?about=any lists items also where nothing differs, ?state=any settled ones too
@@ -390,23 +391,19 @@ def list_cautions(agreement: Agreement, *, discussed: bool) -> list[str]:
             f"{agreement.complete} of {agreement.items} shared items have all their reviews. These numbers will move."
         )
     if agreement.double and (agreement.double < FEW_ITEMS or tasks < FEW_TASKS):
-        items, clusters = _count(agreement.double, "item"), _count(tasks, agreement.cluster)
+        items, clusters = plural(agreement.double, "item"), plural(tasks, agreement.cluster)
         notes.append(f"Only {items} from {clusters}. Another sample could differ a lot.")
     if agreement.skipped:
-        notes.append(f"{_count(agreement.skipped, 'review')} skipped: missing here, not empty.")
+        notes.append(f"{plural(agreement.skipped, 'review')} skipped: missing here, not empty.")
     if agreement.informed:
         notes.append(
-            f"{_count(agreement.informed, 'review')} left out: their authors saw what others said before they answered."
+            f"{plural(agreement.informed, 'review')} left out: their authors saw what others said before they answered."
         )
     if discussed:
         notes.append(
             "Somebody opened the disagreements, so later reviews may be discussed. Publish the last report before that."
         )
     return notes
-
-
-def _count(n: int, word: str) -> str:
-    return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
 # --- codes ------------------------------------------------------------------------------------------------------------
@@ -457,7 +454,7 @@ def _read_matrix(agreement: Agreement, rows: Sequence[CodeAgreementRow]) -> list
         cells = []
         for b, other, _, with_ in heads:
             pairs, same = agreement.confusion[a, b], a == b
-            count = _count(pairs, "pair")
+            count = plural(pairs, "pair")
             cells.append(
                 {
                     "pairs": pairs,

@@ -18,6 +18,7 @@ from benchapp.stats.comparing.condition_names import name_condition
 from benchapp.stats.inference.interval import Interval
 from benchapp.stats.inference.shares import Z_95, half_up
 from inspector.pages.review.results.results import Example, Results
+from runner.base.text import plural
 
 HALF = "½"
 SQUARE = 16  # px from one square to the next
@@ -286,9 +287,9 @@ def _name_next(results: Results) -> tuple[str, str]:
         if unreviewed:
             half = 100 * Z_95 * sqrt(0.25 / max(1, results.heading.drawn))
             about = f"shrink the intervals to about ±{half_up(half)} points."
-        return f"{left} more review{'' if left == 1 else 's'}", about
+        return plural(left, "more review"), about
     if split := counted[Basis.SPLIT]:
-        settle = f"Settle {split} disagreement{'' if split == 1 else 's'}."
+        settle = f"Settle {plural(split, 'disagreement')}."
         return settle, "Until then a disagreement counts by its reviewers' shares."
     if unreviewed:
         items = "item stays" if unreviewed == 1 else "items stay"

@@ -18,6 +18,7 @@ from inspector.charts.chart import ChartDrawing, ChartTable, TableColumn, TableR
 from inspector.charts.drawing.palette import INK, MUTED, layout, veil
 from inspector.charts.drawing.panels import LETTER, Heat, HeatCell, Scale, heatmaps, lines, plain, short
 from inspector.pages.review.results.results import Results
+from runner.base.text import plural
 
 ROW = 26  # px of a code
 MAX_CODES = 40  # drawn; the table has all
@@ -260,7 +261,7 @@ def find_saturation(results: Results) -> str:
         return ""
     if not found.still:
         return "The last review still brought a new cause"
-    return f"No new cause in the last {found.still} review{'' if found.still == 1 else 's'}"
+    return f"No new cause in the last {plural(found.still, 'review')}"
 
 
 # --- where the first failure is -------------------------------------------------------------------------------------

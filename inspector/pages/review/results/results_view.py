@@ -59,6 +59,7 @@ from inspector.pages.review.results.results import (
 from inspector.pages.review.results.results_charts import FIGURES, PER_SAID, choose_rows, most_used
 from inspector.web.access import user_of
 from inspector.web.responses import PageLink, attach, render_page
+from runner.base.text import plural
 
 TEX = "application/x-tex; charset=utf-8"
 CSV = "text/csv; charset=utf-8"
@@ -169,7 +170,7 @@ def _load_results(request: HttpRequest, public_id: UUID) -> Results:
 def _check_open(queues: list[Queue], user: User) -> None:
     """Refuse anyone who has still to answer in these queues, or elsewhere about the same."""
     if left := still_to_code(queues, user):
-        items = f"You still have {left} item{'' if left == 1 else 's'} to code here"
+        items = f"You still have {plural(left, 'item')} to code here"
         if all(reviews_alone(queue, user) for queue in queues):
             sentence = f"{items}. Results open when these are done, or when the queue is closed."
         else:

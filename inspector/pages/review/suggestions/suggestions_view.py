@@ -40,6 +40,7 @@ from benchapp.stats.inference.shares import Rate
 from inspector.pages.review.queues.queues import load_queue
 from inspector.web.access import needs, user_of
 from inspector.web.responses import link_to, paginate, render_page
+from runner.base.text import plural
 
 PER_PAGE = 50
 AT_ONCE = 200  # items; a larger queue waits for a worker
@@ -141,8 +142,7 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
         if not source
         else _find_share(matches, source, is_part=len(compared) < len(codes))
         if compared
-        else f"{len(records)} rules read {len(source.looked)} item{'' if len(source.looked) == 1 else 's'}; none has "
-        "a code in this codebook",
+        else f"{len(records)} rules read {plural(len(source.looked), 'item')}; none has a code in this codebook",
         "settled": len(source.looked & truth.codes.keys()) if source else 0,
         "tabs": [(each, asked.query(source=each.key, kind=None, code=None), each is source) for each in sources],
         "matches": [(match, asked.query(code=match.code.public_id)) for match in matches if match.was_used],
@@ -251,7 +251,7 @@ def _compare_in_words(truth: Truth) -> str:
         (truth.basis[Basis.SINGLE], "with their only planned review"),
     ]
     listed = ", ".join(f"{count} {words}" for count, words in parts if count)
-    return f"Compared with {total} settled item{'' if total == 1 else 's'}: {listed}."
+    return f"Compared with {plural(total, 'settled item')}: {listed}."
 
 
 def _list_cautions(queue: Queue, truth: Truth, source: SuggestionSource | None) -> list[str]:

@@ -1,0 +1,76 @@
+"""The runs behind the numbers, with what each took and how it ended; and what they took together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from benchapp.analysis.failures.run_endings import Endings, read_endings
+from benchapp.experiments.work.progress import WorkProgress
+from benchapp.models import Run
+from benchapp.record.json_shape import JsonShape
+from benchapp.stats.metrics.outcomes import Outcomes
+from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
+from benchapp.stats.metrics.tally import TrialTally
+from inspector.web.responses import link_to
+
+TASKS_PER_PAGE = 40
+SQUARES_PER_PAGE = 8
+MOST_SQUARES = 12  # of one task in one group; more are counted
+REPLAYS_PER_PAGE = 30
+ROOM = 1.04  # of the longest bar: some air behind it
+LEAST = 0.05  # least share of an axis on either side of zero: an empty bar needs a zero to start at
+CELLS = ("fail_fail", "fail_pass", "pass_fail", "pass_pass")
+SOURCES = {
+    "samples": "samples of one run",
+    "phases": "a replay and its first try, with the same library",
+    "replicates": "replicates of one cell",
+    "conditions": "two conditions, before they differ",
+}
+ITEMS_PER_PAGE = 60
+RUNS_PER_PAGE = 25
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRun:
+    """A run as the list of members shows it."""
+
+    run: Run
+    tally: TrialTally
+    spent: Spending
+    mean_reward: float | None
+    rewards: int  # trials that have one
+    endings: Endings
+
+
+def build_members(
+    runs: Sequence[Run], outcomes: Mapping[int, Outcomes], as_of: datetime | None = None
+) -> list[MemberRun]:
+    """Read what was spent, as the record knew it at `as_of`."""
+    spending, endings = spending_of(runs, as_of), read_endings(runs)
+    members = []
+    for run in runs:
+        rewards = outcomes[run.pk].reward[~np.isnan(outcomes[run.pk].reward)]
+        mean = float(rewards.mean()) if len(rewards) else None
+        tally, spent = TrialTally.of(outcomes[run.pk]), spending[run.pk].agent
+        members.append(MemberRun(run, tally, spent, mean, len(rewards), endings[run.pk]))
+    return members
+
+
+MEMBER = JsonShape(
+    "id=run condition=run.condition replicate=run.replicate harness=run.harness harness_version=run.harness_version?",
+    "agent_model=run.agent_model author_agent=run.author_agent? author_model=run.author_model scripted=run.scripted",
+    "status=run.status setup_digest=run.setup_digest? trials=tally mean_reward rewards spent endings",
+    link_to("run-json", "run.public_id"),
+)
+
+
+BILL = JsonShape("usd=spent_usd estimated_usd tokens=spent_tokens unknown_cost unknown_tokens")
+
+
+def sum_up(spending: Iterable[RunSpending]) -> dict[str, object]:
+    """Return what agents, authors and judges used; None where it is unknown."""
+    return BILL.read(WorkProgress(spent=tuple(spending)))
