@@ -36,7 +36,7 @@ def render_page(
     status: int = 200,
 ) -> HttpResponse:
     """`data` is the JSON twin, key for key, with rows and links that its encoder writes; the template gets it together
-    with `context`. A view whose template reads nothing of it gives one or the other. Every twin ends with `next`: the
+    with `context`. A view whose template does not read it gives one or the other. Every twin ends with `next`: the
     address of the twin after this `page` of a list, else null."""
     data = data or {}
     if as_json:

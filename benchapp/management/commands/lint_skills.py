@@ -103,7 +103,7 @@ class LintFinding:
     level: str
     path: str
     line: int
-    message: str
+    says: str
     last: int = 0
 
 
@@ -207,7 +207,7 @@ def fails(findings: Iterable[LintFinding], at: str) -> bool:
 def render_text(folders: Sequence[LintedFolder]) -> str:
     findings = list_findings(folders)
     lines = [
-        f"{one_line(each.path, 500)}{f':{each.line}' if each.line else ''}: {each.level}: {each.message} [{each.rule}]"
+        f"{one_line(each.path, 500)}{f':{each.line}' if each.line else ''}: {each.level}: {each.says} [{each.rule}]"
         for each in findings
     ]
     lines += [f"not read: {one_line(reason, 500)}" for linted in folders for reason in linted.not_read]
@@ -264,7 +264,7 @@ def _render_result(finding: LintFinding, place: int) -> dict[str, object]:
         "ruleId": finding.rule,
         "ruleIndex": place,
         "level": finding.level,
-        "message": {"text": _plain(finding.message)},
+        "message": {"text": _plain(finding.says)},
         "locations": [{"physicalLocation": location}],
     }
 

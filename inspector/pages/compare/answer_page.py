@@ -315,9 +315,9 @@ def _write_missing(comparison: GroupComparison) -> str:
     if any(map(groups.baseline_of, groups.all)):
         return "No task was scored on both sides."
     if groups.names_no_condition:
-        told = "These files name no condition."
+        sentence = "These files name no condition."
         models = len({group.agent_model for group in groups.all})
-        return f"{told} Choose a model in “Against” to compare models." if models > 1 else told
+        return f"{sentence} Choose a model in “Against” to compare models." if models > 1 else sentence
     if not groups.compares_with_no_skill:
         return "Add runs to compare with the baseline, with the same tasks."
     what = "a condition with skills" if all(map(groups.is_baseline, groups.all)) else "runs without a skill"

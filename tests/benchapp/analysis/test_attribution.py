@@ -136,7 +136,7 @@ class Facts:
     state: int
     used: set[str]
     is_told: bool
-    beside: list[bool]
+    no_skill: list[bool]
 
 
 def facts_of(episode: Episode) -> list[Facts]:

@@ -452,8 +452,8 @@ def test_every_writing_method_of_the_protocol_is_held_against_the_fence() -> Non
         "verdict",
         "trajectories",
         "reply",
-        "aside",
-        "aside_reasons",
+        "trials_set_aside",
+        "reasons_set_aside",
         "live_step",
         "attempt_number",
     }
