@@ -62,7 +62,8 @@ INSTALLED_APPS = [
     "csp",
     "django_htmx",
     "django_rq",
-    "allauth.account",  # the next one needs its tables; no address of either exists (`inspector/pages/people/sso_view.py`)
+    # the next one needs its tables; no address of either exists (`inspector/pages/people/sso_view.py`)
+    "allauth.account",
     "allauth.socialaccount",
     "benchapp",
     "inspector",

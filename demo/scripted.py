@@ -61,22 +61,23 @@ class Scripted:
         dice = Dice(_seed(request))
         if request.tools:
             return self._act(request, dice)
-        said = _contents(request, "user")
-        text = self._answer_prompt(said, request, dice)
+        contents = _contents(request, "user")
+        text = self._answer_prompt(contents, request, dice)
         if text is None:
             raise ModelRefused(
-                f"{self.name} answers an agent's turn (tools) or a call of an author or a judge (json_object), nothing else"
+                f"{self.name} answers an agent's turn (tools) or a call of an author or a judge (json_object), "
+                "nothing else"
             )
         return self._reply(request, text)
 
-    def _answer_prompt(self, said: list[str], request: ModelRequest, dice: Dice) -> str | None:
+    def _answer_prompt(self, contents: list[str], request: ModelRequest, dice: Dice) -> str | None:
         """Answer a prompt without tools. None if no role here answers it."""
-        if request.json_object and said and is_generation(said[0]):
-            return generate(said[0], dice, self.profile, request.max_tokens)
-        if request.json_object and (question := read_question(said)):
+        if request.json_object and contents and is_generation(contents[0]):
+            return generate(contents[0], dice, self.profile, request.max_tokens)
+        if request.json_object and (question := read_question(contents)):
             return judge(question, dice, self.profile)
-        voice = VOICES.get(mode_of(said[0]) if said else "", answer if request.json_object else None)
-        return None if voice is None else voice(said, dice, self.profile)
+        voice = VOICES.get(mode_of(contents[0]) if contents else "", answer if request.json_object else None)
+        return None if voice is None else voice(contents, dice, self.profile)
 
     def _act(self, request: ModelRequest, dice: Dice) -> ModelReply:
         offered = {str(tool.get("function", {}).get("name")) for tool in request.tools}
@@ -99,9 +100,9 @@ class Scripted:
     def _reply(
         self, request: ModelRequest, text: str, calls: tuple[ToolCall, ...] = (), reasoning: str | None = None
     ) -> ModelReply:
-        said = text + (reasoning or "") + "".join(call.name + json.dumps(dict(call.arguments)) for call in calls)
+        output = text + (reasoning or "") + "".join(call.name + json.dumps(dict(call.arguments)) for call in calls)
         finish = "tool_calls" if calls else "stop"
-        return ModelReply(text, calls, _usage(request, said), finish, self.name, reasoning)
+        return ModelReply(text, calls, _usage(request, output), finish, self.name, reasoning)
 
 
 def _turn_after(
@@ -149,7 +150,7 @@ def _seed(request: ModelRequest) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
-def _usage(request: ModelRequest, said: str) -> Usage:
+def _usage(request: ModelRequest, output: str) -> Usage:
     """Counts as cached what the previous turn had sent already: everything before the last reply."""
     sizes = [len(_text(message)) + _size(message.get("tool_calls")) for message in request.messages]
     tools = _size([dict(tool) for tool in request.tools])
@@ -158,7 +159,7 @@ def _usage(request: ModelRequest, said: str) -> Usage:
     return Usage(
         input_tokens=_tokens(tools + sum(sizes)),
         cached_tokens=cached // CHARS_PER_TOKEN,
-        output_tokens=_tokens(len(said)),
+        output_tokens=_tokens(len(output)),
         cost_usd=None,
     )
 

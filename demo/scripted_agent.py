@@ -46,7 +46,7 @@ class ScriptedAttempt:
     dice: Dice
     profile: ScriptedProfile
     handled: set[str] = field(default_factory=set)  # lessons its program will act on
-    told: set[str] = field(default_factory=set)  # lessons and habits some text has taught it
+    learned: set[str] = field(default_factory=set)  # lessons and habits some text has taught it
     guided: bool = False  # has it read a skill of the family?
     too_narrow: list[str] = field(default_factory=list)  # files that advice it read restricts itself to
 
@@ -59,7 +59,7 @@ class ScriptedAttempt:
         wanted = [LESSONS[key] for key in self.case.needs] + [HAND_CHECK, KEEP_FILES, TIDY_UP]
         for paragraph in paragraphs(text):
             for lesson in wanted:
-                if lesson.key not in self.told and lesson.taught_by(paragraph):
+                if lesson.key not in self.learned and lesson.taught_by(paragraph):
                     self._take(lesson, paragraph, page, from_trace)
 
     def _take(self, lesson: Lesson, paragraph: str, page: str, from_trace: bool) -> None:
@@ -69,7 +69,7 @@ class ScriptedAttempt:
             return
         if from_trace and not self.dice.chance(f"trace/{lesson.key}", self.profile.learns_from_trace):
             return
-        self.told.add(lesson.key)
+        self.learned.add(lesson.key)
         if lesson.key in self.case.needs and not self.dice.chance(
             f"misapply/{lesson.key}/{page}", self.profile.misapplies
         ):
@@ -212,7 +212,7 @@ def _stumble(state: ScriptedAttempt) -> Play:
                 "Before I write anything, a closer look at the values.", state.case.closer[key].split("; wc")[0]
             )
             state.handled.add(key)
-            state.told.add(f"found/{key}")
+            state.learned.add(f"found/{key}")
 
 
 def _write(state: ScriptedAttempt, *, first: bool) -> Play:
@@ -239,7 +239,7 @@ def _plan(state: ScriptedAttempt) -> str:
     for key in state.case.needs:
         if key in state.handled:
             lesson = LESSONS[key]
-            thoughts.append(lesson.surprise if f"found/{key}" in state.told else lesson.thought)
+            thoughts.append(lesson.surprise if f"found/{key}" in state.learned else lesson.thought)
     if state.too_narrow and state.unhandled():
         thoughts.append(f"The skill's remark on {state.too_narrow[0]} does not concern my files.")
     return " ".join(thoughts)
@@ -249,8 +249,8 @@ def _checks(state: ScriptedAttempt, traces: str) -> bool:
     probability = state.profile.checks_by_hand
     if FAILED_TRACE.search(traces):
         probability = state.profile.checks_after_failures
-    if HAND_CHECK.key in state.told:
-        probability = state.profile.checks_when_told
+    if HAND_CHECK.key in state.learned:
+        probability = state.profile.checks_when_asked
     return state.dice.chance("hand-check", probability)
 
 
@@ -277,15 +277,15 @@ def _look_closer(state: ScriptedAttempt) -> Play:
 def _slip(state: ScriptedAttempt) -> str:
     """The part of the request that it forgets in this attempt, or ""."""
     rate = state.profile.slips / 2 if state.guided else state.profile.slips
-    if KEEP_FILES.key in state.told or not state.dice.chance("slip", rate):
+    if KEEP_FILES.key in state.learned or not state.dice.chance("slip", rate):
         return ""
     return state.dice.pick("which-slip", ("notes", "tidy-up"))
 
 
 def _hand_in(state: ScriptedAttempt) -> Play:
     if (
-        TIDY_UP.key in state.told
-        and KEEP_FILES.key not in state.told
+        TIDY_UP.key in state.learned
+        and KEEP_FILES.key not in state.learned
         and state.dice.chance("tidy", state.profile.tidies)
     ):
         yield ScriptedTurn(TIDY_UP.thought, f"rm -f solve.py && ls && wc -l {state.case.output}")

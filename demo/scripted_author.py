@@ -159,14 +159,14 @@ def skill_paths(call: AuthorPrompt) -> list[str]:
 
 def lessons_in(call: AuthorPrompt, playbook: Playbook | None) -> list[Lesson]:
     """Lessons the evidence shows and the family's skills do not teach yet, in the order of the playbook."""
-    said = UNSAID.sub("", call.evidence)
+    shown = UNSAID.sub("", call.evidence)
     known = "\n".join(call.skills.values())
     candidates = (*(playbook.lessons if playbook else ()), *HABITS)
     return [
         lesson
         for lesson in candidates
         if not teaches(known, lesson)
-        and (lesson.shows_in(call.verdict) or lesson.shows_in(said) or any(map(lesson.taught_by, said.splitlines())))
+        and (lesson.shows_in(call.verdict) or lesson.shows_in(shown) or any(map(lesson.taught_by, shown.splitlines())))
     ]
 
 
@@ -262,7 +262,7 @@ def _summary(occasion: str, lessons: list[Lesson]) -> str:
 
 def patch_text(summary: str, operation: str, files: Mapping[str, str], *, cut: bool = False) -> str:
     """Return the answer. `cut`: break it off in the middle, as a reply does at its token limit."""
-    said = {"operation_type": operation} if operation else {}
-    value = {"summary": summary, **said, "upsert_files": dict(files), "delete_paths": []}
+    payload = {"operation_type": operation} if operation else {}
+    value = {"summary": summary, **payload, "upsert_files": dict(files), "delete_paths": []}
     text = json.dumps(value, ensure_ascii=False, indent=1)
     return text[: len(text) * 2 // 3] if cut else text

@@ -4,10 +4,10 @@ It knows one procedure and says so if something else is asked for. Its drafts ar
 pass, untouched files fail. One defect is planted: in the last task of a first round the instruction names a missing
 file. Its critic looks at the files, so it finds any such name, no matter who wrote it.
 
-A task is about records of some trade, with one rule that decides and sums by group: read, drop records without an amount
-and repeated ones, apply the rule, add up, write. Tasks differ in the trade, the data, the rule and the number of odd
-records. The dice decide everything. Tests and solution agree, as both come from one rule. A result without the rule is
-wrong, as there are records on both sides of its limit; this is the declared trap.
+A task is about records of some trade, with one rule that decides and sums by group: read, drop records without an
+amount and repeated ones, apply the rule, add up, write. Tasks differ in the trade, the data, the rule and the number
+of odd records. The dice decide everything. Tests and solution agree, as both come from one rule. A result without the
+rule is wrong, as there are records on both sides of its limit; this is the declared trap.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _SAID = (  # (kind, how a text says it, does it need a word of exclusion?)
 _CODED = (("most", r"if amount > (\d+):"), ("least", r"if amount < (\d+):"), ("step", r"-\(-amount // (\d+)\)"))
 
 
-def draft(said: list[str], dice: Dice, profile: ScriptedProfile) -> str:
+def draft(contents: list[str], dice: Dice, profile: ScriptedProfile) -> str:
     """Return the reply to a prompt of a draft, by its occasion."""
-    parts = sections(said[0])
+    parts = sections(contents[0])
     family = FAMILY.search(parts.get("Brief", ""))
-    return _ANSWERS[mode_of(said[0])](parts, family[1] if family else "tables", dice)
+    return _ANSWERS[mode_of(contents[0])](parts, family[1] if family else "tables", dice)
 
 
 def _reply(summary: str, **fields: object) -> str:
@@ -114,7 +114,7 @@ def _expansion_task(key: str, place: int, is_first: bool, dice: Dice) -> TableTa
     rule = TableRule(("most", "least", "step")[number % 3], 20 + 5 * int(dice.share(f"{key}/rule") * 30))
     level = min(place, 1) if is_first else 2
     title = f"{trade.what.capitalize()} by {trade.group}"
-    return TableTask(title, trade, rule, rule.says(trade.amount), level)
+    return TableTask(title, trade, rule, rule.sentence(trade.amount), level)
 
 
 def _plant(files: dict[str, str], key: str) -> None:
@@ -284,7 +284,7 @@ Goal: one line for each group with the sum of the records that count.
 If an amount cannot be read as a number, then look at the record before it is left out.
 
 Check the result: add up one group by hand, and compare the number of groups with the table.
-"""
+"""  # noqa: E501
 
 _ANSWERS: Mapping[str, Callable[[Mapping[str, str], str, Dice], str]] = {
     "draft-workflow": _draw,
@@ -306,7 +306,7 @@ class TableRule:
     kind: str
     number: int
 
-    def says(self, amount: str) -> str:
+    def sentence(self, amount: str) -> str:
         if self.kind == "step":
             return (
                 f"Each number of {amount} is rounded up to the next full {self.number}, one that is such a step stays."
@@ -365,7 +365,8 @@ def find_rule(text: str) -> TableRule | None:
 
 @dataclass(frozen=True, slots=True)
 class TableTask:
-    """`wording`: of the rule, in the instruction. `level`: an index of LEVELS. `note`: adds a column that no rule uses."""
+    """`wording`: of the rule, in the instruction. `level`: an index of LEVELS.
+    `note`: adds a column that no rule uses."""
 
     title: str
     trade: Trade
@@ -404,13 +405,11 @@ class TableTask:
     def instruction(self) -> str:
         trade = self.trade
         return (
-            f"# {self.title}\n\n"
-            f"The {trade.what} are in `{trade.file}.csv`, a record per line: id, {trade.group}, {trade.amount}.\n\n"
-            f"Please write `{self.output}` with the columns `{trade.group},{trade.amount}`: for each {trade.group} that has\n"
-            f"records that count, the sum of its {trade.amount}, in the order of the names.\n\n"
-            f"- {self.wording}\n"
-            f"- A record without a number of {trade.amount} does not count.\n"
-            "- Of records with the same id the first that has a number is taken, and the others are not.\n"
+            f"# {self.title}\n\nThe {trade.what} are in `{trade.file}.csv`, a record per line: id, {trade.group}, "
+            f"{trade.amount}.\n\nPlease write `{self.output}` with the columns `{trade.group},{trade.amount}`: for "
+            f"each {trade.group} that has\nrecords that count, the sum of its {trade.amount}, in the order of the "
+            f"names.\n\n- {self.wording}\n- A record without a number of {trade.amount} does not count.\n- Of records "
+            "with the same id the first that has a number is taken, and the others are not.\n"
         )
 
     def _rows(self, dice: Dice) -> list[tuple[str, str, str]]:

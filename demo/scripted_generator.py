@@ -131,5 +131,5 @@ def _notes(call: GeneratorCall) -> str:
         line.strip() for line in call.corpus.splitlines() if len(line) > 60 and not line.startswith(("-", "#", "`"))
     ]
     steps = "\n".join(f"{number}. {line}" for number, line in enumerate(prose[:8], start=1))
-    head = "name: source-notes\ndescription: What the source material says first. Use it when a task refers to the material."
+    head = "name: source-notes\ndescription: What the source material says first. Use it when a task refers to the material."  # noqa: E501
     return f"---\n{head}\n---\n\n# Source notes\n\n{steps or '1. Read the task to its end.'}\n"

@@ -22,7 +22,7 @@ class ScriptedProfile:
     learns_from_trace: float  # takes a lesson out of an earlier trial's record
     stumbles: float  # finds a gap by looking at the data first
     checks_by_hand: float  # looks closer at its result unasked
-    checks_when_told: float  # the same if a text it read asks for it
+    checks_when_asked: float  # the same if a text it read asks for it
     checks_after_failures: float  # the same if an earlier trial it was shown had failed
     sees_gap: float  # of a closer look
     sees_trap: float
@@ -46,7 +46,7 @@ PROFILES = {
         learns_from_trace=0.55,
         stumbles=0.10,
         checks_by_hand=0.30,
-        checks_when_told=0.85,
+        checks_when_asked=0.85,
         checks_after_failures=0.60,
         sees_gap=0.30,
         sees_trap=0.55,
@@ -65,7 +65,7 @@ PROFILES = {
         learns_from_trace=0.75,
         stumbles=0.20,
         checks_by_hand=0.50,
-        checks_when_told=0.95,
+        checks_when_asked=0.95,
         checks_after_failures=0.80,
         sees_gap=0.45,
         sees_trap=0.70,
@@ -84,7 +84,7 @@ PROFILES = {
         learns_from_trace=0.65,
         stumbles=0.25,
         checks_by_hand=0.70,
-        checks_when_told=0.90,
+        checks_when_asked=0.90,
         checks_after_failures=0.80,
         sees_gap=0.60,
         sees_trap=0.65,

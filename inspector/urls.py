@@ -1,7 +1,8 @@
 """The addresses of all pages. Every page has a JSON twin: the path without its trailing slash, with .json.
 
 A view is named by its module below `inspector` and is imported with the first request for it. So a command that answers
-one page, or none, does not wait for all of them. An address takes GET and HEAD unless it is declared as a form or an act.
+one page, or none, does not wait for all of them. An address takes GET and HEAD unless it is declared as a form or an
+act.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ SAFE = ("GET", "HEAD")
 
 @dataclass(frozen=True, slots=True)
 class LazyView:
-    """`name`: dotted, below `inspector`. `open_to_all` and `takes_runs` are what `inspector.web.access` asks a view for."""
+    """A view that is imported when it is first called.
+    `open_to_all` and `takes_runs`: what `inspector.web.access` asks a view for."""
 
-    name: str
+    name: str  # dotted, below `inspector`
     methods: tuple[str, ...]
 
     def __call__(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:

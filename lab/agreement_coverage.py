@@ -100,18 +100,18 @@ def _seen(truth: Ints, right: Floats, rng: np.random.Generator) -> Ints:
 
 
 def pack(answers: Ints, task: Ints) -> AlphaTally:
-    told = answers >= 0
-    paired = told.sum(axis=1) > 1
-    answers, told, task = answers[paired], told[paired], task[paired]
+    answered = answers >= 0
+    paired = answered.sum(axis=1) > 1
+    answers, answered, task = answers[paired], answered[paired], task[paired]
     apart = np.zeros(len(answers))
     for one, other in product(range(answers.shape[1]), repeat=2):
         if one != other:
-            apart += np.where(told[:, one] & told[:, other], DISTANCES[answers[:, one], answers[:, other]], 0.0)
+            apart += np.where(answered[:, one] & answered[:, other], DISTANCES[answers[:, one], answers[:, other]], 0.0)
     present, rows = np.unique(task, return_inverse=True)
-    values, columns = np.unique(answers[told], return_inverse=True)
+    values, columns = np.unique(answers[answered], return_inverse=True)
     counts = np.zeros((len(present), len(values)))
-    np.add.at(counts, (np.broadcast_to(rows[:, np.newaxis], told.shape)[told], columns), 1.0)
-    summed = np.bincount(rows, weights=apart / (told.sum(axis=1) - 1))
+    np.add.at(counts, (np.broadcast_to(rows[:, np.newaxis], answered.shape)[answered], columns), 1.0)
+    summed = np.bincount(rows, weights=apart / (answered.sum(axis=1) - 1))
     return AlphaTally(counts, summed, DISTANCES[np.ix_(values, values)], len(answers))
 
 
@@ -124,19 +124,19 @@ def weights(clusters: int, count: int) -> Floats:
     return rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=count).astype(float)
 
 
-def percentile(found: AlphaTally, count: int) -> Ends:
-    values = alpha_many(found, weights(found.clusters, count))
+def percentile(tally: AlphaTally, count: int) -> Ends:
+    values = alpha_many(tally, weights(tally.clusters, count))
     low, high = np.nanquantile(values, (TAIL, 1 - TAIL))
     return float(low), float(high)
 
 
-def bca(found: AlphaTally, count: int) -> Ends:
+def bca(tally: AlphaTally, count: int) -> Ends:
     """Bias-corrected and accelerated (Efron 1987), acceleration by the jackknife over tasks."""
-    m = found.clusters
-    values = alpha_many(found, weights(m, count))
+    m = tally.clusters
+    values = alpha_many(tally, weights(m, count))
     values = values[np.isfinite(values)]
-    middle = float(alpha_many(found, np.ones((1, m)))[0])
-    left = alpha_many(found, 1.0 - np.eye(m))
+    middle = float(alpha_many(tally, np.ones((1, m)))[0])
+    left = alpha_many(tally, 1.0 - np.eye(m))
     gap = left.mean() - left
     acceleration = float((gap**3).sum() / (6 * (gap**2).sum() ** 1.5))
     share = ((values < middle).sum() + (values == middle).sum() / 2) / len(values)
@@ -149,19 +149,19 @@ def bca(found: AlphaTally, count: int) -> Ends:
     return float(low), float(high)
 
 
-def students_t(found: AlphaTally, count: int) -> Ends:
+def students_t(tally: AlphaTally, count: int) -> Ends:
     del count
-    ends = student(found)
+    ends = student(tally)
     return ends.low, ends.high
 
 
-def drawn(found: AlphaTally, count: int) -> Ends:
-    ends = bootstrap_t(found, weights(found.clusters, count))
+def drawn(tally: AlphaTally, count: int) -> Ends:
+    ends = bootstrap_t(tally, weights(tally.clusters, count))
     return (ends.low, ends.high) if ends else None
 
 
-def as_shown(found: AlphaTally, count: int) -> Ends:
-    ends = interval_of(found, weights(found.clusters, count))
+def as_shown(tally: AlphaTally, count: int) -> Ends:
+    ends = interval_of(tally, weights(tally.clusters, count))
     return ends.low, ends.high
 
 

@@ -2,12 +2,13 @@
 
     .venv/bin/python lab/brokers.py [--waiting 10 100000] [--jobs 2000] [--procrastinate PYTHON]
 
-For each number of jobs that wait already: CPU milliseconds of the sender, the worker and the server for a further 2,000 jobs that
-are sent, taken and do nothing. The worker takes jobs one at a time and in its own process, so that the queue is measured
-and not the fork. The waiting jobs are in the same queue, behind those that are measured.
+For each number of jobs that wait already: CPU milliseconds of the sender, the worker and the server for a further
+2,000 jobs that are sent, taken and do nothing. The worker takes jobs one at a time and in its own process, so that
+the queue is measured and not the fork. The waiting jobs are in the same queue, behind those that are measured.
 
-`--procrastinate`: a Python that has the packages procrastinate and psycopg; the project does not depend on it. Without it only
-RQ is measured. PostgreSQL's programs must be installed; both servers are started in a temporary folder.
+`--procrastinate`: a Python that has the packages procrastinate and psycopg; the project does not depend on it.
+Without it only RQ is measured. PostgreSQL's programs must be installed; both servers are started in a temporary
+folder.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ except (SystemExit, asyncio.CancelledError):
     pass
 took = time.monotonic() - began
 print(json.dumps({{"sender": own_sent, "sender_server": sent, "worker": time.process_time() - own, "worker_server": cpu_of(server) - before, "seconds": took}}))
-"""
+"""  # noqa: E501
 
 
 def cpu_of(server: int) -> float:
@@ -99,7 +100,8 @@ def main() -> None:
     parser.add_argument("--procrastinate", help="a Python that has the package")
     options = parser.parse_args()
     print(
-        "| broker | waiting | sent: CPU ms a job, own + server | taken: CPU ms a job, own + server | jobs a second |\n|---|---|---|---|---|"
+        "| broker | waiting | sent: CPU ms a job, own + server | taken: CPU ms a job, own + server | jobs a second "
+        "|\n|---|---|---|---|---|"
     )
     for waiting in options.waiting:
         _print_row("RQ, Valkey", waiting, options.jobs, measure_rq(waiting, options.jobs))

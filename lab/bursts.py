@@ -1,12 +1,13 @@
-"""A scheduler that reads `/metrics` and starts `work --burst`, as KEDA or a Slurm script would; what its idle time costs.
+"""A scheduler that reads `/metrics` and starts `work --burst`, as KEDA or a Slurm script would; what its idle time
+costs.
 
     .venv/bin/python lab/bursts.py [--waves 4] [--replicates 56] [--trials 20] [--most 3] [--seconds 1.0]
 
 Experiments are launched in waves, each when the last burst of the one before has ended, so that it scales to zero in
 between. Every two seconds the scheduler starts as many bursts as waiting episodes fill, at most `--most` at a time. It
-reports trials, bursts, the seconds that burst processes lived and how much of that they had no trial under way (their start, the
-wait for the next look at the queue, their end), and the share of places that were empty. Exit status 1 where an
-experiment did not end, a burst failed, or a burst lived for more than 30 s after its last trial.
+reports trials, bursts, the seconds that burst processes lived and how much of that they had no trial under way (their
+start, the wait for the next look at the queue, their end), and the share of places that were empty. Exit status 1
+where an experiment did not end, a burst failed, or a burst lived for more than 30 s after its last trial.
 """
 
 from __future__ import annotations
@@ -40,15 +41,16 @@ def main() -> int:
     if options.folder:
         print(json.dumps(run(options)))
         return 0
-    told = call_ourselves(__file__, *sys.argv[1:])
+    results = call_ourselves(__file__, *sys.argv[1:])
     print(
-        f"{told['trials']:,} trials in {told['waves']} waves, {told['bursts']} bursts of {options.trials} places, at most"
-        f" {told['most']} at a time, {told['seconds']:.0f} s\n"
-        f"bursts lived {told['lived']:.0f} s, of which {told['idle']:.0f} s without a trial under way: {told['idle_share']:.1%}\n"
-        f"places: {told['empty_share']:.0%} empty; longest end of a burst after its last trial: {told['last']:.1f} s"
+        f"{results['trials']:,} trials in {results['waves']} waves, {results['bursts']} bursts of {options.trials} "
+        f"places, at most {results['most']} at a time, {results['seconds']:.0f} s\nbursts lived "
+        f"{results['lived']:.0f} s, of which {results['idle']:.0f} s without a trial under way: "
+        f"{results['idle_share']:.1%}\nplaces: {results['empty_share']:.0%} empty; longest end of a burst after its "
+        f"last trial: {results['last']:.1f} s"
     )
-    print("\n".join(told["problems"]) or "every trial has ended, every burst ended by itself")
-    return 1 if told["problems"] else 0
+    print("\n".join(results["problems"]) or "every trial has ended, every burst ended by itself")
+    return 1 if results["problems"] else 0
 
 
 @dataclass
@@ -71,8 +73,8 @@ class Scheduler:
                 self.lives[pid] = (self.lives[pid][0], now)
                 del self.running[pid]
                 if process.returncode:
-                    said = self.logs[pid].read_text(errors="replace")[-1_500:]
-                    self.failed.append(f"a burst ended with {process.returncode}: {said}")
+                    printed = self.logs[pid].read_text(errors="replace")[-1_500:]
+                    self.failed.append(f"a burst ended with {process.returncode}: {printed}")
         waiting = self._read_waiting()
         wanted = min(math.ceil(waiting / self.options.trials), self.options.most - len(self.running))
         # A burst that was just started has not taken its episodes yet.

@@ -2,10 +2,11 @@
 
     .venv/bin/python lab/chaos.py [--kills 60] [--sandbox docker] [--condition NAME ...] [--environment KEY ...]
 
-Twice the same experiment with the same seed, each time with a PostgreSQL cluster, a broker and three workers of its own:
-once in peace, once while workers and work-horses are killed with -9, the broker is killed and started empty, the database is
-restarted as after a crash and containers are removed under their agents. Trials, decisions, histories and final libraries
-must be equal, no slot may have two counting attempts, and `check_record` must find nothing. Exit status 1 where not.
+Twice the same experiment with the same seed, each time with a PostgreSQL cluster, a broker and three workers of its
+own: once in peace, once while workers and work-horses are killed with -9, the broker is killed and started empty, the
+database is restarted as after a crash and containers are removed under their agents. Trials, decisions, histories and
+final libraries must be equal, no slot may have two counting attempts, and `check_record` must find nothing. Exit
+status 1 where not.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ class Database:
         self._control("start")
 
     def start_standby(self, folder: Path, address: str, enter: Sequence[str] = ()) -> Database:
-        """Start a copy that follows this one. From then on a commit here is confirmed when the copy has it on its disk."""
+        """Start a copy that follows this one.
+        From then on a commit here is confirmed when the copy has it on its disk."""
         copy = Database(folder, address, enter)
         copy._make_folder()
         source = f"host={self.address} port={self.port} user=skillglass"
@@ -178,7 +180,8 @@ class Workers:
 
 
 def run_world(options: argparse.Namespace) -> dict[str, Any]:
-    """Starts an installation below `options.folder`, runs the experiment, disturbs as told. The outcome as JSON values."""
+    """Starts an installation below `options.folder`, runs the experiment, disturbs as told.
+    The outcome as JSON values."""
     folder: Path = options.folder
     database, broker = Database(folder / "postgresql"), Broker(folder / "valkey")
     workers = Workers(folder / "workers.log", options.trials)

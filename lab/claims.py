@@ -52,8 +52,8 @@ def main() -> int:
 
 def run(scene: str, options: argparse.Namespace, environment: dict[str, str]) -> list[str]:
     """Fills the database, lets the processes loose, reports."""
-    told = json.loads(_python(environment, "--work", json.dumps({"make": scene, "items": options.items})))
-    people = told["people"]
+    result = json.loads(_python(environment, "--work", json.dumps({"make": scene, "items": options.items})))
+    people = result["people"]
     jobs = [
         {"scene": scene, "person": people[place // 2 if scene == "rough" else place], "seed": options.seed + place}
         for place in range(options.processes)

@@ -4,10 +4,11 @@
     SKILLGLASS_VAR=/tmp/campaign python lab/synthesize.py campaign
     SKILLGLASS_VAR=/tmp/campaign python lab/compare.py
 
-Works in this process, which starts as one of the server's does, through the whole stack of middleware, on SQLite or, with
-DATABASE_URL, on PostgreSQL. Cold: nothing remembered of any run from an earlier request, but what finished runs came to is on
-disk. Warm: the 95th percentile of the requests after it. Ratios are to the targets of 500 ms cold and 150 ms warm; CPU is this
-process's own work, warm the median; bytes are those of the gzipped answer that a browser takes.
+Works in this process, which starts as one of the server's does, through the whole stack of middleware, on SQLite or,
+with DATABASE_URL, on PostgreSQL. Cold: nothing remembered of any run from an earlier request, but what finished runs
+came to is on disk. Warm: the 95th percentile of the requests after it. Ratios are to the targets of 500 ms cold and
+150 ms warm; CPU is this process's own work, warm the median; bytes are those of the gzipped answer that a browser
+takes.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def main() -> None:
     pages = addresses()
     get(pages["overview"])  # what a process does once, at its start, belongs to no page
     print(
-        f"{'page':22} {'cold ms':>8} {'CPU':>5} {'/500':>6} {'p95 ms':>7} {'CPU':>5} {'/150':>6} {'queries':>9} {'kB':>6} {'packed':>7}"
+        f"{'page':22} {'cold ms':>8} {'CPU':>5} {'/500':>6} {'p95 ms':>7} {'CPU':>5} {'/150':>6} {'queries':>9} "
+        f"{'kB':>6} {'packed':>7}"
     )
     for name, path in pages.items():
         found = measure(path, options.times)

@@ -2,13 +2,14 @@
 
     OPENBLAS_NUM_THREADS=1 nice -n 10 python lab/corrected_coverage.py [--repeats N] [--seed S]
 
-The model: items come in clusters of 3 to 9. The log-odds that an item carries the code = a constant + what its cluster adds
-(normal, SD 0.8). The judge reads all of them and errs at rates of its own, whose log-odds also have a part of each cluster
-(SD 0.8). People settle some: by lot, or ten each of four conditions of unequal size, frequency and judge's error.
+The model: items come in clusters of 3 to 9. The log-odds that an item carries the code = a constant + what its
+cluster adds (normal, SD 0.8). The judge reads all of them and errs at rates of its own, whose log-odds also have a
+part of each cluster (SD 0.8). People settle some: by lot, or ten each of four conditions of unequal size, frequency
+and judge's error.
 
-The truth is the frequency over endless clusters of this kind. Each cell: coverage of a 95 % interval and its mean width, of the
-judge alone (Wilson), of people alone (as in Results), of Rogan-Gladen with the delta method, of the share that Skillglass shows with
-the delta method, and of that with the interval it shows.
+The truth is the frequency over endless clusters of this kind. Each cell: coverage of a 95 % interval and its mean
+width, of the judge alone (Wilson), of people alone (as in Results), of Rogan-Gladen with the delta method, of the
+share that Skillglass shows with the delta method, and of that with the interval it shows.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class World:
     """[n]: what each item carries, what the judge says, its cluster and condition."""
 
     carried: Flags
-    said: Flags
+    judged: Flags
     clusters: np.ndarray
     strata: np.ndarray
 
@@ -101,19 +102,19 @@ def say_people(sample: CodedSample, world: World, settled: Flags) -> Ends:
 
 
 def say_judge(sample: CodedSample, world: World) -> Ends:
-    return wilson_of_share(float(world.said.mean()), count_effective(sample.weights))
+    return wilson_of_share(float(world.judged.mean()), count_effective(sample.weights))
 
 
 def say_by_delta(sample: CodedSample, world: World, settled: Flags, *, gladen: bool) -> Ends:
     """The estimate and its linearised standard error over clusters, with Student's quantile."""
     whole = np.bincount(sample.strata)
     weights = settled * (whole / np.maximum(np.bincount(sample.strata, settled), 1))[sample.strata]
-    said, carried, rate = world.said.astype(float), world.carried.astype(float), world.said.mean()
-    given = (world.carried, ~world.carried) if gladen else (world.said, ~world.said)
+    judged, carried, rate = world.judged.astype(float), world.carried.astype(float), world.judged.mean()
+    given = (world.carried, ~world.carried) if gladen else (world.judged, ~world.judged)
     sums = [float(weights[part].sum()) for part in given]
     if min(sums) <= 0:
         return None
-    seen = said if gladen else carried
+    seen = judged if gladen else carried
     yes, no = (float(weights[part] @ seen[part]) / total for part, total in zip(given, sums, strict=True))
     left = [
         np.where(part, weights * (seen - mean) / total, 0)
@@ -124,10 +125,10 @@ def say_by_delta(sample: CodedSample, world: World, settled: Flags, *, gladen: b
         if youden <= 0.05:
             return None
         value = (rate - no) / youden
-        adds = ((said - rate) / len(said) - value * left[0] - (1 - value) * left[1]) / youden
+        adds = ((judged - rate) / len(judged) - value * left[0] - (1 - value) * left[1]) / youden
     else:
         value = rate * yes + (1 - rate) * no
-        adds = (said - rate) / len(said) * (yes - no) + rate * left[0] + (1 - rate) * left[1]
+        adds = (judged - rate) / len(judged) * (yes - no) + rate * left[0] + (1 - rate) * left[1]
     count = len(np.unique(sample.clusters))
     error = float(np.sqrt(np.square(np.bincount(sample.clusters, adds)).sum() * count / (count - 1)))
     half = float(student.ppf(0.975, len(np.unique(sample.clusters[settled])) - 1)) * error
@@ -137,7 +138,7 @@ def say_by_delta(sample: CodedSample, world: World, settled: Flags, *, gladen: b
 def say_all(scene: Scene, rng: np.random.Generator) -> list[Ends]:
     world = draw_world(scene, scene.clusters, rng)
     settled, sample = settle(scene, world, rng), sample_of(scene, world)
-    shown = correct_share(sample, world.said, settled, world.carried).interval
+    shown = correct_share(sample, world.judged, settled, world.carried).interval
     return [
         say_judge(sample, world),
         say_people(sample, world, settled),

@@ -6,9 +6,9 @@ One oracle trial: the task's files put into a container, its solution run, its t
 everything removed. The floor is the same by the docker command line: run, three exec, three cp, rm. Both in turn, so
 that whatever else the machine does falls on both; medians over all rounds, for 1, 2 and 4 at a time.
 
-With --harbor (the program, 0.25 was tried; it needs `docker compose` v2) the same task runs in Harbor too, in turn with the
-others, at its fastest setting: a ready image, an init process, one job for the trials at a time. Its time is that of its own
-result.json, started_at to finished_at, so what the program needs to start is not counted.
+With --harbor (the program, 0.25 was tried; it needs `docker compose` v2) the same task runs in Harbor too, in turn
+with the others, at its fastest setting: a ready image, an init process, one job for the trials at a time. Its time is
+that of its own result.json, started_at to finished_at, so what the program needs to start is not counted.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def row(width: int, rounds: int, kinds: dict[str, Kind]) -> str:
             seconds[kind] += work(width)
     medians = {kind: statistics.median(found) for kind, found in seconds.items()}
     ours_, floor_, harbor = medians["ours"], medians["floor"], medians.get("harbor")
-    beside = "- | -" if harbor is None else f"{harbor:.2f} | {ours_ / harbor:.2f}"
-    return f"| {width} | {floor_:.2f} | {ours_:.2f} | {ours_ / floor_:.2f} | {beside} |"
+    compared = "- | -" if harbor is None else f"{harbor:.2f} | {ours_ / harbor:.2f}"
+    return f"| {width} | {floor_:.2f} | {ours_:.2f} | {ours_ / floor_:.2f} | {compared} |"
 
 
 def at_once(work: Callable[[], None]) -> Kind:

@@ -2,8 +2,9 @@
 
     DATABASE_URL=... python lab/extrapolate.py [--trials 1000000] [--days 30] [--at-a-time 4]
 
-Every number is N times the mean of a trial of this record, so it is as good as the record is like what is planned: run or
-import a few hundred trials of that kind first. What nothing in the record says is a dash. PostgreSQL or SQLite.
+Every number is N times the mean of a trial of this record, so it is as good as the record is like what is planned:
+run or import a few hundred trials of that kind first. What nothing in the record says is a dash. PostgreSQL or
+SQLite.
 """
 
 from __future__ import annotations
@@ -90,28 +91,28 @@ def _read_sizes() -> dict[str, int]:
 
 def lines(means: TrialMeans, trials: int, days: float, at_a_time: int) -> list[str]:
     """A sheet in Markdown. rows, bytes, tokens, dollars = N x mean; host hours = N x seconds / at a time."""
-    told = [f"| from {means.trials:,} trials | a trial | {trials:,} trials |", "|---|---|---|"]
-    told.append(f"| rows | {sum(means.rows.values()):,.0f} | {trials * sum(means.rows.values()):,.0f} |")
-    told += [
+    sheet = [f"| from {means.trials:,} trials | a trial | {trials:,} trials |", "|---|---|---|"]
+    sheet.append(f"| rows | {sum(means.rows.values()):,.0f} | {trials * sum(means.rows.values()):,.0f} |")
+    sheet += [
         f"| rows in {table.removeprefix('benchapp_')} | {mean:,.1f} | {trials * mean:,.0f} |"
         for table, mean in sorted(means.rows.items(), key=lambda row: -row[1])[:MOST_TABLES]
     ]
     total = sum(means.bytes.values())
-    told.append(f"| database | {total / 1e3:,.1f} kB | {trials * total / 1e9:,.1f} GB |")
-    told += [
+    sheet.append(f"| database | {total / 1e3:,.1f} kB | {trials * total / 1e9:,.1f} GB |")
+    sheet += [
         f"| of it {table.removeprefix('benchapp_')} | {mean / 1e3:,.1f} kB | {trials * mean / 1e9:,.1f} GB |"
         for table, mean in sorted(means.bytes.items(), key=lambda row: -row[1])[:MOST_TABLES]
         if table
     ]
-    told.append(_row("steps", means.steps, trials, "{:,.1f}"))
-    told.append(_row("tokens", means.tokens, trials, "{:,.0f}"))
-    told.append(_row(f"dollars (known of {means.priced:,})", means.dollars, trials, "{:,.3f}"))
+    sheet.append(_row("steps", means.steps, trials, "{:,.1f}"))
+    sheet.append(_row("tokens", means.tokens, trials, "{:,.0f}"))
+    sheet.append(_row(f"dollars (known of {means.priced:,})", means.dollars, trials, "{:,.3f}"))
     hours = None if means.seconds is None else means.seconds / 3600 / at_a_time
-    told.append(_row("seconds of an attempt", means.seconds, trials, "{:,.1f}"))
-    told.append(_row(f"host hours, {at_a_time} at a time", hours, trials, "{:,.4f}"))
+    sheet.append(_row("seconds of an attempt", means.seconds, trials, "{:,.1f}"))
+    sheet.append(_row(f"host hours, {at_a_time} at a time", hours, trials, "{:,.4f}"))
     hosts = "-" if hours is None else f"{trials * hours / 24 / days:,.1f}"
-    told.append(f"| hosts for {days:g} days | - | {hosts} |")
-    return told
+    sheet.append(f"| hosts for {days:g} days | - | {hosts} |")
+    return sheet
 
 
 def _row(name: str, mean: float | None, trials: int, form: str) -> str:

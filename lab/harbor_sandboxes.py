@@ -1,11 +1,12 @@
 """Runs the suite of first steps in our own containers and in Harbor's environments, and compares how trials ended.
 
-    .venv/bin/python lab/harbor_sandboxes.py [--kinds docker podman] [--agents shell claude-code] [--replicates 2] [--kill]
+    .venv/bin/python lab/harbor_sandboxes.py [--kinds docker podman] [--agents shell claude-code] [--replicates 2]
+    [--kill]
 
 Each agent runs in the sandbox `docker` and, by Harbor, in each kind of environment that is named, in a record of its
-own. A server on this machine answers in the agent's wire format, by nothing but the conversation. `--kill`: by Harbor, the
-worker gets kill -9 halfway and is started again. Verdict, steps, tokens and dollars of every trial must be equal, no slot
-may have two counting attempts, and no container of Docker may be left. Exit status 1 where not.
+own. A server on this machine answers in the agent's wire format, by nothing but the conversation. `--kill`: by
+Harbor, the worker gets kill -9 halfway and is started again. Verdict, steps, tokens and dollars of every trial must
+be equal, no slot may have two counting attempts, and no container of Docker may be left. Exit status 1 where not.
 
 It needs Harbor (SKILLGLASS_HARBOR), the base image of the tests on each engine, and for Claude Code `install_program
 claude-code node` (SKILLGLASS_PROGRAMS).

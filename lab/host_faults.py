@@ -1,5 +1,5 @@
-"""The faults of `lab/hosts.py`, one method each: it says what happened, and how long until the next attempt was recorded
-and until all was well.
+"""The faults of `lab/hosts.py`, one method each: it says what happened, and how long until the next attempt was
+recorded and until all was well.
 
 All is well when every host with a worker has recorded an attempt that it began after the fault, and of those begun
 before none is under way.
@@ -65,7 +65,8 @@ class Faults:
     # --- the faults -----------------------------------------------------------------------------------------------
 
     def _watch_skew(self) -> None:
-        """Two hosts have had another time since they started. Nothing else is broken yet, so nobody may be taken over."""
+        """Two hosts have had another time since they started.
+        Nothing else is broken yet, so nobody may be taken over."""
         self._wait(lambda: self._count("finished") >= 3 * BETWEEN)
         lost = self._count("interrupted")
         fast, slow = self._skewed()
@@ -165,7 +166,8 @@ class Faults:
             with contextlib.suppress(OSError):
                 group.rmdir()
         self._until_well(
-            f"the database's disk at {SLOW_WRITES} writes a second for {SLOW_SECONDS} s, {slow} attempts recorded in it",
+            f"the database's disk at {SLOW_WRITES} writes a second for {SLOW_SECONDS} s, {slow} attempts recorded in "
+            "it",
             before,
         )
 
@@ -179,8 +181,8 @@ class Faults:
         found = self._ask(lambda: set(self._attempts().filter(status="finished").values_list("pk", flat=True)))
         lost = len(confirmed - found)
         self._until_well(
-            f"the host of the database killed, the standby promoted after {PROMOTE_SECONDS} s, {lost} of {len(confirmed)}"
-            " recorded attempts lost",
+            f"the host of the database killed, the standby promoted after {PROMOTE_SECONDS} s, {lost} of "
+            f"{len(confirmed)} recorded attempts lost",
             before,
         )
         if lost:
@@ -189,8 +191,8 @@ class Faults:
     # --- how long until all is well -----------------------------------------------------------------------------------
 
     def _until_well(self, what: str, before: int) -> None:
-        """Wait until all is well again; called when what was broken works again. before: attempts that had been interrupted
-        when it was broken."""
+        """Wait until all is well again; called when what was broken works again.
+        before: attempts that had been interrupted when it was broken."""
         began, next_after = time.monotonic(), 0.0
         since, recorded = self._ask(lambda: (self._last(), self._count("finished")))
 
@@ -215,7 +217,7 @@ class Faults:
         self.report.append(line)
         print(line, file=sys.stderr, flush=True)
 
-    # --- waiting, and the workers in the meantime ----------------------------------------------------------------------------
+    # --- waiting, and the workers in the meantime -------------------------------------------------------------------
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -292,7 +294,8 @@ class Faults:
         return self._attempts().order_by("-pk").values_list("pk", flat=True).first() or 0
 
     def _find_at_work(self) -> Any:
-        """An attempt under way that has begun long enough ago to have a sandbox; on a host that no other fault meets."""
+        """An attempt under way that has begun long enough ago to have a sandbox;
+        on a host that no other fault meets."""
         apart = self._of(self.cluster.names[0]) | self._of(self.cluster.names[-1])
         running = self._attempts().filter(status="running")
         return running.exclude(pk__in=apart.values("pk")).order_by("pk").first()

@@ -3,14 +3,16 @@
     sudo .venv/bin/python lab/hosts.py [--workers 5] [--trials 20] [--fault NAME ...] [--sandbox docker]
 
 Twice the same experiment with the same seed. First on one host, in peace (as in `lab/chaos.py`). Then on many: one has
-the database, one its standby, one the pages and the broker, and the others a worker each, which does --trials at a time. Every host
-is a set of namespaces of this machine with its own name, address, process ids, temporary folder and var folder (and
-Docker engine, with `--sandbox docker`). All their frames go through a switch in this process: it holds up each for half of
---delay, loses some, and cuts a host off. `lab/host_faults.py` has the faults; without `--fault` all of them happen, one
-after another. Trials, decisions, histories and final libraries must be equal, no slot may have two counting attempts, and
-`check_record` must find nothing. Exit status 1 where not, or where a fault did not happen.
+the database, one its standby, one the pages and the broker, and the others a worker each, which does --trials at a
+time. Every host is a set of namespaces of this machine with its own name, address, process ids, temporary folder and
+var folder (and Docker engine, with `--sandbox docker`). All their frames go through a switch in this process: it
+holds up each for half of --delay, loses some, and cuts a host off. `lab/host_faults.py` has the faults; without
+`--fault` all of them happen, one after another. Trials, decisions, histories and final libraries must be equal, no
+slot may have two counting attempts, and `check_record` must find nothing. Exit status 1 where not, or where a fault
+did not happen.
 
-Linux and root only; a clock that is off needs `cc`. Nothing reaches another network, and all of it ends with this process.
+Linux and root only; a clock that is off needs `cc`. Nothing reaches another network, and all of it ends with this
+process.
 """
 
 from __future__ import annotations
@@ -86,7 +88,8 @@ def main() -> int:
     problems = [*compare(peace, hosts), *peace["check"], *hosts["check"], *hosts["missed"]]
     print(f"one host:    {peace['seconds']:.0f} s, {peace['episodes']} episodes, {len(peace['trials'])} trials")
     print(
-        f"{options.workers} workers:   {hosts['seconds']:.0f} s, attempts {hosts['attempts']}, by host {hosts['by_host']}"
+        f"{options.workers} workers:   {hosts['seconds']:.0f} s, attempts {hosts['attempts']}, by host "
+        f"{hosts['by_host']}"
     )
     print(f"             at most {hosts['most_running']} attempts under way")
     print(f"switch:      {hosts['frames']}; pages: {hosts['pages']}")
@@ -102,7 +105,8 @@ def main() -> int:
 
 @dataclass(slots=True)
 class Host:
-    """Namespaces of this machine, held open by a process that sleeps. The end of that process ends all others in them."""
+    """Namespaces of this machine, held open by a process that sleeps.
+    The end of that process ends all others in them."""
 
     name: str
     folder: Path
@@ -143,11 +147,11 @@ class Host:
     def spawn(self, log: str, *command: str, **environment: str) -> subprocess.Popen[bytes]:
         own = {"TMPDIR": f"{self.disk}/tmp", "SKILLGLASS_VAR": f"{self.disk}/var"}
         own |= {"SKILLGLASS_SANDBOXES": f"{self.disk}/tmp", "SKILLGLASS_CACHE": f"{self.disk}/cache"}
-        with (self.folder / log).open("ab") as told:
+        with (self.folder / log).open("ab") as output:
             return subprocess.Popen(
                 [*self.enter, *command],
                 env={**os.environ, **own, **environment},
-                stdout=told,
+                stdout=output,
                 stderr=subprocess.STDOUT,
             )
 
@@ -191,8 +195,8 @@ class Host:
 
 
 class Switch:
-    """Passes frames between hosts, each by a TAP device of its own. Every kernel with TUN can do it; netem is a module that
-    many lack."""
+    """Passes frames between hosts, each by a TAP device of its own.
+    Every kernel with TUN can do it; netem is a module that many lack."""
 
     TAP, NO_HEADER, SET_DEVICE = 0x0002, 0x1000, 0x400454CA
 

@@ -2,10 +2,11 @@
 
     python lab/importing.py FOLDER ... [--jobs 1] [--database postgresql://...]
 
-Imports the folders into an empty record, then once more: what a second import costs that finds everything there. SQLite in a
-temporary folder, or a database of your own that is empty. Each prints trials a second, the CPU time of all processes in
-milliseconds a trial, and the peak memory of one process. Then the digest of every experiment: it must be the same before and after a change of
-the code. Other work on the machine makes the seconds longer, and the CPU time a little; compare two versions in turn.
+Imports the folders into an empty record, then once more: what a second import costs that finds everything there.
+SQLite in a temporary folder, or a database of your own that is empty. Each prints trials a second, the CPU time of
+all processes in milliseconds a trial, and the peak memory of one process. Then the digest of every experiment: it
+must be the same before and after a change of the code. Other work on the machine makes the seconds longer, and the
+CPU time a little; compare two versions in turn.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def measure(title: str, folders: list[Path], jobs: int) -> None:
     trials = counts["attempts"] or 1
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) / 1024
     print(
-        f"{title}: {counts['attempts']:,} trials with {counts['steps']:,} steps in {seconds:.1f} s, {trials / seconds:.1f} a "
-        f"second; {1000 * cpu / trials:.2f} ms of CPU a trial; {peak:.0f} MB"
+        f"{title}: {counts['attempts']:,} trials with {counts['steps']:,} steps in {seconds:.1f} s, "
+        f"{trials / seconds:.1f} a second; {1000 * cpu / trials:.2f} ms of CPU a trial; {peak:.0f} MB"
     )
 
 

@@ -147,8 +147,8 @@ def _disturb(experiment: Any, supervisor: subprocess.Popen[bytes], kills: int, d
 
 def _workers(supervisor: int) -> list[int]:
     """The worker processes below the supervisor. A work-horse is a fork of its worker, one level further down."""
-    told = subprocess.run(["ps", "-eo", "pid=,ppid=,command="], capture_output=True, text=True, check=True).stdout
-    rows = [line.split(maxsplit=2) for line in told.splitlines()]
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,command="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(maxsplit=2) for line in listed.splitlines()]
     return [int(row[0]) for row in rows if len(row) == 3 and int(row[1]) == supervisor and "manage.py work" in row[2]]
 
 

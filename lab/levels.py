@@ -1,11 +1,12 @@
 """How often the one model is wrong where nothing differs, and how often it finds what does: `python lab/levels.py`.
 
-Experiments are drawn, judged as a page judges them, and counted: 182 scenes without any difference, and the power table of
-docs/explanation/statistics.md. `--experiments 1000` takes some twenty minutes on two cores; `--scenes power` draws that table alone.
+Experiments are drawn, judged as a page judges them, and counted: 182 scenes without any difference, and the power
+table of docs/explanation/statistics.md. `--experiments 1000` takes some twenty minutes on two cores; `--scenes power`
+draws that table alone.
 
 A trial passes with a chance whose log-odds add up: its task, its family, the library of its episode (drawn anew in each
-replicate), and, where a scene says so, what moves a whole replicate: all conditions of it alike (`shared`) or each its own way
-(`drift`).
+replicate), and, where a scene says so, what moves a whole replicate: all conditions of it alike (`shared`) or each
+its own way (`drift`).
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ CLAIMS = ("run, blocks", "rerun, no blocks", "rerun, blocks")
 
 @dataclass(frozen=True)
 class Scene:
-    """middles: log-odds of each condition, all the same where empty. library: SD of what an episode's library adds, of each
-    condition. split: half of the episodes gain so much in every condition but the baseline, the other half loses as much."""
+    """middles: log-odds of each condition, all the same where empty. library: SD of what an episode's library adds,
+    of each condition. split: half of the episodes gain so much in every condition but the baseline, the other half
+    loses as much."""
 
     kind: str
     conditions: int = 5
@@ -102,7 +104,8 @@ def scenes() -> Iterator[Scene]:
 
 
 def draw(scene: Scene, rng: np.random.Generator, experiments: int, shift: float = 0.0) -> Floats:
-    """Mean score of each cell, [experiments, conditions, replicates, episodes]. shift: of the first condition with skills."""
+    """Mean score of each cell, [experiments, conditions, replicates, episodes].
+    shift: of the first condition with skills."""
     whole = (experiments, scene.conditions, scene.replicates, scene.episodes)
     of_arms = (1, scene.conditions, 1, 1)
     chance = rng.normal(0, 1, whole) * np.reshape(scene.library or (0.8,) * scene.conditions, of_arms)
@@ -130,8 +133,8 @@ def judge(cells: Floats, tasks: int, claim: str) -> list[ClaimTest | None]:
 
 
 def count(scene: Scene, claim: str, experiments: int) -> tuple[float, float]:
-    """Of comparisons without a difference the share that is significant alone; of experiments the share with such a one after
-    correction for all."""
+    """Of comparisons without a difference the share that is significant alone;
+    of experiments the share with such a one after correction for all."""
     middles = scene.middles or (0.0,) * scene.conditions
     alike = [at for at, middle in enumerate(middles[1:]) if middle == middles[0]]
     rng = np.random.default_rng(crc32(repr((scene, claim)).encode()))
@@ -203,7 +206,8 @@ def print_power(pool: ProcessPoolExecutor, experiments: int) -> None:
     jobs = [(replace(Scene("power"), replicates=r, episodes=e), experiments) for e, r in designs]
     found = list(pool.map(_power_all, jobs))
     print(
-        f"\nPower for {100 * SOUGHT:.1f} points in percent, five conditions, alone (after correction for four), {experiments:,} experiments each.\n"
+        f"\nPower for {100 * SOUGHT:.1f} points in percent, five conditions, alone (after correction for four), "
+        f"{experiments:,} experiments each.\n"
     )
     print(f"| episodes x replicates | {' | '.join(CLAIMS)} |\n|---|---|---|---|")
     for (episodes, replicates), powers in zip(designs, found, strict=True):

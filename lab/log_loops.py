@@ -1,11 +1,13 @@
 """Has many loops log to one installation at once, and compares its record with what they logged.
 
-    .venv/bin/python lab/log_loops.py [--loops 20] [--steps-a-minute 100000] [--seconds 60] [--restart | --cut] [--away 20]
+    .venv/bin/python lab/log_loops.py [--loops 20] [--steps-a-minute 100000] [--seconds 60] [--restart | --cut]
+    [--away 20]
 
-The installation is one as `manage.py demo` starts it, in a temporary folder. Each loop is a process with a run of its own:
-trials of 20 messages, a decision after every ten. `--restart` kills the installation halfway, everything in it with
-kill -9, and starts it again after `--away` seconds. `--cut` takes only the network between the loops and the installation
-away for that long: open connections are dropped, and new ones refused. Exit status 1 if a trial, message or decision is missing or there twice.
+The installation is one as `manage.py demo` starts it, in a temporary folder. Each loop is a process with a run of its
+own: trials of 20 messages, a decision after every ten. `--restart` kills the installation halfway, everything in it
+with kill -9, and starts it again after `--away` seconds. `--cut` takes only the network between the loops and the
+installation away for that long: open connections are dropped, and new ones refused. Exit status 1 if a trial, message
+or decision is missing or there twice.
 """
 
 from __future__ import annotations
@@ -96,7 +98,8 @@ def run(options: argparse.Namespace, base: Path) -> int:
     print(f"largest process of the installation: {peak:.0f} MB resident")
     if waits:
         print(
-            f"/index.json meanwhile: median {1000 * statistics.median(waits):.0f} ms, slowest {1000 * max(waits):.0f} ms"
+            f"/index.json meanwhile: median {1000 * statistics.median(waits):.0f} ms, slowest {1000 * max(waits):.0f} "
+            "ms"
         )
     return 0 if found == expected else 1
 
@@ -239,8 +242,8 @@ def _ask(address: str, waits: list[float], over: threading.Event) -> None:
 
 def _start(port: int, base: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, str(ROOT / "manage.py"), "demo", "--no-experiment", "--port", str(port)]
-    with (base / "installation.log").open("ab") as told:
-        return subprocess.Popen(command, stdout=told, stderr=subprocess.STDOUT, start_new_session=True)
+    with (base / "installation.log").open("ab") as output:
+        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
 
 
 def _make_token() -> str:
@@ -248,10 +251,10 @@ def _make_token() -> str:
         "from benchapp.people.accounts import make_token; from inspector.web.access import local_user;"
         "print(make_token(local_user(), 'loops', 'log')[1])"
     )
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), "shell", "-v0", "-c", command], stdout=subprocess.PIPE, check=True
     )
-    return told.stdout.decode().strip()
+    return done.stdout.decode().strip()
 
 
 def _list_processes() -> list[Path]:

@@ -1,13 +1,14 @@
 """Runs one experiment with `work --trials N`, once for each N, against a model server with a limited number of slots.
 
-    .venv/bin/python lab/many_trials.py [--trials 20 200] [--replicates 50] [--slots 50] [--seconds 1.0] [--sqlite] [--kill]
+    .venv/bin/python lab/many_trials.py [--trials 20 200] [--replicates 50] [--slots 50] [--seconds 1.0] [--sqlite]
+    [--kill]
 
 Each N has a record and a broker of its own (PostgreSQL unless `--sqlite`). Every episode tries the same tasks without
 skills, with the shell agent in the local sandbox; the server answers each conversation by three turns that depend on
 nothing but the conversation, after `--seconds`. `--kill`: the worker gets kill -9 halfway and is started again.
-It reports seconds, trials, most calls at the server at once, CPU seconds and largest resident memory of the worker, most
-connections to the database. How trials ended must be equal for every N, no slot may have two counting attempts, and
-the server may never see more calls at once than its slots. Exit status 1 where not.
+It reports seconds, trials, most calls at the server at once, CPU seconds and largest resident memory of the worker,
+most connections to the database. How trials ended must be equal for every N, no slot may have two counting attempts,
+and the server may never see more calls at once than its slots. Exit status 1 where not.
 """
 
 from __future__ import annotations
@@ -62,9 +63,10 @@ def main() -> int:
 def _tell(trials: int, world: dict[str, Any]) -> None:
     worker = world["worker"]
     print(
-        f"--trials {trials}: {len(world['trials'])} trials in {world['seconds']:.0f} s, attempts {world['attempts']}, at most"
-        f" {world['most_running']} under way; {world['calls']} calls, at most {world['most_calls']} at once; worker {worker['cpu']:.0f} CPU s,"
-        f" {worker['rss_mb']:.0f} MB, {worker['threads']} threads, {world['connections']} connections",
+        f"--trials {trials}: {len(world['trials'])} trials in {world['seconds']:.0f} s, attempts {world['attempts']}, "
+        f"at most {world['most_running']} under way; {world['calls']} calls, at most {world['most_calls']} at once; "
+        f"worker {worker['cpu']:.0f} CPU s, {worker['rss_mb']:.0f} MB, {worker['threads']} threads, "
+        f"{world['connections']} connections",
         flush=True,
     )
 
@@ -169,9 +171,9 @@ def run_world(options: argparse.Namespace) -> dict[str, Any]:
         began = time.monotonic()
         watch = Watch(options.folder, options, database)
         watch.run(experiment)
-        told = {"seconds": time.monotonic() - began, "calls": server.calls, "most_calls": server.most}
+        result = {"seconds": time.monotonic() - began, "calls": server.calls, "most_calls": server.most}
         more = {"worker": watch.most, "connections": watch.connections, "most_running": watch.running}
-        return {**outcome(experiment), **told, **more}
+        return {**outcome(experiment), **result, **more}
 
 
 def launch_episodes(options: argparse.Namespace) -> Any:
@@ -261,7 +263,8 @@ class Watch:
 
 
 def call_ourselves(script: str, *arguments: str) -> dict[str, Any]:
-    """Run the script with a `--folder` of its own and the settings of an installation there; what it prints last, as JSON."""
+    """Run the script with a `--folder` of its own and the settings of an installation there; what it prints last,
+    as JSON."""
     with tempfile.TemporaryDirectory(prefix="skillglass-many-", ignore_cleanup_errors=True) as base:
         folder = Path(base)
         folder.chmod(0o755)  # PostgreSQL runs as another user

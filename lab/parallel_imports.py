@@ -46,12 +46,12 @@ def main() -> int:
         problems = list(_problems_of(["in peace"], [_start(options.folders)]))
         seconds = time.monotonic() - begun
         peace = digests()
-        print(f"one process, {seconds:.1f} s: {_told(peace)}")
+        print(f"one process, {seconds:.1f} s: {_describe(peace)}")
         for number in range(1, options.rounds + 1):
             _empty()
             problems += [f"round {number}: {each}" for each in race(options, chance, seconds)]
             found = digests()
-            print(f"round {number}: {_told(found)}")
+            print(f"round {number}: {_describe(found)}")
             problems += [f"round {number}: {each}" for each in (*differences(peace, found), *flaws())]
     print("\n".join(problems[:20]) if problems else f"{options.rounds} rounds: equal digests, no holes, no traceback")
     return 1 if problems else 0
@@ -130,7 +130,7 @@ def _empty() -> None:
     call_command("flush", interactive=False, verbosity=0)
 
 
-def _told(found: dict[str, str]) -> str:
+def _describe(found: dict[str, str]) -> str:
     return f"{_trials()} trials, " + " ".join(digest[:16] for digest in found.values())
 
 

@@ -5,8 +5,8 @@
     SKILLGLASS_VAR=/tmp/campaign python manage.py index_search
     SKILLGLASS_VAR=/tmp/campaign python lab/reading.py
 
-Works in this process through the whole stack of middleware, on SQLite or, with DATABASE_URL, on PostgreSQL. What is asked
-for is drawn at random with a seed; the ratio is the 95th percentile's to the target of 100 ms.
+Works in this process through the whole stack of middleware, on SQLite or, with DATABASE_URL, on PostgreSQL. What is
+asked for is drawn at random with a seed; the ratio is the 95th percentile's to the target of 100 ms.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def main() -> None:
     chance = random.Random(options.seed)
     pages = {name: address for name, address in addresses(chance).items() if options.only in name}
     print(
-        f"{'page':28} {'median ms':>9} {'of it CPU':>9} {'p95 ms':>7} {'/100':>6} {'most ms':>8} {'queries':>8} {'kB':>5}"
+        f"{'page':28} {'median ms':>9} {'of it CPU':>9} {'p95 ms':>7} {'/100':>6} {'most ms':>8} {'queries':>8} "
+        f"{'kB':>5}"
     )
     for name, address in pages.items():
         get(address())  # what a process does once belongs to no page
@@ -66,7 +67,8 @@ def main() -> None:
         seconds, busy, sizes = zip(*found, strict=True)
         middle, high, most = 1000 * np.percentile(seconds, [50, 95, 100])
         print(
-            f"{name:28} {middle:9.0f} {1000 * np.median(busy):9.0f} {high:7.0f} {high / TARGET / 1000:6.2f} {most:8.0f} {queries(address()):8} {np.median(sizes) / 1000:5.0f}",
+            f"{name:28} {middle:9.0f} {1000 * np.median(busy):9.0f} {high:7.0f} {high / TARGET / 1000:6.2f} "
+            f"{most:8.0f} {queries(address()):8} {np.median(sizes) / 1000:5.0f}",
             flush=True,
         )
     print(f"memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB at its peak")

@@ -2,13 +2,13 @@
 
     OPENBLAS_NUM_THREADS=1 nice -n 10 python lab/review_coverage.py [--repeats N] [--seed S]
 
-The model: failed trials come in clusters (episodes that share a library, or runs of one task) of 3 to 9. The log-odds that
-a trial carries a code = a constant + what its cluster adds (normal, SD 0.8; the second half of the table: 1.5). From the
-trials some are drawn and coded: all, three in ten, or ten each of four conditions of very unequal size and of unequal
-frequency.
+The model: failed trials come in clusters (episodes that share a library, or runs of one task) of 3 to 9. The log-odds
+that a trial carries a code = a constant + what its cluster adds (normal, SD 0.8; the second half of the table: 1.5).
+From the trials some are drawn and coded: all, three in ten, or ten each of four conditions of very unequal size and
+of unequal frequency.
 
-Two truths, one for each interval: the frequency over endless clusters of this kind, and the share among just these trials
-if all of them were coded. docs/explanation/taxonomy.md judges what comes out.
+Two truths, one for each interval: the frequency over endless clusters of this kind, and the share among just these
+trials if all of them were coded. docs/explanation/taxonomy.md judges what comes out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`python -m runner`: run one episode of a suite into a folder, or print a folder's content. Needs no web, no database.
 
-A history is printed with one line per entry, in columns: sequence, what happened, phase, task, role; then what the agent
-could read (skills @ round) or was shown (retrieved trials), and how it ended; for the author: mode, answer, status, the
-round after it, the evidence and skills it was shown.
+A history is printed with one line per entry, in columns: sequence, what happened, phase, task, role; then what the
+agent could read (skills @ round) or was shown (retrieved trials), and how it ended; for the author: mode, answer,
+status, the round after it, the evidence and skills it was shown.
 
 Exit status: 0 done, 1 the episode stopped before its end, 2 the arguments or the setup are wrong.
 """
@@ -160,12 +160,12 @@ def _text(recorder: JsonLinesRecorder, plan: EpisodePlan) -> str:
 
 def chronicle(plan: EpisodePlan, history: History, library: Library, decisions: tuple[Decision, ...]) -> str:
     """`decisions` holds the full decision of every Decided entry, in order. Ends with a line break."""
-    told = iter(decisions)
+    remaining = iter(decisions)
     lines = [f"# {plan.condition.name}, {plan.environment.key}, seed {plan.run_seed}"]
     for index, entry in enumerate(history):
         before = history[:index]
         if isinstance(entry.event, Decided):
-            line = _render_decision(entry.event, next(told), before, library)
+            line = _render_decision(entry.event, next(remaining), before, library)
         else:
             line = _other(entry, fold(before), plan, library)
         lines.append(f"{entry.sequence:>3}  {line}".rstrip())

@@ -79,10 +79,10 @@ class ArchivedRecord:
         self._expect(experiment)
         attributes = sorted({each["attribute"] for each in self._shared[GROUPS]})
         columns = {each.name: each.kind for each in TRIALS} | {f"group_{name}": "text" for name in attributes}
-        said = self._read_groups()
+        groups = self._read_groups()
         rows = (
             {each.name: run.value(row, each.lookup) for each in TRIALS}
-            | {f"group_{name}": "; ".join(said[row["task"], name]) or None for name in attributes}
+            | {f"group_{name}": "; ".join(groups[row["task"], name]) or None for name in attributes}
             for run in self._runs
             for row in run.lines["trial"]
         )

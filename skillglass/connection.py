@@ -11,7 +11,7 @@ from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, OpenerDirec
 from skillglass.record_rows import RecordError
 
 SECONDS = 300  # without a byte: a comparison of many runs is computed before the first one
-MAX_TOLD = 300  # characters of a quoted answer
+MAX_QUOTED = 300  # characters of a quoted answer
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -73,9 +73,9 @@ class Connection:
 def _explain(error: HTTPError) -> str:
     """The server's message, shortened to quote."""
     if 300 <= error.code < 400:
-        place = error.headers.get("Location", "")[:MAX_TOLD]
+        place = error.headers.get("Location", "")[:MAX_QUOTED]
         return f"leads to {place!r}, and nothing is sent there; open that address where it is yours"
     if error.code == 401:
         return "expected a token that works: skillglass.open(address, token=...)"
-    told = error.read(MAX_TOLD).decode("utf-8", "replace").strip()
-    return f"answered {error.code}; {told!r}"
+    message = error.read(MAX_QUOTED).decode("utf-8", "replace").strip()
+    return f"answered {error.code}; {message!r}"

@@ -1,4 +1,5 @@
-"""The outside of an archive: plain tar members of regular files in a zstd or gzip stream, read forwards, never unpacked.
+"""The outside of an archive: plain tar members of regular files in a zstd or gzip stream, read forwards, never
+unpacked.
 
 Python's own reader of tar follows links and reads extension headers of any size into memory; ours knows one kind of
 header and refuses every other.

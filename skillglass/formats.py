@@ -1,6 +1,7 @@
 """What a reader of another tool's files is made from: see docs/how-to/formats.md, which has an example.
 
-A format is a module with NAME, TITLE, `claims(root, folder)` and `find(root, folder)`. A package names it in its entry points:
+A format is a module with NAME, TITLE, `claims(root, folder)` and `find(root, folder)`. A package names it in its
+entry points:
 
     [project.entry-points."skillglass.formats"]
     mytool = "mytool_skillglass"

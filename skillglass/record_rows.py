@@ -32,7 +32,7 @@ class RecordRows(list[JsonRow]):
         for name in self._of("time"):
             frame[name] = pandas.to_datetime(frame[name], utc=True, format="ISO8601")
         kept = {"integer": "Int64", "boolean": "boolean", "number": "float64"}
-        return frame.astype({name: kind for told, kind in kept.items() for name in self._of(told)})
+        return frame.astype({name: kind for declared, kind in kept.items() for name in self._of(declared)})
 
     def _of(self, kind: str) -> Sequence[str]:
-        return [name for name, told in self.columns.items() if told == kind]
+        return [name for name, declared in self.columns.items() if declared == kind]

@@ -8,8 +8,8 @@
     run.freeze()
     run.finish()
 
-All is written to a folder first, line by line, so a killed process loses nothing that it logged. If a server is named, a
-thread sends the same bytes there (`skillglass.sending`). docs/reference/run-log.md describes the files.
+All is written to a folder first, line by line, so a killed process loses nothing that it logged. If a server is
+named, a thread sends the same bytes there (`skillglass.sending`). docs/reference/run-log.md describes the files.
 """
 
 from __future__ import annotations
@@ -74,9 +74,10 @@ def start(
 ) -> Run:
     """Begin a run, or continue the one of this `name` in `folder`.
 
-    `author_model`: empty if no model writes skills. `skills`: the library it begins with. `suite`: what the tasks belong to, if
-    other experiments have the same tasks. `server` and `token` are taken from SKILLGLASS_SERVER and SKILLGLASS_TOKEN; without a
-    server nothing is sent. ValueError says which argument is wrong; OSError, that the folder cannot be written.
+    `author_model`: empty if no model writes skills. `skills`: the library it begins with. `suite`: what the tasks
+    belong to, if other experiments have the same tasks. `server` and `token` are taken from SKILLGLASS_SERVER and
+    SKILLGLASS_TOKEN; without a server nothing is sent. ValueError says which argument is wrong; OSError, that the
+    folder cannot be written.
     """
     if not (experiment and condition and agent_model):
         raise ValueError("expected an experiment, a condition and an agent_model, each a text")
@@ -100,8 +101,8 @@ def start(
 
 
 class Run:
-    """One run, open for writing by this process; its methods can be called from several threads. `library`: digest of the
-    current one, None before there is any."""
+    """One run, open for writing by this process; its methods can be called from several threads. `library`: digest of
+    the current one, None before there is any."""
 
     def __init__(self, folder: Path, head: Mapping[str, object]) -> None:
         self.folder = folder
@@ -135,8 +136,8 @@ class Run:
         if self.head.get("format") != FORMAT or self.head.get("version") != VERSION:
             raise ValueError(f"{self.folder / EVENTS}: expected a run log of version {VERSION}")
         if differs := [key for key in HELD if self.head.get(key) != (head[key] or None)]:
-            told = "; ".join(f"{key} was {self.head.get(key)!r}" for key in differs)
-            raise ValueError(f"{self.folder}: a run keeps what it began with ({told}). Give another name.")
+            differences = "; ".join(f"{key} was {self.head.get(key)!r}" for key in differs)
+            raise ValueError(f"{self.folder}: a run keeps what it began with ({differences}). Give another name.")
         for event in events:
             match event["type"]:
                 case "library":
@@ -179,9 +180,10 @@ class Run:
         title: str = "",
         family: str = "",
     ) -> Trial:
-        """Begin one try at a task. `phase`: "acquisition" for what the author learns from, "replay" for what only decides about a
-        proposal, "evaluation" or "deployment" for what the result is measured on. `skills`: a proposed library, if this trial
-        has another than the current one. `id`: your own, no other trial's of this run; `ended` holds those that are over."""
+        """Begin one try at a task. `phase`: "acquisition" for what the author learns from, "replay" for what only
+        decides about a proposal, "evaluation" or "deployment" for what the result is measured on. `skills`: a
+        proposed library, if this trial has another than the current one. `id`: your own, no other trial's of this
+        run; `ended` holds those that are over."""
         if phase not in PHASES:
             raise ValueError(f"phase: expected one of {', '.join(PHASES)}, found {phase!r}")
         with self._lock:
@@ -194,10 +196,10 @@ class Run:
                 tries += 1  # the earlier one was cut off
                 ident = f"{first}.{tries}"
             given = self.library if skills is None else self._put_library(skills)
-            told = {"task": task, "title": title, "family": family, "phase": phase}
+            fields = {"task": task, "title": title, "family": family, "phase": phase}
             repeats = first if ident != first else ""
             self._write(
-                "trial", trial=ident, repeats=repeats, **told, library=given, is_candidate=given != self.library
+                "trial", trial=ident, repeats=repeats, **fields, library=given, is_candidate=given != self.library
             )
             self._begun[ident] = first
             self._open.add(ident)
@@ -215,9 +217,9 @@ class Run:
         usage: Mapping[str, float | None] | None = None,
     ) -> str:
         """The author answered with this library. `status`: "applied"; "rejected" if it was not taken; "no-op" if it
-        changes nothing; "failed" if the answer could not be used. `before`: an earlier library that the author began with, where
-        candidates are a tree. `reason`: why, in a sentence. `reply`: the author's own
-        text. `evidence`: the trials that it saw. `usage`: as in `Trial.add_usage`. Return the library that holds now."""
+        changes nothing; "failed" if the answer could not be used. `before`: an earlier library that the author began
+        with, where candidates are a tree. `reason`: why, in a sentence. `reply`: the author's own text. `evidence`:
+        the trials that it saw. `usage`: as in `Trial.add_usage`. Return the library that holds now."""
         if status not in STATUSES:
             raise ValueError(f"status: expected one of {', '.join(STATUSES)}, found {status!r}")
         used = check_usage(usage or {})
@@ -276,8 +278,8 @@ class Run:
 
     # --- files -----------------------------------------------------------------------------------------------------
 
-    def _write(self, type: str, **told: object) -> JsonRow:
-        known = {name: value for name, value in told.items() if value is not None and value != ""}
+    def _write(self, type: str, **fields: object) -> JsonRow:
+        known = {name: value for name, value in fields.items() if value is not None and value != ""}
         event = {"type": type, "at": self.at or _now(), **known}
         with self._lock:
             self._file.write(to_line(event))
@@ -318,8 +320,8 @@ class Run:
 
 
 class Trial:
-    """One try at a task, open until it ends. As a context manager, it ends with the block, and an exception in the block is
-    its error."""
+    """One try at a task, open until it ends.
+    As a context manager, it ends with the block, and an exception in the block is its error."""
 
     def __init__(self, run: Run, id: str) -> None:
         self.run, self.id = run, id
@@ -334,8 +336,8 @@ class Trial:
             self._messages += 1
 
     def log(self, *messages: object) -> None:
-        """Add messages of the conversation, in order: dicts with role and content as OpenAI, Anthropic and litellm take and give
-        them (their own objects too), or steps of ATIF."""
+        """Add messages of the conversation, in order: dicts with role and content as OpenAI, Anthropic and litellm
+        take and give them (their own objects too), or steps of ATIF."""
         for message in messages:
             raw = message.model_dump(exclude_none=True) if hasattr(message, "model_dump") else message
             kind = "atif" if isinstance(raw, Mapping) and "source" in raw else "chat"
@@ -354,8 +356,8 @@ class Trial:
                 self._file.flush()
 
     def check(self, name: str, passed: bool | str | None, message: str = "", *, group: str = "") -> None:
-        """A verifier's check. `passed`: None if it could not be carried out, or "skipped". `group`: "public" if the agent could
-        see it, "hidden" if not, "process" if it examines how the agent worked."""
+        """A verifier's check. `passed`: None if it could not be carried out, or "skipped". `group`: "public" if the
+        agent could see it, "hidden" if not, "process" if it examines how the agent worked."""
         if group not in ("", *GROUPS):
             raise ValueError(f"group: expected one of {', '.join(GROUPS)}, found {group!r}")
         self._check_open()
@@ -378,8 +380,8 @@ class Trial:
         cost_usd: float | None = None,
     ) -> None:
         """Add what one call of a model used. The input includes what came from the provider's cache."""
-        told = {"input_tokens": input_tokens, "cached_tokens": cached_tokens}
-        for name, value in check_usage({**told, "output_tokens": output_tokens, "cost_usd": cost_usd}).items():
+        usage = {"input_tokens": input_tokens, "cached_tokens": cached_tokens}
+        for name, value in check_usage({**usage, "output_tokens": output_tokens, "cost_usd": cost_usd}).items():
             self._usage[name] = self._usage.get(name, 0) + value
 
     def end(
@@ -391,23 +393,23 @@ class Trial:
         output: str = "",
         error: BaseException | tuple[str, str] | None = None,
     ) -> None:
-        """The trial is over. `success`: None if it is unknown; left out, it is decided by the checks: all passed, and there is
-        one. `judge`: who gave the verdict. `output`: the verifier's text. `error`: what stopped the agent or its machine, or
-        its type and message; then there is no verdict by checks."""
+        """The trial is over. `success`: None if it is unknown; left out, it is decided by the checks: all passed, and
+        there is one. `judge`: who gave the verdict. `output`: the verifier's text. `error`: what stopped the agent or
+        its machine, or its type and message; then there is no verdict by checks."""
         self._check_open()
         if success == BY_CHECKS:
             success = all(self._passed) if self._passed and error is None else None
-        told = {"reward": None if reward is None else _check_number("reward", reward)}
-        told |= {"success": None if success is None else bool(success)}
-        self._close("finished" if error is None else "error", **told, judge=judge, output=output, error=_explain(error))
+        more = {"reward": None if reward is None else _check_number("reward", reward)}
+        more |= {"success": None if success is None else bool(success)}
+        self._close("finished" if error is None else "error", **more, judge=judge, output=output, error=_explain(error))
 
-    def _close(self, outcome: str, **told: object) -> None:
+    def _close(self, outcome: str, **fields: object) -> None:
         with self.run._lock:
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
             sums = {"messages": self._messages, "sha256": self._digest.hexdigest()}
-            self.run._write("end", trial=self.id, outcome=outcome, **told, usage=self._usage, **sums)
+            self.run._write("end", trial=self.id, outcome=outcome, **fields, usage=self._usage, **sums)
             self.run._note_end(self.id, outcome)
             self.run._settle()
 
@@ -425,17 +427,17 @@ class Trial:
 
 def check_name(name: str, most: int = 100) -> str:
     if not NAME.fullmatch(name) or len(name) > most:
-        told = f"expected a name of letters, digits, dots, dashes and underscores ({most} at most)"
-        raise ValueError(f"{told}, found {name!r}")
+        message = f"expected a name of letters, digits, dots, dashes and underscores ({most} at most)"
+        raise ValueError(f"{message}, found {name!r}")
     return name
 
 
-def check_usage(told: Mapping[str, float | None]) -> dict[str, float]:
+def check_usage(usage: Mapping[str, float | None]) -> dict[str, float]:
     """Return the known amounts; what is left out is unknown."""
     wanted = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
-    if strange := set(told) - set(wanted):
+    if strange := set(usage) - set(wanted):
         raise ValueError(f"usage: expected {', '.join(wanted)}, found {', '.join(sorted(strange))}")
-    return {name: _check_number(name, value) for name in wanted if (value := told.get(name)) is not None}
+    return {name: _check_number(name, value) for name in wanted if (value := usage.get(name)) is not None}
 
 
 def _check_number(name: str, value: float) -> float:
@@ -445,7 +447,8 @@ def _check_number(name: str, value: float) -> float:
 
 
 def read_skills(skills: Skills) -> dict[str, tuple[bytes, int]]:
-    """Return content and mode of each file by its path. Links and hidden files are left out, as agents do not see them."""
+    """Return content and mode of each file by its path.
+    Links and hidden files are left out, as agents do not see them."""
     if isinstance(skills, Mapping):
         found = {path: _with_mode(content) for path, content in skills.items()}
     else:
@@ -473,8 +476,8 @@ def _with_mode(content: Content) -> tuple[bytes, int]:
 def library_digest(files: Mapping[str, tuple[bytes, int]]) -> str:
     """Return the digest that pages and exports show for these files."""
     listed = {path: [hashlib.sha256(content).hexdigest(), mode] for path, (content, mode) in files.items()}
-    told = json.dumps(["library/1", listed], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+    payload = json.dumps(["library/1", listed], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(payload.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def to_line(value: Mapping[str, object]) -> bytes:

@@ -28,7 +28,8 @@ class RunSender:
         self._address = ""
 
     def send(self) -> int:
-        """Send all that was logged so far. Return how many bytes. RecordError: the server does not answer, or refuses it."""
+        """Send all that was logged so far. Return how many bytes.
+        RecordError: the server does not answer, or refuses it."""
         if not self._address:
             self._address = f"/imports/logs/{_read_id(self.folder)}/"
         if self.have is None:
@@ -104,7 +105,8 @@ def _read_id(folder: Path) -> str:
 
 
 class Sender(threading.Thread):
-    """Sends a run while it is written. A server that does not answer is asked again and again; the first failure is one line."""
+    """Sends a run while it is written.
+    A server that does not answer is asked again and again; the first failure is one line."""
 
     def __init__(self, folder: Path, server: str, token: str) -> None:
         super().__init__(name=f"sends {folder.name}", daemon=True)

@@ -1,4 +1,5 @@
-"""What tests in a real browser share: a tab that hears what goes wrong in it, and the accessibility rules it is held to."""
+"""What tests in a real browser share: a tab that hears what goes wrong in it,
+and the accessibility rules it is held to."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ if IS_FULL:
     LOOKS += [("light", 390), ("dark", 1440)]
 # Going to the next page ends a poll or a figure of the last one, and says so; that is no fault of either.
 LEAVING = ("net::ERR_ABORTED",)
-# Scripts ran and letters are there; no part is being fetched, and no chart near enough to be fetched waits for its drawing.
+# Scripts ran and letters are there; no part is being fetched, and no chart near enough to be fetched waits for its
+# drawing.
 SETTLED = """() => {
   const isNear = (element) => {
     const { top, bottom } = element.getBoundingClientRect();
@@ -41,7 +43,8 @@ def open_in(context: BrowserContext, base: str, theme: str) -> tuple[Page, list[
 
 
 def settle(page: Page) -> None:
-    """Waits until the page shows what it will show without being touched: a condition of its own, no span of silence."""
+    """Waits until the page shows what it will show without being touched: a condition of its own,
+    no span of silence."""
     page.wait_for_function(SETTLED)
 
 

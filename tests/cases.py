@@ -13,9 +13,9 @@ import pytest
 def every(*cases: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test with every case as its first argument, a tuple (or `pytest.param`) as its first arguments.
 
-    A case that fails or crashes does not hide the others. Each has an empty folder as its `tmp_path`; all other fixtures
-    are shared: a test that changes one is for `parametrize`. With two of these above a test, the lower one has the first
-    arguments.
+    A case that fails or crashes does not hide the others. Each has an empty folder as its `tmp_path`; all other
+    fixtures are shared: a test that changes one is for `parametrize`. With two of these above a test, the lower one
+    has the first arguments.
     """
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:

@@ -1,4 +1,5 @@
-"""What every test shares: what it needs is there, or it is skipped with the reason. SKILLGLASS_REQUIRE_ALL=1 forbids skips."""
+"""What every test shares: what it needs is there, or it is skipped with the reason.
+SKILLGLASS_REQUIRE_ALL=1 forbids skips."""
 
 from __future__ import annotations
 

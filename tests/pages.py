@@ -225,7 +225,7 @@ def _put_to_work(trial: Trial) -> None:
 
 def _block(run: Run) -> None:
     """An episode whose machine failed too often, and one that is about to be tried again."""
-    reason = 'SandboxError: <b>no space</b>\n\nTraceback (most recent call last):\n  File "x.py"\nSandboxError: <b>no space</b>'
+    reason = 'SandboxError: <b>no space</b>\n\nTraceback (most recent call last):\n  File "x.py"\nSandboxError: <b>no space</b>'  # noqa: E501
     blocked = make_episode(run, status="blocked", blocked_reason=reason, failures=6)
     make_attempt(make_trial(blocked, finished=False), counts=False)
     make_episode(run, status="waiting", failures=2, last_failure="Timeout\n\nTraceback: ...")

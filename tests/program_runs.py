@@ -51,7 +51,7 @@ LIBRARY: Files = {
     ),
     f"{SKILL}/scripts/count.sh": File(b"#!/bin/sh\necho 7 > birds.txt\ncat birds.txt\n", 0o755),
 }
-_TEST = '#!/bin/sh\nif [ "$(cat birds.txt 2>/dev/null)" = 7 ]; then r=1; else r=0; fi\necho $r > /logs/verifier/reward.txt\n'
+_TEST = '#!/bin/sh\nif [ "$(cat birds.txt 2>/dev/null)" = 7 ]; then r=1; else r=0; fi\necho $r > /logs/verifier/reward.txt\n'  # noqa: E501
 LIMITS = Limits(max_turns=20, timeout_seconds=300)
 SLOT = TrialSlot(Phase.ACQUISITION, "birds")
 

@@ -1,7 +1,7 @@
 """Own suites in the layout of each public release: the examples' tasks, in repositories as odd as the real ones.
 
-Names and structure are the releases'; contents are ours. Each function fills a folder and says what its readers should make
-of it (`Made`).
+Names and structure are the releases'; contents are ours. Each function fills a folder and says what its readers
+should make of it (`Made`).
 """
 
 from __future__ import annotations
@@ -162,7 +162,8 @@ def skilllearnbench(folder: Path) -> Made:
 
 
 def harbor(folder: Path) -> Made:
-    """A public set: tasks in folders of their category, one with a privileged service, one with a step that has no files."""
+    """A public set: tasks in folders of their category, one with a privileged service,
+    one with a step that has no files."""
     shutil.copytree(EXAMPLES / "harbor" / "public-set", folder)
     text = folder / "tasks" / "text"
     shutil.copytree(text / "sorted-names", text / "two-services")

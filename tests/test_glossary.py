@@ -28,7 +28,7 @@ ORDINARY = set(
     for form found from how it join launch log logged means my new no not nothing now number of on other over page password
     publish qualify linked measured most papers read request right save saved saw send settle skillglass something the their these this to two unknown
     v want was were what while why work you your
-    """.split()
+    """.split()  # noqa: E501
 )
 
 
@@ -51,7 +51,8 @@ def read_segments() -> set[str]:
 
 
 def read_titles() -> Iterator[tuple[str, str]]:
-    """(template, its literal title or heading). A heading that is the page's answer is a sentence, and names no thing."""
+    """(template, its literal title or heading).
+    A heading that is the page's answer is a sentence, and names no thing."""
     for path in TEMPLATES:
         text = path.read_text()
         for title in re.findall(

@@ -71,14 +71,16 @@ def test_no_module_imports_from_a_layer_above(layer, above):
         for line, name in imported(path)
         if name.partition(".")[0] in above
     ]
-    # The project's urls.py is where the layers are put together; formats.py has the names that a package's reader needs.
+    # The project's urls.py is where the layers are put together; formats.py has the names that a package's reader
+    # needs.
     put_together = ("benchapp/urls.py", "skillglass/formats.py")
     assert [found for found in wrong if not found.startswith(put_together)] == []
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_no_modules_import_each_other_in_a_circle(layer):
-    """Imports inside functions and for type checkers count: a circle that is never entered is still one to understand."""
+    """Imports inside functions and for type checkers count:
+    a circle that is never entered is still one to understand."""
     graph = imports_between_modules(layer)
     # A model names others by its foreign keys and querysets; their package is read as one.
     graph = {module: {name for name in names if not is_model(module, name)} for module, names in graph.items()}
@@ -108,7 +110,8 @@ FLAT = {
 
 
 def room_of(module: str) -> str:
-    """The folder below the layer; of pages the folder below theirs. Models are the record's; entry points are their own."""
+    """The folder below the layer; of pages the folder below theirs.
+    Models are the record's; entry points are their own."""
     parts = module.split(".")
     if parts[:2] == ["benchapp", "models"]:
         return "benchapp.record"

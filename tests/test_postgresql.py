@@ -12,8 +12,9 @@ import pytest
 from tests.conftest import IS_FULL
 
 ROOT = Path(__file__).resolve().parent.parent
-# Where the product asks a database in its own words (search, locks, slices, sums over JSON), takes turns, or writes many rows
-# at once; and one file for each other way in which rows are read. `FULL=1 .ci/run` runs everything that uses a database.
+# Where the product asks a database in its own words (search, locks, slices, sums over JSON), takes turns, or writes
+# many rows at once; and one file for each other way in which rows are read. `FULL=1 .ci/run` runs everything that
+# uses a database.
 CHOSEN = {
     "benchapp": (
         *("test_leases", "test_one_writer", "test_recording", "test_searching", "test_wishes", "test_jobs"),
@@ -21,7 +22,8 @@ CHOSEN = {
     ),
     "inspector": ("test_habits", "test_joined_suites", "test_sides"),
 }
-# Odd queries and what is inline never reach the database; a twin asks what its page asks; conditions write the same rows.
+# Odd queries and what is inline never reach the database; a twin asks what its page asks; conditions write the same
+# rows.
 LEFT_OUT = (
     "not (test_no_query_breaks_a_page or test_nothing_is_inline or test_every_page_has_a_twin"
     " or test_it_records_the_history_that_the_list_recorder_keeps)"

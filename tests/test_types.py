@@ -19,8 +19,8 @@ CEILINGS = {  # layer: (uses of Any, ignored lines). Lower a number when you low
 
 @pytest.mark.parametrize("layer", CEILINGS)
 def test_any_and_ignored_lines_stay_at_the_edges(layer):
-    """Edges: JSON that comes in before it is narrowed, third-party packages without types, keyword arguments that Django
-    or a form passes through."""
+    """Edges: JSON that comes in before it is narrowed, third-party packages without types,
+    keyword arguments that Django or a form passes through."""
     uses = ignored = 0
     for path in (ROOT / layer).rglob("*.py"):
         with path.open("rb") as source:

@@ -47,9 +47,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True)
 class Installed:
-    """`home`: of a user who never ran it. The environment has the wheel, and its dependencies from the one that tests run in."""
+    """The environment has the wheel, and its dependencies from the one that tests run in."""
 
-    home: Path
+    home: Path  # of a user who never ran it
     python: Path
 
     @property

@@ -1,12 +1,11 @@
 """Record every answer of the pages, and compare two recordings: the net under a redesign that keeps behaviour.
 
-    python tools/freeze.py world DIR [PATH...]     # the shipped example with two scripted reviewers, and imports of PATHs
-    python tools/freeze.py crawl DIR LIST          # addresses, a few of each kind
-    python tools/freeze.py record DIR LIST OUT [--room inspector.pages.runs]
-    python tools/freeze.py compare BEFORE AFTER [--diffs 5]
+    python tools/freeze.py world DIR [PATH...]     # the shipped example with two scripted reviewers, and imports of
+    PATHs python tools/freeze.py crawl DIR LIST          # addresses, a few of each kind python tools/freeze.py record
+    DIR LIST OUT [--room inspector.pages.runs] python tools/freeze.py compare BEFORE AFTER [--diffs 5]
 
-A recording holds HTML without differences of white space, twins and exports byte by byte, Parquet by its rows, and how many
-queries each answer took. Everything runs on a copy of DIR, under one hash seed, at one moment.
+A recording holds HTML without differences of white space, twins and exports byte by byte, Parquet by its rows, and
+how many queries each answer took. Everything runs on a copy of DIR, under one hash seed, at one moment.
 """
 
 from __future__ import annotations
@@ -114,7 +113,8 @@ def make_world(var: Path, paths: list[str]) -> None:
 
 
 def crawl() -> list[str]:
-    """From home along every link and twin, at most KINDS addresses of one page with the same keys in the query, and OF_PAGE of one page."""
+    """From home along every link and twin, at most KINDS addresses of one page with the same keys in the query,
+    and OF_PAGE of one page."""
     from django.test import Client
     from django.urls import Resolver404, resolve
 
@@ -189,8 +189,8 @@ def record(asked: argparse.Namespace) -> None:
                 answer = client.get(address)
                 body = answer.getvalue() if answer.streaming else answer.content
             kind = answer.headers.get("Content-Type", "")
-            said = {"address": address, "status": answer.status_code, "type": kind, "queries": len(queries)}
-            file.write(json.dumps({**said, "to": answer.headers.get("Location", ""), "body": plain(body, kind)}) + "\n")
+            head = {"address": address, "status": answer.status_code, "type": kind, "queries": len(queries)}
+            file.write(json.dumps({**head, "to": answer.headers.get("Location", ""), "body": plain(body, kind)}) + "\n")
 
 
 def plain(body: bytes, kind: str) -> str:
@@ -230,7 +230,8 @@ def compare(before: Path, after: Path, diffs: int) -> int:
         print(f"{address}: {old[address]['queries']} queries, now {new[address]['queries']}")
     alone = len(old.keys() ^ new.keys())
     print(
-        f"{len(common)} addresses: {len(answers)} differ, {len(slower)} with more queries, {len(faster)} with fewer, {alone} on one side"
+        f"{len(common)} addresses: {len(answers)} differ, {len(slower)} with more queries, {len(faster)} with fewer, "
+        f"{alone} on one side"
     )
     return 1 if answers or slower else 0
 

@@ -1,7 +1,7 @@
 """Make static/vendor/plotly.css from the rules inside the vendored bundle: `python tools/plotly_css.py [--check]`.
 
-Plotly writes its rules into a <style> element, which the content policy refuses. It leaves that out where an element with
-the id `plotly.js-style-global` has the class `no-inline-styles`; charts link the file made here with both.
+Plotly writes its rules into a <style> element, which the content policy refuses. It leaves that out where an element
+with the id `plotly.js-style-global` has the class `no-inline-styles`; charts link the file made here with both.
 """
 
 from __future__ import annotations

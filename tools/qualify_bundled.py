@@ -1,4 +1,5 @@
-"""Tries every task of a bundled suite with the scripted model, and writes what the suite's page says of it beside the tasks.
+"""Tries every task of a bundled suite with the scripted model, and writes what the suite's page says of it beside the
+tasks.
 
     SKILLGLASS_VAR=/tmp/qualified .venv/bin/python tools/qualify_bundled.py starter-environments
 
@@ -32,9 +33,9 @@ def write_verdicts(key: str) -> Path:
     folder = load_suite(key).environments[0].families[0].tasks[0].folder.parent.parent
     call_command("migrate", verbosity=0)
     call_command("qualify_suite", key, model=MODEL, work=True)
-    told = Client(HTTP_HOST="localhost").get(f"/suites/{key}.json").json()["qualification"]
+    qualification = Client(HTTP_HOST="localhost").get(f"/suites/{key}.json").json()["qualification"]
     path = folder / SHIPPED
-    path.write_text(json.dumps(drop_own(told), indent=1) + "\n")
+    path.write_text(json.dumps(drop_own(qualification), indent=1) + "\n")
     return path
 
 

@@ -83,4 +83,4 @@ def answer(item: QueueItem, person: User, version: CodebookVersion) -> None:
 def suggest_code(trial: Trial) -> str:
     checks = Check.objects.filter(verdict__attempt__trial=trial, verdict__is_primary=True, status=CheckStatus.FAILED)
     words = " ".join(f"{name} {message}" for name, message in checks.values_list("name", "message")).lower()
-    return next((name for name, (_, said) in CODES.items() if any(each in words for each in said)), "wrong number")
+    return next((name for name, (_, signs) in CODES.items() if any(each in words for each in signs)), "wrong number")

@@ -1,9 +1,9 @@
 """Take the pictures of the documents and the README: `python tools/take_pictures.py [NAME ...] [--charts]`.
 
-Fills a record of its own with the example that ships and scripted reviews of it, serves it, and photographs its pages in
-both themes. `tour.webp` is the README's moving picture. `--charts` renews `docs/pictures/charts/` as well. For charts that
-the example cannot draw, it runs experiments of `examples/experiments/`, one after the other and no more than the wanted
-charts need; all of them take minutes. Needs Chromium.
+Fills a record of its own with the example that ships and scripted reviews of it, serves it, and photographs its pages
+in both themes. `tour.webp` is the README's moving picture. `--charts` renews `docs/pictures/charts/` as well. For
+charts that the example cannot draw, it runs experiments of `examples/experiments/`, one after the other and no more
+than the wanted charts need; all of them take minutes. Needs Chromium.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from inspector.web.access import local_user  # noqa: E402
 from tools.scripted_optimizer import log_optimizer  # noqa: E402
 from tools.scripted_reviews import review_example, wait_for_review  # noqa: E402
 
-# --- the record ----------------------------------------------------------------------------------------------------------
+# --- the record -----------------------------------------------------------------------------------------------------
 
 
 def fill_record() -> Experiment:
@@ -98,7 +98,8 @@ def out_of_tour(url: str) -> str:
 
 
 def choose_experiments(example: Experiment) -> Iterator[str]:
-    """Yield queries that choose the example, then those that choose further experiments, each run when it is asked for."""
+    """Yield queries that choose the example, then those that choose further experiments,
+    each run when it is asked for."""
     made = {}
     call_command("diagnose_libraries", verbosity=0)
     yield f"experiment={example.public_id}"
@@ -136,7 +137,7 @@ def list_charts(wanted: Iterable[str], queries: Iterator[str]) -> dict[str, str]
     return found
 
 
-# --- the pictures --------------------------------------------------------------------------------------------------------
+# --- the pictures ---------------------------------------------------------------------------------------------------
 
 
 class Camera:
@@ -226,7 +227,7 @@ def find_chromium() -> str | None:
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
-# --- all of it -----------------------------------------------------------------------------------------------------------
+# --- all of it ------------------------------------------------------------------------------------------------------
 
 
 def main() -> None:

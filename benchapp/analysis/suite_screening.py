@@ -32,14 +32,14 @@ def screen_once(suite: Suite) -> Screening:
     return found
 
 
-def summarise_screening(found: Screening) -> str:
+def summarise_screening(screening: Screening) -> str:
     """Summarise in one sentence."""
-    leaks, looks = found.count(Weight.LEAK), found.count(Weight.LOOK)
-    if not found.findings:
+    leaks, looks = screening.count(Weight.LEAK), screening.count(Weight.LOOK)
+    if not screening.findings:
         return "Nothing found."
     parts = [plural(leaks, "leak")] if leaks else []
     parts += [f"{plural(looks, 'place')} to look at"] if looks else []
-    more = f"; {found.more:,} more of the same kinds are left out" if found.more else ""
+    more = f"; {screening.more:,} more of the same kinds are left out" if screening.more else ""
     return f"{' and '.join(parts)}{more}."
 
 

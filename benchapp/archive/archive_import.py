@@ -1,5 +1,5 @@
-"""Import an archive into the record: a first reading checks everything against its digest and its model, to the last byte, then
-all of its rows are written in one transaction.
+"""Import an archive into the record: a first reading checks everything against its digest and its model, to the last
+byte, then all of its rows are written in one transaction.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def read_manifest(member: Member | None) -> Manifest:
             contents=_at_most(raw["contents"], MAX_CONTENTS),
             forked_from={UUID(run): UUID(origin) for run, origin in raw["forked_from"].items()},
             probe_of={
-                UUID(probe): (UUID(told["episode"]), None if told["decision"] is None else UUID(told["decision"]))
-                for probe, told in raw.get("probe_of", {}).items()
+                UUID(probe): (UUID(values["episode"]), None if values["decision"] is None else UUID(values["decision"]))
+                for probe, values in raw.get("probe_of", {}).items()
             },
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -129,13 +129,13 @@ def iterate_files(
 ) -> Iterator[tuple[tuple[str, int, str], Iterator[ArchiveRow]]]:
     """Yield the manifest's entry and the rows of each file; read its rows before you ask for the next."""
     shared: Counts = {}
-    for place, told in enumerate(manifest.files):
-        yield told, read_rows(_check_lines(next(members, None), told), told[0], shared, of_run=place > 0)
+    for place, entry in enumerate(manifest.files):
+        yield entry, read_rows(_check_lines(next(members, None), entry), entry[0], shared, of_run=place > 0)
 
 
-def _check_lines(member: Member | None, told: tuple[str, int, str]) -> Iterator[bytes]:
+def _check_lines(member: Member | None, entry: tuple[str, int, str]) -> Iterator[bytes]:
     """Yield the lines of a file of rows. A mismatch with the manifest is only found after the last line."""
-    name, size, sha256 = told
+    name, size, sha256 = entry
     if member is None or (member.name, member.size) != (name, size):
         found = f"{member.name!r:.80}, {member.size:,} bytes" if member else "the archive ends"
         raise ArchiveError("", f"{name} of {size:,} bytes", found)
@@ -239,7 +239,8 @@ class TakenIn:
     manifest: Manifest
 
     def link_origins(self) -> int:
-        """Link forks and probes to the runs they come from, as far as those are here. Return how many links stay open."""
+        """Link forks and probes to the runs they come from, as far as those are here.
+        Return how many links stay open."""
         _link_forks(self.experiment, self.manifest)
         _link_probes(self.experiment, self.manifest)
         forks = self.experiment.runs.filter(public_id__in=self.manifest.forked_from, forked_from=None)

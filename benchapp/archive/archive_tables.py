@@ -275,11 +275,11 @@ def read_rows(lines: Iterable[bytes], name: str, shared: Counts, *, of_run: bool
     latest = 0
     for number, line in enumerate(lines, start=1):
         place = f"{name}, line {number}"
-        table, told = _parse_line(line, place)
+        table, values = _parse_line(line, place)
         if table not in order or order[table] < latest:
             raise ArchiveError(place, "the tables in their order", f"a line of {table!r:.60}")
         latest = order[table]
-        yield ArchiveRow(TABLES[table], counts[table], _values(TABLES[table], told, counts, place), place)
+        yield ArchiveRow(TABLES[table], counts[table], _values(TABLES[table], values, counts, place), place)
         counts[table] += 1
 
 
@@ -289,8 +289,8 @@ def _parse_line(line: bytes, place: str) -> tuple[str, dict[str, JsonValue]]:
     except (ValueError, RecursionError) as error:
         raise ArchiveError(place, "a line of JSON", str(error)[:200]) from error
     match found:
-        case [str(table), dict(told)]:
-            return table, told
+        case [str(table), dict(values)]:
+            return table, values
     raise ArchiveError(place, "[table, {column: value}]", "something else")
 
 
@@ -298,27 +298,27 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
 
 
-def _values(table: ArchiveTable, told: dict[str, JsonValue], counts: Counts, place: str) -> dict[str, Stored]:
-    if unknown := sorted(set(told) - set(table.columns)):
+def _values(table: ArchiveTable, stored: dict[str, JsonValue], counts: Counts, place: str) -> dict[str, Stored]:
+    if unknown := sorted(set(stored) - set(table.columns)):
         message = f"{', '.join(unknown)[:200]!r}: made by a newer version?"
         raise ArchiveError(place, f"columns that a {table.name} has", message)
     values: dict[str, Stored] = {}
     for name, field in table.columns.items():
-        if name not in told:
+        if name not in stored:
             if field.default is NOT_PROVIDED and not field.null and not field.blank:
                 raise ArchiveError(place, f"a {table.name} with its {name}", "there is none")
             continue
         try:
-            if told[name] is None and field.null:
+            if stored[name] is None and field.null:
                 values[name] = None
             elif name in table.references:
-                values[name] = _reference(told[name], counts[table.references[name]])
+                values[name] = _reference(stored[name], counts[table.references[name]])
             elif name in table.contents:
-                values[name] = _content(told[name])
+                values[name] = _content(stored[name])
             else:
-                values[name] = decode_value(field, told[name])
+                values[name] = decode_value(field, stored[name])
         except ValueError as error:
-            found = json.dumps(told[name])[:80]
+            found = json.dumps(stored[name])[:80]
             raise ArchiveError(f"{place}, {table.name}.{name}", str(error)[:300], f"found {found}") from error
     return values
 

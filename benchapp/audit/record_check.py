@@ -219,8 +219,9 @@ def _describe_gap(numbers: list[int]) -> str:
 
 
 def _check_library_line(episode: models.Episode, entries: list[models.Entry]) -> Iterator[Flaw]:
-    """Check that along the spine every step starts from the library that the one before left. In an import, candidates may
-    be a tree: a decision may start from an earlier state, and a trial may have had a candidate that was never taken."""
+    """Check that along the spine every step starts from the library that the one before left. In an import,
+    candidates may be a tree: a decision may start from an earlier state, and a trial may have had a candidate that
+    was never taken."""
     current, rounds, states = EMPTY_LIBRARY, 0, {EMPTY_LIBRARY}
     is_own = episode.run.experiment.origin != models.Experiment.Origin.IMPORTED
     for entry in entries:
@@ -302,19 +303,19 @@ def _check_fork(episode: models.Episode, entries: list[models.Entry]) -> Iterato
 
 def _describe_entry(entry: models.Entry) -> list[object]:
     """Describe an entry by its content, without the keys of its rows."""
-    told: list[object] = [entry.sequence, entry.kind]
+    facts: list[object] = [entry.sequence, entry.kind]
     if entry.attempt is not None:
         trial = entry.attempt.trial
-        told += [trial.phase, trial.task_id, trial.sample, trial.snapshot_id, trial.success, entry.attempt.number]
-        told += entry.attempt.trajectories.order_by("ordinal", "id").values_list("digest", flat=True)
+        facts += [trial.phase, trial.task_id, trial.sample, trial.snapshot_id, trial.success, entry.attempt.number]
+        facts += entry.attempt.trajectories.order_by("ordinal", "id").values_list("digest", flat=True)
     elif entry.decision is not None:
         row = entry.decision
-        told += [row.number, row.status, row.patch_id, row.before_id, row.after_id]
+        facts += [row.number, row.status, row.patch_id, row.before_id, row.after_id]
     elif entry.seeding is not None:
-        told += [entry.seeding.family_id, entry.seeding.snapshot_id]
+        facts += [entry.seeding.family_id, entry.seeding.snapshot_id]
     elif entry.seal is not None:
-        told += [entry.seal.seal]
-    return told
+        facts += [entry.seal.seal]
+    return facts
 
 
 def check_probes() -> Iterator[Flaw | Unchecked]:
@@ -347,8 +348,8 @@ def check_remaking(probe: models.Probe) -> Iterator[Flaw]:
         yield Flaw("probe", str(probe.public_id), f"its library cannot be made again: {error}")
         return
     if len(hunks) != len(ids) or made != probe.library.digest:
-        told = f"{probe.state} without its {len(ids)} hunks is {made}, but {probe.library.digest} was mounted"
-        yield Flaw("probe", str(probe.public_id), told)
+        message = f"{probe.state} without its {len(ids)} hunks is {made}, but {probe.library.digest} was mounted"
+        yield Flaw("probe", str(probe.public_id), message)
 
 
 MAX_MESSAGE = 1_000  # characters; an entry and the step due, written out

@@ -33,9 +33,9 @@ class CommandLine(ManagementUtility):
         command: BaseCommand = super().fetch_command(subcommand)
         if type(command).__module__.startswith(("benchapp.", "inspector.")):  # Django colours its own output
             command.stdout = VisibleOutput(sys.stdout)
-            told = command.stderr.style_func
+            style = command.stderr.style_func
             command.stderr = VisibleOutput(sys.stderr)
-            command.stderr.style_func = told
+            command.stderr.style_func = style
             if command.requires_system_checks == ALL_CHECKS:
                 command.requires_system_checks = [Tags.security]
         return command
@@ -54,14 +54,14 @@ def run(arguments: list[str]) -> None:
         sys.stderr.write("\nInterrupted.\n")
         raise SystemExit(128 + signal.SIGINT) from None
     except (DatabaseError, OSError) as error:
-        if "--traceback" in arguments or not (told := _what_to_say(error)):
+        if "--traceback" in arguments or not (message := _what_to_say(error)):
             raise
-        raise SystemExit(told) from error
+        raise SystemExit(message) from error
 
 
 def _what_to_say(error: DatabaseError | OSError) -> str:
-    if told := describe_failure(error):
-        return told
+    if message := describe_failure(error):
+        return message
     from benchapp.deploy.readiness import what_migrate_would_mend  # it needs settings, which may be what failed
 
     return what_migrate_would_mend() if isinstance(error, DatabaseError) else ""

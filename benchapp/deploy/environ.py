@@ -94,5 +94,6 @@ def check(issuer: str, client_id: str, client_secret: str, level: str) -> None:
         is_private = address.scheme == "https" or (address.scheme == "http" and address.hostname in LOOPBACK)
         if not is_private or not address.hostname or len(issuer) > MAX_ISSUER:
             raise ImproperlyConfigured(
-                f"OIDC_ISSUER={issuer!r}: expected an address that begins with https://, at most {MAX_ISSUER} characters"
+                f"OIDC_ISSUER={issuer!r}: expected an address that begins with https://, at most {MAX_ISSUER} "
+                "characters"
             )

@@ -13,9 +13,9 @@ FORMATS = ("line", "json")
 
 
 class Line(logging.Formatter):
-    """`2026-01-31 12:00:00,000 INFO benchapp.experiments.work.advance done [episode=... run=...]`; a line break inside a message is written
-    as \\n and what nobody could see is written out, so that no text from elsewhere can look like a line of its own.
-    Tracebacks keep theirs."""
+    """`2026-01-31 12:00:00,000 INFO benchapp.experiments.work.advance done [episode=... run=...]`; a line break
+    inside a message is written as \\n and what nobody could see is written out, so that no text from elsewhere can
+    look like a line of its own. Tracebacks keep theirs."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
@@ -30,7 +30,7 @@ class JsonLine(logging.Formatter):
     """One object: time (UTC, ISO 8601), level, logger, message, every id of the moment, and a traceback if any."""
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, object] = {
+        payload: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
@@ -40,11 +40,11 @@ class JsonLine(logging.Formatter):
             "process": record.process,
         }
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        for name, value in told.items():
+            payload["traceback"] = self.formatException(record.exc_info)
+        for name, value in payload.items():
             if isinstance(value, str):  # halves of surrogate pairs, which JSON cannot hold, become question marks
-                told[name] = value.encode(errors="replace").decode()
-        return orjson.dumps(told, default=str).decode()
+                payload[name] = value.encode(errors="replace").decode()
+        return orjson.dumps(payload, default=str).decode()
 
 
 def logging_for(form: str, level: str) -> dict[str, object]:

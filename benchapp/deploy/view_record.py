@@ -28,9 +28,9 @@ def set_up(arguments: list[str], environment: MutableMapping[str, str] = os.envi
     add_arguments(parser)
     if {"-h", "--help"} & set(arguments):
         return
-    told, _ = parser.parse_known_args(arguments)  # what is wrong with them ends the program here, in one line
+    args, _ = parser.parse_known_args(arguments)  # what is wrong with them ends the program here, in one line
     cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache").resolve() / "skillglass"
-    environment["SKILLGLASS_VAR"] = str(Path(told.record).resolve() if told.record else cache / name_record(told.paths))
+    environment["SKILLGLASS_VAR"] = str(Path(args.record).resolve() if args.record else cache / name_record(args.paths))
     # Of all records, and not of another installation: it would take the files from one that runs.
     installed = hashlib.sha256(str(Path(__file__).resolve().parent).encode()).hexdigest()[:8]
     environment["SKILLGLASS_STATIC"] = str(cache / f"static-{installed}")

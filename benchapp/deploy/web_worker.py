@@ -168,10 +168,10 @@ class WebWorker(ThreadWorker):
                 self._drop(conn)
 
     def _refuse(self, conn: Connection, status: HTTPStatus) -> None:
-        said = f"{status.phrase}\n"
-        head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: text/plain\r\nContent-Length: {len(said)}\r\n"
+        body = f"{status.phrase}\n"
+        head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n"
         self.log.info("refused a request: %d %s", status.value, status.phrase)
-        _send(conn.sock, f"{head}Connection: close\r\n\r\n{said}".encode())
+        _send(conn.sock, f"{head}Connection: close\r\n\r\n{body}".encode())
         self._stop_waiting(conn)
         self._end(conn)
 

@@ -1,7 +1,7 @@
 """The rq workers of this project. Each reconciles while it listens, and ends with `--burst` when nothing waits.
 
-`EpisodeWorker` works on one trial at a time, in a process of its own (a work-horse). `ThreadedWorker` works on many, each
-in a thread: a trial mostly waits for its model or its sandbox.
+`EpisodeWorker` works on one trial at a time, in a process of its own (a work-horse). `ThreadedWorker` works on many,
+each in a thread: a trial mostly waits for its model or its sandbox.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def sweep_at_start() -> None:
     except DatabaseError:
         log.warning("no sandboxes swept: cannot reach the database", exc_info=True)
         return
-    for told in swept.failed:
-        log.warning("not swept: %s", told)
+    for failure in swept.failed:
+        log.warning("not swept: %s", failure)
     log.info("sandboxes swept: %d removed, %d kept", len(swept.removed), len(swept.kept))
 
 
@@ -105,7 +105,8 @@ class EpisodeWorker(Worker):
     def dequeue_job_and_maintain_ttl(
         self, timeout: int | None, max_idle_time: int | None = None
     ) -> tuple[Job, Queue] | None:
-        """With `--burst` (no `timeout`) return None only when nothing waits: an episode between two tries still does."""
+        """With `--burst` (no `timeout`) return None only when nothing waits:
+        an episode between two tries still does."""
         while (found := super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)) is None:
             if timeout is not None or not self._is_work_left():
                 return None
@@ -251,8 +252,8 @@ class ThreadedWorker(EpisodeWorker):
         super().teardown()  # type: ignore[no-untyped-call]  # in rq
 
     def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
-        """End as if killed, because threads cannot be ended: leases and sandboxes are freed as after a kill. rq ignores a
-        second signal that comes with the first."""
+        """End as if killed, because threads cannot be ended: leases and sandboxes are freed as after a kill. rq
+        ignores a second signal that comes with the first."""
         try:
             super().request_force_stop(signum, frame)
         except SystemExit:

@@ -1,8 +1,8 @@
 """Draft in the background: a draft is begun, then processed in slices, one call after the other.
 
 What to ask next follows from the files and the answers so far, so a killed worker loses at most the call under way. A
-call's request is committed before the model is asked, and its reply before it is used. The rows of its steps are written in
-order, each in the transaction of what it records.
+call's request is committed before the model is asked, and its reply before it is used. The rows of its steps are
+written in order, each in the transaction of what it records.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def word_edits_since(step: DraftStep) -> list[str]:
     """Return a line for each edit that was made while this step's call was under way."""
     edits = step.draft.steps.filter(kind=DraftStep.Kind.EDIT, number__gt=step.number).select_related("by")
     return [
-        f"{name_actor(edit.by)} edited the files during this call (step {edit.number}). The answer was applied to the edited files."
+        f"{name_actor(edit.by)} edited the files during this call (step {edit.number}). The answer was applied to the "
+        "edited files."
         for edit in edits
     ]
 
@@ -294,11 +295,11 @@ class _Drafting:
         try:
             reply = self.model.complete(ask.request)
         except (ModelRefused, ModelUnavailable, SetupError) as error:
-            said = render_error(type(error).__name__, self.clean.text(str(error)))
-            self._fail(step, said)
+            message = render_error(type(error).__name__, self.clean.text(str(error)))
+            self._fail(step, message)
             if isinstance(error, ModelUnavailable):
                 return None
-            raise Stopped(said[:500]) from error
+            raise Stopped(message[:500]) from error
         except Exception as error:  # a failure of the machine: the queue reports it, and the draft is tried again
             self._fail(step, self.clean.text(text_of_error(error)))
             raise
@@ -379,9 +380,9 @@ def _name_overwritten(asked: Snapshot, head: Snapshot, after: Snapshot) -> list[
 def ask_again(request: ModelRequest, error: str, number: int) -> ModelRequest:
     """Return the request after `number` unusable answers: it says why, and samples with another seed."""
     *earlier, last = request.messages
-    told = f"{last['content']}\n\nAn earlier answer could not be used: {error}\nSend the whole answer again."
+    content = f"{last['content']}\n\nAn earlier answer could not be used: {error}\nSend the whole answer again."
     seed = None if request.seed is None else request.seed + number
-    return replace(request, messages=(*earlier, {**last, "content": told}), seed=seed)
+    return replace(request, messages=(*earlier, {**last, "content": content}), seed=seed)
 
 
 def _budget_of(draft: Draft) -> SliceBudget:
@@ -446,8 +447,8 @@ def _conflict(draft: Draft) -> DraftConflict:
     who = "somebody"
     if last is not None:
         who = f"the {last.role} ({last.model})" if last.kind == DraftStep.Kind.ANSWER else name_actor(last.by)
-    told = f" in step {last.number}" if last else ""
-    return DraftConflict(f"The files changed since you opened them: {who}{told}.")
+    where = f" in step {last.number}" if last else ""
+    return DraftConflict(f"The files changed since you opened them: {who}{where}.")
 
 
 @transaction.atomic

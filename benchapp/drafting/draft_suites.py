@@ -148,9 +148,9 @@ def _say(error: SetupError, folder: Path | str) -> str:
 
 
 def _list_notes(read: suite_files.SuiteFolder) -> list[str]:
-    aside = read.suite.set_aside.items()
-    told = [f"Set aside: {what}: {_say(error, read.path)}" for what, errors in aside for error in errors]
-    return [*told, *read.suite.notes]
+    set_aside = read.suite.set_aside.items()
+    notes = [f"Set aside: {what}: {_say(error, read.path)}" for what, errors in set_aside for error in errors]
+    return [*notes, *read.suite.notes]
 
 
 def _record(draft: Draft, kind: DraftStep.Kind, by: User | None, summary: str, findings: Sequence[str]) -> None:
@@ -190,9 +190,9 @@ class _Evidence:
 
     def judge(self, key: str) -> TaskReadiness:
         if errors := self.suite.set_aside.get(f"task {key}"):
-            says = f"set aside: {_say(errors[0], self.folder)}"
-            aside = ReadinessCheck(Readiness.FAILED, says[:MAX_SAYS], self.page)
-            return TaskReadiness(key, aside, aside, aside)
+            reason = f"set aside: {_say(errors[0], self.folder)}"
+            set_aside = ReadinessCheck(Readiness.FAILED, reason[:MAX_SAYS], self.page)
+            return TaskReadiness(key, set_aside, set_aside, set_aside)
         return TaskReadiness(key, self._judge_screening(key), self._judge_workflow(key), self._judge_qualification(key))
 
     def _judge_screening(self, key: str) -> ReadinessCheck:
@@ -220,7 +220,7 @@ class _Evidence:
         url = f"{self.page}#qualification"
         if (verdict := self.verdicts.get(key)) is None:
             return ReadinessCheck(Readiness.OPEN, "not tried", f"{reverse('launch')}?qualify={self.suite.key}")
-        says = "; ".join(verdict.reasons)[:MAX_SAYS]
+        reason = "; ".join(verdict.reasons)[:MAX_SAYS]
         if self.is_qualifying:
             return ReadinessCheck(Readiness.OPEN, "still running", url)
         if not self.has_tried_traps:
@@ -228,7 +228,7 @@ class _Evidence:
         if verdict.admission is Admission.ADMIT:
             return ReadinessCheck(Readiness.PASSED, "admitted", url)
         rejects = verdict.admission is Admission.REJECT
-        return ReadinessCheck(Readiness.FAILED if rejects else Readiness.OPEN, says, url)
+        return ReadinessCheck(Readiness.FAILED if rejects else Readiness.OPEN, reason, url)
 
 
 def _find_tried(draft: Draft, files: Files) -> tuple[Suite, runner_suite.Suite]:

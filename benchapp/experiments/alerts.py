@@ -51,8 +51,8 @@ def _find_news() -> Iterator[Alert]:
     now = timezone.now()
     own = Experiment.objects.not_deleted().filter(origin=Experiment.Origin.RUN)
     ended = own.filter(status__in=(Experiment.Status.DONE, Experiment.Status.CANCELLED), finished_at__gt=now - FRESH)
-    told = Alert.objects.filter(experiment=OuterRef("pk"), kind=Alert.Kind.ENDED, at__gte=OuterRef("finished_at"))
-    for experiment in ended.exclude(Exists(told)).defer("spec", "estimate"):
+    alerted = Alert.objects.filter(experiment=OuterRef("pk"), kind=Alert.Kind.ENDED, at__gte=OuterRef("finished_at"))
+    for experiment in ended.exclude(Exists(alerted)).defer("spec", "estimate"):
         tallies = tally_by_phase(list(experiment.runs.all()))
         tally = sum((part for run in tallies.values() for part in run.values()), TrialTally())
         how = "was cancelled" if experiment.status == Experiment.Status.CANCELLED else "has ended"
@@ -77,7 +77,7 @@ def _name(experiment: Experiment) -> str:
     return one_line(experiment.name, MAX_NAME)
 
 
-# --- sending ------------------------------------------------------------------------------------------------------------
+# --- sending --------------------------------------------------------------------------------------------------------
 
 
 def _send_once(alert: Alert, column: str, send: Callable[[Alert], None]) -> None:
@@ -100,13 +100,13 @@ def _mail(alert: Alert) -> None:
 
 def _post(alert: Alert) -> None:
     """Post it as JSON. Chat servers show `text`."""
-    told = {
+    payload = {
         "text": alert.words,
         "kind": alert.kind,
         "experiment": str(alert.experiment.public_id),
         "url": f"{settings.ALERT_ORIGIN}{alert.experiment.get_absolute_url()}",
         "at": alert.at.isoformat(),
     }
-    content, headers = json.dumps(told).encode(), {"Content-Type": "application/json"}
+    content, headers = json.dumps(payload).encode(), {"Content-Type": "application/json"}
     with urlopen(Request(settings.ALERT_WEBHOOK, content, headers), timeout=SECONDS):  # noqa: S310  (settings check it)
         pass

@@ -258,8 +258,8 @@ def _take_authors(past: Past, narrowed: Q, authors: set[str]) -> None:
         )
         .annotate(
             total=Count("pk"),
-            tokens_told=Count(F("input_tokens") + F("output_tokens")),
-            costs_told=Count("cost_usd"),
+            tokens_known=Count(F("input_tokens") + F("output_tokens")),
+            costs_known=Count("cost_usd"),
             given=Sum("input_tokens"),
             cached=Sum("cached_tokens"),
             received=Sum("output_tokens"),
@@ -267,17 +267,17 @@ def _take_authors(past: Past, narrowed: Q, authors: set[str]) -> None:
             seconds=Sum(F("finished_at") - F("started_at")),
         )
     )
-    for _, *key, total, tokens_told, costs_told, given, cached, received, cost, seconds in episodes:
-        tokens = Usage(given, cached, received) if tokens_told == total else Usage()
-        usage = replace(tokens, cost_usd=cost if costs_told == total else None)
+    for _, *key, total, tokens_known, costs_known, given, cached, received, cost, seconds in episodes:
+        tokens = Usage(given, cached, received) if tokens_known == total else Usage()
+        usage = replace(tokens, cost_usd=cost if costs_known == total else None)
         took = None if seconds is None else seconds.total_seconds()
         _, _, author, _ = key
         _add_taken(past, past.authors[tuple(key)], author, usage, took)
 
 
 def _add_taken(past: Past, taken: Taken, model: str, usage: Usage, seconds: float | None) -> None:
-    told = usage.input_tokens is not None and usage.output_tokens is not None
-    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if told else None
+    is_known = usage.input_tokens is not None and usage.output_tokens is not None
+    tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0) if is_known else None
     priced = past.price(model, usage) if usage.cost_usd is None else None
     taken["seen"].append(1.0)
     for name, value in zip((*AMOUNTS, "priced"), (tokens, usage.cost_usd, seconds, priced), strict=True):
@@ -366,12 +366,12 @@ def _describe_futile(prepared: Prepared) -> Iterator[str]:
         episodes = sum(
             any(metric.covers(slot.phase, plan.task(slot.task).role or "") for slot in slots(plan)) for plan in own
         )
-        told = f"Hypothesis {each.metric}, {each.condition} against {each.against}: no result could show a difference."
+        why = f"Hypothesis {each.metric}, {each.condition} against {each.against}: no result could show a difference."
         if not episodes:
-            yield f"{told} No trial of this plan counts for {each.metric}."
+            yield f"{why} No trial of this plan counts for {each.metric}."
         elif prepared.spec.replicates == 1 and episodes < FEWEST_EPISODES:
             have = f"{plural(episodes, 'episode')} with one replicate"
-            yield f"{told} It has {have}, and takes {FEWEST_EPISODES} episodes, or two replicates."
+            yield f"{why} It has {have}, and takes {FEWEST_EPISODES} episodes, or two replicates."
 
 
 def _describe_models(prepared: Prepared) -> Iterator[str]:
@@ -382,7 +382,7 @@ def _describe_models(prepared: Prepared) -> Iterator[str]:
             need = f"and the agent {plan.agent} needs tools. Expect trials to end with NoToolCall."
             yield f"{agent.name} called no tool when it was tested, {need}"
         if author and plan.condition.has_author and not plan.author_agent and JSON in author.lacks:
-            yield f"{author.name} did not keep to JSON when it was tested. Expect answers of the author that cannot be used."
+            yield f"{author.name} did not keep to JSON when it was tested. Expect answers of the author that cannot be used."  # noqa: E501
         for preset in (agent, author if plan.condition.has_author else None):
             if preset and preset.context_window and preset.context_window < SHORT_WINDOW:
                 taken = f"{preset.name} takes {preset.context_window:,} tokens in one call."
@@ -481,11 +481,12 @@ def describe_design(
 ) -> LaunchDesign:
     """Describe the design. One query if columns are cached. `workers`: as many as work at once. `stated`: "difference"
     and parts of a spread, as shares, instead of what was measured or guessed."""
-    plans, asked, told = next(iter(prepared.plans.values())), prepared.spec.replicates, dict(stated or {})
-    difference = told.pop("difference", planning.SOUGHT)
+    plans, asked, given = next(iter(prepared.plans.values())), prepared.spec.replicates, dict(stated or {})
+    difference = given.pop("difference", planning.SOUGHT)
     phase, once = _plan_once(plans)
     measured = _measure_spread(prepared, phase)
-    spread, whole = planning.state_spread(measured.spread if measured else planning.GUESS, told), expected.whole
+    spread = planning.state_spread(measured.spread if measured else planning.GUESS, given)
+    whole = expected.whole
     rows = []
     for replicates in sorted({*OFFERED, asked}):
         scaled = whole.scale(replicates, asked)
@@ -494,7 +495,7 @@ def describe_design(
         rows.append(DesignRow(replicates, *found, scaled, scaled.wall_seconds(workers)))
     return LaunchDesign(
         *(len(plans), sum(once.tasks) * once.samples, asked, measured.runs if measured else 0, tuple(rows)),
-        *(once.samples, spread, tuple(sorted(told)), difference),
+        *(once.samples, spread, tuple(sorted(given)), difference),
     )
 
 

@@ -4,8 +4,9 @@ The old run is never changed, so nobody can reroll a failure, or remove the evid
 separate experiment: runs that share a beginning are not independent replicates, and no page pools it with the runs it
 came from unless a person compares the two.
 
-The beginning is copied as it was recorded. Contents (blobs, chunks, snapshots) are shared. Rows are new, so that each run is independent and the old one never
-changes. Copied attempts and calls are marked as copies: billing leaves them out.
+The beginning is copied as it was recorded. Contents (blobs, chunks, snapshots) are shared. Rows are new, so that each
+run is independent and the old one never changes. Copied attempts and calls are marked as copies: billing leaves them
+out.
 """
 
 from __future__ import annotations
@@ -119,10 +120,10 @@ class _Prefix:
         """Copy the prefix's answered calls: of its decisions, of the teacher before them, recorded ones of agents."""
         decisions = [entry.decision for entry in entries if entry.decision is not None]
         behind = {decision.call_id for decision in decisions}
-        taught = [(decision, decision.after_trial) for decision in decisions if decision.after_trial is not None]
+        asked_for = [(decision, decision.after_trial) for decision in decisions if decision.after_trial is not None]
         talk = {
             key
-            for decision, trial in taught
+            for decision, trial in asked_for
             for key in list_teaching_keys(decision.family.key, recorded.slot_of(trial))
         }
         counting = [entry.attempt for entry in entries if entry.attempt is not None]
@@ -197,18 +198,18 @@ def _find_place(episode: models.Episode, entries: list[models.Entry], before: Tr
     """Return the sequence of the first entry that is not copied."""
     if isinstance(before, int):
         found = [entry.sequence for entry in entries if entry.sequence == before and entry.kind in PLACES]
-        told = f"place {before}"
+        named = f"place {before}"
     else:
         found = [
             entry.sequence
             for entry in entries
             if entry.attempt is not None and recorded.slot_of(entry.attempt.trial) == before
         ]
-        told = f"trial {before}"
+        named = f"trial {before}"
     if not found:
         raise NotPossible(
-            f"episode {episode.public_id} has nothing scored at {told} (expected a trial that counts, or a place from 1 to"
-            f" {len(entries)} with a trial or an answer): retry in place what is not scored"
+            f"episode {episode.public_id} has nothing scored at {named} (expected a trial that counts, or a place "
+            f"from 1 to {len(entries)} with a trial or an answer): retry in place what is not scored"
         )
     return found[0]
 

@@ -47,26 +47,26 @@ def launch(
 
 def _find_launched(spec: LaunchSpec) -> models.Experiment | None:
     """Find the experiment of this key. Raise Unlaunchable if it was deleted, or launched from another file."""
-    found = models.Experiment.objects.filter(public_id=experiment_id(spec.key)).first() if spec.key else None
-    if found is None:
+    experiment = models.Experiment.objects.filter(public_id=experiment_id(spec.key)).first() if spec.key else None
+    if experiment is None:
         return None
-    if found.deleted_at is not None:
+    if experiment.deleted_at is not None:
         raise Unlaunchable(
             [SpecProblem("key", f"the experiment launched as {spec.key!r:.100} was deleted (expected another key)")]
         )
-    then, _ = try_spec(found.spec)  # with today's defaults, which may be newer
+    then, _ = try_spec(experiment.spec)  # with today's defaults, which may be newer
     if then and then.tasks and spec.tasks == ADMITTED:  # as they were admitted at the launch
         spec = spec.narrow(tasks=then.tasks)
     if then and {*spec.worker_labels} < {*then.worker_labels}:  # with those that its tasks need
         spec = spec.narrow(worker_labels=then.worker_labels)
     if then and spec.notice is None:  # likewise
         spec = spec.narrow(notice=then.notice)
-    if changed := differences(then.file if then else found.spec, spec.file):
-        told = (
+    if changed := differences(then.file if then else experiment.spec, spec.file):
+        message = (
             f"{spec.key!r:.100} was launched with another {', '.join(changed)} (expected the same file, or another key)"
         )
-        raise Unlaunchable([SpecProblem("key", told)])
-    return found
+        raise Unlaunchable([SpecProblem("key", message)])
+    return experiment
 
 
 def launch_prepared(prepared: Prepared, *, by: models.User | None = None) -> models.Experiment:

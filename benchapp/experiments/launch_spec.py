@@ -1,4 +1,5 @@
-"""The experiment file, YAML or JSON: its fields and their validation. Every error names the field and what was expected."""
+"""The experiment file, YAML or JSON: its fields and their validation.
+Every error names the field and what was expected."""
 
 from __future__ import annotations
 
@@ -150,7 +151,7 @@ class SpecProblem:
 
 
 class Unlaunchable(SetupError):
-    """Everything that keeps an experiment file from being launched, at once."""
+    """Lists everything that keeps an experiment file from being launched, at once."""
 
     def __init__(self, problems: Iterable[SpecProblem]) -> None:
         self.problems = tuple(problems)
@@ -283,8 +284,8 @@ class ProbeSpec(SpecPart):
 
 
 class LaunchSpec(SpecPart):
-    """One experiment: agents x agent models x authors' agents x author models x conditions x replicates, over a suite and a
-    protocol."""
+    """One experiment: agents x agent models x authors' agents x author models x conditions x replicates,
+    over a suite and a protocol."""
 
     name: str = Field(min_length=1, max_length=300)
     key: str = ""  # launching the same file again returns its existing experiment
@@ -438,8 +439,8 @@ def _describe_problem(found: ErrorDetails) -> SpecProblem:
         if found["type"] in ("missing", "value_error") or found["input"] == ""
         else f" (found {found['input']!r:.100})"
     )
-    told = SAID.get(found["type"]) or found["msg"].removeprefix("Value error, ")
-    return SpecProblem(place, told.replace("Input should be ", "expected ", 1) + shown)
+    message = SAID.get(found["type"]) or found["msg"].removeprefix("Value error, ")
+    return SpecProblem(place, message.replace("Input should be ", "expected ", 1) + shown)
 
 
 def _suggest_field(place: tuple[int | str, ...]) -> str:

@@ -131,8 +131,8 @@ def preview_probes(
     tasks = {pk: probe_runs.list_deployed_tasks(episode) for pk, episode in episodes.items()}
     trials = times * sum(len(tasks[episode.pk]) for episode, _ in wanted)
     if trials > settings.MAX_TRIALS:
-        told = f"expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS: choose fewer runs"
-        raise NotPossible(f"{trials:,} trials ({told})")
+        message = f"expected at most {settings.MAX_TRIALS:,}, the setting MAX_TRIALS: choose fewer runs"
+        raise NotPossible(f"{trials:,} trials ({message})")
     models = dict.fromkeys(filter(None, (episode.run.agent_model for episode, _ in wanted)))
     if max_usd and (unpriced := next((name for name in models if not make_model(name).priced), "")):
         raise NotPossible(f"{unpriced} reports no cost, so no amount in dollars can limit it (expected none)")
@@ -160,16 +160,16 @@ def _list_wanted(runs: Iterable[RunRounds]) -> Iterator[tuple[Episode, LibrarySt
         yield episodes[episode], made
 
 
-def launch_rounds(found: RoundsPreview, *, reason: str, by: User | None = None, judged: bool = False) -> list[Probe]:
+def launch_rounds(preview: RoundsPreview, *, reason: str, by: User | None = None, judged: bool = False) -> list[Probe]:
     """Launch all or none. `judged`: by the judges of the runs they come from, within the same limits.
 
     Raise NotPossible without a reason, or if another order for one of these libraries came first.
     """
     with transaction.atomic():
-        runs = {each.episode.run_id for each in found.probes}
+        runs = {each.episode.run_id for each in preview.probes}
         list(Run.objects.select_for_update().filter(pk__in=runs).order_by("pk"))  # another order waits here
-        _refuse_ordered(found.probes)
-        probes = [probe_runs.launch_probe(each, reason=reason, by=by) for each in found.probes]
+        _refuse_ordered(preview.probes)
+        probes = [probe_runs.launch_probe(each, reason=reason, by=by) for each in preview.probes]
         if judged:
             orders: dict[int, list[JudgingOrder]] = {}
             for order in JudgingOrder.objects.filter(run__episodes__probes__in=probes).distinct():
@@ -216,15 +216,15 @@ SKILLS_REASON = "Leave one skill out"
 
 @dataclass(frozen=True, slots=True)
 class LeftOut(Shaped):
-    """What a skill added, as shares, -1..1: passed with the whole library minus passed without the skill, over tasks scored both
-    ways. skill: empty for the mean over all skills of a library. interval: Student's t over libraries; None below two."""
+    """What a skill added, as shares, -1..1: passed with the whole library minus passed without the skill,
+    over tasks scored both ways."""
 
     condition: str
-    skill: str
+    skill: str  # empty for the mean over all skills of a library
     libraries: int
     skills: int
     delta: float
-    interval: Interval | None
+    interval: Interval | None  # Student's t over libraries; None below two
 
     json_shape = JsonShape("condition skill? libraries skills delta interval")
 

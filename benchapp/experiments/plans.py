@@ -1,4 +1,5 @@
-"""The cells of an experiment, and what the runner works with, rebuilt from rows: the suite on disk and an episode's plan."""
+"""The cells of an experiment, and what the runner works with, rebuilt from rows:
+the suite on disk and an episode's plan."""
 
 from __future__ import annotations
 

@@ -2,10 +2,11 @@
 
 Nothing is written here: a dry run, the launch form's check and a launch all begin with `prepare`.
 
-Conditions are interleaved in time, so that any drift affects all of them alike. Episodes wait in one queue, the first environment first. Within it come the cells of one replicate, then those of the
-next. A worker takes the first, does one trial and puts the episode back at the end. So conditions, agents and models
-alternate trial by trial, and an outage or a provider's silent change hits every arm at about the same place of its
-plan. With `order: one-by-one` the episode returns to the front instead and ends before the next begins.
+Conditions are interleaved in time, so that any drift affects all of them alike. Episodes wait in one queue, the first
+environment first. Within it come the cells of one replicate, then those of the next. A worker takes the first, does
+one trial and puts the episode back at the end. So conditions, agents and models alternate trial by trial, and an
+outage or a provider's silent change hits every arm at about the same place of its plan. With `order: one-by-one` the
+episode returns to the front instead and ends before the next begins.
 """
 
 from __future__ import annotations
@@ -116,18 +117,19 @@ def units_of(spec: LaunchSpec, suite: Suite) -> tuple[Environment, ...]:
 
 
 def _require_supported(units: Iterable[Environment], explain: Callable[[Task], str]) -> None:
-    """Raise SetupError if Harbor, as set up here, cannot run some of the tasks. `explain` gives the reason for a task, or ""."""
+    """Raise SetupError if Harbor, as set up here, cannot run some of the tasks.
+    `explain` gives the reason for a task, or ""."""
     reasons: dict[str, list[str]] = {}
     with suppress(NotOnThisMachine):  # the agent's own check reports it
         for task in (task for unit in units for family in unit.families for task in family.tasks):
             if why := explain(task):
                 reasons.setdefault(why, []).append(task.key)
     if reasons:
-        told = (
+        message = (
             f"{', '.join(keys[:5])}{f' and {len(keys) - 5:,} more' if len(keys) > 5 else ''}: {why}"
             for why, keys in reasons.items()
         )
-        raise SetupError(f"Harbor cannot run {'; '.join(told)}")
+        raise SetupError(f"Harbor cannot run {'; '.join(message)}")
 
 
 class _Check:
@@ -198,8 +200,8 @@ class _Check:
             return
         known = {task.key for task in iterate_counted_tasks(self.suite)}
         if strange := [key for key in self.spec.tasks if key not in known]:
-            told = f"{self.suite.key} has no task {', '.join(strange[:5]):.300}"
-            self._report("tasks", f"{told} (expected 'admitted', or keys of its tasks)")
+            message = f"{self.suite.key} has no task {', '.join(strange[:5]):.300}"
+            self._report("tasks", f"{message} (expected 'admitted', or keys of its tasks)")
 
     def _check_worker_labels(self) -> None:
         """Add what the tasks need, so that the experiment waits for workers that can run all of them."""
@@ -239,8 +241,8 @@ class _Check:
         if name == "local" and not local.is_permitted():
             self._report("sandbox", local.NOT_PERMITTED)
         if name == "local" and self.suite is not None and not self.suite.trusted:
-            told = f"suite {self.suite.key} is not trusted: its tasks need a sandbox that confines them"
-            self._report("sandbox", f"{told} (expected 'docker', not 'local')")
+            message = f"suite {self.suite.key} is not trusted: its tasks need a sandbox that confines them"
+            self._report("sandbox", f"{message} (expected 'docker', not 'local')")
 
     def _check_models(self, field: str, names: tuple[str | None, ...]) -> None:
         for name in (each for each in names if each is not None):
@@ -255,7 +257,7 @@ class _Check:
         """Check for known metrics and conditions of this file, each difference once."""
         if not self.spec.hypotheses or len(self._conditions) < len(self.spec.conditions):
             return  # names of conditions depend on all of them; what is wrong there is reported
-        known, told = list_conditions(self.spec), set[tuple[str, frozenset[str]]]()
+        known, seen = list_conditions(self.spec), set[tuple[str, frozenset[str]]]()
         metrics = [key for key, metric in METRICS.items() if not metric.is_judged]
         for place, each in enumerate(self.spec.hypotheses):
             at = f"hypotheses.{place}"
@@ -268,9 +270,9 @@ class _Check:
                     self._report(f"{at}.{field}", f"{name!r} is {wrong}")
             if each.condition == each.against:
                 self._report(f"{at}.against", f"{each.against!r} is the condition itself (expected another one)")
-            if (pair := (each.metric, frozenset((each.condition, each.against)))) in told:
+            if (pair := (each.metric, frozenset((each.condition, each.against)))) in seen:
                 self._report(at, "declared twice (expected each difference once)")
-            told.add(pair)
+            seen.add(pair)
 
     def _check_agents(self) -> None:
         """Check every agent by itself, then with every model it is to work with."""
@@ -367,8 +369,8 @@ class _Check:
                 if isinstance(self._models.get(model), Recorded):
                     self._report(
                         "author_agents",
-                        f"{agent} cannot work with {model}: a recording holds an author's answers and not what its agent asked on"
-                        " the way (expected author_agent: null, or another model)",
+                        f"{agent} cannot work with {model}: a recording holds an author's answers and not what its "
+                        "agent asked on the way (expected author_agent: null, or another model)",
                     )
                 elif model in self._models:
                     self._try("author_agents", partial(self._require_fit, agent, model))
@@ -379,15 +381,15 @@ class _Check:
                 self._report("agent_models", f"{name} writes skills and works on no task (expected an author model)")
         for name, model in self._models.items():
             if isinstance(model, GeneratorModel) and self.spec.sandbox != "docker" and model.container_reason:
-                told = f"{name}: {model.container_reason} (expected 'docker', not {self.spec.sandbox!r})"
-                self._report("sandbox", told)
+                message = f"{name}: {model.container_reason} (expected 'docker', not {self.spec.sandbox!r})"
+                self._report("sandbox", message)
 
     def _check_budget(self) -> None:
         """Require prices for a budget in money."""
         for name, model in self._models.items() if self.spec.budget.usd is not None else ():
             if not model.priced:
-                told = f"{name} reports no cost, so a budget in USD cannot limit it (expected budget.tokens)"
-                self._report("budget.usd", told)
+                message = f"{name} reports no cost, so a budget in USD cannot limit it (expected budget.tokens)"
+                self._report("budget.usd", message)
 
     def _check_whole(self) -> None:
         """Find what only a plan shows: a missing curated skill, samples where the protocol has none."""

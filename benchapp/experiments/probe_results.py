@@ -179,14 +179,14 @@ def _build_result(
     origin = probe.origin.run_id if probe.origin else None
     lines = []
     for task in own:
-        beside = {ORIGINAL: _count_beside(origin, task, counts), NO_SKILL: _count_beside(sibling, task, counts)}
+        compared = {ORIGINAL: _count_beside(origin, task, counts), NO_SKILL: _count_beside(sibling, task, counts)}
         sides = {
             CONTROL: sum(
                 (counts.get((run, task.pk, Phase.DEPLOYMENT), TrialTally()) for run in controls), TrialTally()
             ),
-            **{side: count for side, (count, _) in beside.items()},
+            **{side: count for side, (count, _) in compared.items()},
         }
-        learning = frozenset(side for side, (_, phase) in beside.items() if phase is Phase.ACQUISITION)
+        learning = frozenset(side for side, (_, phase) in compared.items() if phase is Phase.ACQUISITION)
         lines.append(ProbedTask(task, counts[probe.run_id, task.pk, Phase.DEPLOYMENT], sides, learning))
     had_it = (
         all(_find_libraries(origin, task, libraries) == {probe.frozen_id} for task in own) if own and origin else False

@@ -52,19 +52,16 @@ PROTOCOL = "probe"
 
 @dataclass(frozen=True, slots=True)
 class AskedProbe:
-    """What to probe. Defaults: the last state, the deployment tasks, nothing removed.
+    """What to probe. Defaults: the last state, the deployment tasks, nothing removed."""
 
-    state: a key such as R3. decision: number of the decision whose hunks are in `revert`; by default the one that made the
-    state. skill: the folder of a skill that is left out completely, instead of hunks.
-    """
-
-    state: str = ""
+    state: str = ""  # a key such as R3
+    # number of the decision whose hunks are in `revert`; by default the one that made the state
     decision: int | None = None
     revert: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     times: int = TIMES
     max_usd: float | None = None  # None: the budget of the run it comes from
-    skill: str = ""
+    skill: str = ""  # the folder of a skill that is left out completely, instead of hunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +96,8 @@ class ProbeChoice:
     echoes: tuple[Hunk, ...] = field(default=())
 
     def find_hunks(self, ids: Sequence[str]) -> tuple[Hunk, ...]:
-        """Return the hunks and single lines with these ids. A line of a hunk that is itself named is dropped. Raise NotPossible
-        for an unknown id."""
+        """Return the hunks and single lines with these ids. A line of a hunk that is itself named is dropped.
+        Raise NotPossible for an unknown id."""
         known = {hunk.id: hunk for hunk in (*self.hunks, *self.echoes)}
         lines = {line.id: hunk.id for hunk in self.hunks for line in hunk.lines}
         if unknown := next((name for name in ids if name not in known and name not in lines), None):
@@ -117,8 +114,8 @@ class ProbeChoice:
 
 
 def read_choice(episode: Episode, asked: AskedProbe) -> ProbeChoice:
-    """Return what this episode offers to a probe. Raise NotPossible if the state or decision does not exist, or the condition
-    keeps no library."""
+    """Return what this episode offers to a probe.
+    Raise NotPossible if the state or decision does not exist, or the condition keeps no library."""
     states = read_history(episode).states
     if asked.skill:
         state = _find_state(states, asked.state, None)
@@ -260,8 +257,8 @@ def remove_hunks(chosen: ProbeChoice, hunks: Sequence[Hunk]) -> Files:
         return take_back(hunks, [NamedFiles(chosen.state.key, _read_files(chosen.state.snapshot))])
     made = next(place for place, state in enumerate(chosen.states) if state.decision == chosen.decision)
     if frozen < made:
-        told = chosen.states[made].key
-        raise NotPossible(f"at {chosen.state.key} these hunks were not written yet (expected {told} or a later state)")
+        key = chosen.states[made].key
+        raise NotPossible(f"at {chosen.state.key} these hunks were not written yet (expected {key} or a later state)")
     line = [NamedFiles(state.key, _read_files(state.snapshot)) for state in chosen.states[made : frozen + 1]]
     return take_back(hunks, line)
 
@@ -291,12 +288,11 @@ def _prepare(
     origin, spec = episode.run, spec_of(episode.run)
     arm = replace(cell_of(origin).arm, condition=CONDITION)
     left_out = asked.skill[:60] or plural(len(hunks), "change")
-    told = f"{state.key} without {left_out}" if hunks else state.key
+    label = f"{state.key} without {left_out}" if hunks else state.key
     limits = asdict(author_limits_of(spec)) if arm.author_agent else {}  # as in the origin's setup, under its protocol
     probe = spec.narrow(
-        name=f"{spec.name[:160]} (probe of {name_run(origin.condition, origin.replicate)[:60]}, {episode.title[:40]}, {told})"[
-            :300
-        ],
+        name=f"{spec.name[:160]} (probe of {name_run(origin.condition, origin.replicate)[:60]}, {episode.title[:40]}, "
+        f"{label})"[:300],
         key="",
         protocol=PROTOCOL,
         environments=[episode.key],
@@ -330,45 +326,45 @@ def _as_origin(prepared: Prepared, condition: str) -> Prepared:
     return Prepared(prepared.spec, prepared.suite, {replace(cell, arm=arm): plans}, {arm: prepared.setups[cell.arm]})
 
 
-def make_control(found: ProbePreview) -> AskedProbe:
+def make_control(preview: ProbePreview) -> AskedProbe:
     """Return the same probe with nothing removed: it separates the effect of the hunks from chance."""
-    decision = found.decision.number if found.decision else None
-    return AskedProbe(found.state.key, decision, (), found.tasks, found.times)
+    decision = preview.decision.number if preview.decision else None
+    return AskedProbe(preview.state.key, decision, (), preview.tasks, preview.times)
 
 
 # --- launching ----------------------------------------------------------------------------------------------------
 
 
-def launch_probe(found: ProbePreview, *, reason: str, by: User | None = None) -> Probe:
+def launch_probe(preview: ProbePreview, *, reason: str, by: User | None = None) -> Probe:
     """Record the probe and queue its episode. Raise NotPossible without a reason."""
     if not reason.strip():
         raise NotPossible("a probe needs a reason, which is kept with it")
-    library = Snapshot.objects.put(found.library)  # store files before the transaction opens
-    frozen = found.state.snapshot or Snapshot.objects.put({})
+    library = Snapshot.objects.put(preview.library)  # store files before the transaction opens
+    frozen = preview.state.snapshot or Snapshot.objects.put({})
     with transaction.atomic():
-        experiment = launch_prepared(found.prepared, by=by)
-        experiment.estimate = found.estimate.as_json()
+        experiment = launch_prepared(preview.prepared, by=by)
+        experiment.estimate = preview.estimate.as_json()
         experiment.save(update_fields=["estimate"])
         probe = Probe.objects.create(
             run=experiment.runs.get(),
-            origin=found.episode,
-            decision=found.decision,
-            state=found.state.key,
+            origin=preview.episode,
+            decision=preview.decision,
+            state=preview.state.key,
             frozen=frozen,
             library=library,
-            reverted=[hunk.as_json() for hunk in found.hunks],
-            reverted_digest=digest_json([hunk.id for hunk in found.hunks]) if found.hunks else "",
-            skill=found.skill,
-            times=found.times,
+            reverted=[hunk.as_json() for hunk in preview.hunks],
+            reverted_digest=digest_json([hunk.id for hunk in preview.hunks]) if preview.hunks else "",
+            skill=preview.skill,
+            times=preview.times,
             reason=reason.strip()[:MAX_REASON],
             actor=by,
             actor_name=name_actor(by),
         )
         detail = {
             "state": probe.state,
-            "reverted": [hunk.id for hunk in found.hunks],
-            "trials": found.trials,
+            "reverted": [hunk.id for hunk in preview.hunks],
+            "trials": preview.trials,
             "experiment": str(experiment.public_id),
         }
-        note_activity(by, "probe", found.episode, detail=detail, reason=probe.reason)
+        note_activity(by, "probe", preview.episode, detail=detail, reason=probe.reason)
     return probe

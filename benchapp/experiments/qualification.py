@@ -1,5 +1,6 @@
-"""Qualify a suite: the experiment's file, the current one for the suite's state, its verdict on each task (admit, reject
-or look, with the runs behind it), and whether a task can show that skills help. Verdicts read only rows of trials."""
+"""Qualify a suite: the experiment's file, the current one for the suite's state, its verdict on each task (admit,
+reject or look, with the runs behind it), and whether a task can show that skills help. Verdicts read only rows of
+trials."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ from runner.protocols.stages import iterate_counted_tasks
 
 
 class Fit(StrEnum):
-    """In the order of every list."""
+    """How well a task fits, in the order of every list."""
 
     FIT = "fit"
     EASY = "too-easy"
@@ -109,13 +110,13 @@ def summarise_fit(fits: Sequence[TaskFit], skill: str = "a skill") -> tuple[str,
     known = len(fits) - counts[Fit.UNKNOWN]
     if not known:
         return "", ""
-    told = {
+    names = {
         Fit.EASY: "too easy without a skill",
         Fit.UNSOLVED: f"not solved with {skill}",
         Fit.BROKEN: "broken",
         Fit.UNKNOWN: "unknown",
     }
-    parts = [f"{counts[kind]} {words}" for kind, words in told.items() if counts[kind]]
+    parts = [f"{counts[kind]} {words}" for kind, words in names.items() if counts[kind]]
     evidence = f"{', '.join(parts)}." if parts else ""
     tasks = plural(len(fits), "task")
     if counts[Fit.UNKNOWN]:
@@ -270,9 +271,9 @@ class TaskCheck(Shaped):
         if not self.trials:
             return _LACKS.get(self.name, "not tried")
         states = (("blocked", self.blocked), ("still to run", self.open))
-        told = [f"{count} of {self.rule.runs} trials {word}" for word, count in states if count]
+        missing = [f"{count} of {self.rule.runs} trials {word}" for word, count in states if count]
         silent = self.trials - self.scored - self.blocked - self.open
-        return ", ".join([*told, *([f"{silent} of {self.rule.runs} trials without a verdict"] if silent else [])])
+        return ", ".join([*missing, *([f"{silent} of {self.rule.runs} trials without a verdict"] if silent else [])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,11 +390,11 @@ def _compare_files(qualifications: Sequence[Experiment], tasks: set[str]) -> dic
 
 def say_verdicts(tasks: Sequence[TaskVerdict]) -> str:
     """Summarise all of them in one sentence."""
-    told = {Admission.ADMIT: "admitted", Admission.REJECT: "rejected", Admission.LOOK: "to look at"}
+    names = {Admission.ADMIT: "admitted", Admission.REJECT: "rejected", Admission.LOOK: "to look at"}
     counts = count_admissions(tasks)
     waiting = sum(each.admission is Admission.LOOK and any(check.open for check in each.checks) for each in tasks)
     counts[Admission.LOOK] -= waiting
-    parts = [f"{counts[each]:,} {words}" for each, words in told.items() if counts[each]]
+    parts = [f"{counts[each]:,} {words}" for each, words in names.items() if counts[each]]
     parts += [f"{waiting:,} still running"] if waiting else []
     total = plural(len(tasks), "task")
     if waiting == len(tasks):
@@ -546,8 +547,8 @@ def list_admitted(suite: Suite) -> tuple[str, ...]:
     ended for this state of the suite, or it admits none."""
     found = find_qualification(suite.key, suite.digest)
     if found is None or found.is_open:
-        told = f"a qualification of {suite.key} in its present state {'still runs' if found else 'is not on record'}"
-        raise SetupError(f"{told} (expected one that ended: {MANAGE} qualify_suite {suite.key})")
+        message = f"a qualification of {suite.key} in its present state {'still runs' if found else 'is not on record'}"
+        raise SetupError(f"{message} (expected one that ended: {MANAGE} qualify_suite {suite.key})")
     admitted = {each.key for each in read_verdicts(found) if each.admission is Admission.ADMIT}
     if not admitted:
         raise SetupError(f"the qualification of {suite.key} admits none of its tasks (/suites/{suite.key}/ says why)")

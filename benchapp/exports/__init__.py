@@ -1,1 +1,2 @@
-"""Numbers for other programs: trials, aggregates and differences as CSV, JSON and Parquet, with one dictionary of columns."""
+"""Numbers for other programs: trials, aggregates and differences as CSV, JSON and Parquet,
+with one dictionary of columns."""

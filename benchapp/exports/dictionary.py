@@ -77,7 +77,8 @@ AGGREGATES = (
         NUMBER,
         "low end of the 95 % interval of a single run's share: Wilson's, or Student's over families",
         "share",
-        "fewer than ten scored, several replicates, several trials of a task, a mean over fewer than six families, or no share",
+        "fewer than ten scored, several replicates, several trials of a task, a mean over fewer than six families, or "
+        "no share",
     ),
     Column("high", NUMBER, "its high end", "share", "as for low"),
     Column(

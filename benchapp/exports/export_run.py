@@ -62,7 +62,7 @@ def _read_groups(trials: QuerySet[Trial], attributes: Sequence[str]) -> dict[int
     rows = TaskGroup.objects.filter(task__in=trials.order_by().values("task")).order_by("pk")
     for task, attribute, value in rows.values_list("task", "attribute", "value"):
         found.setdefault(task, {}).setdefault(attribute, []).append(value)
-    return {task: tuple("; ".join(said.get(name, ())) for name in attributes) for task, said in found.items()}
+    return {task: tuple("; ".join(values.get(name, ())) for name in attributes) for task, values in found.items()}
 
 
 def plain(value: object) -> object:
@@ -238,7 +238,7 @@ class Export:
 
     def about(self) -> dict[str, object]:
         """Return what a reader of the file has to know: the choices it was made with, their date, and the version."""
-        told: dict[str, object] = {
+        about: dict[str, object] = {
             "export": self.what,
             "rows_are": ROWS_ARE[self.what],
             "skillglass": settings.VERSION,
@@ -246,12 +246,12 @@ class Export:
             "as_of": self.choices.as_of or timezone.now(),
         }
         if self.what == "trials":
-            return {**told, "narrowing": dict(self.narrowing.pairs())}
+            return {**about, "narrowing": dict(self.narrowing.pairs())}
         shown = {"fingerprint": self.comparison.fingerprint, "scripted": self.comparison.scripted}
         setups = self.comparison.setups
         stand = {"setups_differ_in": setups.differs, "setups_unknown": setups.unknown}
         declared = {"declared_together": [metric.key for metric in self.declared]} if self.declared else {}
-        return {**told, **shown, **stand, "runs_not_shown": self.comparison.truncated, **declared}
+        return {**about, **shown, **stand, "runs_not_shown": self.comparison.truncated, **declared}
 
     def pieces(self, form: str) -> Iterator[bytes]:
         """Yield CSV or JSON while reading the record: a few hundred rows in memory at once."""

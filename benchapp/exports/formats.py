@@ -115,5 +115,5 @@ def _arrow(pa: Any, field: Column) -> Any:
         ValueKind.TIME: pa.timestamp("us", tz="UTC"),
         ValueKind.NUMBERS: pa.list_(pa.float64()),
     }
-    told = {name: value for name, value in field.as_json().items() if value and name not in {"name", "type"}}
-    return pa.field(field.name, kinds[field.kind], metadata=told)
+    metadata = {name: value for name, value in field.as_json().items() if value and name not in {"name", "type"}}
+    return pa.field(field.name, kinds[field.kind], metadata=metadata)

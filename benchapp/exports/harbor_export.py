@@ -56,8 +56,8 @@ def _write_opening(frame: Json, trajectory: Trajectory) -> Iterator[bytes]:
 
 
 def _frame(trajectory: Trajectory, usage: Usage) -> Json:
-    told = {**trajectory.extra, "kind": trajectory.kind, "digest": trajectory.digest}
-    return document_frame(replace(read_head(trajectory), extra=told), usage, trajectory.steps_total)
+    extra = {**trajectory.extra, "kind": trajectory.kind, "digest": trajectory.digest}
+    return document_frame(replace(read_head(trajectory), extra=extra), usage, trajectory.steps_total)
 
 
 TASK_CHARS = 32  # of a task's name in its trial's, as Harbor cuts it

@@ -50,7 +50,8 @@ def condition_table(comparison: GroupComparison, metrics: Sequence[TrialMetric])
     r"""A `table` of groups x metrics. Needs \usepackage{booktabs}, and a Unicode engine for names beyond ASCII.
 
     Each group takes two lines: values with k/n, and beneath them the difference to its baseline with the 95 % interval.
-    A dagger marks groups of scripted models, a section sign those of very small ones, a double dagger groups whose setup is unknown or differs from others.
+    A dagger marks groups of scripted models, a section sign those of very small ones, a double dagger groups whose
+    setup is unknown or differs from others.
     """
     lines = [
         "% needs \\usepackage{booktabs}",
@@ -144,7 +145,7 @@ def _incomparable(comparison: GroupComparison, group: Group) -> bool:
 def _notes(comparison: GroupComparison, groups: Sequence[Group]) -> list[str]:
     notes: list[str] = []
     took_part = join_stand_ins(groups)
-    notes += [f"$^{{{_STAND_IN_MARKS[each]}}}$ {each.says}" for each in StandIn if each in took_part]
+    notes += [f"$^{{{_STAND_IN_MARKS[each]}}}$ {each.sentence}" for each in StandIn if each in took_part]
     if comparison.setups.differs:
         differs = ", ".join(map(escape, comparison.setups.differs))
         notes.append(rf"$^{{\ddagger}}$ Not comparable as they stand: the setups differ in {differs}, or are unknown.")
@@ -159,17 +160,17 @@ def _notes(comparison: GroupComparison, groups: Sequence[Group]) -> list[str]:
 
 def _caption(comparison: GroupComparison, metrics: Sequence[TrialMetric]) -> str:
     shares = any(metric.is_share for metric in metrics)
-    said = ["Share of scored tasks that passed, in \\%, with counts." if shares else "Means, with counts."]
+    sentences = ["Share of scored tasks that passed, in \\%, with counts." if shares else "Means, with counts."]
     units = dict.fromkeys(metric.unit.value for metric in metrics if not metric.is_share)
     if shares and units:
-        said.append(f"Other columns: means in {', '.join(map(escape, units))}.")
-    said.append(
-        f"Second lines: difference to {escape(say_label(comparison.groups.baseline.removeprefix(MODEL)))} on the tasks scored on both sides, with the"
+        sentences.append(f"Other columns: means in {', '.join(map(escape, units))}.")
+    sentences.append(
+        f"Second lines: difference to {escape(say_label(comparison.groups.baseline.removeprefix(MODEL)))} on the tasks scored on both sides, with the"  # noqa: E501
         rf" 95\,\% interval for all groups of its experiment together; bold where it is {Effect.BETTER.words} or worse."
     )
     if comparison.choices.as_of:
-        said.append(f"As of {comparison.choices.as_of:%Y-%m-%d %H:%M} UTC.")
-    return " ".join(said)
+        sentences.append(f"As of {comparison.choices.as_of:%Y-%m-%d %H:%M} UTC.")
+    return " ".join(sentences)
 
 
 def _comment(text: str) -> str:

@@ -42,7 +42,8 @@ def delete_publication(publication: Publication, by: User) -> None:
 
 
 def sweep_files() -> None:
-    """Remove files whose publication or experiment is gone, and folders that a killed worker left a day ago or earlier."""
+    """Remove files whose publication or experiment is gone,
+    and folders that a killed worker left a day ago or earlier."""
     known = {f"{each}.zip" for each in Publication.objects.values_list("public_id", flat=True)}
     for path in publications_folder().iterdir():
         if path.is_dir():

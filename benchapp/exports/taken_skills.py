@@ -59,14 +59,13 @@ class CannotTakeSkills(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TakenChange:
-    """A change on the way, by a decision or without one. `seen`: the trials that the author was shown. `later`: how later
-    trials ended that held its lines; None where lines are not traced."""
+    """A change on the way, by a decision or without one."""
 
     before: LibraryState
     after: LibraryState
     at: datetime
-    seen: tuple[Trial, ...]
-    later: Ended | None
+    seen: tuple[Trial, ...]  # the trials that the author was shown
+    later: Ended | None  # how later trials ended that held its lines; None where lines are not traced
 
     @property
     def seen_rate(self) -> Rate:
@@ -92,8 +91,8 @@ class TakenLibrary:
 
 
 def read_taken(episode: Episode, at: str = "", start: str = "") -> TakenLibrary:
-    """`at`, `start`: names of states, R3, S1 or 3. Empty: the last one, and the one that the first decision found: the empty
-    library, or the skills it began with."""
+    """`at`, `start`: names of states, R3, S1 or 3. Empty: the last one, and the one that the first decision found:
+    the empty library, or the skills it began with."""
     history = read_history(episode)
     end = _find_state(history, at or history.states[-1].key)
     made_from = {step.after.key: step.before for step in history.steps if step.after is not step.before}
@@ -118,7 +117,7 @@ def _find_state(history: LibraryHistory, name: str) -> LibraryState:
     raise CannotTakeSkills(f"the library was never at {name[:20]!r} (expected one of {known})")
 
 
-# --- files --------------------------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------------------------
 
 
 def read_files(snapshot: Snapshot | None) -> dict[str, File]:
@@ -156,7 +155,7 @@ def pack_zip(files: Files) -> bytes:
     return packed.getvalue()
 
 
-# --- changes ------------------------------------------------------------------------------------------------------------
+# --- changes --------------------------------------------------------------------------------------------------------
 
 
 def read_changes(taken: TakenLibrary) -> list[TakenChange]:
@@ -183,8 +182,8 @@ def read_changes(taken: TakenLibrary) -> list[TakenChange]:
 
 
 def write_patch(taken: TakenLibrary, prefix: str = "skills/") -> bytes:
-    """Return the mails that `git am` turns into one commit for each change. `prefix`: the folder of the repository that has
-    the skills; empty for its root."""
+    """Return the mails that `git am` turns into one commit for each change. `prefix`: the folder of the repository
+    that has the skills; empty for its root."""
     prefix = prefix.strip("/")
     if prefix:
         _check_path(prefix)
@@ -200,16 +199,16 @@ def _list_mails(taken: TakenLibrary) -> Iterator[MailedChange]:
         decision, after = change.after.decision, read_files(change.after.snapshot)
         if decision and decision.before_id != (change.before.snapshot and change.before.snapshot.pk):
             found = read_files(decision.before)
-            said = [own_line("Files differ here that no recorded change explains.")]
-            yield MailedChange(decision.before.digest, NO_AUTHOR, change.at, said[0], said, files, found)
+            lines = [own_line("Files differ here that no recorded change explains.")]
+            yield MailedChange(decision.before.digest, NO_AUTHOR, change.at, lines[0], lines, files, found)
             files = found
         if decision:
-            said = _describe_decision(run, change)
+            lines = _describe_decision(run, change)
             subject = redact_text(decision.summary).strip() or f"Decision {decision.number}"
-            yield MailedChange(change.after.digest, _name_author(run, change), change.at, subject, said, files, after)
+            yield MailedChange(change.after.digest, _name_author(run, change), change.at, subject, lines, files, after)
         else:
-            said = [own_line(f"Skills that entered {_name_episode(taken.episode)} without an author.")]
-            yield MailedChange(change.after.digest, NO_AUTHOR, change.at, said[0], said, files, after)
+            lines = [own_line(f"Skills that entered {_name_episode(taken.episode)} without an author.")]
+            yield MailedChange(change.after.digest, NO_AUTHOR, change.at, lines[0], lines, files, after)
         files = after
 
 
@@ -236,7 +235,8 @@ def _describe_decision(run: Run, change: TakenChange) -> list[str]:
     if change.seen:
         lines += [
             "",
-            f"The author saw {plural(len(change.seen), 'trial')}: {rate.passed} of {rate.scored} with a verdict passed.",
+            f"The author saw {plural(len(change.seen), 'trial')}: {rate.passed} of {rate.scored} with a verdict "
+            "passed.",
         ]
         for trial in change.seen[:MAX_SEEN]:
             lines.append(own_line(f"- {trial.phase}, {trial.task.title}: {end_in_words(trial)}"))
@@ -303,7 +303,7 @@ def _encode_subject(subject: str) -> str:
     return line if line.isascii() and "=?" not in line else Header(line, "utf-8").encode()
 
 
-# --- the patch ----------------------------------------------------------------------------------------------------------
+# --- the patch ------------------------------------------------------------------------------------------------------
 
 
 def _render_patch(before: Files, after: Files, prefix: str) -> Iterator[bytes]:

@@ -1,1 +1,2 @@
-"""Bring finished runs of other tools into the record: `formats` lists the readers, `finding` asks them, `batch` runs an import."""
+"""Bring finished runs of other tools into the record: `formats` lists the readers, `finding` asks them,
+`batch` runs an import."""

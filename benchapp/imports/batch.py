@@ -67,9 +67,9 @@ CLAIMED_DEPTH = 6  # how deep below the given folder to search for folders of th
 @dataclass(slots=True)
 class ImportReport:
     """What an import did. `counts` has the names in COUNTED, `redactions` and `tasks_joined`: `skills` are those of
-    libraries, `skills_read` names that trials of these runs read, called or executed. batch: public id, "" before the import has begun."""
+    libraries, `skills_read` names that trials of these runs read, called or executed."""
 
-    batch: str = ""
+    batch: str = ""  # public id, "" before the import has begun
     counts: Counter[str] = field(default_factory=Counter)
     problems: ProblemList = field(default_factory=ProblemList)
 
@@ -104,8 +104,8 @@ def import_paths(
 ) -> ImportReport:
     """Import everything readable below the paths. It is safe to repeat, to kill, and to start several times at once.
     `waiting` gets a line about the import to wait for, `begun` the batch when its turn has come. `names`: the record's
-    name of a path, if another. `processes`: how many read new trials. `continued`: the import that read these paths before,
-    while they grew: what it created adds up, and its problems are replaced."""
+    name of a path, if another. `processes`: how many read new trials. `continued`: the import that read these paths
+    before, while they grew: what it created adds up, and its problems are replaced."""
     given = [Path(path) for path in paths]
     run = _Import(format, mapping or ImportMap(), progress, Author(user, "import_runs"), processes, names)
 
@@ -224,7 +224,7 @@ class _Import:
         for path, taken in self.archives:
             if still_open := taken.link_origins():
                 expected = "the runs that its forks and probes come from, imported before it or with it"
-                message = f"{still_open} not linked: it is not here, so import it and then this archive again; or it made another library"
+                message = f"{still_open} not linked: it is not here, so import it and then this archive again; or it made another library"  # noqa: E501
                 self.report.problems.add(self.name(path), "manifest.json", expected, message)
 
     def _import_experiment(self, found: FoundExperiment) -> None:

@@ -1,4 +1,5 @@
-"""Try a format on samples: what it finds must be the same twice, and broken copies must neither stop it nor go unreported."""
+"""Try a format on samples: what it finds must be the same twice,
+and broken copies must neither stop it nor go unreported."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ BREAKS: dict[str, Callable[[bytes], bytes | None]] = {
 
 @dataclass(slots=True)
 class FormatReport:
-    """`found` counts what the samples hold, `runs` the outcomes of their trials by condition and model, `faults` are sentences
-    about the format."""
+    """`found` counts what the samples hold, `runs` the outcomes of their trials by condition and model,
+    `faults` are sentences about the format."""
 
     found: Counter[str] = field(default_factory=Counter)
     runs: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)

@@ -16,7 +16,8 @@ A format of **single files** has
     NAME, TITLE, SUFFIXES            as above; the suffixes its files may have
     claims_file(root, entry)         is this file in this format?
     find_files(root, entries)        the experiments in all files that it claimed
-    is_companion(entries)            optional: entry -> bool, is this a by-product of the program that wrote those files?
+    is_companion(entries)            optional: entry -> bool, is this a by-product of the program that wrote those
+                                     files?
 """
 
 from __future__ import annotations
@@ -94,8 +95,8 @@ def format_names() -> list[str]:
 
 
 def whole_folders(*, shared: bool = False) -> tuple[ModuleType, ...]:
-    """Return the formats whose folders belong to them with all their contents, or those that share them. Harbor is asked
-    apart."""
+    """Return the formats whose folders belong to them with all their contents, or those that share them.
+    Harbor is asked apart."""
     modules = (module for module in _select("claims") if module.NAME != HARBOR)
     return tuple(module for module in modules if getattr(module, "SHARES", False) is shared)
 

@@ -45,7 +45,7 @@ class PlannedEntry:
     number: int  # of the decision
     round: int
     at: datetime
-    told: tuple[Any, ...]
+    identity: tuple[Any, ...]
 
 
 class HistoryRecorder:
@@ -93,8 +93,8 @@ class HistoryRecorder:
                 at = trial.finished_at or at
             at = getattr(moment, "at", None) or at
             given = self._find_given(moment, current) if isinstance(moment, sources.TrialMoment) else None
-            told = _identify_moment(moment, before, after, number, rounds, given)
-            places.append(PlannedEntry(moment, before, after, number, rounds, at, told))
+            identity = _identify_moment(moment, before, after, number, rounds, given)
+            places.append(PlannedEntry(moment, before, after, number, rounds, at, identity))
         self.last_digest = current
         return places
 
@@ -134,7 +134,7 @@ class HistoryRecorder:
             self._gather()
             old = list(self.episode.entries.in_order())
             pairs = zip(places, map(_identify_row, old), strict=False)
-            same = sum(1 for _ in takewhile(lambda pair: pair[0].told == pair[1], pairs))
+            same = sum(1 for _ in takewhile(lambda pair: pair[0].identity == pair[1], pairs))
             if same == len(places) == len(old):
                 moved = self._point(old, places)
                 return "changed" if moved else "unchanged"
@@ -195,7 +195,7 @@ class HistoryRecorder:
             case sources.TrialMoment() as moment:
                 trial = self._trial(moment.ident)
                 assert trial is not None
-                given = place.told[-1]
+                given = place.identity[-1]
                 snapshot = None if given is None else Snapshot.objects.standing_for(given)
                 Trial.objects.filter(pk=trial.pk).update(snapshot=snapshot)
                 if given in self.sizes:
@@ -217,7 +217,9 @@ class HistoryRecorder:
     def _decision(self, moment: sources.DecisionMoment, place: PlannedEntry) -> Decision:
         before, after = (Snapshot.objects.standing_for(digest) for digest in (place.before, place.after))
         row = Decision(
-            public_id=derived_id("decision", str(self.episode.public_id), str(place.number), digest_json(place.told)),
+            public_id=derived_id(
+                "decision", str(self.episode.public_id), str(place.number), digest_json(place.identity)
+            ),
             episode=self.episode,
             number=place.number,
             round=place.round,

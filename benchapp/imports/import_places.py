@@ -53,7 +53,7 @@ class Places:
         is restored. A part given alone overwrites nothing; the whole, given later, sets name and suite. An experiment
         that was joined into another is left alone: its runs, including later ones, are in the other."""
         cut_short = source.was_cut_short
-        told = {
+        fields = {
             "status": Experiment.Status.CANCELLED if cut_short else Experiment.Status.DONE,
             "spec": redact_value(dict(source.spec)),
             "started_at": source.started_at,
@@ -66,7 +66,7 @@ class Places:
         }
         experiment, self.is_new = Experiment.objects.get_or_create(
             public_id=derived_id("experiment", source.key),
-            defaults={**told, **named, "origin": Experiment.Origin.IMPORTED},
+            defaults={**fields, **named, "origin": Experiment.Origin.IMPORTED},
         )
         if self.is_new:
             return experiment
@@ -76,13 +76,13 @@ class Places:
             return joined.experiment
         self._bring_back(experiment)
         if not source.describes_itself:
-            told = {}
+            fields = {}
         elif not experiment.spec and source.spec:
-            told |= named
-        changed = [name for name, value in told.items() if getattr(experiment, name) != value]
+            fields |= named
+        changed = [name for name, value in fields.items() if getattr(experiment, name) != value]
         if changed:
             for name in changed:
-                setattr(experiment, name, told[name])
+                setattr(experiment, name, fields[name])
             experiment.save(update_fields=changed)
         if "status" in changed:
             experiment.runs.update(status=Run.Status.CANCELLED if cut_short else Run.Status.DONE)

@@ -133,8 +133,8 @@ class ExperimentRecorder:
     def _record_copy(self, kept: KeptSession) -> list[int]:
         """Read a recorded session again from its kept log, because part of it turned out to be a copy."""
         if not kept.is_whole:
-            told = f"it copies {kept.lineage.of if kept.lineage else 'nothing'}; its log is too long to be kept: import it again"
-            self.problems.add(kept.path, "", "the log of a session in the record", told)
+            message = f"it copies {kept.lineage.of if kept.lineage else 'nothing'}; its log is too long to be kept: import it again"  # noqa: E501
+            self.problems.add(kept.path, "", "the log of a session in the record", message)
             return []
         parts = AttemptParts.of(kept.read(), kept.digest(), kept.path, self.problems)
         attempt, _ = self._supersede(PackedTrial(kept, NO_SETTINGS, parts), kept.attempt.pk)
@@ -165,8 +165,8 @@ class ExperimentRecorder:
             if is_of_machine(error):
                 raise
             logger.exception("reading the trial in %s failed", found.path)
-            told = getattr(error, "strerror", None) or error  # the text of an OSError repeats the path
-            self.problems.add(found.path, "", "a trial that can be read", f"{type(error).__name__}: {told}; left out")
+            text = getattr(error, "strerror", None) or error  # the text of an OSError repeats the path
+            self.problems.add(found.path, "", "a trial that can be read", f"{type(error).__name__}: {text}; left out")
             return []
 
     def _record_batch(self) -> list[int]:
@@ -202,8 +202,8 @@ class ExperimentRecorder:
         if self.mapping.rules and isinstance(found, Session) and self._map_lineage(found):
             parts = None  # it was read without the map's settings
         if parts is not None and not earlier:
-            for told in parts.problems:
-                self.problems.add(*told)
+            for problem in parts.problems:
+                self.problems.add(*problem)
             self.batch.add(PackedTrial.of(found, self._match(parts.source, found), parts))
             if not parts.problems:
                 self.quiet.add(parts.digest)
@@ -217,9 +217,9 @@ class ExperimentRecorder:
         is_current = same is not None and same.status != Attempt.Status.SUPERSEDED
         if same is not None and is_current and digest in self.quiet and not self.mapping.rules:
             return self._skip(same)
-        told_before = self.problems.told
+        reported_before = self.problems.reported
         runs = self._read(found, digest, earlier, same)
-        if self.problems.told == told_before:
+        if self.problems.reported == reported_before:
             self.quiet.add(digest)
         return runs
 
@@ -231,16 +231,16 @@ class ExperimentRecorder:
         self._count_stored(known.pk)
         return [known.run]
 
-    def _map_lineage(self, found: Session) -> bool:
+    def _map_lineage(self, session: Session) -> bool:
         """Does the map say whose copy the session is?"""
-        lineage = self._match(found.read(), found).lineage_of(found.format)
-        if lineage is not None and not can_scan(found.format):
+        lineage = self._match(session.read(), session).lineage_of(session.format)
+        if lineage is not None and not can_scan(session.format):
             expected = "a log whose lines can be marked as copied"
             self.problems.add(
-                found.path, "", expected, f"{found.format}; what the map says about its origin is left out"
+                session.path, "", expected, f"{session.format}; what the map says about its origin is left out"
             )
             return False
-        found.lineage = lineage or found.lineage
+        session.lineage = lineage or session.lineage
         return lineage is not None
 
     def _is_set_aside(self, found: sources.FoundTrial, known: Known) -> bool:

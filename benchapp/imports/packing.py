@@ -66,7 +66,7 @@ class AttemptPacker:
     blobs: GatheredBlobs  # short contents; those of a long source are stored at once
     found: list[ImportedTrajectory] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
-    told: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # problems by path
+    reported: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # problems by path
     apart: frozenset[str] = frozenset()  # agents with a log file of their own
     calls: dict[str, str] = field(default_factory=dict)  # agent -> the call that started it, as its parent's log says
     steps_of_calls: dict[str, int] = field(default_factory=dict)  # id of a call that starts a sub-agent -> its step
@@ -81,8 +81,8 @@ class AttemptPacker:
         for choice in self.trial.choices:
             self._pack_choice(choice)
         for place, item in enumerate(self.found):
-            if told := self.told.pop(item.path, None):
-                self.found[place] = replace(item, extra={**item.extra, "problems": told})
+            if problems := self.reported.pop(item.path, None):
+                self.found[place] = replace(item, extra={**item.extra, "problems": problems})
         return self.found
 
     def _pack_choice(self, choice: SourceChoice) -> None:
@@ -231,9 +231,9 @@ class AttemptPacker:
         message = self.uncounted.text(message)
         paths = (found.path for choice in self.trial.choices for found in choice.trajectories)
         self.problems.add(place_of(self.path, source.path, paths), place, expected, message)
-        told = self.told.setdefault(source.path, [])
-        if len(told) < MAX_KEPT_PROBLEMS:
-            told.append({"place": storable(place), "expected": storable(expected), "message": storable(message)})
+        problems = self.reported.setdefault(source.path, [])
+        if len(problems) < MAX_KEPT_PROBLEMS:
+            problems.append({"place": storable(place), "expected": storable(expected), "message": storable(message)})
 
     def _unique(self, name: str) -> str:
         """Return the name, with the first number that makes it unique if it is taken."""

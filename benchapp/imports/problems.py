@@ -15,7 +15,7 @@ from runner.base.text import clean, cut
 MAX_PER_KIND = 50  # problems with one expectation in one file; the rest is counted
 MAX_KEPT = 20_000
 MAX_MESSAGE = 1_000
-ToldProblem: TypeAlias = tuple[str, str, str, str]  # path, place, expected, message
+ProblemParts: TypeAlias = tuple[str, str, str, str]  # path, place, expected, message
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,31 +35,31 @@ class ProblemList:
 
     def __init__(self) -> None:
         self._kept: list[ReportedProblem] = []
-        self._seen: set[ToldProblem] = set()
+        self._seen: set[ProblemParts] = set()
         self._counts: Counter[tuple[str, str]] = Counter()
         self._dropped = 0
-        self.told = 0  # how often something was reported, kept or not
-        self._collected: list[ToldProblem] | None = None
+        self.reported = 0  # how often something was reported, kept or not
+        self._collected: list[ProblemParts] | None = None
 
-    def collect(self) -> list[ToldProblem]:
+    def collect(self) -> list[ProblemParts]:
         """Collect problems from now on in the returned list, at most MAX_KEPT, for another process to report."""
         self._collected = []
         return self._collected
 
     def add(self, path: str, place: str, expected: str, message: str) -> None:
-        self.told += 1
+        self.reported += 1
         if self._collected is not None:
             if len(self._collected) < MAX_KEPT:
                 self._collected.append((path, place, expected, message))
             return
-        if (told := (path, place, expected, message)) in self._seen:  # a file that is read twice
+        if (problem := (path, place, expected, message)) in self._seen:  # a file that is read twice
             return
         kind = (path, expected)
         self._counts[kind] += 1
         if self._counts[kind] > MAX_PER_KIND or len(self._kept) >= MAX_KEPT:
             self._dropped += 1
             return
-        self._seen.add(told)
+        self._seen.add(problem)
         self._kept.append(
             ReportedProblem(
                 _line(path)[:1000],

@@ -1,8 +1,8 @@
 """Run logs that programs send while they write them (`skillglass.start`): their folders, and the imports that follow.
 
-The bytes on the disk are what has arrived. A sender asks for their number and continues from there, so nothing is lost or
-doubled by a cut connection, a killed process or a restart. Each log has one row of `Upload`, which waits for a worker
-again whenever more has arrived.
+The bytes on the disk are what has arrived. A sender asks for their number and continues from there, so nothing is
+lost or doubled by a cut connection, a killed process or a restart. Each log has one row of `Upload`, which waits for
+a worker again whenever more has arrived.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def list_received(user: User, log: UUID) -> dict[str, int]:
 
 
 def receive(user: User, log: UUID, stream: HttpRequest, length: int) -> dict[str, int]:
-    """Take one request's body: a line of JSON, [[path, offset, length], ...], then those bytes. Return how many bytes of
-    these files are here. What is here already is skipped, so a request may be sent twice."""
+    """Take one request's body: a line of JSON, [[path, offset, length], ...], then those bytes. Return how many bytes
+    of these files are here. What is here already is skipped, so a request may be sent twice."""
     head = stream.readline(uploads.MAX_HEAD)
     parts = _read_head(head)
     total = sum(size for _, _, size in parts)
@@ -83,10 +83,10 @@ def receive(user: User, log: UUID, stream: HttpRequest, length: int) -> dict[str
 
 def _read_head(head: bytes) -> list[tuple[str, int, int]]:
     try:
-        told = json.loads(head) if head.endswith(b"\n") else None
+        start = json.loads(head) if head.endswith(b"\n") else None
     except (ValueError, RecursionError):
-        told = None
-    parts = told if isinstance(told, list) and len(told) <= uploads.MAX_PARTS else []
+        start = None
+    parts = start if isinstance(start, list) and len(start) <= uploads.MAX_PARTS else []
     if not parts or not all(isinstance(each, list) and len(each) == 3 for each in parts):
         raise uploads.UploadRefused(
             f"Expected a first line of JSON: a list of at most {uploads.MAX_PARTS:,} [path, offset, length]."
@@ -120,8 +120,8 @@ def _hold(folder: Path) -> Iterator[Path]:
 
 def _find_row(user: User, log: UUID) -> Upload:
     path = str(folder_of(user, log))
-    told = {"by": user, "server_path": path, "title": f"Run log {str(log)[:8]}"}
-    return Upload.objects.get_or_create(digest=f"{Upload.LOG}{log}", by=user, defaults=told)[0]
+    fields = {"by": user, "server_path": path, "title": f"Run log {str(log)[:8]}"}
+    return Upload.objects.get_or_create(digest=f"{Upload.LOG}{log}", by=user, defaults=fields)[0]
 
 
 def _note_arrival(row: Upload, new: int, files: int, *, has_events: bool) -> None:

@@ -1,7 +1,7 @@
 """The rows of imported attempts, written inside the caller's transaction, in a fixed number of statements.
 
-Before that, trials are read, redacted and packed. Reading is most of an import's work, so several processes can read while one
-writes.
+Before that, trials are read, redacted and packed. Reading is most of an import's work, so several processes can read
+while one writes.
 
 A reading process is a fork of this one (`os.fork`) that never uses the database. It reads every n-th trial and sends
 the results through a pipe, in order; a full pipe makes it wait. It ends when the other end of its pipe is closed, so
@@ -28,7 +28,7 @@ from django.utils import timezone
 
 from benchapp.imports.import_map import Settings
 from benchapp.imports.packing import IN_MEMORY_BYTES, AttemptPacker, ImportedTrajectory, read_digest, usage_json
-from benchapp.imports.problems import MAX_KEPT, ProblemList, ToldProblem
+from benchapp.imports.problems import MAX_KEPT, ProblemList, ProblemParts
 from benchapp.imports.reading.found_sources import FoundTrial, TrialSource
 from benchapp.models import Attempt, Blob, Trial, Verdict
 from benchapp.models.base import derived_id
@@ -58,7 +58,7 @@ class AttemptParts:
     config: str | None  # digests of the config, and of the exception's whole text
     exception: str | None
     message: str  # of the exception
-    problems: tuple[ToldProblem, ...] = ()  # reported later, if another process did the reading
+    problems: tuple[ProblemParts, ...] = ()  # reported later, if another process did the reading
 
     @classmethod
     def of(cls, source: TrialSource, digest: str, path: str, problems: ProblemList) -> AttemptParts:
@@ -90,15 +90,15 @@ class AttemptParts:
 
     def usage(self) -> tuple[Usage, dict[str, object]]:
         """Return (usage, the source's own totals). Usage comes from the steps, else from the source."""
-        recomputed, told = Usage(), self.source.usage
+        recomputed, stated = Usage(), self.source.usage
         for item in self.packed:
             recomputed = recomputed + item.usage
-        taken = [name for name in USAGE if getattr(recomputed, name) is None and _says_more(told, name, recomputed)]
-        totals: dict[str, object] = {**usage_json(told)}
+        taken = [name for name in USAGE if getattr(recomputed, name) is None and _says_more(stated, name, recomputed)]
+        totals: dict[str, object] = {**usage_json(stated)}
         if taken:
             totals["taken"] = taken  # these columns of the attempt hold the source's numbers
         bounds = {BOUND_OF[name]: None for name in taken if name in BOUND_OF}
-        return replace(recomputed, **{name: getattr(told, name) for name in taken}, **bounds), totals
+        return replace(recomputed, **{name: getattr(stated, name) for name in taken}, **bounds), totals
 
     def estimate_cost(self, usage: Usage) -> float | None:
         """Estimate the cost by the price list if the source reports none. Needs all tokens and their models."""
@@ -132,12 +132,12 @@ class AttemptParts:
 
     def _lineage(self) -> dict[str, JsonValue]:
         """Return the lineage with the step where its own work starts; None if it did none."""
-        told = dict(self.source.lineage)
-        if "kind" not in told:
-            return told
+        lineage = dict(self.source.lineage)
+        if "kind" not in lineage:
+            return lineage
         first = 1 + sum(item.steps.copied_steps for item in self.own)
         is_over = all(item.steps.copied_steps == item.steps.steps_total for item in self.own)
-        return {**told, "own_from": None if is_over else first}
+        return {**lineage, "own_from": None if is_over else first}
 
     def _fill_trial(self, trial: Trial, attempt: Attempt) -> None:
         trial.attempts_total, trial.settled_at = attempt.number, timezone.now()
@@ -195,10 +195,10 @@ def _lay_out(config: dict[str, JsonValue]) -> bytes:
     return json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False).encode()
 
 
-def _says_more(told: Usage, name: str, counted: Usage) -> bool:
+def _says_more(stated: Usage, name: str, counted: Usage) -> bool:
     """Is the source's total more than what was counted in part? Else it is the same partial sum. Programs that do not
     know their tokens write 0."""
-    total = getattr(told, name)
+    total = getattr(stated, name)
     bound = getattr(counted, BOUND_OF[name]) if name in BOUND_OF else None
     if bound is None and name in ("input_tokens", "output_tokens"):
         bound = 0
@@ -227,11 +227,11 @@ class PackedTrial:
 
     def attempt(self, *, number: int = 1) -> Attempt:
         """Return the unsaved row with only its identity."""
-        told = [self.found.ids[0], *([self.parts.digest] if number > 1 else [])]
+        identity = [self.found.ids[0], *([self.parts.digest] if number > 1 else [])]
         if number > 1 and (lineage := self.parts.source.lineage):
-            told += [str(number), *map(str, lineage.values())]  # the same source, read as another session's copy
+            identity += [str(number), *map(str, lineage.values())]  # the same source, read as another session's copy
         return Attempt(
-            public_id=derived_id("attempt", *told),
+            public_id=derived_id("attempt", *identity),
             number=number,
             source_key=_join_ids(self.found.ids),
             source_digest=self.parts.digest,
@@ -332,22 +332,22 @@ def _send_all(pipe: Connection, unused: Sequence[Connection], trials: Chosen, pr
     """Run in the other process. It ends when nobody reads its pipe, so it must hold no end of `unused` ones."""
     for other in unused:
         other.close()
-    told = problems.collect()
+    reported = problems.collect()
     for found, is_wanted in trials:
-        told.clear()
+        reported.clear()
         try:
-            content = pickle.dumps(_read_short(found, problems, told) if is_wanted else None)
+            content = pickle.dumps(_read_short(found, problems, reported) if is_wanted else None)
         except Exception as error:  # reported when the import reads it itself
             logger.debug("reading the trial in %s failed: %s", found.path, error)
             content = pickle.dumps(None)
         pipe.send_bytes(content)
 
 
-def _read_short(found: FoundTrial, problems: ProblemList, told: list[ToldProblem]) -> AttemptParts | None:
+def _read_short(found: FoundTrial, problems: ProblemList, reported: list[ProblemParts]) -> AttemptParts | None:
     """Read a trial. Return None if contents are stored while reading, or if it has too many problems to send."""
     digest, source = read_digest(found), found.read()
     sizes = (file.size for choice in source.choices for file in (*choice.trajectories, *choice.spare))
     if max(sizes, default=0) > IN_MEMORY_BYTES:
         return None
     reading = AttemptParts.of(source, digest, found.path, problems)
-    return replace(reading, problems=tuple(told)) if len(told) < MAX_KEPT else None
+    return replace(reading, problems=tuple(reported)) if len(reported) < MAX_KEPT else None

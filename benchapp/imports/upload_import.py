@@ -97,7 +97,7 @@ def _import(upload: Upload) -> SliceEnd:
         return SliceEnd(Upload.Status.WAITING)
     uploads.remove_files(upload)
     upload.files.all().delete()
-    return SliceEnd(Upload.Status.DONE, told={"progress": {"bytes": size}})
+    return SliceEnd(Upload.Status.DONE, fields={"progress": {"bytes": size}})
 
 
 def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:
@@ -110,8 +110,8 @@ def _list_paths(upload: Upload) -> Iterator[tuple[Path, str]]:
         return
     folder = uploads.folder_of(upload)
     if not folder.is_dir():
-        told = "Pages and workers need the same folder SKILLGLASS_VAR."
-        raise SetupError(f"The files of this upload are not here. {told}")
+        advice = "Pages and workers need the same folder SKILLGLASS_VAR."
+        raise SetupError(f"The files of this upload are not here. {advice}")
     yield from _list_tops(folder)
     unpacked = folder / UNPACKED
     shutil.rmtree(unpacked, ignore_errors=True)  # of an earlier try

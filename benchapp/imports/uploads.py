@@ -36,8 +36,8 @@ MAX_DEPTH = 32
 MAX_NAME_BYTES = 255  # what file systems take
 ARCHIVE_ENDINGS = (*ENDINGS, ".tar", ".zip")
 ARCHIVES = PurePosixPath("archives")
-# An experiment without an id is identified by the end of its path (`walking.tail_of`). A browser does not send the folders above
-# the chosen one, so these two replace them. They never change: uploading a folder again finds its rows.
+# An experiment without an id is identified by the end of its path (`walking.tail_of`). A browser does not send the
+# folders above the chosen one, so these two replace them. They never change: uploading a folder again finds its rows.
 TREE = PurePosixPath(UPLOADED)
 LOOSE = "files"  # the folder of files that were chosen without one
 
@@ -173,8 +173,8 @@ def _name_chosen(tops: Mapping[str, bool]) -> str:
 
 def _check_open(user: User) -> None:
     if Upload.objects.unfinished().announced().filter(by=user).count() >= settings.UPLOADS_OPEN:
-        told = "Wait for one, or discard it."
-        raise TooMuch(f"At most {settings.UPLOADS_OPEN} imports of yours may be under way. {told}")
+        advice = "Wait for one, or discard it."
+        raise TooMuch(f"At most {settings.UPLOADS_OPEN} imports of yours may be under way. {advice}")
 
 
 def _read_entries(entries: object) -> list[UploadFile]:
@@ -193,8 +193,8 @@ def _read_entries(entries: object) -> list[UploadFile]:
             raise UploadRefused(f"{ascii(path[:120])}: {expected}.")
         total += size
         if total > settings.UPLOAD_BYTES:
-            told = "Upload fewer files at once, or import by command."
-            raise TooMuch(f"More than {settings.UPLOAD_BYTES:,} bytes. {told}")
+            advice = "Upload fewer files at once, or import by command."
+            raise TooMuch(f"More than {settings.UPLOAD_BYTES:,} bytes. {advice}")
         names.add(str(place_of(Path(), path)))
         files.append(UploadFile(path=path, size=size, modified=modified))
     return files
@@ -236,16 +236,16 @@ def receive(upload: Upload, stream: HttpRequest, length: int) -> dict[int, int]:
 def _read_head(head: bytes) -> list[Part]:
     expected = "Expected a first line of JSON: a list of [file, offset, length], and a line feed."
     try:
-        told = json.loads(head) if head.endswith(b"\n") else None
+        start = json.loads(head) if head.endswith(b"\n") else None
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, list) or not told:
+        start = None
+    if not isinstance(start, list) or not start:
         raise UploadRefused(expected)
-    if len(told) > MAX_PARTS:
-        raise TooMuch(f"{len(told):,} parts in one request; at most {MAX_PARTS:,} are taken.")
-    if not all(isinstance(each, list) and len(each) == 3 and all(map(is_count, each)) and each[2] for each in told):
+    if len(start) > MAX_PARTS:
+        raise TooMuch(f"{len(start):,} parts in one request; at most {MAX_PARTS:,} are taken.")
+    if not all(isinstance(each, list) and len(each) == 3 and all(map(is_count, each)) and each[2] for each in start):
         raise UploadRefused(expected)
-    parts = [Part(*each) for each in told]
+    parts = [Part(*each) for each in start]
     if sum(part.length for part in parts) > PIECE_BYTES:
         raise TooMuch(f"One request takes at most {PIECE_BYTES:,} bytes.")
     return parts
@@ -300,8 +300,8 @@ def explain_full_disk() -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            told = "What came in before counts; free some space, then continue."
-            raise NoSpace(f"The server's disk is full. {told}") from error
+            advice = "What came in before counts; free some space, then continue."
+            raise NoSpace(f"The server's disk is full. {advice}") from error
         raise
 
 
@@ -399,8 +399,8 @@ def ask_for_path(user: User, text: str, roots: Sequence[Path]) -> Upload:
     except (OSError, RuntimeError, ValueError):
         raise UploadRefused("This is not a path.") from None
     if not path.is_absolute() or not any(resolved.is_relative_to(root) for root in roots):
-        told = "This server imports from no other folder."
-        raise UploadRefused(f"Give a path below {', '.join(map(str, roots))}. {told}")
+        advice = "This server imports from no other folder."
+        raise UploadRefused(f"Give a path below {', '.join(map(str, roots))}. {advice}")
     if not resolved.exists():
         raise UploadRefused(f"There is nothing at {resolved}.")
     if waiting := Upload.objects.unfinished().filter(by=user, server_path=str(resolved)).first():

@@ -7,9 +7,10 @@ Runs are compared on key points and main steps of a task. A suite may provide ke
 once from a trial that solved the task with human-written skills, and every later pass of the same model and prompts
 reuses them: two runs can only be compared on the same key points.
 
-A run raises questions about the libraries that its tasks were given, and about attempts at them. Trials with a sealed library are
-judged: evaluation and deployment, of episodes that are not tainted. The benchmark does not measure what was tried while the
-library was written. An import may hold libraries alone; they are judged for every task of their family.
+A run raises questions about the libraries that its tasks were given, and about attempts at them. Trials with a sealed
+library are judged: evaluation and deployment, of episodes that are not tainted. The benchmark does not measure what
+was tried while the library was written. An import may hold libraries alone; they are judged for every task of their
+family.
 """
 
 from __future__ import annotations
@@ -336,7 +337,8 @@ def _library(attempt: models.Attempt) -> set[str]:
 
 
 class Texts:
-    """The texts of one pass, redacted before they are sent and kept. Holds a few at a time; questions are ordered by what they are about."""
+    """The texts of one pass, redacted before they are sent and kept.
+    Holds a few at a time; questions are ordered by what they are about."""
 
     def __init__(self) -> None:
         self.redactor = Redactor(own_secrets())
@@ -457,7 +459,7 @@ class Asker:
 
     def unit(self, ask: JudgeAsk) -> models.JudgedUnit:
         """Return its row, created if missing."""
-        told = {
+        fields = {
             "metric": ask.metric,
             "task": ask.task,
             "snapshot": ask.snapshot,
@@ -465,7 +467,7 @@ class Asker:
             "attempt": ask.attempt,
             "point": ask.point,
         }
-        return models.JudgedUnit.objects.get_or_create(judging=self.judging, key=ask.key, defaults=told)[0]
+        return models.JudgedUnit.objects.get_or_create(judging=self.judging, key=ask.key, defaults=fields)[0]
 
     def note(self, ask: JudgeAsk, status: models.JudgedUnit.Status) -> models.JudgedUnit:
         """Note a unit that cannot, or need not, be asked about. An earlier answer stays."""
@@ -512,14 +514,14 @@ class Asker:
         try:
             reply = self.model.complete(request)
         except (ModelRefused, ModelUnavailable, SetupError) as error:
-            said = self.redactor.text(storable(str(error)))[:MAX_ERROR_CHARS]
-            models.JudgingTry.objects.filter(pk=row.pk).update(error=said)
+            message = self.redactor.text(storable(str(error)))[:MAX_ERROR_CHARS]
+            models.JudgingTry.objects.filter(pk=row.pk).update(error=message)
             if isinstance(error, KeyRefused | AccountRefused | SetupError):
                 models.JudgedUnit.objects.filter(pk=unit.pk).update(
-                    status=models.JudgedUnit.Status.FAILED, problem=said
+                    status=models.JudgedUnit.Status.FAILED, problem=message
                 )
-                raise Stopped(render_error(type(error).__name__, said[:500])) from error
-            raise NoReply(render_error(type(error).__name__, said)) from error
+                raise Stopped(render_error(type(error).__name__, message[:500])) from error
+            raise NoReply(render_error(type(error).__name__, message)) from error
         self.budget.note(reply.usage.cost_usd)
         reply = Cleaner(lambda text: self.redactor.text(storable(text))).reply(
             replace(reply, tool_calls=(), carried=None)  # a judge's answer is never continued

@@ -59,7 +59,7 @@ def find_prompts(name: str) -> PromptPack | None:
 
 def order_judging(runs: Iterable[Run], wish: JudgingWish, by: User | None = None) -> int:
     """Open an order for each of these runs, even if one has ended; existing answers stay. Return how many."""
-    told = {"metrics": list(wish.metrics), "max_calls": wish.max_calls, "max_usd": wish.max_usd, "asked_by": by}
+    detail = {"metrics": list(wish.metrics), "max_calls": wish.max_calls, "max_usd": wish.max_usd, "asked_by": by}
     anew = {"status": JudgingOrder.Status.WAITING, "reason": "", "tasks_done": 0, "failures": 0}
     free = {"worker": "", "lease_until": None}
     ordered = 0
@@ -69,7 +69,7 @@ def order_judging(runs: Iterable[Run], wish: JudgingWish, by: User | None = None
                 run=run,
                 model=wish.model,
                 prompts=wish.prompts,
-                defaults={**told, **anew, **free, "asked_at": timezone.now()},
+                defaults={**detail, **anew, **free, "asked_at": timezone.now()},
             )
             JudgingOrder.objects.filter(pk=order.pk).update(lease_epoch=F("lease_epoch") + 1)
             ordered += 1
@@ -97,11 +97,11 @@ def _work(order: JudgingOrder) -> SliceEnd:
         skip=order.tasks_done,
         after_task=lambda done, total: WORK.hold(order, tasks_done=done, tasks_total=total),
     )
-    told = {"judging": outcome.judging}
+    fields = {"judging": outcome.judging}
     if outcome.goes_on:
-        return SliceEnd(JudgingOrder.Status.WAITING, told=told)
+        return SliceEnd(JudgingOrder.Status.WAITING, fields=fields)
     status = JudgingOrder.Status.STOPPED if outcome.stopped else JudgingOrder.Status.DONE
-    return SliceEnd(status, outcome.stopped, told)
+    return SliceEnd(status, outcome.stopped, fields)
 
 
 def _budget_of(order: JudgingOrder, model: Model, prompt_version: str) -> SliceBudget:
@@ -199,7 +199,7 @@ def _sum(orders: list[JudgingOrder], used: dict[int, _Used]) -> JudgingProgress:
 def _used_by(judgings: Iterable[int | None]) -> dict[int, _Used]:
     """Return judging pk -> calls, the sum of known costs, replies of unknown cost."""
     tries = JudgingTry.objects.filter(unit__judging__in={pk for pk in judgings if pk is not None}).order_by()
-    told = tries.values_list("unit__judging").annotate(
+    sums = tries.values_list("unit__judging").annotate(
         calls=Count("pk"), usd=Sum("cost_usd"), unknown=Count("pk", filter=Q(cost_usd=None, reply__isnull=False))
     )
-    return {pk: (calls, usd, unknown) for pk, calls, usd, unknown in told}
+    return {pk: (calls, usd, unknown) for pk, calls, usd, unknown in sums}

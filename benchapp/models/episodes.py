@@ -75,8 +75,8 @@ class EpisodeQuerySet(models.QuerySet["Episode"]):
         return self._change_held(pk, epoch, lease_owner="", lease_until=None, failures=0, last_failure="")
 
     def postpone(self, pk: int, *, epoch: int, seconds: float = 0, reason: str = "", counts: bool = True) -> bool:
-        """Release the episode after a machine failure and let nobody take it for `seconds`. `counts`: the failure counts
-        towards those in a row that block the episode."""
+        """Release the episode after a machine failure and let nobody take it for `seconds`. `counts`: the failure
+        counts towards those in a row that block the episode."""
         until = Now() + timedelta(seconds=seconds) if seconds else None
         failed = {"failures": F("failures") + int(counts), "last_failure": reason}
         return self._change_held(pk, epoch, lease_owner="", lease_until=until, **failed)

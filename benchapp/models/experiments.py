@@ -176,7 +176,8 @@ class Experiment(PublicModel):
 
     @property
     def is_live(self) -> bool:
-        """Can more come while somebody looks? Of an import: it was read again, as its files grew, and that was just now."""
+        """Can more come while somebody looks?
+        Of an import: it was read again, as its files grew, and that was just now."""
         if self.origin == Experiment.Origin.RUN:
             return self.is_open
         since = timezone.now() - FOLLOWED

@@ -77,8 +77,8 @@ class UploadQuerySet(SlicedQuerySet["Upload"]):
 class Upload(SlicedModel):
     """What one person sends to be imported. When it is complete (`whole_at`), it waits for a worker.
 
-    `server_path` names a file or folder of the server instead; then nothing is sent. The folder can be that of a run log
-    which a program sends: it is read again whenever more has arrived.
+    `server_path` names a file or folder of the server instead; then nothing is sent. The folder can be that of a run
+    log which a program sends: it is read again whenever more has arrived.
     """
 
     LOG = "log:"  # begins the digest of a run log's row

@@ -17,7 +17,7 @@ class StandIn(StrEnum):
     NO = "no"
 
     @property
-    def says(self) -> str:
+    def sentence(self) -> str:
         """What a reader of the numbers must know."""
         return _SAYS[self]
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class Square(NamedTuple):
-    """A trial in the grid of its run: the columns that `TrialQuerySet.for_grid` selects of it, its episode, its task and
-    the task's family. Models would take five instances."""
+    """A trial in the grid of its run: the columns that `TrialQuerySet.for_grid` selects of it, its episode, its task
+    and the task's family. Models would take five instances."""
 
     pk: int
     public_id: UUID
@@ -363,9 +363,9 @@ class VerdictQuerySet(models.QuerySet["Verdict"]):
         """Record the verdict with its checks and dimensions. Call inside the transaction that records the attempt."""
         return self.record_all([(attempt, value)], is_primary=is_primary)[0]
 
-    def record_all(self, told: Iterable[tuple[Attempt, VerdictValue]], *, is_primary: bool = True) -> list[Verdict]:
+    def record_all(self, values: Iterable[tuple[Attempt, VerdictValue]], *, is_primary: bool = True) -> list[Verdict]:
         """Record one verdict for each attempt, in five statements. Those of one attempt have different sources."""
-        given = list(told)
+        given = list(values)
         outputs = iter(Blob.objects.put_many(value.output.encode() for _, value in given if value.output))
         pairs = [
             (Verdict.of(attempt, value, is_primary, next(outputs) if value.output else None), value)
@@ -407,8 +407,8 @@ class Verdict(models.Model):
 
     def decide_by(self, scorer: str) -> None:
         """Let this one of its rewards decide, and save that."""
-        told = VerdictValue(self.source, self.success, rewards=self.rewards).decided_by(scorer)
-        self.reward, self.success = told.reward, told.success
+        value = VerdictValue(self.source, self.success, rewards=self.rewards).decided_by(scorer)
+        self.reward, self.success = value.reward, value.success
         self.save(update_fields=["reward", "success"])
 
     @classmethod

@@ -1,7 +1,7 @@
 """Printed numbers of a paper, the exact numbers that rounding allows, and deltas recomputed from them.
 
-A printed number means every number that rounds to it: "30.44" is 30.435 to 30.445. The reference data is in `data/`: one CSV
-file per table or text, `<paper>-<table>.csv`, and the errata.
+A printed number means every number that rounds to it: "30.44" is 30.435 to 30.445. The reference data is in `data/`:
+one CSV file per table or text, `<paper>-<table>.csv`, and the errata.
 """
 
 from __future__ import annotations

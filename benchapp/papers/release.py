@@ -2,15 +2,15 @@
 
 Names in the paper's tables are in our words. Source: arXiv 2604.20087v1.
 
-Findings in the libraries of one method are counted, how much of them is in human skills, and the paper's numbers next to them.
-The release's own contamination: generated skills that copy the reference, and paths such as /root/.claude/skills/<human
-skill>/... that an author can only have seen inside the container (github.com/cxcscmu/SkillLearnBench). Compared are
-Table 5 (patterns) and Figure 3 (skills per task), over six models and twenty tasks; a difference is explained where a
-reason can be computed.
+Findings in the libraries of one method are counted, how much of them is in human skills, and the paper's numbers next
+to them. The release's own contamination: generated skills that copy the reference, and paths such as
+/root/.claude/skills/<human skill>/... that an author can only have seen inside the container
+(github.com/cxcscmu/SkillLearnBench). Compared are Table 5 (patterns) and Figure 3 (skills per task), over six models
+and twenty tasks; a difference is explained where a reason can be computed.
 
 The oracles' logs have the skills used, and tool calls, counted in two ways. Claude Code's stream-json has one content
-block a line. Upstream's evaluator keeps only the last line of each message, and so loses its thinking, text and earlier calls.
-Here every block counts.
+block a line. Upstream's evaluator keeps only the last line of each message, and so loses its thinking, text and
+earlier calls. Here every block counts.
 """
 
 from __future__ import annotations
@@ -343,8 +343,8 @@ def _explain(tally: Tally, letter: str, cell: PrintedNumber, shares: Sequence[Pr
     elif printed is None or not counts_make(shares, tally.skills):
         fitting = [n for n in range(1, 2 * tally.skills + 10) if counts_make(shares, n)]
         nearest = min(fitting, key=lambda n: abs(n - tally.skills), default=None)
-        told = f"; {nearest} skills would ({_list_counts(shares, nearest)})" if nearest else ""
-        reasons.append(f"no counts of the {tally.skills} skills here give the row{told}")
+        nearby = f"; {nearest} skills would ({_list_counts(shares, nearest)})" if nearest else ""
+        reasons.append(f"no counts of the {tally.skills} skills here give the row{nearby}")
     else:
         reasons.append(f"printed is {printed} of {tally.skills}, here {tally.patterns[letter]}")
     if letter == "B" and tally.count_copied_with_code():

@@ -163,10 +163,10 @@ def withdraw(invitation: Invitation, *, by: User) -> bool:
 
 def find_invitation(code: str) -> Invitation:
     """Return the open invitation of a code. InvitationRefused where there is none."""
-    found = Invitation.objects.open().select_related("account", "made_by").filter(digest=digest_code(code)).first()
-    if found is None or (found.account and not found.account.is_active):
+    invitation = Invitation.objects.open().select_related("account", "made_by").filter(digest=digest_code(code)).first()
+    if invitation is None or (invitation.account and not invitation.account.is_active):
         raise InvitationRefused
-    return found
+    return invitation
 
 
 def accept(code: str, name: str, password: str) -> User:
@@ -257,5 +257,5 @@ def check_single_user(app_configs: object = None, **kwargs: object) -> list[Erro
     if not hosts:
         return []
     hint = f"Unset SINGLE_USER and make accounts with `{MANAGE} add_user`, or name loopback hosts alone."
-    said = f"SINGLE_USER gives every visitor every right, but ALLOWED_HOSTS also names {', '.join(hosts)}."
-    return [Error(said, hint=hint, id="skillglass.E001")]
+    message = f"SINGLE_USER gives every visitor every right, but ALLOWED_HOSTS also names {', '.join(hosts)}."
+    return [Error(message, hint=hint, id="skillglass.E001")]

@@ -74,8 +74,8 @@ class LoginAttempt:
         """Log the account's number: people type passwords where the name belongs."""
         account = User.objects.filter(username=self.name).values_list("pk", flat=True).first()
         facts = {"account": account, "address": self.address}
-        told = f"number {account}" if account else "unknown"
-        log.warning("login %s: account %s, from %s", how, told, self.address, extra={"facts": facts})
+        named = f"number {account}" if account else "unknown"
+        log.warning("login %s: account %s, from %s", how, named, self.address, extra={"facts": facts})
 
     @property
     def _of_account(self) -> str:
@@ -91,8 +91,8 @@ def client_address(remote: str, forwarded: str) -> str:
 
     Only the last address of that header is the proxy's own word; those before it are the client's.
     """
-    said = forwarded.rpartition(",")[2].strip()
-    return said if said and _is_address(said) and _is_trusted(remote) else remote
+    address = forwarded.rpartition(",")[2].strip()
+    return address if address and _is_address(address) and _is_trusted(remote) else remote
 
 
 def _is_trusted(remote: str) -> bool:

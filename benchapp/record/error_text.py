@@ -59,7 +59,8 @@ _OF_DATABASES = {
 
 
 def is_of_machine(error: BaseException) -> bool:
-    """Did the machine fail (memory, disk, database), not the reading of one source? The next source would fail as well."""
+    """Did the machine fail (memory, disk, database), not the reading of one source?
+    The next source would fail as well."""
     is_of_database = isinstance(error, DatabaseError) and not isinstance(error, DataError)
     return isinstance(error, MemoryError) or is_of_database or is_spent(error)
 
@@ -75,7 +76,7 @@ def describe_failure(error: BaseException) -> str:
         return ""
     if isinstance(error, DatabaseError):
         text = str(error)
-        return next((told for part, told in _OF_DATABASES.items() if part in text), "")
+        return next((sentence for part, sentence in _OF_DATABASES.items() if part in text), "")
     if isinstance(error, OSError) and error.errno in (*SPENT, *_CLOSED):
         reason = os.strerror(error.errno)
         return f"{os.fsdecode(error.filename)}: {reason}" if isinstance(error.filename, str | bytes) else reason

@@ -40,7 +40,8 @@ _READ_OF_TRAJECTORY = (
     "name source_path agent_name agent_version model input_tokens cached_tokens output_tokens cost_usd extra".split()
 )
 _DECISION = (
-    "number round mode answer status operation_type summary findings error patch_id lines_added lines_removed decided_at"
+    "number round mode answer status operation_type summary findings error patch_id lines_added lines_removed "
+    "decided_at"
 ).split()
 
 _CALL = (

@@ -145,9 +145,9 @@ def list_hints_inside(document: str, hints: Hints) -> Hints | None:
 
 
 _SECRET_NAMES = frozenset(
-    "api_key apikey api_keys token auth_token access_token refresh_token id_token session_token bot_token secret secrets"
-    " client_secret password passwd passphrase pwd authorization proxy_authorization auth credential credentials cookie"
-    " set_cookie private_key secret_key access_key x_api_key".split()
+    "api_key apikey api_keys token auth_token access_token refresh_token id_token session_token bot_token secret "
+    "secrets client_secret password passwd passphrase pwd authorization proxy_authorization auth credential "
+    "credentials cookie set_cookie private_key secret_key access_key x_api_key".split()
 )
 _SECRET_ENDINGS = (
     *("_api_key", "_apikey", "_secret", "_password", "_passwd", "_token", "_secret_key", "_access_key"),
@@ -155,7 +155,8 @@ _SECRET_ENDINGS = (
 )
 _SECRET_WORDS = frozenset(name.rpartition("_")[2] for name in (*_SECRET_NAMES, *_SECRET_ENDINGS, "key", "pat"))
 _HARMLESS_ENDINGS = ("per_token", "pad_token", "eos_token", "bos_token", "unk_token", "stop_token", "next_token")
-# A JSON pair with a text, also one that is quoted inside another text (then its quotes are escaped, alike on all sides).
+# A JSON pair with a text, also one that is quoted inside another text (then its quotes are escaped, alike on all
+# sides).
 _PAIR = re.compile(
     r"(?P<before>(?P<quote>\\{0,3}\")(?P<name>[\w.-]{0,60}(?i:key|token|secret|pass|pwd|auth|cookie|credential|pat)[\w.-]{0,60})"
     r"(?P=quote)\s{0,4}:\s{0,4}(?P=quote))(?P<value>(?:(?!(?P=quote)).){1,4000})(?P=quote)"

@@ -107,11 +107,11 @@ def list_hinted(hint: str, *, waiting_only: bool = False, queue: Queue | None = 
 
 @dataclass(frozen=True, slots=True)
 class SliceEnd:
-    """How a slice ended. WAITING: its time is over but work is left. `told`: more columns of the row."""
+    """How a slice ended. WAITING: its time is over but work is left. `fields`: more columns of the row."""
 
     status: SlicedModel.Status
     reason: str = ""
-    told: Mapping[str, object] = field(default_factory=dict)
+    fields: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,15 +184,15 @@ class SlicedWork(Generic[Sliced]):
         """Return the row while it is held as `row` says, nothing after another took it."""
         return self.rows().filter(pk=row.pk, lease_epoch=row.lease_epoch)
 
-    def hold(self, row: Sliced, **told: object) -> None:
+    def hold(self, row: Sliced, **fields: object) -> None:
         """Renew the lease. SliceOver where another has taken the row, or a person stopped it."""
-        if not self.mine(row).open().update(lease_until=Now() + LEASE, **told):
+        if not self.mine(row).open().update(lease_until=Now() + LEASE, **fields):
             raise SliceOver
 
     def release(self, row: Sliced, end: SliceEnd) -> None:
         """Give the row back. If a person stopped it in the meantime, it stays stopped."""
         with transaction.atomic():
-            self.mine(row).open().update(status=end.status, reason=end.reason, **end.told)
+            self.mine(row).open().update(status=end.status, reason=end.reason, **end.fields)
             self.mine(row).update(worker="", lease_until=None, failures=0)
 
 

@@ -21,10 +21,11 @@ _UNSEEN = re.compile(
     f"\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff{_SELECTORS}]"
 )
 
-# Where some of these belong to what a reader sees. Scripts whose letters join: Arabic to N'Ko, those of India, Mongolian.
-_JOINING = "\u0600-\u08ff\u0900-\u0dff\u1800-\u18af\ua840-\ua87f\ufb50-\ufdff\ufe70-\ufefc\U00010d00-\U00010d3f\U0001e900-\U0001e95f"
+# Where some of these belong to what a reader sees. Scripts whose letters join: Arabic to N'Ko, those of India,
+# Mongolian.
+_JOINING = "\u0600-\u08ff\u0900-\u0dff\u1800-\u18af\ua840-\ua87f\ufb50-\ufdff\ufe70-\ufefc\U00010d00-\U00010d3f\U0001e900-\U0001e95f"  # noqa: E501
 _UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u1980-\u19ff\u1a20-\u1aaf\ua9e0-\ua9ff\uaa60-\uaadf"  # scripts without spaces
-_EMOJI = "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2934\u2935\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+_EMOJI = "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2934\u2935\u2b00-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"  # noqa: E501
 _FLAG = re.compile(
     "\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
 )

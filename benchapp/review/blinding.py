@@ -37,7 +37,7 @@ class Hidden:
 
     @property
     def facts(self) -> bool:
-        """True where the item shows less than the record knows about the trial, decision or library itself."""
+        """Does the item show less than the record knows about the trial, decision or library itself?"""
         return self.conditions or self.models
 
 
@@ -91,9 +91,9 @@ def same_unit(items: QuerySet[QueueItem]) -> Q:
 class ReviewAccess:
     """What one person may read now: which trials, decisions and libraries blind review closes to them.
 
-    Ask it before showing a text of any of them; all pages do. It reads what is closed once, so make one for each request
-    (`inspector.web.subject.review_access`). It takes one short query for anyone who reviews nothing blind, a second one
-    for others, and none before the first question.
+    Ask it before showing a text of any of them; all pages do. It reads what is closed once, so make one for each
+    request (`inspector.web.subject.review_access`). It takes one short query for anyone who reviews nothing blind, a
+    second one for others, and none before the first question.
     """
 
     def __init__(self, user: User) -> None:
@@ -146,24 +146,24 @@ class ReviewAccess:
         return found
 
     def closed_trials(self) -> QuerySet[Trial]:
-        """Trials that lists leave out."""
+        """Select the trials that lists leave out."""
         if self.hides_nothing:
             return Trial.objects.none()
         return Trial.objects.filter(Q(task__in=self._closed.tasks) | Q(episode__key__in=self._closed.reviewed))
 
     def hidden_results(self) -> QuerySet[Trial]:
-        """Closed trials with a verdict: a sum that counts them would reveal it."""
+        """Select closed trials with a verdict: a sum that counts them would reveal it."""
         return self.closed_trials().filter(success__isnull=False)
 
     def closed_episodes(self) -> QuerySet[Episode]:
-        """Episodes with closed decisions and libraries."""
+        """Select episodes with closed decisions and libraries."""
         if self.hides_nothing:
             return Episode.objects.none()
         given = Q(key__in=self._closed.given, is_ordered=True)
         return Episode.objects.filter(Q(key__in=self._closed.reviewed) | given)
 
     def closed_runs(self) -> QuerySet[Run]:
-        """Runs with closed library pages."""
+        """Select runs with closed library pages."""
         return Run.objects.filter(pk__in=self.closed_episodes().values("run"))
 
     def closing_item(self, item: QueueItem) -> Queue | None:
@@ -202,8 +202,8 @@ def still_to_code(queues: Sequence[Queue], user: User) -> int:
 
 
 def answered_unseen(queues: QuerySet[Queue]) -> QuerySet[Queue]:
-    """Queues where somebody may still answer without knowing other people's answers: a place is left, or an assigned
-    reviewer has a draft. No query of its own."""
+    """Select queues where somebody may still answer without knowing other people's answers: a place is left, or an
+    assigned reviewer has a draft. No query of its own."""
     left = Slot.objects.filter(is_unfilled(), item__queue=OuterRef("pk"))
     drafts = Review.objects.filter(item__queue=OuterRef("pk"), state=Review.State.DRAFT)
     drafts = drafts.filter(reviewer__queues=F("item__queue"))
@@ -228,7 +228,7 @@ def asked_elsewhere(queues: Collection[Queue], user: User) -> frozenset[int]:
 
 
 def _asked_by(asking: QuerySet[QueueItem], queues: Collection[Queue], unsaid: QuerySet[QueueItem]) -> frozenset[int]:
-    """`asked_elsewhere` for some of a person's unsaid items."""
+    """Return what `asked_elsewhere` does for some of a person's unsaid items."""
     alike = _could_be(asking.filter(Q(queue__hides_conditions=True) | Q(queue__hides_models=True)))
     alike &= ~Q(queue__in=unsaid.values("queue"))  # in their own queue everybody knows which tasks there are
     items = QueueItem.objects.filter(same_unit(asking) | alike, queue__in=[queue.pk for queue in queues])
@@ -245,7 +245,8 @@ def asking_queue(queues: Collection[Queue], user: User) -> tuple[Queue, int] | N
 
 
 class AskedElsewhere(PermissionDenied):
-    """Other people's answers are closed to a person whom `queue` still asks about the same; `items`: how many it asks."""
+    """Refuses other people's answers to a person whom `queue` still asks about the same unit; `items`: how many it
+    asks."""
 
     def __init__(self, queues: Collection[Queue], user: User) -> None:
         found: tuple[Queue | None, int] = asking_queue(queues, user) or (None, 0)
@@ -263,8 +264,8 @@ def too_early(queues: Collection[Queue], user: User) -> frozenset[int]:
 
 
 def hiding_queues(queues: Collection[Queue], user: User) -> dict[int, tuple[Queue, int]]:
-    """Return key of each of these that is `too_early` -> the queue that this person must code first, itself or another, and
-    how many items it still asks of them."""
+    """Return key of each of these that is `too_early` -> the queue that this person must code first, itself or
+    another, and how many items it still asks of them."""
     unsaid = unsaid_by(user)
     left = Counter(unsaid.values_list("queue", flat=True))
     if not left:
@@ -279,8 +280,8 @@ def hiding_queues(queues: Collection[Queue], user: User) -> dict[int, tuple[Queu
 
 
 def drawn_elsewhere(unit: str, ids: Collection[UUID], *, is_blind: bool) -> Q:
-    """Match items of any queue that a new queue of these trials, decisions or libraries would hide from its reviewers until
-    they have answered; `is_blind`: it also hides conditions or models."""
+    """Match items of any queue that a new queue of these trials, decisions or libraries would hide from its reviewers
+    until they have answered; `is_blind`: it also hides conditions or models."""
     name = {Queue.Unit.TRIAL: "trial", Queue.Unit.DECISION: "decision"}.get(Queue.Unit(unit), "episode")
     if not is_blind:
         return Q(**{f"{name}__public_id__in": ids})

@@ -46,12 +46,12 @@ class NoSuchPlace(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CommentPlace:
-    """`name` is canonical, `address` the page that shows it, `said` the place in words."""
+    """`name` is canonical, `address` the page that shows it, `title` the place in words."""
 
     on: str
     name: str
     address: str
-    said: str
+    title: str
     trial: Trial | None = None
     run: Run | None = None
 
@@ -97,10 +97,10 @@ def step_prefix(trial: Trial, trajectory: Trajectory) -> str:
 
 
 def _line(query: QueryDict) -> CommentPlace:
-    found = Run.objects.filter(public_id=_uuid(query, "run"), experiment__deleted_at=None).first()
-    if found is None:
+    run = Run.objects.filter(public_id=_uuid(query, "run"), experiment__deleted_at=None).first()
+    if run is None:
         raise NoSuchPlace("run: there is none of this id")
-    episode = found.episodes.filter(public_id=_uuid(query, "episode")).first()
+    episode = run.episodes.filter(public_id=_uuid(query, "episode")).first()
     if episode is None:
         raise NoSuchPlace("episode: the run has none of this id")
     digest, path, number = query.get("digest", ""), query.get("file", ""), _number(query, "line", MAX_LINE)
@@ -116,10 +116,10 @@ def _line(query: QueryDict) -> CommentPlace:
     query_string = urlencode({"episode": episode.public_id, **shown, "file": path, "view": view})
     return CommentPlace(
         Comment.On.LINE,
-        f"{line_prefix(found)}{digest} {path} line {number}",
-        f"{reverse('library', args=[found.public_id])}?{query_string}#f0-{side}{number}",
+        f"{line_prefix(run)}{digest} {path} line {number}",
+        f"{reverse('library', args=[run.public_id])}?{query_string}#f0-{side}{number}",
         f"Line {number} of {path}",
-        run=found,
+        run=run,
     )
 
 
@@ -185,7 +185,7 @@ _MENTION = re.compile(r"(?<![\w@.+-])@([\w@+-](?:[\w@.+-]*[\w@+-])?)")
 
 
 class CommentRefused(Exception):
-    """Nothing was written, or too much, or it is somebody else's to retract; the message says which."""
+    """The comment is empty or too long, or belongs to somebody else; the message says which."""
 
 
 def write_comment(place: CommentPlace, author: User, text: str, *, parent: Comment | None = None) -> Comment:
@@ -235,8 +235,8 @@ def retract_comment(comment: Comment, by: User) -> bool:
 
 
 def comments_for(user: User) -> QuerySet[Comment]:
-    """Comments this person may read. Not of deleted experiments, not on pages that a blind review closes to them, and
-    not on units they must still code without knowing other people's opinions."""
+    """Select the comments that this person may read: not of deleted experiments, not on pages that a blind review
+    closes to them, and not on units they must still code without knowing other people's opinions."""
     not_deleted = Q(trial=None) | Q(trial__episode__run__experiment__deleted_at=None)
     not_deleted &= Q(run=None) | Q(run__experiment__deleted_at=None)
     access = ReviewAccess(user)
@@ -268,7 +268,7 @@ def thread_at(place: CommentPlace, reader: User) -> tuple[list[tuple[Comment, li
 
 
 def mentions_of(user: User) -> QuerySet[Mention]:
-    """Mentions of this person in current comments: unread first, then newest first."""
+    """Select the mentions of this person in current comments: unread first, then newest first."""
     readable = comments_for(user).filter(retracted_at=None).values("pk")
     mentions = Mention.objects.filter(user=user, comment__in=readable).select_related("comment__author")
     return mentions.order_by(F("read_at").desc(nulls_first=True), "-comment__written_at", "-pk")

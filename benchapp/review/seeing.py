@@ -39,7 +39,7 @@ def note_seen(user: User, queue: Queue, item: QueueItem | None = None) -> None:
 
 
 def note_items_seen(user: User, items: QuerySet[QueueItem]) -> None:
-    """Log the same for a page with answers on several items, each by itself. One query if nothing is new."""
+    """Log a page with answers on several items, each by itself. One query if nothing is new."""
     known = _acts(user).filter(target_id=OuterRef("public_id"))
     found = list(_select_said_by_others(user, items).filter(~Exists(known)))
     if found:
@@ -59,11 +59,11 @@ def informed_reviews(queue: Queue) -> frozenset[int]:
     if not acts:
         return frozenset()
     own = Review.objects.filter(item__queue=queue, state=Review.State.SUBMITTED, reviewer__in={act[0] for act in acts})
-    said = _read_answers({target for _, target, _ in acts})
+    answers = _read_answers({target for _, target, _ in acts})
     found = set()
     for pk, reviewer, at, *unit in own.values_list("pk", "reviewer", "submitted_at", *UNIT):
         seen = [target for actor, target, when in acts if actor == reviewer and when < at]
-        others = (other for target in seen for other in said[target, tuple(unit)])
+        others = (other for target in seen for other in answers[target, tuple(unit)])
         if any(who != reviewer and when < at for who, when in others):
             found.add(pk)
     return frozenset(found)
@@ -82,7 +82,7 @@ def _read_answers(targets: set[UUID | None]) -> dict[tuple[UUID | None, Unit], l
 
 
 def _select_said_by_others(user: User, items: QuerySet[QueueItem]) -> QuerySet[QueueItem]:
-    """Items that somebody else answered and this person did not: to skip an item is not to answer it."""
+    """Select items that somebody else answered and this person did not: to skip an item is not to answer it."""
     submitted = Review.objects.filter(item=OuterRef("pk"), state=Review.State.SUBMITTED)
     return items.filter(Exists(submitted.exclude(reviewer=user)), ~Exists(submitted.filter(reviewer=user)))
 

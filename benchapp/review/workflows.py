@@ -53,8 +53,8 @@ class SeenWorkflows:
     @property
     def screening(self) -> bool | None:
         """Do both annotators find the two consistent? None until both have answered. (SkillFlow, appendix A.5.)"""
-        said = [each.finds_consistent for each in self.compared]
-        return all(said) if said and None not in said else None
+        verdicts = [each.finds_consistent for each in self.compared]
+        return all(verdicts) if verdicts and None not in verdicts else None
 
     @property
     def agreed(self) -> Workflow | None:

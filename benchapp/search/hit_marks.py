@@ -61,10 +61,10 @@ def show(sections: Sequence[Section], query: SearchQuery) -> Shown:
         steps.setdefault(each.section.step, set()).update([mark.term for mark in each.found], each.facts)
     best = max(steps, key=lambda step: len(steps[step]))  # the first of equals: dicts keep their order
     here = [each for each in marked if each.section.step == best]
-    told = _holding_most(here) or [each for each in here if each.facts] or here[:1]
-    there = [(each.section, each.found) for each in told] + list(_find_elsewhere(marked, best, told))
+    shown = _holding_most(here) or [each for each in here if each.facts] or here[:1]
+    there = [(each.section, each.found) for each in shown] + list(_find_elsewhere(marked, best, shown))
     excerpts = tuple(islice(chain.from_iterable(starmap(_excerpts, there)), MAX_EXCERPTS))
-    quote = _longest_run(told[0].section.text, _closest(told[0].found))
+    quote = _longest_run(shown[0].section.text, _closest(shown[0].found))
     return Shown(best, len({mark.term for each in here for mark in each.found}), excerpts, quote)
 
 
@@ -88,10 +88,10 @@ def _holding_most(marked: Sequence[_Marked]) -> list[_Marked]:
 
 
 def _find_elsewhere(
-    marked: Sequence[_Marked], step: int | None, told: Sequence[_Marked]
+    marked: Sequence[_Marked], step: int | None, shown: Sequence[_Marked]
 ) -> Iterator[tuple[Section, Sequence[HitMark]]]:
     """Find the terms that the chosen step lacks, under the numbers of their steps."""
-    missing = {term for each in marked for term in each.terms} - {term for each in told for term in each.terms}
+    missing = {term for each in marked for term in each.terms} - {term for each in shown for term in each.terms}
     for each in marked:
         if each.section.step not in (step, None) and each.terms & missing:
             found = [mark for mark in each.found if mark.term in missing]

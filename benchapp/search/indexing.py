@@ -41,12 +41,11 @@ HEAVY_STEPS = 25  # read at once from a chunk with long texts
 
 @dataclass(slots=True)
 class Drafts:
-    """The documents of one source, as (columns, tokens). `place`: columns that all of them share; `facts`: those columns
-    in their words."""
+    """The documents of one source, as (columns, tokens)."""
 
     owner: dict[str, Model]
-    place: Columns = field(default_factory=dict)
-    facts: tuple[str, ...] = ()
+    place: Columns = field(default_factory=dict)  # columns that all of them share
+    facts: tuple[str, ...] = ()  # those columns in their words
     documents: list[tuple[Columns, list[str]]] = field(default_factory=list)
     library: str = ""
     cut: int = 0

@@ -161,13 +161,13 @@ class SearchQuery:
 def parse(text: str) -> SearchQuery:
     """Parse the query. Never raises: everything that cannot be understood is a problem with its place."""
     if len(text) > MAX_QUERY:
-        said = f"at most {MAX_QUERY:,} characters; this has {len(text):,}"
-        return SearchQuery(text[:MAX_QUERY], problems=(QueryProblem(MAX_QUERY, len(text), said),))
+        message = f"at most {MAX_QUERY:,} characters; this has {len(text):,}"
+        return SearchQuery(text[:MAX_QUERY], problems=(QueryProblem(MAX_QUERY, len(text), message),))
     reader = _Reader(text)
     parts = list(reader.parts())
     if len(parts) > MAX_PARTS:
-        said = f"at most {MAX_PARTS} parts; this has {len(parts)}"
-        reader.problems.append(QueryProblem(parts[MAX_PARTS].start, len(text), said))
+        message = f"at most {MAX_PARTS} parts; this has {len(parts)}"
+        reader.problems.append(QueryProblem(parts[MAX_PARTS].start, len(text), message))
     terms = tuple(part for part in parts if isinstance(part, Term))
     filters = tuple(part for part in parts if isinstance(part, Filter))
     return SearchQuery(text, terms, filters, tuple(reader.problems))
@@ -221,8 +221,8 @@ class _Reader:
                 break
             self.at += 1
         if not values or len(values) > MAX_VALUES:
-            said = f"{known.name}: takes at most {MAX_VALUES} values" if values else known.wants()
-            self.problems.append(QueryProblem(start, self.at, said))
+            message = f"{known.name}: takes at most {MAX_VALUES} values" if values else known.wants()
+            self.problems.append(QueryProblem(start, self.at, message))
             return None
         for value in values:
             if problem := known.refuses(value.how, value.text):
@@ -254,8 +254,8 @@ class _Reader:
             return Filter(name, (Value("is", value),), negated, start, self.at)
         if not split_query(text):
             if not (quoted and not text and self.problems and self.problems[-1].start >= start):
-                said = "nothing here can be found: words are made of letters and digits"
-                self.problems.append(QueryProblem(start, self.at, said))
+                message = "nothing here can be found: words are made of letters and digits"
+                self.problems.append(QueryProblem(start, self.at, message))
             return None
         return Term(text, quoted, prefix, negated, start, self.at)
 

@@ -46,10 +46,10 @@ def match_of(query: SearchQuery) -> TokenCondition:
                 wanted.append(facts)
     if wanted:
         wanted += [facts for part in query.filters if (facts := place_phrases(part))]
-    return TokenCondition(tuple(wanted), tuple(unwanted), tuple(_words_of(query))[:WEIGHED])
+    return TokenCondition(tuple(wanted), tuple(unwanted), tuple(_list_words(query))[:WEIGHED])
 
 
-def _words_of(query: SearchQuery) -> Iterator[Phrase]:
+def _list_words(query: SearchQuery) -> Iterator[Phrase]:
     """Yield the words as they are written: the mere parts of an identifier have no weight."""
     for term in query.terms:
         if not term.negated:

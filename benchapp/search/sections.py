@@ -99,12 +99,12 @@ def _end_of_piece(text: str, start: int) -> int:
 def step_sections(stored: StoredStep) -> list[Section]:
     found, step = [], stored.step
     for name, text in fields(step):
-        told, (group, _, place) = "", name.partition("/")
+        fact_text, (group, _, place) = "", name.partition("/")
         if group == "tool_calls":
-            told = fact("tool", step.tool_calls[int(place)].name)
+            fact_text = fact("tool", step.tool_calls[int(place)].name)
         elif group == "observations" and step.observations[int(place)].is_error:
-            told = fact("is", "error")
-        found.append(Section(name, text, step.number, told))
+            fact_text = fact("is", "error")
+        found.append(Section(name, text, step.number, fact_text))
     return found
 
 
@@ -119,11 +119,11 @@ def step_piece(stored: StoredStep, start: int, end: int) -> Iterator[Section]:
 
 
 def decision_sections(decision: Decision) -> list[Section]:
-    told = [Section("summary", decision.summary), Section("error", decision.error)]
+    sections = [Section("summary", decision.summary), Section("error", decision.error)]
     for finding in decision.findings:
         words = [str(finding.get(name) or "") for name in ("rule", "path", "message")]
-        told.append(Section("finding", " · ".join(word for word in words if word)))
-    return [section for section in told if section.text]
+        sections.append(Section("finding", " · ".join(word for word in words if word)))
+    return [section for section in sections if section.text]
 
 
 def verdict_sections(verdict: Verdict) -> list[Section]:
@@ -132,8 +132,8 @@ def verdict_sections(verdict: Verdict) -> list[Section]:
     return [*checks, *(Section("rubric", _line(each.name, each.reason)) for each in verdict.dimensions.all())]
 
 
-def _line(name: str, said: str) -> str:
-    return f"{name}: {said}" if said else name
+def _line(name: str, text: str) -> str:
+    return f"{name}: {text}" if text else name
 
 
 def file_sections(path: str, content: bytes) -> list[Section]:

@@ -26,7 +26,7 @@ FACT = "="  # in tokens for facts about a passage: tool=bash
 MAX_TOKEN = 64  # characters; longer words are found by their beginning
 MAX_PARTS = 8  # an identifier of more parts is noise rather than a name
 
-_CJK = "\u2e80-\u303f\u3040-\u30ff\u3130-\u318f\u31a0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+_CJK = "\u2e80-\u303f\u3040-\u30ff\u3130-\u318f\u31a0-\u31ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"  # noqa: E501
 _ATOM = re.compile(rf"(?P<cjk>[{_CJK}]+)|[0-9]+(?:\.[0-9]+)+|(?:[^\W{_CJK}]|[\u0300-\u036f])+")
 # the same, three times as fast, where no other character is
 _ASCII_ATOM = re.compile(r"[0-9]+(?:\.[0-9]+)+|\w+", re.ASCII)

@@ -101,29 +101,29 @@ def alpha(units: Sequence[Unit[A]], distance: Distance[A]) -> float | None:
     return alpha_of(tally(units, distance))
 
 
-def alpha_of(found: AlphaTally) -> float | None:
-    return float(alpha_many(found, np.ones((1, found.clusters)))[0]) if found.varies else None
+def alpha_of(tally: AlphaTally) -> float | None:
+    return float(alpha_many(tally, np.ones((1, tally.clusters)))[0]) if tally.varies else None
 
 
-def alpha_many(found: AlphaTally, weights: Floats) -> Floats:
+def alpha_many(tally: AlphaTally, weights: Floats) -> Floats:
     """Return alpha (no unit, at most 1) of each reweighting of the clusters; NaN where one leaves no variation.
 
     weights: how often each cluster counts, [k, clusters]. Result: [k].
     """
-    observed, expected = disagreements(found, weights)
+    observed, expected = disagreements(tally, weights)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(1.0 - observed / np.where(expected > ZERO, expected, np.nan))
 
 
-def disagreements(found: AlphaTally, weights: Floats) -> tuple[Floats, Floats]:
+def disagreements(tally: AlphaTally, weights: Floats) -> tuple[Floats, Floats]:
     """Return observed and expected disagreement, 0 to 1: means over pairs of answers of one unit, and over all pairs.
 
     weights: how often each cluster counts, [k, clusters]. Both results: [k].
     """
-    counts = weights @ found.counts
+    counts = weights @ tally.counts
     total = counts.sum(axis=1)
-    expected = ((counts @ found.distances) * counts).sum(axis=1) / (total * (total - 1))
-    return (weights @ found.apart) / total, expected
+    expected = ((counts @ tally.distances) * counts).sum(axis=1) / (total * (total - 1))
+    return (weights @ tally.apart) / total, expected
 
 
 RESAMPLES = 3_999  # with the sample itself 4,000, so that both tails hold whole numbers
@@ -166,27 +166,27 @@ def estimate(units: Sequence[Unit[A]], clusters: Sequence[Hashable], distance: D
     return AgreementEstimate(value, interval, found.units, found.clusters, found.answers, note)
 
 
-def interval_of(found: AlphaTally, weights: Floats | None = None) -> Interval:
+def interval_of(tally: AlphaTally, weights: Floats | None = None) -> Interval:
     """Return bootstrap-t from ten tasks on; with fewer or if it fails, Student's t with the same error.
 
     weights: how often each cluster counts, in place of the resamples, [k, clusters]. Needs some disagreement, and at
     least two clusters.
     """
-    drawn = bootstrap_t(found, weights) if found.clusters >= MIN_TASKS_DRAWN else None
-    return drawn or student(found)
+    drawn = bootstrap_t(tally, weights) if tally.clusters >= MIN_TASKS_DRAWN else None
+    return drawn or student(tally)
 
 
-def bootstrap_t(found: AlphaTally, weights: Floats | None = None) -> Interval | None:
+def bootstrap_t(tally: AlphaTally, weights: Floats | None = None) -> Interval | None:
     """Return the bootstrap-t interval (Efron 1979; Hall 1992, section 3.5) on the scale log(1 - alpha), turned back.
 
     On this scale alpha is a difference of two logs. Each resample is studentised by its own linearised spread over
     clusters, and no end passes 1. None if resamples without disagreement reach into a tail. weights: how often each
     cluster counts, [k, clusters].
     """
-    weights = resamples(found.clusters) if weights is None else weights
+    weights = resamples(tally.clusters) if weights is None else weights
     count = len(weights)
-    (centre,), (error,) = log_and_error(found, np.ones((1, found.clusters)))
-    values, errors = log_and_error(found, weights)
+    (centre,), (error,) = log_and_error(tally, np.ones((1, tally.clusters)))
+    values, errors = log_and_error(tally, weights)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = (values - centre) / errors
     t = np.where(np.isneginf(values), -np.inf, t)  # without disagreement it counts as the lowest, with any spread
@@ -198,10 +198,10 @@ def bootstrap_t(found: AlphaTally, weights: Floats | None = None) -> Interval | 
     return _back_transform(low, high, f"bootstrap-t over tasks, {count + 1:,} resamples")
 
 
-def student(found: AlphaTally) -> Interval:
+def student(tally: AlphaTally) -> Interval:
     """Return Student's t on the scale log(1 - alpha) with its linearised error over clusters; nothing is drawn."""
-    centre, error = log_and_error(found, np.ones((1, found.clusters)))
-    half = t_value(found.clusters - 1, 1 - TAIL) * error[0]
+    centre, error = log_and_error(tally, np.ones((1, tally.clusters)))
+    half = t_value(tally.clusters - 1, 1 - TAIL) * error[0]
     return _back_transform(centre[0] - half, centre[0] + half, "Student's t over tasks, on log(1 - alpha)")
 
 
@@ -209,22 +209,22 @@ def _back_transform(low: float, high: float, method: str) -> Interval:
     return Interval(float(1 - np.exp(high)), float(1 - np.exp(low)), method=method)
 
 
-def log_and_error(found: AlphaTally, weights: Floats) -> tuple[Floats, Floats]:
+def log_and_error(tally: AlphaTally, weights: Floats) -> tuple[Floats, Floats]:
     """Return log(1 - alpha) and its standard error over clusters, from the derivative by each cluster's weight.
 
     weights: how often each cluster counts, [k, clusters]. Both results: [k], on the log scale.
     """
-    observed, expected = disagreements(found, weights)
-    counts = weights @ found.counts
+    observed, expected = disagreements(tally, weights)
+    counts = weights @ tally.counts
     total = counts.sum(axis=1, keepdims=True)
-    spread = (counts @ found.distances) @ found.counts.T  # [k, clusters]
+    spread = (counts @ tally.distances) @ tally.counts.T  # [k, clusters]
     whole = (weights * spread).sum(axis=1, keepdims=True)
-    size = found.counts.sum(axis=1)
+    size = tally.counts.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(observed) - np.log(np.where(expected > ZERO, expected, np.nan))
-        slope = size / (total - 1) + found.apart / (weights @ found.apart)[:, np.newaxis] - 2 * spread / whole
-        mean = (weights * slope).sum(axis=1, keepdims=True) / found.clusters
-        variance = (weights * np.square(slope - mean)).sum(axis=1) * found.clusters / (found.clusters - 1)
+        slope = size / (total - 1) + tally.apart / (weights @ tally.apart)[:, np.newaxis] - 2 * spread / whole
+        mean = (weights * slope).sum(axis=1, keepdims=True) / tally.clusters
+        variance = (weights * np.square(slope - mean)).sum(axis=1) * tally.clusters / (tally.clusters - 1)
     return logs, np.sqrt(variance)
 
 

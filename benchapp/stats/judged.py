@@ -1,4 +1,5 @@
-"""The recorded rows of a judge's passes, and its scores next to the trials of runs: the columns that judged metrics average.
+"""The recorded rows of a judge's passes, and its scores next to the trials of runs: the columns that judged metrics
+average.
 
 A comparison shows one judge, because scores of two judges differ by the judges. The runs decide which: the judge of
 most of them; among several a real one before a scripted one, then the first pass before its repeats, then the latest.
@@ -33,7 +34,7 @@ Unit = tuple[int, int | None, str, int | None]  # task, snapshot, skill, attempt
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class JudgedItem:
     """One recorded judged item. Without `family` the task is a family of its own."""
 
     metric: Metric
@@ -69,16 +70,16 @@ class Mean:
     tasks: int
 
 
-def rows_of(told: Iterable[Told]) -> list[JudgedRow]:
+def rows_of(judgements: Iterable[JudgedItem]) -> list[JudgedRow]:
     """Return items, the metrics they make up, and the composites."""
-    units: dict[tuple[Metric, Unit], list[Told]] = defaultdict(list)
-    for each in told:
+    units: dict[tuple[Metric, Unit], list[JudgedItem]] = defaultdict(list)
+    for each in judgements:
         units[each.metric, each.unit].append(each)
     rows = [row for (metric, _), items in units.items() for row in _of_unit(metric, items)]
     return [*rows, *_alignment(rows)]
 
 
-def _of_unit(metric: Metric, items: list[Told]) -> Iterator[JudgedRow]:
+def _of_unit(metric: Metric, items: list[JudgedItem]) -> Iterator[JudgedRow]:
     parts = SCALES.get(metric, ())
     if len(parts) > 1:
         yield from (_row(each, f"{metric}.{each.item}", each.value) for each in items)
@@ -103,8 +104,8 @@ def _alignment(rows: list[JudgedRow]) -> Iterator[JudgedRow]:
             yield JudgedRow(ALIGNMENT, first.unit, first.family, first.sample, value)
 
 
-def _row(told: Told, measure: str, value: float) -> JudgedRow:
-    return JudgedRow(measure, told.unit, told.family, told.sample, value)
+def _row(judgement: JudgedItem, measure: str, value: float) -> JudgedRow:
+    return JudgedRow(measure, judgement.unit, judgement.family, judgement.sample, value)
 
 
 def mean_over_tasks(rows: Iterable[JudgedRow]) -> Mean | None:
@@ -136,7 +137,7 @@ UNIT = ("unit__task", "unit__snapshot", "unit__skill", "unit__attempt")
 def read_judged_rows(judgings: Iterable[Judging], as_of: datetime | None = None) -> dict[int, list[JudgedRow]]:
     """Return judging pk -> rows, for every pass. One query. `as_of`: without questions asked, or asked again, later."""
     wanted = [judging.pk for judging in judgings]
-    told: dict[int, list[Told]] = {pk: [] for pk in wanted}
+    judgements: dict[int, list[JudgedItem]] = {pk: [] for pk in wanted}
     columns = (
         "unit__judging",
         "unit__metric",
@@ -154,8 +155,8 @@ def read_judged_rows(judgings: Iterable[Judging], as_of: datetime | None = None)
         *columns
     ):
         unit = (task, snapshot, skill, attempt)
-        told[judging].append(Told(Metric(metric), unit, family, sample, item, label, value))
-    return {pk: rows_of(found) for pk, found in told.items()}
+        judgements[judging].append(JudgedItem(Metric(metric), unit, family, sample, item, label, value))
+    return {pk: rows_of(found) for pk, found in judgements.items()}
 
 
 COLUMNS = tuple(f"{JUDGED}{measure}" for measure in (*LEVEL_1, *LEVEL_2))
@@ -189,7 +190,8 @@ class ChosenJudge(Shaped):
         others = f" {self.other_judges} more judged them too." if self.other_judges else ""
         again = ""
         if self.retests:
-            again = f" Asked again it differs from itself by {fmean(self.retests.values()) ** 0.5:.1f} (SD, of 100); no interval says less."
+            spread = fmean(self.retests.values()) ** 0.5
+            again = f" Asked again it differs from itself by {spread:.1f} (SD, of 100); no interval says less."
         return f"Judged by {name}{which}: {judged} of {plural(runs, 'run')}.{others}{again}"
 
     json_shape = JsonShape("model prompts repeat scripted=is_scripted other_judges")
@@ -286,8 +288,8 @@ def with_judgements(
 
 
 def _score_trials(outcomes: Outcomes, rows: Iterable[JudgedRow], trials: Mapping[int, int]) -> Floats:
-    """Return [n, COLUMNS]: of a library the mean over its skills, for each trial of the task that received it. `trials`:
-    attempt -> trial, for attempts that count."""
+    """Return [n, COLUMNS]: of a library the mean over its skills, for each trial of the task that received it.
+    `trials`: attempt -> trial, for attempts that count."""
     libraries: dict[tuple[int, int], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     attempts: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:

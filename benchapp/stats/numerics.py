@@ -1,5 +1,5 @@
-"""What statistics take from scipy. It is imported with the first call, because it takes longer than all modules of a page
-together, and most pages need none of it."""
+"""What statistics take from scipy. It is imported with the first call, because it takes longer than all modules of a
+page together, and most pages need none of it."""
 
 from __future__ import annotations
 

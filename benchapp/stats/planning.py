@@ -1,6 +1,7 @@
 """How often a design finds a difference: the noncentral t of the deciding claim, with the spread of similar runs.
 
-A spread says how shares of passes vary, in four parts: samples, tasks, episodes, reruns. Stated, or measured on ended runs.
+A spread says how shares of passes vary, in four parts: samples, tasks, episodes, reruns. Stated, or measured on ended
+runs.
 """
 
 from __future__ import annotations
@@ -308,7 +309,7 @@ class Settling(Shaped):
 
     @property
     def least(self) -> int:
-        """Replicates of the smaller side."""
+        """Return the replicates of the smaller side."""
         return min(self.design.replicates)
 
     @property
@@ -321,14 +322,14 @@ class Settling(Shaped):
 
     @property
     def routes(self) -> list[Route]:
-        """The routes by their cost, or by their trials where one's cost is unknown."""
+        """Return the routes by their cost, or by their trials if one's cost is unknown."""
         found = [route for unit in UNITS if (route := self.find_route(unit)) is not None]
         is_priced = all(route.cost.usd is not None for route in found)
         return sorted(found, key=lambda route: (route.cost.usd or 0.0) if is_priced else route.cost.trials)
 
     @property
     def in_vain(self) -> list[str]:
-        """What does not find it in any number, within a plan's limits: "50 more episodes"."""
+        """Name what would not find it in any number, within a plan's limits: "50 more episodes"."""
         if self.is_enough:
             return []
         most = {"sample": f"{MOST_SAMPLES} samples of each task"}

@@ -138,11 +138,11 @@ def _writing(records: Records, newest: bool) -> list[str]:
 
 
 def _case(
-    records: Records, needs: tuple[str, ...], closer: dict[str, str] | None = None, beside: tuple[str, ...] = ()
+    records: Records, needs: tuple[str, ...], closer: dict[str, str] | None = None, others: tuple[str, ...] = ()
 ) -> PlaybookCase:
     return PlaybookCase(
         main_file=records.file,
-        files=(records.file, *beside),
+        files=(records.file, *others),
         output=records.output,
         needs=needs,
         program=partial(program, records),

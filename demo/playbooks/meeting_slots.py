@@ -47,7 +47,8 @@ SHOWN_AS_FREE = Lesson(
 def program(
     calendars: tuple[str, ...], requests: str, output: str, kind: str, has_colour: bool, handled: frozenset[str]
 ) -> str:
-    """Reads calendars (person, day, from, to, what, perhaps shows) and requests, places each in the first gap of its day."""
+    """Reads calendars (person, day, from, to, what, perhaps shows) and requests, places each in the first gap of its
+    day."""
     lines = calendars[0].endswith(".jsonl")
     skips = ["row['what'].startswith('hold')"] if HOLDS.key in handled else []
     skips += ["row.get('shows') == 'free'"] if has_colour and SHOWN_AS_FREE.key not in handled else []

@@ -77,7 +77,8 @@ PAGES = (
 def _case(
     name: str, path: str, output: str, label: str, value: str, *lessons: Lesson, items: str = "items", owners: str = ""
 ) -> PlaybookCase:
-    """`label` and `value`: fields of an item that are written. `owners`: the collection that has the names of the label."""
+    """`label` and `value`: fields of an item that are written. `owners`: the collection that has the names of the
+    label."""
     shown = f"names[item['{label}']]" if owners else f"item['{label}']"
     program = "".join(
         [

@@ -99,7 +99,8 @@ class ChartTable:
 
 
 class HtmlPicture(ABC):
-    """A picture that the server draws as HTML with `template`, which gets it as `picture`; plotly's figure for files and reports."""
+    """A picture that the server draws as HTML with `template`, which gets it as `picture`;
+    plotly's figure for files and reports."""
 
     template: ClassVar[str]
 
@@ -109,29 +110,29 @@ class HtmlPicture(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A number that answers a chart's question for one condition or group: `value`, and `text` as a title writes it. `what`: the
-    task, measure or kind it belongs to, where there are several."""
+    """A number that answers a chart's question for one condition or group: `value`,
+    and `text` as a title writes it."""
 
     who: str
     value: float
     text: str
-    what: str = ""
+    what: str = ""  # the task, measure or kind it belongs to, where there are several
 
 
 @dataclass(frozen=True)
 class ChartDrawing:
-    """Without a `picture`, `absent` says in one sentence why there is nothing to draw. `answers`: the numbers that
-    answer the chart's question, by condition.
+    """Without a `picture`, `absent` says in one sentence why there is nothing to draw.
 
-    Every number of the figure is in the table. Colours come from `palette` alone, in their light form; the page
-    swaps them for their dark twins. A point leads somewhere through `customdata`: its address, or a list that starts with it.
+    Every number of the figure is in the table. Colours come from `palette` alone, in their light form; the page swaps
+    them for their dark twins. A point leads somewhere through `customdata`: its address, or a list that starts with
+    it.
     """
 
     picture: HtmlPicture | Callable[[], go.Figure] | go.Figure | None
     table: ChartTable
     notes: tuple[str, ...] = ()
     absent: str = ""
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[Answer, ...] = ()  # the numbers that answer the chart's question, by condition
 
     @cached_property
     def figure(self) -> go.Figure | None:
@@ -156,8 +157,9 @@ class Chart:
     draw: Callable[[ChartSheet], ChartDrawing]
     after: str = ""
     uses_metric: bool = False  # does it show one metric, chosen by `metric=`?
-    published: tuple[str, ...] = ()  # papers that print numbers for it
-    # Further choices: name -> values, default first. What trials are split `by` also takes the attributes of their tasks.
+    papers: tuple[str, ...] = ()  # papers that print numbers for it
+    # Further choices: name -> values, default first. What trials are split `by` also takes the attributes of their
+    # tasks.
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_kept: bool = True  # not where it shows what workers find out later: no revision of a run says that they did
     finding: str = ""
@@ -168,7 +170,7 @@ class Chart:
     rests_on: Callable[[ChartSheet], Iterable[Run]] = lambda sheet: ()
 
     def list_options(self, comparison: GroupComparison) -> dict[str, tuple[str, ...]]:
-        """Those of its options with every value that these runs allow."""
+        """Return its options with every value that these runs allow."""
         return {
             name: (*values, *comparison.attributes) if name == BY else values for name, values in self.options.items()
         }

@@ -55,8 +55,8 @@ class ChartCard:
 
 @dataclass(frozen=True, slots=True)
 class Gallery:
-    """The charts of a tab. Each is drawn where its answer differs between the conditions; else one sentence takes its place. `waiting`
-    are those that have nothing to draw yet."""
+    """The charts of a tab. Each is drawn where its answer differs between the conditions; else one sentence takes its
+    place. `waiting` are those that have nothing to draw yet."""
 
     cards: tuple[ChartCard, ...]
     sentences: tuple[tuple[ChartCard, str], ...]
@@ -67,7 +67,7 @@ def build_gallery(charts: Sequence[Chart], sheet: ChartSheet) -> Gallery:
     cards: list[ChartCard] = []
     sentences, waiting = [], []
     for chart, card in zip(charts, cards_of(charts, sheet.comparison.choices), strict=True):
-        lack = "" if set(chart.published) & set(sheet.comparison.choices.published) else chart.lacks(sheet)
+        lack = "" if set(chart.papers) & set(sheet.comparison.choices.published) else chart.lacks(sheet)
         drawing = None if lack else draw_chart(chart, choose_options(sheet, chart), with_figure=False).drawing
         if drawing is None or drawing.absent:
             waiting.append((card, lack or (drawing.absent if drawing else "")))
@@ -104,7 +104,8 @@ def cards_of(charts: Iterable[Chart], choices: Choices, *, large: bool = False) 
 
 
 def say_alike(answers: Sequence[Answer]) -> str:
-    """One sentence in place of a chart whose answer is the same in all conditions, or less than a tenth apart; else empty."""
+    """One sentence in place of a chart whose answer is the same in all conditions, or less than a tenth apart;
+    else empty."""
     who, places = {answer.who for answer in answers}, _split(answers)
     if len(who) < 2 or any(_gap(of) > ALIKE * max(abs(answer.value) for answer in of) for of in places):
         return ""
@@ -119,8 +120,8 @@ def say_alike(answers: Sequence[Answer]) -> str:
 
 
 def write_finding(template: str, answers: Sequence[Answer]) -> str:
-    """The template with the two ends of the largest contrast: `high` and `low` are conditions, `most` and `least` their numbers,
-    `what` where it is. Empty where there is none."""
+    """The template with the two ends of the largest contrast: `high` and `low` are conditions, `most` and `least`
+    their numbers, `what` where it is. Empty where there is none."""
     contrast = max((of for of in _split(answers) if len(of) > 1), key=_gap, default=[])
     if not template or not contrast or not _gap(contrast):
         return ""
@@ -159,8 +160,8 @@ def _name(labels: Iterable[str]) -> str:
 def sheet_of(request: HttpRequest, chart: Chart | None = None, **fixed: object) -> ChartSheet:
     """Read what this request asks for; for one chart also its own options. `fixed`: choices that the page makes itself.
 
-    An invalid part of the address never stops the page: it is ignored, and `problems` says so. Http404 where none of the
-    experiments and runs that it names exists: without them it would show every run.
+    An invalid part of the address never stops the page: it is ignored, and `problems` says so. Http404 where none of
+    the experiments and runs that it names exists: without them it would show every run.
     """
     choices, problems = parse_choices(request.GET)
     choices = choices.but(**fixed)
@@ -184,7 +185,7 @@ def build_sheet(choices: Choices, chart: Chart | None = None) -> ChartSheet:
         table=table,
         metrics=metrics,
         metric=_metric(comparison, metrics, problems),
-        published=_read_published(choices.published, problems),
+        printed=_read_printed(choices.published, problems),
         options=_options(choices.option, chart.list_options(comparison), problems) if chart else {},
         problems=tuple(problems),
     )
@@ -212,12 +213,12 @@ def _metric(comparison: GroupComparison, metrics: tuple[TrialMetric, ...], probl
     if chosen is not None and (chosen in metrics or comparison.has(chosen)):
         return chosen
     if name:
-        told = ", ".join(metric.key for metric in metrics) or "none, there are no trials"
-        problems.append(f"metric: {name[:80]!r} ignored, these runs have {told}")
+        known = ", ".join(metric.key for metric in metrics) or "none, there are no trials"
+        problems.append(f"metric: {name[:80]!r} ignored, these runs have {known}")
     return pick_primary(metrics)
 
 
-def _read_published(asked_for: Collection[str], problems: list[str]) -> tuple[PrintedNumber, ...]:
+def _read_printed(asked_for: Collection[str], problems: list[str]) -> tuple[PrintedNumber, ...]:
     if not asked_for:
         return ()  # a new process need not read the papers' tables first
     known = list_papers()

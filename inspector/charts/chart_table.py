@@ -65,7 +65,8 @@ def numeric_columns(table: ChartTable) -> list[bool]:
 
 
 def value_text(value: object, unit: str = "") -> str:
-    """Percentages and points with one digit, points with their sign; others with two behind the point, below one with four."""
+    """Percentages and points with one digit, points with their sign; others with two behind the point,
+    below one with four."""
     if value is None or value == "":
         return ""
     if isinstance(value, bool):

@@ -21,19 +21,20 @@ from runner.base.recent import Recent
 
 MAX_NAMED = 4  # unfinished groups in a note, experiments in a caption
 MAX_BYTES = 24 * 2**20  # of figures kept in one process
-# Plotly reads a little HTML in its texts. What charts write themselves stays; any other tag is a name of somebody's, shown
-# as it is. In plotly's JSON "<" is \u003c and "/" is \u002f; an escaped backslash before it is matched first and left alone.
+# Plotly reads a little HTML in its texts. What charts write themselves stays; any other tag is a name of somebody's,
+# shown as it is. In plotly's JSON "<" is \u003c and "/" is \u002f; an escaped backslash before it is matched first
+# and left alone.
 TAG = re.compile(rb"(?P<backslash>\\\\)|\\u003c(?!(?:\\u002f)?(?:b|i|br|sub|sup|extra)\\u003e)")
 CONTROL = re.compile(r"(\\\\)|\\u(00[01][0-9a-f]|007f)")  # as JSON writes them
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnChart:
-    """`figure`: the bytes of plotly's JSON, None where there is nothing to draw or nobody asked for it. The drawing holds no
-    picture but one that the server draws: what plotly's is built from would keep a whole comparison in memory."""
+    """The drawing holds no picture but one that the server draws:
+    what plotly's is built from would keep a whole comparison in memory."""
 
     drawing: ChartDrawing
-    figure: bytes | None
+    figure: bytes | None  # the bytes of plotly's JSON, None where there is nothing to draw or nobody asked for it
 
 
 # The last drawn charts by what they show: a figure of a large comparison takes a second to make.
@@ -43,8 +44,8 @@ KEPT: Recent[Hashable, DrawnChart] = Recent(
 
 
 def draw_chart(chart: Chart, sheet: ChartSheet, *, with_figure: bool = True) -> DrawnChart:
-    """Draw the chart, or take it from the cache if neither the runs nor the choices have changed. Building plotly's figure takes ten
-    times as long as its numbers: a page goes without."""
+    """Draw the chart, or take it from the cache if neither the runs nor the choices have changed. Building plotly's
+    figure takes ten times as long as its numbers: a page goes without."""
     comparison = sheet.comparison
     runs = tuple((run.pk, run.revision, run.status) for run in (*comparison.runs, *chart.rests_on(sheet)))
     key = with_figure, chart.key, comparison.choices.but(q="", seen=""), comparison.truncated, runs
@@ -67,14 +68,14 @@ def write_caption(chart: Chart, sheet: ChartSheet) -> dict[str, object]:
     names = [*experiment_names(comparison.groups.all).values()]
     more = f" and {len(names) - MAX_NAMED} more experiments" if len(names) > MAX_NAMED else ""
     compared = f"{'; '.join(names[:MAX_NAMED])}{more}"
-    caveats = (each.says for each in StandIn if each in comparison.stand_ins)
+    caveats = (each.sentence for each in StandIn if each in comparison.stand_ins)
     lines = [plain(line) for line in (compared, chart.question, *caveats) if line]
     return {"title": plain(title), "lines": lines}
 
 
 def _add_notes(drawing: ChartDrawing, chart: Chart, sheet: ChartSheet) -> ChartDrawing:
-    """Say under every chart of unfinished runs that they are, as a picture travels without its page; and under every chart of a judged
-    metric who judged."""
+    """Say under every chart of unfinished runs that they are, as a picture travels without its page;
+    and under every chart of a judged metric who judged."""
     if drawing.absent:
         return drawing
     comparison, notes = sheet.comparison, list(drawing.notes)
@@ -91,8 +92,8 @@ def _add_notes(drawing: ChartDrawing, chart: Chart, sheet: ChartSheet) -> ChartD
 
 
 def figure_json(figure: go.Figure) -> bytes:
-    """Plotly's own JSON (orjson, arrays as base64), with no tag left in it that has an address or a style, and no character
-    that a reader could not see."""
+    """Plotly's own JSON (orjson, arrays as base64), with no tag left in it that has an address or a style, and no
+    character that a reader could not see."""
     text = spell_out(to_json(figure, validate=False, engine="orjson"))
     text = CONTROL.sub(lambda found: found[1] or spell_out(chr(int(found[2], 16))), text)
     return TAG.sub(lambda found: found[0] if found["backslash"] else b"&lt;", text.encode())

@@ -1,4 +1,5 @@
-"""What a chart draws from: a comparison, the chosen metrics, and the published numbers laid over; and what it waits for."""
+"""What a chart draws from: a comparison, the chosen metrics, and the published numbers laid over;
+and what it waits for."""
 
 from __future__ import annotations
 
@@ -27,17 +28,18 @@ WITHOUT_LIBRARY = conditions_without_library()
 
 @dataclass(frozen=True, slots=True)
 class ChartSheet:
-    """`table`: the set of metrics shown, by its key; `metrics`: those of it that the runs have; `metric`: the one that charts with one metric show.
+    """`table`: the set of metrics shown, by its key; `metrics`: those of it that the runs have; `metric`: the one
+    that charts with one metric show.
 
-    `options`: the chart's own further choices, by name, always one of the values the chart lists. `problems`: one sentence
-    per part of the address that was not understood.
+    `options`: the chart's own further choices, by name, always one of the values the chart lists. `problems`: one
+    sentence per part of the address that was not understood.
     """
 
     comparison: GroupComparison
     table: str
     metrics: tuple[TrialMetric, ...]
     metric: TrialMetric | None
-    published: tuple[PrintedNumber, ...] = ()
+    printed: tuple[PrintedNumber, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     trials_at: str = field(default_factory=partial(reverse, "compare-trials"))  # a page links there a hundred times
@@ -61,8 +63,8 @@ class ChartSheet:
         condition: str | None = None,
         **narrower: str,
     ) -> str:
-        """The list of trials behind a mark: of a group or of a condition in all groups, a metric, and any of environment,
-        family, group, task, role, phase (keys) and outcome (passed, failed, unscored)."""
+        """The list of trials behind a mark: of a group or of a condition in all groups, a metric, and any of
+        environment, family, group, task, role, phase (keys) and outcome (passed, failed, unscored)."""
         changes: dict[str, object] = {**group.narrowing} if group else {}
         if condition is not None:
             side = next(
@@ -108,8 +110,8 @@ def lacks_settings(sheet: ChartSheet) -> str:
 
 
 def lacks_tokens(sheet: ChartSheet) -> str:
-    told = any(bool((~np.isnan(each.output_tokens)).any()) for each in sheet.comparison.outcomes.values())
-    return "" if told else "Needs trials that report their tokens."
+    is_lacking = any(bool((~np.isnan(each.output_tokens)).any()) for each in sheet.comparison.outcomes.values())
+    return "" if is_lacking else "Needs trials that report their tokens."
 
 
 def lacks_budgets(sheet: ChartSheet) -> str:

@@ -1,4 +1,5 @@
-"""What a step did to a library, in one word, a mark and a tone: the same on the strip, the rail and every list of decisions."""
+"""What a step did to a library, in one word, a mark and a tone: the same on the strip,
+the rail and every list of decisions."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from benchapp.record.recorded import slot_of
 from runner.base.types import AuthorMode, DecisionStatus
 from runner.protocols.qualification import WITH_CORPUS
 
-Words = tuple[str, str, str]  # word, mark, tone: "", created, revised, refused
+DecisionWords = tuple[str, str, str]  # word, mark, tone: "", created, revised, refused
 CURATED, CORPUS = "Curated skill", "Source material"
 FROZEN, UNEXPLAINED = "Frozen library", "Came without an author"
 
@@ -22,7 +23,7 @@ _APPLIED = {
     "delete": ("Removed", "−", "revised"),
 }
 # Where the author names its skills there is no operation; then its mode names what it did.
-_WRITTEN: dict[str, Words] = {
+_WRITTEN: dict[str, DecisionWords] = {
     AuthorMode.WRITE: ("Written", "+", "created"),
     AuthorMode.CRAFT: ("Drafted", "+", "created"),
     AuthorMode.REFINE: ("Refined", "~", "revised"),
@@ -65,7 +66,7 @@ def write_summary(decision: Decision) -> str:
     return decision.summary.replace(str(slot_of(trial)), trial.task.title) if trial else decision.summary
 
 
-def describe_decision(decision: Decision) -> Words:
+def describe_decision(decision: Decision) -> DecisionWords:
     """Return (word, mark, tone) of a decision: what it did to the library in one word."""
     if decision.status == DecisionStatus.APPLIED:
         revised = _WRITTEN.get(decision.mode, ("Revised", "~", "revised"))
@@ -74,7 +75,8 @@ def describe_decision(decision: Decision) -> Words:
 
 
 def describe_seeding(run: Run, episode: Episode) -> str:
-    """Return the word for what comes into this library without an author. Of an import only the condition says "curated"."""
+    """Return the word for what comes into this library without an author.
+    Of an import only the condition says "curated"."""
     if episode.protocol == "probe":
         return FROZEN
     if run.condition == WITH_CORPUS:
@@ -83,7 +85,7 @@ def describe_seeding(run: Run, episode: Episode) -> str:
     return CURATED if is_own or run.condition.startswith("curated") else UNEXPLAINED
 
 
-def describe_step(step: LibraryStep, seeded: str = CURATED) -> Words:
+def describe_step(step: LibraryStep, seeded: str = CURATED) -> DecisionWords:
     """`seeded`: the word for what comes in without an author."""
     entry = step.entry
     if entry.decision:

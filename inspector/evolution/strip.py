@@ -1,5 +1,5 @@
-"""The strip of an episode, ready for a page. A page calls `open_strip`, includes templates/evolution/_strip.html with it, and
-links static/css/strip.css and static/js/strip.js."""
+"""The strip of an episode, ready for a page. A page calls `open_strip`, includes templates/evolution/_strip.html with
+it, and links static/css/strip.css and static/js/strip.js."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from inspector.web.responses import address_of_any_trial
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """`place`: the page's own place on it, in words. `before`, `after`: addresses of the neighbours, empty at an end."""
+    """`place`: the page's own place on it, in words.
+    `before`, `after`: addresses of the neighbours, empty at an end."""
 
     timeline: Timeline
     svg: SafeString

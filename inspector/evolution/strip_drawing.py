@@ -1,10 +1,10 @@
-"""Place a timeline on a strip and draw it as SVG: pure, links with a title each, no script needed. Words of strangers are
-escaped here.
+"""Place a timeline on a strip and draw it as SVG: pure, links with a title each, no script needed. Words of strangers
+are escaped here.
 
-One geometry serves all pages and episodes, over the whole width: every trial of acquisition keeps room for an answer of the
-author after it, and the first trial after acquisition keeps room for the freeze, so that two conditions of one plan have the
-same task at the same x. The lines of a title are what the card shows on hover and on focus (static/js/strip.js); without a
-script the browser does.
+One geometry serves all pages and episodes, over the whole width: every trial of acquisition keeps room for an answer
+of the author after it, and the first trial after acquisition keeps room for the freeze, so that two conditions of one
+plan have the same task at the same x. The lines of a title are what the card shows on hover and on focus
+(static/js/strip.js); without a script the browser does.
 """
 
 from __future__ import annotations
@@ -112,8 +112,9 @@ def _place(square: Square) -> Place:
 
 
 def lay_out(timeline: Timeline, rooms: Mapping[Place, int] | None = None) -> StripLayout:
-    """Place the events in one pass. There is room for a patch before the first trial, and after every trial of acquisition,
-    or for as many as `rooms` says; a patch beyond these makes its own. A family is as wide as its name in two lines."""
+    """Place the events in one pass. There is room for a patch before the first trial, and after every trial of
+    acquisition, or for as many as `rooms` says; a patch beyond these makes its own. A family is as wide as its name
+    in two lines."""
     trials, patches = dict[str, float](), dict[int, float]()
     phases, families = list[Stretch](), list[Stretch]()
     freeze: float | None = None
@@ -181,15 +182,14 @@ def _end_family(families: list[Stretch], x: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """One drawing. `here`: keys of the trial and the patch under the cursor; `band`: keys of the first and last patch of a
-    range."""
+    """One drawing."""
 
     timeline: Timeline
     layout: StripLayout
     links: StripLinks
     form: StripForm
-    here: frozenset[str]
-    band: tuple[str, str] | None
+    here: frozenset[str]  # keys of the trial and the patch under the cursor
+    band: tuple[str, str] | None  # keys of the first and last patch of a range
 
     @property
     def row(self) -> int:
@@ -265,8 +265,8 @@ def _draw_parts(canvas: Canvas) -> Iterator[str]:
 
 
 def _draw_heads(canvas: Canvas) -> Iterator[str]:
-    """Draw the result of each phase in as many words as there is room for, and the families in full, in two lines where one
-    is too short."""
+    """Draw the result of each phase in as many words as there is room for, and the families in full,
+    in two lines where one is too short."""
     phases, families = canvas.layout.phases, canvas.layout.families
     for place, phase in enumerate(phases):
         until = phases[place + 1].left - 8 if place + 1 < len(phases) else max(phase.right, phase.left + LAST_HEAD)
@@ -387,7 +387,7 @@ def _draw_lines(canvas: Canvas, patch: TimelinePatch, x: float) -> str:
     if canvas.form is StripForm.MINOR:
         rows = []
     return "".join(
-        f'<text class="evo-num{kind}" x="{x:g}" y="{canvas.row + SIDE + 11 + 10 * place}" text-anchor="middle">{text}</text>'
+        f'<text class="evo-num{kind}" x="{x:g}" y="{canvas.row + SIDE + 11 + 10 * place}" text-anchor="middle">{text}</text>'  # noqa: E501
         for place, (kind, text) in enumerate(rows)
     )
 

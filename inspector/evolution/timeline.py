@@ -20,12 +20,11 @@ PHASES = (Phase.ACQUISITION, Phase.DEPLOYMENT, Phase.REPLAY, Phase.EVALUATION)
 
 @dataclass(frozen=True, slots=True)
 class TimelineTrial:
-    """One trial. `number`: its place among the episode's, from 1. `read`: skills it read in order of name, where they were
-    asked for."""
+    """One trial."""
 
-    number: int
+    number: int  # its place among the episode's, from 1
     square: Square
-    read: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()  # skills it read in order of name, where they were asked for
 
     @property
     def key(self) -> str:
@@ -90,8 +89,8 @@ class SkillLane:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """`events`: in the order they happened; what was planned and never begun comes last. `hidden`: what is shown in place
-    of the words of its decisions and libraries, empty where they are open."""
+    """`events`: in the order they happened; what was planned and never begun comes last. `hidden`: what is shown in
+    place of the words of its decisions and libraries, empty where they are open."""
 
     episode: Episode
     events: tuple[Event, ...]
@@ -109,7 +108,8 @@ class Timeline:
 
     @property
     def branches(self) -> list[tuple[TimelinePatch | None, TimelinePatch]]:
-        """Return each patch that began with an earlier library, after the patch that made that one; None: the beginning."""
+        """Return each patch that began with an earlier library, after the patch that made that one; None:
+        the beginning."""
         makers = {patch.step.after.key: patch for patch in self.patches if patch.is_change}
         return [(makers.get(patch.step.before.key), patch) for patch in self.patches if patch.step.is_branch]
 
@@ -123,7 +123,8 @@ class Timeline:
 
     @property
     def changes_in_evaluation(self) -> bool:
-        """Does an answer follow a trial of evaluation? A gate tries each candidate so, and some protocols learn there."""
+        """Does an answer follow a trial of evaluation?
+        A gate tries each candidate so, and some protocols learn there."""
         phases = [event.square.phase if isinstance(event, TimelineTrial) else "" for event in self.events]
         first = phases.index(Phase.EVALUATION) if Phase.EVALUATION in phases else len(phases)
         return any(isinstance(event, TimelinePatch) for event in self.events[first:])
@@ -146,8 +147,8 @@ def read_timelines(
     squares: Iterable[Square],
     histories: Mapping[int, LibraryHistory] | None = None,
 ) -> list[Timeline]:
-    """Return the timelines without lanes. Two queries for all episodes, one where the histories are known. `squares`: of
-    `TrialQuerySet.for_grid`."""
+    """Return the timelines without lanes. Two queries for all episodes, one where the histories are known.
+    `squares`: of `TrialQuerySet.for_grid`."""
     by_episode: dict[int, list[Square]] = defaultdict(list)
     for square in squares:
         by_episode[square.episode_id].append(square)

@@ -62,11 +62,11 @@ SHOWN_EVERY = 25  # pages, until the row says so
 
 @dataclass(slots=True)
 class Package:
-    """The folder of a publication while it is filled. `says`: lines of its README about where it comes from."""
+    """The folder of a publication while it is filled. `facts`: lines of its README about where it comes from."""
 
     publication: Publication
     folder: Path
-    says: list[tuple[str, str]] = field(default_factory=list)
+    facts: list[tuple[str, str]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=lambda: [PEOPLE])
 
     def write(self, name: str, content: str | bytes) -> None:
@@ -81,8 +81,8 @@ def _publish(publication: Publication) -> SliceEnd:
     folder = publications_folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     sweep_files()
-    with tempfile.TemporaryDirectory(dir=folder) as beside:
-        package = Package(publication, Path(beside) / "content")
+    with tempfile.TemporaryDirectory(dir=folder) as work_folder:
+        package = Package(publication, Path(work_folder) / "content")
         package.folder.mkdir()
         try:
             MAKERS[Publication.Form(publication.form)](package)
@@ -90,7 +90,7 @@ def _publish(publication: Publication) -> SliceEnd:
             raise SetupError(str(error)) from error
         package.write("README.md", _write_readme(package))
         files = [path for path in sorted(package.folder.rglob("*")) if path.is_file()]
-        packed = Path(beside) / "packed.zip"
+        packed = Path(work_folder) / "packed.zip"
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in files:
                 archive.write(path, path.relative_to(package.folder))
@@ -100,13 +100,13 @@ def _publish(publication: Publication) -> SliceEnd:
         "files": len(files),
         "bytes": publication.path.stat().st_size,
         "sha256": sha256,
-        "says": package.says,
+        "says": package.facts,
         "left_out": package.left_out,
     }
-    return SliceEnd(Publication.Status.DONE, told={"facts": facts, "finished_at": timezone.now()})
+    return SliceEnd(Publication.Status.DONE, fields={"facts": facts, "finished_at": timezone.now()})
 
 
-# --- forms --------------------------------------------------------------------------------------------------------------
+# --- forms ----------------------------------------------------------------------------------------------------------
 
 
 def _make_site(package: Package) -> None:
@@ -120,7 +120,7 @@ def _make_site(package: Package) -> None:
 
     chosen = choose_trials(experiment, [publication.trials])
     written = publish(experiment, package.folder, chosen, replace=False, progress=show)
-    package.says = [("Site digest", written.site_digest), ("SHA-256 of manifest.json", written.manifest_sha256)]
+    package.facts = [("Site digest", written.site_digest), ("SHA-256 of manifest.json", written.manifest_sha256)]
     own, total = written.trials
     if own < total:
         package.left_out.append(f"The pages of {total - own:,} of {total:,} trials.")
@@ -147,7 +147,7 @@ def _make_data(package: Package) -> None:
             with (package.folder / f"{what}.{form}").open("wb") as file:
                 export.write(file, form)
     package.write("codebook.csv", b"".join(csv_pieces(CODEBOOK, _list_columns(choices))))
-    package.says += [(f"{what}.*", ROWS_ARE[what]) for what in EXPORTS]
+    package.facts += [(f"{what}.*", ROWS_ARE[what]) for what in EXPORTS]
     package.left_out.append(
         "Steps of agents, prompts and replies of authors: an archive of the experiment holds these."
     )
@@ -165,8 +165,8 @@ def _list_columns(choices: Choices) -> Iterator[tuple[str, ...]]:
 
 
 def _make_taxonomy(package: Package) -> None:
-    """Its definitions, examples, counts and agreement as one page, and the same as files. Refused while the person who publishes
-    still has to code what it reveals: they would no longer be blind."""
+    """Its definitions, examples, counts and agreement as one page, and the same as files. Refused while the person
+    who publishes still has to code what it reveals: they would no longer be blind."""
     queue, by = package.publication.queue, package.publication.made_by
     if queue is None or by is None:
         raise PublishingError("the queue, or the account that published it, was deleted")
@@ -210,7 +210,7 @@ def _make_taxonomy(package: Package) -> None:
     package.write("taxonomy.tex", taxonomy_table(results.taxonomy, results.heading))
     for form in ("yaml", "json"):
         package.write(f"codebook.{form}", write_codebook(text_of(queue.version), form))
-    package.says = [
+    package.facts = [
         ("Codebook", f"{queue.version.codebook.name} v{queue.version.number}, digest {results.heading.digest}"),
         ("Counts", results.heading.one_line),
     ]
@@ -245,13 +245,13 @@ def _say_comparison(package: Package, choices: Choices) -> None:
     comparison = comparison_of(choices)
     if not comparison.runs:
         raise PublishingError("no run matches these choices any longer")
-    package.says += [
+    package.facts += [
         ("Fingerprint of the numbers", comparison.fingerprint),
         ("As of", f"{choices.as_of:%Y-%m-%d %H:%M:%S} UTC" if choices.as_of else "now"),
     ]
     origin = package.publication.origin
     if not is_loopback(urlsplit(origin).hostname or ""):  # an address that no outside reader can open says nothing
-        package.says.append(("Address", f"{origin}{reverse('compare')}?{choices.query()}"))
+        package.facts.append(("Address", f"{origin}{reverse('compare')}?{choices.query()}"))
 
 
 def _print(folder: Path) -> bool:
@@ -273,7 +273,7 @@ def _print(folder: Path) -> bool:
     return (folder / "report.pdf").is_file()
 
 
-# --- the README ---------------------------------------------------------------------------------------------------------
+# --- the README -----------------------------------------------------------------------------------------------------
 
 
 def _digest_file(path: Path) -> str:
@@ -289,7 +289,7 @@ def _write_readme(package: Package) -> str:
         "publication": package.publication,
         "version": settings.VERSION,
         "made_at": timezone.now(),
-        "says": package.says,
+        "says": package.facts,
         "left_out": package.left_out,
         "files": [(path.relative_to(package.folder), path.stat().st_size, _digest_file(path)) for path in files],
     }

@@ -1,5 +1,5 @@
-"""`manage.py publish`: the pages of one experiment as files. Each page is asked for in this process, then its links are made
-to lead from file to file; so there is one way to draw a page."""
+"""`manage.py publish`: the pages of one experiment as files. Each page is asked for in this process, then its links
+are made to lead from file to file; so there is one way to draw a page."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ relative = lru_cache(20_000)(posixpath.relpath)  # pages of one folder have most
 
 
 class TrialShelf:
-    """The trials of a site, read in groups with the rows of their pages. Those after `MOST_READ` are read one by one."""
+    """The trials of a site, read in groups with the rows of their pages.
+    Those after `MOST_READ` are read one by one."""
 
     def __init__(self, trials: Sequence[UUID], runs: Mapping[UUID, Run]) -> None:
         self.trials, self.runs = trials[:MOST_READ], runs
@@ -83,7 +84,8 @@ class TrialShelf:
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """Pages find it as `published`: they leave out what needs a server, and name what they were made from."""
+    """What the pages of a static site read.
+    Pages find it as `static_site`: they leave out what needs a server, and name what they were made from."""
 
     version: str
     record_digest: str
@@ -104,15 +106,15 @@ class PublishedRequest(WSGIRequest):
         super().__init__(environ)
         # May read and nothing more. It has no row, so it owns no text, review or mention.
         self.user = User(pk=0, username="", level=User.Level.VIEWER)
-        self.published = edition
+        self.static_site = edition
 
     def get_host(self) -> str:
         return HOST
 
 
 def _ask(address: str, edition: Edition, match: ResolverMatch) -> tuple[str, bytes] | None:
-    """The content type without its parameters, and what the page answers; None where it shows nothing to this reader. `match`: what
-    its path resolves to."""
+    """The content type without its parameters, and what the page answers; None where it shows nothing to this reader.
+    `match`: what its path resolves to."""
     request = PublishedRequest(address, edition)
     request.resolver_match = match
 
@@ -154,7 +156,7 @@ def _write_assets(files: SiteFiles, named: set[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class WrittenSite:
     """What was written. `trials`: with a page, of how many there are."""
 
     files: int
@@ -292,7 +294,7 @@ def publish(
     *,
     replace: bool,
     progress: Progress | None = None,
-) -> Published:
+) -> WrittenSite:
     """Write the site. `trials`: public ids of those that get a page, as `choose_trials` finds them."""
     try:
         staticfiles_storage.url("css/base.css")
@@ -321,7 +323,7 @@ def publish(
             published_at=timezone.now().isoformat(timespec="seconds"),
             trials={"published": len(scope.trials), "of": total},
         )
-        return Published(len(files.rows) + 1, files.size, (len(scope.trials), total), files.digest, manifest)
+        return WrittenSite(len(files.rows) + 1, files.size, (len(scope.trials), total), files.digest, manifest)
 
 
 def list_comparisons(experiment: Experiment) -> list[UUID]:
@@ -332,8 +334,8 @@ def list_comparisons(experiment: Experiment) -> list[UUID]:
 
 
 def choose_trials(experiment: Experiment, wanted: Sequence[str]) -> list[UUID]:
-    """`wanted`: "all", "failed", "none", or public ids. Of "all" and "failed" at most MOST_TRIALS: failed ones first, since
-    readers of results ask for these, then the others, each in the order they were planned."""
+    """`wanted`: "all", "failed", "none", or public ids. Of "all" and "failed" at most MOST_TRIALS: failed ones first,
+    since readers of results ask for these, then the others, each in the order they were planned."""
     found = Trial.objects.filter(episode__run__experiment=experiment)
     if wanted in (["all"], ["failed"]):
         failed = found.filter(success=False).order_by("pk").values_list("public_id", flat=True)

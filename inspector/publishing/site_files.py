@@ -1,4 +1,5 @@
-"""The folder of a site: what may be replaced, a new folder that takes its place at once, and the manifest of its files."""
+"""The folder of a site: what may be replaced, a new folder that takes its place at once,
+and the manifest of its files."""
 
 from __future__ import annotations
 
@@ -30,11 +31,11 @@ class SiteFiles:
     rows: dict[str, dict[str, object]] = field(default_factory=dict)
     size: int = 0  # bytes
 
-    def write(self, path: str, content: bytes, **said: object) -> None:
+    def write(self, path: str, content: bytes, **facts: object) -> None:
         target = self.folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
-        self.rows[path] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), **said}
+        self.rows[path] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content), **facts}
         self.size += len(content)
 
     @property
@@ -55,19 +56,20 @@ class SiteFiles:
 
 @contextmanager
 def put_in_place(folder: Path, *, replace: bool) -> Iterator[SiteFiles]:
-    """A folder to fill, which takes the old one's place after all files are written. An error before that leaves the old one."""
+    """A folder to fill, which takes the old one's place after all files are written.
+    An error before that leaves the old one."""
     check_folder(folder, replace=replace)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".writing", dir=folder.parent))
+    draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=".writing", dir=folder.parent))
     try:
-        beside.chmod(0o755)  # a temporary folder is private, a site is read by a web server
-        yield SiteFiles(beside)
-        old = beside.with_suffix(".replaced")
+        draft.chmod(0o755)  # a temporary folder is private, a site is read by a web server
+        yield SiteFiles(draft)
+        old = draft.with_suffix(".replaced")
         if folder.exists():
             folder.rename(old)
-        beside.rename(folder)
+        draft.rename(folder)
         shutil.rmtree(old, ignore_errors=True)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def check_folder(folder: Path, *, replace: bool) -> None:

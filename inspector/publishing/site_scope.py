@@ -1,7 +1,7 @@
 """Which addresses belong to a published site, and the file that each becomes.
 
-A page is known by its *place*: its path and what of its query changes what it shows, in a fixed order. Two addresses of one
-page have one place. Everything that is not listed here is left out, and links to it become plain text.
+A page is known by its *place*: its path and what of its query changes what it shows, in a fixed order. Two addresses
+of one page have one place. Everything that is not listed here is left out, and links to it become plain text.
 """
 
 from __future__ import annotations
@@ -189,7 +189,8 @@ class SiteScope:
         return chosen == own if shown.of == "compare" else chosen <= own
 
     def _follow_cursor(self, run: UUID, query: Mapping[str, str]) -> str:
-        """The strip of a run moves a cursor, with a page for each place. Here it leads to the trial or change itself."""
+        """The strip of a run moves a cursor, with a page for each place.
+        Here it leads to the trial or change itself."""
         at, episode = query.get("at", ""), query.get("episode", "")
         if at.startswith("d") and at[1:].isdecimal():
             return f"{reverse('library', args=[run])}?{urlencode({'episode': episode, 'decision': at[1:]})}"

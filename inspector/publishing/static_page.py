@@ -52,7 +52,8 @@ def make_static_csv(text: str, address: str, find: Find) -> str:
 
 
 Attributes = list[tuple[str, str | None]]
-# The address of a link or file of the installation -> what the file says in its place; None where the site has no such page.
+# The address of a link or file of the installation -> what the file says in its place; None where the site has no
+# such page.
 Find = Callable[[str], str | None]
 
 VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())

@@ -1,5 +1,5 @@
-"""Steps as cards, for every page that shows steps: acts with their results, messages, reasoning, what is folded, coloured,
-cut and masked. Commands and code are coloured by their language, and values that a check names are marked.
+"""Steps as cards, for every page that shows steps: acts with their results, messages, reasoning, what is folded,
+coloured, cut and masked. Commands and code are coloured by their language, and values that a check names are marked.
 
 Pure. Places are characters of a field's canonical text, or of the text as a reviewer sees it, so that colours, matched
 values, cuts and marks meet in one text.
@@ -59,12 +59,11 @@ Layer = tuple[int, int, str]  # start, end, class
 
 @dataclass(frozen=True, slots=True)
 class CardPart:
-    """A stretch of a text, shown or folded. `layers`: places within it that have a class, from 0. `hides_size`: of a fold
-    that may not say how long it is."""
+    """A stretch of a text, shown or folded."""
 
     part: FoldedPart
-    layers: tuple[Layer, ...] = ()
-    hides_size: bool = False
+    layers: tuple[Layer, ...] = ()  # places within it that have a class, from 0
+    hides_size: bool = False  # of a fold that may not say how long it is
 
     @property
     def is_fold(self) -> bool:
@@ -106,24 +105,23 @@ def _clip(layers: Iterable[Layer], start: int, end: int) -> Iterator[Layer]:
 
 @dataclass(frozen=True, slots=True)
 class CardText:
-    """One field. `head`: of a result, how it ended, and how long it is where not all of it is shown. `title`: of a call the
-    argument that names it; it is not among the parts. `images`: those that its marks replace."""
+    """One field."""
 
     field: FieldView
     parts: tuple[CardPart, ...]
-    head: str = ""
-    title: CardPart | None = None
-    images: tuple[Record, ...] = ()
+    head: str = ""  # of a result, how it ended, and how long it is where not all of it is shown
+    title: CardPart | None = None  # of a call the argument that names it; it is not among the parts
+    images: tuple[Record, ...] = ()  # those that its marks replace
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A call with what came back; `call` None for results that name no call. `notice`: shown in place of a hidden one."""
+    """A call with what came back; `call` None for results that name no call."""
 
     call: CardText | None
     results: tuple[CardText, ...] = ()
     started: Trajectory | None = None  # of the sub-agent that it started
-    notice: str = ""
+    notice: str = ""  # shown in place of a hidden one
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +142,8 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class StepCard:
-    """`images`: of the message. `plain`: a message that is not drawn as Markdown. `opening`: a system prompt's first line,
-    shown until all of it is opened. `clock`: seconds it took and seconds after the start. `texts`: all fields,
+    """`images`: of the message. `plain`: a message that is not drawn as Markdown. `opening`: a system prompt's first
+    line, shown until all of it is opened. `clock`: seconds it took and seconds after the start. `texts`: all fields,
     by name. `empty`: numbers of the empty steps before it."""
 
     step: StepView
@@ -192,8 +190,7 @@ class StepCard:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of steps besides their texts, by number. `mask`: the word that replaces what a reviewer may not see;
-    then messages stay plain, so that places in them can be marked. `hides_size`: of texts that are not at hand."""
+    """What is known of steps besides their texts, by number."""
 
     deciding: Mapping[int, Sequence[DecidingStep]] = field(default_factory=dict)
     flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
@@ -201,8 +198,10 @@ class Facts:
     cuts: Cuts = field(default_factory=Cuts)
     started: Mapping[str, Trajectory] = field(default_factory=dict)  # by the id of the call that started it
     kinds: Mapping[int, StepKind] = field(default_factory=dict)
+    # the word that replaces what a reviewer may not see; then messages stay plain, so that places in them can be
+    # marked
     mask: str = ""
-    hides_size: bool = False
+    hides_size: bool = False  # of texts that are not at hand
 
 
 def fold_empty(cards: Sequence[StepCard]) -> Iterator[StepCard]:

@@ -135,8 +135,8 @@ class Cuts:
         return tuple(states)
 
     def of_field(self, number: int, name: str, end: int) -> Iterator[tuple[int, int, str]]:
-        """Stretches of the field that were cut, each with the class of its reader; of a step that was cut whole the card
-        says so."""
+        """Stretches of the field that were cut, each with the class of its reader;
+        of a step that was cut whole the card says so."""
         for kind, kept in self.kinds.items():
             if number not in kept.steps:
                 continue

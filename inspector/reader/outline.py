@@ -222,9 +222,9 @@ def find_next_error(trajectory: Trajectory, chunks: Sequence[ChunkSummary], afte
 
 
 def draw_strip(trajectory: Trajectory, first: int, count: int, skills: Collection[int]) -> dict[str, object]:
-    """All steps as one strip, for the template: marks (kind, x) where errors and skills are, `here` (x, width) of the page
-    shown, and the ways to errors. Errors that would fall on the same place are one mark. One query for the summaries, at
-    most one for the next error."""
+    """All steps as one strip, for the template: marks (kind, x) where errors and skills are, `here` (x, width) of the
+    page shown, and the ways to errors. Errors that would fall on the same place are one mark. One query for the
+    summaries, at most one for the next error."""
     total = trajectory.steps_total
     chunks = read_chunk_summaries(trajectory)
 

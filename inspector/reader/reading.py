@@ -1,4 +1,5 @@
-"""What an address asks of a trial: its attempt, its trajectory and the steps around a place, with what is known of them."""
+"""What an address asks of a trial: its attempt, its trajectory and the steps around a place,
+with what is known of them."""
 
 from __future__ import annotations
 
@@ -89,8 +90,8 @@ def parse_window(total: int, query: Mapping[str, str]) -> StepWindow:
 
 
 def parse_chunk(total: int, query: Mapping[str, str]) -> StepWindow:
-    """Chunks of the reader: ?at=14 or ?at=last (?step= as well) brings the steps around it, ?first=51 those from there on,
-    ?to=50 those up to there."""
+    """Chunks of the reader: ?at=14 or ?at=last (?step= as well) brings the steps around it,
+    ?first=51 those from there on, ?to=50 those up to there."""
     step = _parse_place(query.get("at") or query.get("step", ""), total)
     first = _parse_place(query.get("first", ""), total)
     if (last := _parse_place(query.get("to", ""), total)) is not None:
@@ -116,13 +117,12 @@ def _parse_place(text: str, total: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class StepReading:
-    """`skills`: by step, (slug, how it was used). `decided` has a verdict where one was given and this is the trajectory
-    it judged."""
+    """`decided` has a verdict where one was given and this is the trajectory it judged."""
 
     trajectory: Trajectory | None
     chunks: Sequence[ChunkSummary]
     index: StepIndex | None
-    skills: Mapping[int, Sequence[tuple[str, str]]]
+    skills: Mapping[int, Sequence[tuple[str, str]]]  # by step, (slug, how it was used)
     cuts: Cuts
     decided: DecidedVerdict
     window: StepWindow
@@ -174,7 +174,8 @@ def read_trajectory(
     with_steps: bool = True,
     others: Sequence[Trajectory] = (),
 ) -> StepReading:
-    """At most five queries for any length. `others`: trajectories of the same attempt, which its calls may have started.
+    """At most five queries for any length. `others`: trajectories of the same attempt, which its calls may have
+    started.
 
     ?next=error&after=14 asks for the window around that step; the same window where there is none.
     """
@@ -354,12 +355,12 @@ def read_instruction(trial: Trial) -> LongText | None:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose copy a trial's session is, in a sentence. `trial`: the copied session's; None where it is not in the record."""
+    """Whose copy a trial's session is, in a sentence."""
 
     verb: str
     session: str
     rest: str
-    trial: Trial | None
+    trial: Trial | None  # the copied session's; None where it is not in the record
 
 
 def read_origins(attempts: Iterable[Attempt]) -> dict[int, Origin]:

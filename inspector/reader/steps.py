@@ -65,8 +65,8 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class StepText:
-    """A field before folding. `at_hand` may be shorter than `length`: only the beginning of a long text is loaded, and its
-    end where `tail` has it."""
+    """A field before folding. `at_hand` may be shorter than `length`: only the beginning of a long text is loaded,
+    and its end where `tail` has it."""
 
     name: str
     kind: str

@@ -1,5 +1,6 @@
-"""A verdict as a reader wants it: failed checks first, grouped by who may know of them, the steps that most likely decided
-them, and in one sentence how the trial ended and why. From what its checks recorded, never what a model guesses."""
+"""A verdict as a reader wants it: failed checks first, grouped by who may know of them, the steps that most likely
+decided them, and in one sentence how the trial ended and why. From what its checks recorded, never what a model
+guesses."""
 
 from __future__ import annotations
 
@@ -178,8 +179,8 @@ def _group_checks(verdict: Verdict, clean: Callable[[str], str]) -> Iterator[Che
 
 @dataclass(frozen=True, slots=True)
 class DecidedVerdict:
-    """`trail`: the steps that led to the failed checks, in order. `chief`: the one to read first. `flags`: of every deciding
-    step its words. `steps`: of every step all that was found."""
+    """`trail`: the steps that led to the failed checks, in order. `chief`: the one to read first. `flags`: of every
+    deciding step its words. `steps`: of every step all that was found."""
 
     verdict: VerdictView | None
     trail: tuple[DecidingStep, ...] = ()

@@ -1,4 +1,5 @@
-"""Words that explain themselves: `{% term "episode" %}` by the glossary, `{% rule "tier3-uncited" %}` by the names of rules.
+"""Words that explain themselves: `{% term "episode" %}` by the glossary, `{% rule "tier3-uncited" %}` by the names of
+rules.
 
 By mouse, keyboard and touch, without a script."""
 
@@ -49,8 +50,8 @@ def rule(key: str) -> SafeString:
 
 
 def _name_popover(context: template.Context, word: str) -> str:
-    """An id that no other word of the page has, also where parts of it come by requests of their own; "" if this request
-    explained the word before."""
+    """An id that no other word of the page has, also where parts of it come by requests of their own;
+    "" if this request explained the word before."""
     request = context.get("request")
     if request is None:
         return f"term-{crc32(word.encode()):x}"

@@ -37,8 +37,8 @@ def visible(text: object) -> str:
 
 @register.filter
 def whole_words(text: str, limit: int) -> str:
-    """A quotation that ends with a word. What rules quote is itself cut at 160 characters after what they matched, so a long
-    one that does not end a sentence is taken for cut."""
+    """A quotation that ends with a word. What rules quote is itself cut at 160 characters after what they matched, so
+    a long one that does not end a sentence is taken for cut."""
     is_cut = len(text) > limit or len(text) >= CUT_FROM and text[-1] not in ENDINGS
     kept = text[:limit].rpartition(" ")[0] or text[:limit]
     return f"{kept.rstrip(' ,;:(“')} …" if is_cut else text

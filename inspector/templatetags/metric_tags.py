@@ -52,7 +52,8 @@ def is_condition(text: str) -> bool:
 
 @register.simple_tag
 def share_bar(tally: TrialTally, condition: str = "") -> SafeString:
-    """Passed of scored as a bar from nothing to all; without an interval, since repeats of a task are not independent draws."""
+    """Passed of scored as a bar from nothing to all; without an interval,
+    since repeats of a task are not independent draws."""
     return draw_share(condition, tally.rate.value or 0.0, None, f"{tally.passed} of {tally.scored} passed")
 
 
@@ -64,7 +65,8 @@ def minus(text: object) -> str:
 
 @register.simple_tag
 def group_label(label: str, form: str = "title") -> SafeString:
-    """Return the label of a group: its condition with mark and name, and below it, small, what distinguishes the group."""
+    """Return the label of a group: its condition with mark and name, and below it, small,
+    what distinguishes the group."""
     code, _, rest = label.partition(SEPARATOR)
     return format_html(
         "{}{}", condition(code, form), format_html('<span class="sub">{}</span>', visible(rest)) if rest else ""

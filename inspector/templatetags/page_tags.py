@@ -1,4 +1,5 @@
-"""How numbers, states and times are written, and what a template looks up. One rule for all: an unknown value says "unknown", never 0."""
+"""How numbers, states and times are written, and what a template looks up.
+One rule for all: an unknown value says "unknown", never 0."""
 
 from __future__ import annotations
 
@@ -85,7 +86,8 @@ def badge(word: str, text: str = "") -> SafeString:
 @register.simple_tag
 @lru_cache(maxsize=2_000)  # a table repeats a few of them a hundred times
 def condition(code: str, form: str = "title") -> SafeString:
-    """The mark and the plain name of a condition; its code shows on hover. `form`: title, or short for a narrow place."""
+    """The mark and the plain name of a condition; its code shows on hover.
+    `form`: title, or short for a narrow place."""
     name = name_condition(code)
     words = visible(name.short if form == "short" else name.title) if code != Run.UNKNOWN else "condition unknown"
     mark = condition_mark(code)
@@ -94,7 +96,8 @@ def condition(code: str, form: str = "title") -> SafeString:
 
 @register.simple_tag
 def condition_mark(code: str) -> SafeString:
-    """Return the mark alone, for a row with its words elsewhere; nothing for a condition that no protocol here knows."""
+    """Return the mark alone, for a row with its words elsewhere;
+    nothing for a condition that no protocol here knows."""
     name = name_condition(code)
     if not name.colour:
         return SafeString("")
@@ -142,7 +145,7 @@ def stand_in_badge(stand_ins: Collection[StandIn] | None, noun: str = "model") -
     named = [each for each in StandIn if each in (stand_ins or ())]
     if len(named) > 1:  # "no model" next to a scripted one reads as a contradiction
         named = [each for each in named if each is not StandIn.NO]
-    badges = ((each.says, each.value, noun) for each in named)
+    badges = ((each.sentence, each.value, noun) for each in named)
     return format_html_join(" ", '<span class="badge warn" title="{}">{} {}</span>', badges)
 
 
@@ -276,7 +279,8 @@ def pager(context: template.Context, page: Page[object], noun: str, name: str = 
 
 @register.inclusion_tag("shared/_sort_head.html", takes_context=True)
 def sort_head(context: template.Context, key: str, label: str, current: str, kind: str = "") -> dict[str, object]:
-    """A column head that sorts by `?sort=key`, and the other way round when it does already. Without a key it does not."""
+    """A column head that sorts by `?sort=key`, and the other way round when it does already.
+    Without a key it does not."""
     direction = {key: "ascending", f"-{key}": "descending"}.get(current, "")
     following = f"-{key}" if direction == "ascending" else key
     shown = {"key": key, "label": label, "kind": kind}

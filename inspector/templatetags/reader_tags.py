@@ -29,8 +29,8 @@ SHORT_LABEL = 34  # characters that fit a row
 
 @register.simple_tag
 def card_text(text: CardText, step: int, piece_at: str, absent: str = "") -> SafeString:
-    """A field: each shown stretch as a block, folds between them. Without an address of its pieces a fold has what is at
-    hand, or `absent`."""
+    """A field: each shown stretch as a block, folds between them.
+    Without an address of its pieces a fold has what is at hand, or `absent`."""
     drawn = (
         _draw_fold(text, part, step, piece_at, absent) if part.is_fold else _draw_block(text, part)
         for part in text.parts
@@ -135,7 +135,7 @@ def _draw_heading(one: ChunkHeading, rows_at: str, asked: str, query: str) -> st
         f'<details class="stretch" hx-get="{rows_at}?first={one.first}&amp;last={one.last}{asked}"'
         f' hx-trigger="toggle once" hx-target="find .rows" data-first="{one.first}" data-last="{one.last}"'
         f"{' data-here' * one.is_here}><summary><b>{one.first:,}–{one.last:,}</b>{errors}{skills}</summary>"
-        f'<div class="rows"><a href="?at={one.first}{query}#step-{one.first}">Go to step {one.first:,}</a></div></details>\n'
+        f'<div class="rows"><a href="?at={one.first}{query}#step-{one.first}">Go to step {one.first:,}</a></div></details>\n'  # noqa: E501
     )
 
 
@@ -157,7 +157,7 @@ def step_map(marks: Sequence[MapMark], total: int, query: str, first: int, last:
         f' width="{MAP_WIDTH - 4}" height="{max(mark.height, least):g}"/></a>'
         for mark in marks
     )
-    view = f'<rect class="view" data-view x="0.5" y="{first - 1}" width="{MAP_WIDTH - 1}" height="{max(last - first + 1, 1)}"/>'
+    view = f'<rect class="view" data-view x="0.5" y="{first - 1}" width="{MAP_WIDTH - 1}" height="{max(last - first + 1, 1)}"/>'  # noqa: E501
     return mark_safe(  # noqa: S308 (numbers, and a query that is escaped)
         f'<svg class="minimap" viewBox="0 0 {MAP_WIDTH} {height}" preserveAspectRatio="none" aria-hidden="true"'
         f' data-total="{total}">{drawn}{view}</svg>'

@@ -1,8 +1,9 @@
 """Who may do what: every visitor is somebody, and every view that changes something names the level it needs.
 
-A visitor logs in. In single-user mode (`SINGLE_USER`, what `manage.py demo` uses) anyone at this machine who has not logged in
-is the local user with every right. A request from elsewhere, or one that a proxy passed on, has to log in, because then "this
-machine" would mean everybody; while there is no account, it is refused. A program sends a token instead of a session.
+A visitor logs in. In single-user mode (`SINGLE_USER`, what `manage.py demo` uses) anyone at this machine who has not
+logged in is the local user with every right. A request from elsewhere, or one that a proxy passed on, has to log in,
+because then "this machine" would mean everybody; while there is no account, it is refused. A program sends a token
+instead of a session.
 """
 
 from __future__ import annotations
@@ -28,10 +29,8 @@ FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 
 def needs(level: str, *, to_change: bool = False) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
-    """The view answers people of this level and above; others get 403 that says which level it takes.
-
-    `to_change`: reading it (GET, HEAD) takes no level, everything else does.
-    """
+    """Let only people of this level and above call the view; answer others 403 with the level they need. `to_change`:
+    reading (GET, HEAD) needs no level, everything else does."""
 
     def wrap(view: Callable[..., Answer]) -> Callable[..., Answer]:
         @wraps(view)
@@ -49,26 +48,26 @@ def needs(level: str, *, to_change: bool = False) -> Callable[[Callable[..., Ans
 
 
 def user_of(request: HttpRequest) -> User:
-    """Who asks. The middleware below lets nobody else reach a view that is not open to all."""
+    """Return the person who asks. The middleware below lets nobody else reach a view that is not open to all."""
     if isinstance(request.user, User):
         return request.user
     raise PermissionDenied("Log in first.")
 
 
 def takes_runs(view: Callable[..., Answer]) -> Callable[..., Answer]:
-    """For the views that a program with a token of scope "log" may send something to."""
+    """Let programs with a token of scope "log" send something to this view."""
     view.takes_runs = True  # type: ignore[attr-defined]
     return view
 
 
 def open_to_all(view: Callable[..., Answer]) -> Callable[..., Answer]:
-    """For the few views that answer somebody who has not logged in."""
+    """Let people who have not logged in use this view. Only a few views need it."""
     view.open_to_all = True  # type: ignore[attr-defined]
     return view
 
 
 class AccessMiddleware:
-    """Lets nobody in who is nobody. Refuses to start in single-user mode under a name that others can reach."""
+    """Refuse visitors who are nobody. Refuse to start in single-user mode under a name that others can reach."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -121,15 +120,16 @@ def _refuse_beyond_scope(request: HttpRequest, view: object) -> HttpResponse | N
 
 
 def deny(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """403 for a person without the level, or before a page that is closed to them for now: a page, or JSON for programs."""
-    said = str(exception) or "You may not do this."
+    """Answer 403 to a person without the level, or before a page that is closed to them for now: a page, or JSON for
+    programs."""
+    message = str(exception) or "You may not do this."
     if not wants_page(request):
-        return JsonResponse({"error": said}, status=403)
-    return render(request, "403.html", {"said": said, "asked": exception}, status=403)
+        return JsonResponse({"error": message}, status=403)
+    return render(request, "403.html", {"message": message, "asked": exception}, status=403)
 
 
 def local_user() -> User:
-    """The one person of a single-user installation, made at first use."""
+    """Return the one person of a single-user installation; create them at first use."""
     user, _ = User.objects.get_or_create(username=LOCAL_USER, defaults={"level": User.Level.ADMIN})
     return user
 
@@ -149,5 +149,5 @@ def _from_this_machine(request: HttpRequest) -> bool:
 
 
 def wants_page(request: HttpRequest) -> bool:
-    """Whether somebody reads the answer in a browser; the twins and what scripts fetch get JSON."""
+    """Does somebody read the answer in a browser? The twins and what scripts fetch get JSON."""
     return "text/html" in request.headers.get("Accept", "text/html") and not request.path.endswith(".json")

@@ -10,12 +10,13 @@ from inspector.web.access import is_local
 
 
 def frame(request: HttpRequest) -> dict[str, object]:
-    """What every page's frame needs. The theme comes from a cookie so that no script has to set it before paint."""
+    """Return what the frame of every page needs.
+    The theme comes from a cookie so that no script has to set it before paint."""
     theme = request.COOKIES.get("theme", "")
     name = request.resolver_match.url_name if request.resolver_match else None
     user = getattr(request, "user", None)
     return {
-        "published": getattr(request, "published", None),
+        "static_site": getattr(request, "static_site", None),
         "theme": theme if theme in {"light", "dark"} else "",
         "is_local": SimpleLazyObject(lambda: is_local(user)),
         "skillglass_version": settings.VERSION,

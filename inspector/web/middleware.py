@@ -1,4 +1,5 @@
-"""Middleware that looks at every request: refuse NUL characters, and write one log line with an id that all lines of it share."""
+"""Middleware that looks at every request: refuse NUL characters,
+and write one log line with an id that all lines of it share."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ NUL = "\x00"
 
 
 class NulMiddleware:
-    """Answer 400 and name the part. Runs before anything that reads a session, a form or an address."""
+    """Refuse a request that contains a NUL character with 400, and name the part.
+    Runs before anything that reads a session, a form or an address."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -36,11 +38,11 @@ class NulMiddleware:
         part = next(_find_parts(request), None)
         if part is None:
             return None
-        said = f"There is a NUL character in {part}, where no text may have one."
+        message = f"There is a NUL character in {part}, where no text may have one."
         if wants_page(request):
             theme = request.COOKIES.get("theme", "").replace(NUL, "")
-            return HttpResponseBadRequest(render_to_string("400.html", {"said": said, "theme": theme}))
-        return JsonResponse({"error": said}, status=400)
+            return HttpResponseBadRequest(render_to_string("400.html", {"message": message, "theme": theme}))
+        return JsonResponse({"error": message}, status=400)
 
 
 def _find_parts(request: HttpRequest) -> Iterator[str]:

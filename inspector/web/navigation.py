@@ -1,7 +1,5 @@
-"""The pages that every page leads to, and what the keys mean. Their words are here; a page adds only the noun.
-
-Single letters act on the page or move to its neighbours; g and a letter lead to another page.
-"""
+"""The pages that every page links to, and what the keys do. Their names are here; a page adds only the noun. Single
+letters act on the page or move to its neighbours; g and a letter lead to another page."""
 
 from __future__ import annotations
 
@@ -148,10 +146,8 @@ _NOUN = re.compile(r"(.*?) ?\{(.+)\}")
 
 
 def describe_keys(keys: Sequence[str], noun: str = "") -> str:
-    """One phrase, as in "next, previous step", where only the beginning of the words differs, else all of them.
-
-    Raise KeyError for a key that the map does not know: it has no meaning yet.
-    """
+    """Describe several keys in one phrase, as in "next, previous step", where only the first words differ; else list
+    all. Raise KeyError for a key that the map does not know: it has no meaning yet."""
     meanings = [KEYS[key] for key in keys]
     parts = [match for words in meanings if (match := _NOUN.fullmatch(words)) and match[1]]
     if len(keys) > 1 and len(parts) == len(keys):

@@ -49,7 +49,7 @@ def render_page(
 
 
 class PathLink:
-    """An address in a twin: the encoder makes it absolute with the request's host."""
+    """An address in a twin. The encoder makes it absolute with the request's host."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -63,13 +63,14 @@ class PageLink(PathLink):
 
 
 def link_to(name: str, path: str = "public_id") -> tuple[str, Callable[[object], PageLink]]:
-    """The entry "url" of a JsonShape: the page of the row's attribute `path`, as a rule its public id."""
+    """Build the entry "url" of a JsonShape: the page of the row's attribute `path`, usually its public id."""
     find_id = attrgetter(path)
     return "url", lambda row: PageLink(name, find_id(row))
 
 
 def render_twin(request: HttpRequest, data: Mapping[str, object]) -> bytes:
-    """The one encoder of all twins: indented, ids and times as orjson writes them, the rest as `encode` says."""
+    """Render a JSON twin.
+    The only encoder of twins: indented, ids and times as orjson writes them, the rest as `encode` does."""
 
     def default(value: object) -> object:
         return request.build_absolute_uri(value.path) if isinstance(value, PathLink) else encode(value)
@@ -78,7 +79,7 @@ def render_twin(request: HttpRequest, data: Mapping[str, object]) -> bytes:
 
 
 def json_url(request: HttpRequest) -> str:
-    """The address of the JSON twin in the same state; empty where there is none."""
+    """Return the address of the JSON twin in the same state; empty if there is none."""
     match = request.resolver_match
     if match is None or not match.url_name or request.method not in {"GET", "HEAD"}:
         return ""
@@ -98,12 +99,12 @@ def read_htmx(request: HttpRequest) -> HtmxDetails:
 
 
 def is_published(request: HttpRequest) -> bool:
-    """True for a page of a static site: it shows no comments."""
-    return hasattr(request, "published")
+    """Is this a page of a static site? It shows no comments."""
+    return hasattr(request, "static_site")
 
 
 def wants_fragment(request: HttpRequest) -> bool:
-    """True for an htmx request for a part of a page; a history restore needs the whole page."""
+    """Does htmx ask for a part of a page? A history restore needs the whole page."""
     htmx = read_htmx(request)
     return bool(htmx) and not htmx.boosted and not htmx.history_restore_request
 
@@ -111,7 +112,7 @@ def wants_fragment(request: HttpRequest) -> bool:
 def paginate(
     request: HttpRequest, rows: QuerySet[Any, Row] | list[Row], *, per_page: int = PER_PAGE, name: str = "page"
 ) -> Page[Row]:
-    """The page that `?page=` asks for; nonsense gives the first, too much the last."""
+    """Return the page that `?page=` asks for: the first for nonsense, the last for a number that is too large."""
     return Paginator(rows, per_page).get_page(request.GET.get(name))
 
 
@@ -125,7 +126,7 @@ def next_url(request: HttpRequest, page: Page[Row], *, name: str = "page") -> st
 
 
 def address_of_any_trial() -> str:
-    """The address of a trial with {} where its id belongs: one look-up for a page that links to hundreds."""
+    """Return the address of a trial with {} in place of its id: one look-up for a page that links to hundreds."""
     nobody = UUID(int=0)
     return reverse("trial", args=[nobody]).replace(str(nobody), "{}")
 

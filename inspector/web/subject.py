@@ -1,4 +1,5 @@
-"""Finds the run or trial that a page is about by its public id. Closed to a person who reviews an item of it blind."""
+"""Find the run or trial that a page is about by its public id, and refuse a person who reviews an item of it
+blind."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from inspector.web.responses import View, render_page
 
 
 def review_access(request: HttpRequest) -> ReviewAccess:
-    """Return what this person may read. Read once for a request, unless it may change what they still have to review."""
+    """Return what this person may read.
+    Read once for a request, unless it may change what they still have to review."""
     if request.method not in {"GET", "HEAD"}:
         return ReviewAccess(user_of(request))
     access: ReviewAccess = vars(request).setdefault("review_access", ReviewAccess(user_of(request)))
@@ -40,7 +42,8 @@ def refuse_closed(
 
 
 def item_closed_to(request: HttpRequest, item: QueueItem, *, as_json: bool = False) -> HttpResponse | None:
-    """The same for an item of a queue that this person does not review: another queue may hide it from them."""
+    """As `refuse_closed`, for an item of a queue that this person does not review: another queue may hide it from
+    them."""
     return _refuse(request, review_access(request).closing_item(item), as_json=as_json)
 
 
@@ -69,11 +72,11 @@ T = TypeVar("T")
 
 
 def of_run(view: View) -> View:
-    """The view gets the run that the address names; 404 where there is none, 403 where it is closed to the reader."""
+    """Give the view the run that the address names. 404 if there is none, 403 if it is closed to the reader."""
 
     @wraps(view)
     def find(request: HttpRequest, *, public_id: UUID, **kwargs: object) -> HttpResponseBase:
-        site = getattr(request, "published", None)
+        site = getattr(request, "static_site", None)
         run = site.runs[public_id] if site else get_object_or_404(Run.objects.for_detail(), public_id=public_id)
         closed = refuse_closed(request, run=run, as_json=bool(kwargs.get("as_json")))
         return closed or view(request, run, **kwargs)
@@ -82,19 +85,20 @@ def of_run(view: View) -> View:
 
 
 def of_trial(view: View) -> View:
-    """The same for a trial, with the rows that a page shows around it."""
+    """Give the view the trial that the address names, with the rows that a page shows around it.
+    Refuses as `of_run`."""
     return _of_trial(view, TrialQuerySet.for_detail)
 
 
 def of_trial_alone(view: View) -> View:
-    """The same without the rows that a page shows around it: for a file or a text that needs none of them."""
+    """As `of_trial`, without the rows that a page shows around it: for a file or a text that needs none of them."""
     return _of_trial(view, TrialQuerySet.not_deleted)
 
 
 def _of_trial(view: View, select: Callable[[TrialQuerySet], TrialQuerySet]) -> View:
     @wraps(view)
     def find(request: HttpRequest, *, public_id: UUID, **kwargs: object) -> HttpResponseBase:
-        site = getattr(request, "published", None)
+        site = getattr(request, "static_site", None)
         trial = site.shown.find(public_id) if site else None
         trial = trial or get_object_or_404(select(Trial.objects.all()), public_id=public_id)
         closed = refuse_closed(request, trial=trial, as_json=bool(kwargs.get("as_json")))
@@ -104,7 +108,7 @@ def _of_trial(view: View, select: Callable[[TrialQuerySet], TrialQuerySet]) -> V
 
 
 def once_for(run: Run, name: Hashable, read: Callable[[], T]) -> T:
-    """Read once for this run in memory, which lasts for one request, or for all pages of one published site."""
+    """Read once for this run object, which lives for one request, or for all pages of a static site."""
     kept: dict[Hashable, T] = vars(run).setdefault("read_once", {})
     if name not in kept:
         kept[name] = read()
@@ -112,8 +116,8 @@ def once_for(run: Run, name: Hashable, read: Callable[[], T]) -> T:
 
 
 def choose_row(rows: Sequence[Row], public_id: str, *preferred: Callable[[Row], object]) -> Row | None:
-    """The row with the public id that the address asks for; else the first that the first preference holds for, then the
-    next; else the first row; None where there is none."""
+    """Return the row whose public id the address asks for; else the first row that a preference accepts, in the order
+    of the preferences; else the first row; None without rows."""
     named = (row for row in rows if str(row.public_id) == public_id)
     liked = (row for holds in preferred for row in rows if holds(row))
     return next(chain(named, liked, rows), None)
@@ -125,7 +129,7 @@ def head_of(run: Run, episodes: Sequence[Episode], episode: Episode | None) -> d
 
 
 def find_neighbours(rows: Sequence[T], row: T | None) -> tuple[T | None, T | None]:
-    """The rows before and after this one: None at an end, and twice where it is not among them."""
+    """Return (previous, next), each None at an end; (None, None) if the row is not among them."""
     if row is None or row not in rows:
         return None, None
     place = rows.index(row)

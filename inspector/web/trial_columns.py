@@ -41,7 +41,7 @@ def sort_unknown_last(names: Iterable[str], sort: str) -> list[OrderBy]:
 
 
 class TrialListForm(forms.Form):
-    """`?sort=-cost&status=failed`: a leading minus sorts downwards; nonsense is as if it were not there."""
+    """`?sort=-cost&status=failed`: a leading minus sorts downwards; what makes no sense is ignored."""
 
     sort = forms.ChoiceField(required=False, choices=[(sign + key, sign + key) for key in OF_RUN for sign in ("", "-")])
     status = forms.ChoiceField(required=False, choices=Trial.Status.choices)

@@ -107,7 +107,7 @@ def _prepend_instruction(steps: tuple[Step, ...], instruction: str) -> tuple[Ste
 FOLDER = "agent"  # below the logs folder: the program's input and output
 INSTRUCTION, OUTPUT, ERRORS = "instruction.md", "output.jsonl", "errors.txt"
 HOME = "/root"
-TOLD_CHARS = 2_000
+QUOTED_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +201,10 @@ class ProgramAgent:
         """Raises SetupError if the preset lacks what this program needs, or wants what the program cannot do."""
         if model is None or model.preset is None:
             raise SetupError(f"the agent {self.name!r} needs a model from a preset, which names it as the program does")
-        told = {
+        preset = {
             name for name, value in model.preset.options.items() if value is not None
         }  # null: leave it to the program
-        unknown = sorted(told - self.known_options)
+        unknown = sorted(preset - self.known_options)
         if unknown:
             known = ", ".join(sorted(self.known_options)) or "none"
             raise SetupError(
@@ -227,7 +227,7 @@ class ProgramAgent:
         failure = self._find_failure_or_raise(done, seconds, log, gateway)
         # The provider's count, not the log's: the log may be cut off, and the agent can write to it.
         usage = log.usage if gateway.usage == Usage() else gateway.usage
-        usage = usage.in_part() if gateway.untold or gateway.broken_off else usage
+        usage = usage.in_part() if gateway.uncounted or gateway.broken_off else usage
         turns = self.turns(log)
         turns = gateway.requests if turns is None else turns
         return AgentRun(log.trajectories, usage, turns, failure, queued_seconds=gateway.queued_seconds)
@@ -250,7 +250,7 @@ class ProgramAgent:
             path.removeprefix(f"{FOLDER}/"): file.content for path, file in found.items() if path.startswith(FOLDER)
         }
         names = [name for name in self.logs(sorted(left)) if left.get(name)]
-        errors = left.get(ERRORS, b"").decode(errors="replace")[-TOLD_CHARS:].strip()
+        errors = left.get(ERRORS, b"").decode(errors="replace")[-QUOTED_CHARS:].strip()
         head = TrajectoryHead(source_format="empty", agent_name=self.name, agent_version=self.version)
         if not names:
             asked = Step(1, Source.USER, job.instruction)
@@ -273,10 +273,10 @@ class ProgramAgent:
         if gateway.trouble is not None:
             raise gateway.trouble
         if gateway.requests == 0 and not done.timed_out:
-            told = log.errors or done.output.strip()[-TOLD_CHARS:] or failure.message
+            output = log.errors or done.output.strip()[-QUOTED_CHARS:] or failure.message
             if done.exit_code is None:  # it did not end by itself: the container stopped, or its disk filled up
-                raise SandboxError(f"{self.name} {self.version} was ended before its first model call: {told}")
-            raise SetupError(f"{self.name} {self.version} ended before its first model call: {told}")
+                raise SandboxError(f"{self.name} {self.version} was ended before its first model call: {output}")
+            raise SetupError(f"{self.name} {self.version} ended before its first model call: {output}")
         return failure
 
     def _failure(self, done: Completed, seconds: float, log: ProgramLog, gateway: Gateway) -> Failure | None:
@@ -285,12 +285,12 @@ class ProgramAgent:
         if gateway.limit_reached:
             used = gateway.usage.known_tokens
             return Failure(gateway.limit_reached, f"Not done after {gateway.requests} model calls and {used:,} tokens.")
-        told = self.failure(log)
-        if told is None and done.exit_code != 0:
-            said = log.errors or done.output.strip()[-TOLD_CHARS:]
+        failure = self.failure(log)
+        if failure is None and done.exit_code != 0:
+            output = log.errors or done.output.strip()[-QUOTED_CHARS:]
             how = "was ended from outside" if done.exit_code is None else f"ended with exit code {done.exit_code}"
-            return Failure(PROGRAM_FAILED, f"The program {how}. {said}".strip())
-        return told
+            return Failure(PROGRAM_FAILED, f"The program {how}. {output}".strip())
+        return failure
 
 
 def tell_call(on_step: Callable[[Step], None], number: int, usage: Usage) -> None:

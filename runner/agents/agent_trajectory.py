@@ -13,7 +13,7 @@ def timestamp() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class Notebook:
+class TrajectoryBuilder:
     """The steps of one trajectory as they happen."""
 
     def __init__(self, on_step: Callable[[Step], None]) -> None:

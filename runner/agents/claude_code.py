@@ -81,6 +81,6 @@ class ClaudeCode(ProgramAgent):
         if last.get("subtype") == "error_max_turns":
             return Failure("TurnLimit", f"Not done after {last.get('num_turns', 'the allowed')} turns.")
         if last.get("is_error") is True or last.get("subtype") not in (None, "success"):
-            said = log.trajectories[0].steps[-1].message or log.errors
-            return Failure(PROGRAM_FAILED, cut(said, 2_000))
+            message = log.trajectories[0].steps[-1].message or log.errors
+            return Failure(PROGRAM_FAILED, cut(message, 2_000))
         return None

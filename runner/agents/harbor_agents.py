@@ -12,8 +12,8 @@ from datetime import datetime
 from functools import partial
 
 from runner.agents import PROGRAM_FAILED, AgentJob, AgentRun, Verified
-from runner.agents.agent_program import TOLD_CHARS, ProgramAgent, ProgramLog, read_log, tell_call
-from runner.agents.agent_trajectory import Notebook
+from runner.agents.agent_program import QUOTED_CHARS, ProgramAgent, ProgramLog, read_log, tell_call
+from runner.agents.agent_trajectory import TrajectoryBuilder
 from runner.agents.oracle import require_solution
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import ModelRefused, SandboxError, SetupError, VerifierError
@@ -65,15 +65,15 @@ class HarborOracle:
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         require_solution(job.task)
         trial = _run(job, sandbox, ["--agent", "oracle"], {}, with_library=False)
-        notebook = Notebook(on_step)
-        notebook.add(Source.USER, job.instruction)
-        said = trial.files.get("agent/oracle.txt")
-        output = said.content.decode(errors="replace") if said else ""
+        builder = TrajectoryBuilder(on_step)
+        builder.add(Source.USER, job.instruction)
+        printed = trial.files.get("agent/oracle.txt")
+        output = printed.content.decode(errors="replace") if printed else ""
         call = ToolCall("1", "shell", {"command": "solution/solve.sh"})
-        notebook.add(
+        builder.add(
             Source.AGENT, "The task's own solution.", tool_calls=(call,), observations=(Observation(output, call.id),)
         )
-        trajectory = notebook.trajectory(self.name, self.version)
+        trajectory = builder.trajectory(self.name, self.version)
         return AgentRun((trajectory,), trajectory.usage, 1, _read_failure(job.task, trial), _verify(job.task, trial))
 
 
@@ -113,7 +113,7 @@ class Terminus2(ProgramAgent):
         log = self._read_log(trial, job)
         failure = _read_failure(job.task, trial) or _find_limit(log, job.limits.max_turns)
         usage = log.usage if gateway.usage == Usage() else gateway.usage
-        usage = usage.in_part() if gateway.untold or gateway.broken_off else usage
+        usage = usage.in_part() if gateway.uncounted or gateway.broken_off else usage
         verified = _verify(job.task, trial)
         return AgentRun(log.trajectories, usage, self.turns(log), failure, verified, gateway.queued_seconds)
 
@@ -149,10 +149,10 @@ def _run(
 def _read_failure(task: Task, trial: HarborTrial) -> Failure | None:
     """Return the agent's own failure. Raise SandboxError for a fault of Harbor, so that it is retried and never
     scored, and SetupError for what Harbor cannot do here."""
-    told = trial.result.get("exception_info")
-    if not isinstance(told, dict):
+    info = trial.result.get("exception_info")
+    if not isinstance(info, dict):
         return None
-    kind, message = str(told.get("exception_type")), str(told.get("exception_message"))[:TOLD_CHARS]
+    kind, message = str(info.get("exception_type")), str(info.get("exception_message"))[:QUOTED_CHARS]
     if kind in _OF_THE_AGENT:
         return Failure(_OF_THE_AGENT[kind], message)
     if kind in _REFUSED:
@@ -173,9 +173,9 @@ def _verify(task: Task, trial: HarborTrial) -> Verified:
     try:
         verdict = make_verdict(files, trial.left_out, done, digest_json(manifest(read_test_files(task))))
     except ReportProblem as error:
-        told = trial.result.get("exception_info")
-        said = f"; Harbor said: {told.get('exception_message')}" if isinstance(told, dict) else ""
-        raise VerifierError(f"{task.key}: {error}{said[:TOLD_CHARS]}") from error
+        info = trial.result.get("exception_info")
+        quoted = f"; Harbor said: {info.get('exception_message')}" if isinstance(info, dict) else ""
+        raise VerifierError(f"{task.key}: {error}{quoted[:QUOTED_CHARS]}") from error
     return Verified(verdict, _read_seconds(trial, "agent_execution"), seconds)
 
 

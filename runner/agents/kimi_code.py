@@ -1,4 +1,5 @@
-"""Kimi Code CLI, without a person: `kimi --prompt`. OpenAI's chat format, with Moonshot's additions for its own address.
+"""Kimi Code CLI, without a person: `kimi --prompt`. OpenAI's chat format, with Moonshot's additions for its own
+address.
 
 Seen with 2.1.0: skills are read from ~/.kimi-code/skills and ~/.agents/skills; its session log (wire.jsonl) has prompt,
 tokens, results and one file per sub-agent, its events on standard output have no tokens.

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runner.agents import AgentJob, AgentRun
-from runner.agents.agent_trajectory import Notebook
+from runner.agents.agent_trajectory import TrajectoryBuilder
 from runner.base.digests import digest_json, manifest
 from runner.base.errors import SuiteError
 from runner.base.host_variables import resolve_variables
@@ -24,7 +24,7 @@ class Oracle:
 
     name = "oracle"
     version = "1"
-    says = "The task's own solution."
+    message = "The task's own solution."
     failed = ("SolutionFailed", "The solution")  # type of the failure, and its subject
 
     def needs(self, model: Model | None) -> Needs:
@@ -32,8 +32,8 @@ class Oracle:
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         """Raises SuiteError if the task has no such script. A script that fails is the run's failure."""
-        notebook = Notebook(on_step)
-        notebook.add(Source.USER, job.instruction)
+        builder = TrajectoryBuilder(on_step)
+        builder.add(Source.USER, job.instruction)
         files = self.read_files(job.task)
         sandbox.put(SOLUTION, files)  # outside the workspace, so that it stays as the agent's
         seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
@@ -42,8 +42,8 @@ class Oracle:
         done = sandbox.execute(command, timeout_seconds=seconds, environment=environment)
         call = ToolCall("1", "shell", {"command": command})
         observation = Observation(done.output, call.id, is_error=done.exit_code != 0)
-        notebook.add(Source.AGENT, self.says, tool_calls=(call,), observations=(observation,))
-        trajectory = notebook.trajectory(self.name, self.version)
+        builder.add(Source.AGENT, self.message, tool_calls=(call,), observations=(observation,))
+        trajectory = builder.trajectory(self.name, self.version)
         return AgentRun((trajectory,), trajectory.usage, turns=1, failure=self._failure(done, seconds))
 
     def read_files(self, task: Task) -> Files:
@@ -75,7 +75,7 @@ class Trap(Oracle):
     """Needs no model: it runs trap/solve.sh, whose result the verifier must refuse."""
 
     name = "trap"
-    says = "The wrong answer that the task declares."
+    message = "The wrong answer that the task declares."
     failed = ("TrapFailed", "The declared wrong answer")
 
     def read_files(self, task: Task) -> Files:
@@ -109,8 +109,8 @@ class Nop:
         return NOTHING
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
-        notebook = Notebook(on_step)
-        notebook.add(Source.USER, job.instruction)
-        notebook.add(Source.AGENT, "This agent does nothing.")
-        trajectory = notebook.trajectory(self.name, self.version)
+        builder = TrajectoryBuilder(on_step)
+        builder.add(Source.USER, job.instruction)
+        builder.add(Source.AGENT, "This agent does nothing.")
+        trajectory = builder.trajectory(self.name, self.version)
         return AgentRun((trajectory,), trajectory.usage, turns=0)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from runner.agents import AgentJob, AgentRun, Limits
-from runner.agents.agent_trajectory import Notebook, timestamp
+from runner.agents.agent_trajectory import TrajectoryBuilder, timestamp
 from runner.agents.shell_tools import COMMAND_SECONDS, Toolset, list_tools
 from runner.authoring.contract.contract_rules import MAX_DESCRIPTION_CHARS
 from runner.base.errors import SetupError
@@ -88,24 +88,24 @@ class Shell:
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
         if model is None:
             raise SetupError("the agent 'shell' needs a model")
-        session = _ShellSession(job, sandbox, model, Notebook(on_step))
+        session = _ShellSession(job, sandbox, model, TrajectoryBuilder(on_step))
         failure = session.work()
         extra = session.notes_on_calls()
-        trajectory = session.notebook.trajectory(self.name, self.version, model.name, session.skills_listed, extra)
+        trajectory = session.builder.trajectory(self.name, self.version, model.name, session.skills_listed, extra)
         usage = trajectory.usage if session.lost is None else trajectory.usage + session.lost
-        usage = usage if not session.untold and session.lost is None else usage.in_part()
+        usage = usage if not session.uncounted and session.lost is None else usage.in_part()
         return AgentRun((trajectory,), usage, session.turns, failure, queued_seconds=session.queued)
 
 
 class _ShellSession:
     """One run: the conversation so far, and the notebook that keeps it."""
 
-    def __init__(self, job: AgentJob, sandbox: Sandbox, model: Model, notebook: Notebook) -> None:
-        self.job, self.model, self.notebook = job, model, notebook
+    def __init__(self, job: AgentJob, sandbox: Sandbox, model: Model, builder: TrajectoryBuilder) -> None:
+        self.job, self.model, self.builder = job, model, builder
         self.seconds = job.limits.timeout_seconds or job.task.agent_timeout_seconds
         self.deadline = time.monotonic() + self.seconds
         self.turns = 0
-        self.untold = 0  # replies without usage data
+        self.uncounted = 0  # replies without usage data
         self.failed_tries: list[FailedTry] = []
         self.queued = 0.0  # seconds
         self.lost: Usage | None = None  # known usage of failed tries that may have used tokens
@@ -139,7 +139,7 @@ class _ShellSession:
 
     def say(self, source: Source, text: str) -> None:
         self.messages.append({"role": source.value, "content": text})
-        self.notebook.add(source, text)
+        self.builder.add(source, text)
 
     def ask(self) -> ModelReply:
         request = ModelRequest(
@@ -175,14 +175,14 @@ class _ShellSession:
 
     def keep(self, reply: ModelReply, observations: tuple[Observation, ...], at: str | None = None) -> None:
         """Add the reply and the results of its calls to the conversation and the notebook."""
-        self.untold += reply.usage == Usage() and reply.finish_reason != TOO_LONG  # a refused request uses nothing
+        self.uncounted += reply.usage == Usage() and reply.finish_reason != TOO_LONG  # a refused request uses nothing
         if reply.lost_usage is not None:
             self.lost = (self.lost or Usage()) + reply.lost_usage
         self.not_sent.update(dict.fromkeys(reply.not_sent))
         self.messages.append(_assistant_message(reply))
         for call, observation in zip(reply.tool_calls, observations, strict=True):
             self.messages.append({"role": "tool", "tool_call_id": call.id, "content": observation.content})
-        self.notebook.add(
+        self.builder.add(
             Source.AGENT,
             reply.text,
             reasoning=reply.reasoning,
@@ -215,7 +215,7 @@ class _ShellSession:
         """Return a failure if the time or tokens of the whole run are used up."""
         if self.remaining() <= 0:
             return Failure("AgentTimeout", f"Not submitted after {self.seconds:g} seconds.")
-        limit, used = self.job.limits.max_total_tokens, self.notebook.usage.known_tokens
+        limit, used = self.job.limits.max_total_tokens, self.builder.usage.known_tokens
         if limit is not None and used >= limit:
             return Failure("TokenLimit", f"Not submitted after {used:,} tokens, of {limit:,} allowed.")
         return None
@@ -234,7 +234,8 @@ def _system(job: AgentJob, seconds: float) -> str:
     lines = [
         f"- {limits.max_turns:,} turns; each of your replies is one.",
         f"- {seconds:,g} seconds in all.",
-        f"- {limits.max_output_tokens:,} output tokens per reply. A reply that is cut off there loses its last tool call.",
+        f"- {limits.max_output_tokens:,} output tokens per reply. A reply that is cut off there loses its last tool "
+        "call.",
     ]
     if limits.max_total_tokens is not None:
         lines.append(f"- {limits.max_total_tokens:,} tokens in all, read and written.")
@@ -281,8 +282,8 @@ def _explain_cut(reply: ModelReply, limits: Limits) -> str:
 
 def _context_limit(reply: ModelReply, turns: int) -> Failure:
     when = f"After {plural(turns, 'turn')} the conversation" if turns else "The first request"
-    said = "" if reply.usage.known_tokens else " ".join(reply.text.split())[:MAX_QUOTED_CHARS]  # else the model's words
-    return Failure("ContextLimit", f"{when} does not fit the model's context window. {said}".rstrip())
+    text = "" if reply.usage.known_tokens else " ".join(reply.text.split())[:MAX_QUOTED_CHARS]  # else the model's words
+    return Failure("ContextLimit", f"{when} does not fit the model's context window. {text}".rstrip())
 
 
 def _no_tool_call(reply: ModelReply, times: int) -> Failure:

@@ -33,7 +33,7 @@ INTEGER = "Integer: "
 
 
 def _tool(
-    name: str, says: str, required: Mapping[str, str], optional: Mapping[str, str] | None = None
+    name: str, description: str, required: Mapping[str, str], optional: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Describe a tool in the OpenAI chat format. "Integer: " before a description makes the argument one."""
 
@@ -43,7 +43,7 @@ def _tool(
 
     properties = {key: schema(text) for key, text in {**required, **(optional or {})}.items()}
     parameters = {"type": "object", "properties": properties, "required": list(required)}
-    return {"type": "function", "function": {"name": name, "description": says, "parameters": parameters}}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
 
 _SHELL = _tool(
@@ -80,7 +80,7 @@ class _Schema(NamedTuple):
 
 def _schema(tool: Mapping[str, Any]) -> _Schema:
     parameters = tool["function"]["parameters"]
-    types = {name: told["type"] for name, told in parameters["properties"].items()}
+    types = {name: parameter["type"] for name, parameter in parameters["properties"].items()}
     return _Schema(types, tuple(parameters["required"]))
 
 
@@ -197,8 +197,8 @@ def _check_arguments(call: ToolCall, cut: str) -> str:
     others = ", ".join([f"{name[:40]!r}" for name in call.arguments if name not in schema.properties][:MAX_UNKNOWN])
     unknown = f"unknown arguments: {others}; {call.name} takes {takes}" if others else ""
     if problems:
-        told = "; ".join(each for each in (*problems, unknown, cut) if each)
-        raise Mistake(f"{call.name} was not run: {told}")
+        problem = "; ".join(each for each in (*problems, unknown, cut) if each)
+        raise Mistake(f"{call.name} was not run: {problem}")
     return f"\n[ignored {unknown}]" if unknown else ""
 
 

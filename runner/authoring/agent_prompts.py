@@ -54,7 +54,8 @@ class AuthorKit:
 
 
 def author_kit(occasion: Occasion, theirs: str | None = None) -> AuthorKit:
-    """`theirs`: a pack's instruction instead of ours. Both include where to write."""
+    """Return the instruction and files of an author's session. `theirs`: a pack's instruction instead of ours.
+    Both include where to write."""
     own = set(occasion.family_slugs)
     crafts = occasion.mode is AuthorMode.CRAFT
     material: dict[str, File] = {}
@@ -110,7 +111,7 @@ def _sections(occasion: Occasion) -> Iterator[str]:
 
 
 def _task_lines(occasion: Occasion) -> Iterator[str]:
-    """The task's text, uncut, as the reader is not the agent that solves it."""
+    """Return the task's text, uncut, as the reader is not the agent that solves it."""
     assert occasion.task is not None
     yield fence_text(occasion.task.instruction)
     if occasion.corpus:
@@ -120,7 +121,7 @@ def _task_lines(occasion: Occasion) -> Iterator[str]:
 
 
 def _evidence_sections(occasion: Occasion) -> Iterator[str]:
-    """The verdict, if the single call has a section for it, and where the records are."""
+    """Return the verdict, if the single call has a section for it, and where the records are."""
     latest = occasion.evidence[-1][2]
     if occasion.mode in (AuthorMode.INDUCE, AuthorMode.REVISE, AuthorMode.EVOLVE):
         yield "## Verdict of the latest trial\n" + verdict_section(latest, occasion.feedback, with_checks=False)

@@ -86,7 +86,7 @@ def mark(name: str) -> str:
 
 
 def own_template(asked: Asked) -> tuple[Mapping[str, str], ...]:
-    """The messages that this role would be sent without a pack, with a mark for each value."""
+    """Return the messages that this role would be sent without a pack, with a mark for each value."""
     occasion = _marked_occasion(asked)
     if asked == QUESTIONS:
         messages = student_messages(occasion)

@@ -94,12 +94,12 @@ asset where they reproduced a fixed form. Improve an existing file rather than a
 
 
 def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
-    """System and user message in the OpenAI chat format."""
+    """Return system and user message in the OpenAI chat format."""
     return chat(system_message(occasion.mode, _requires_tier3(occasion)), user_message(occasion))
 
 
 def chat(system: str, user: str) -> tuple[Mapping[str, str], ...]:
-    """System and user message in the OpenAI chat format."""
+    """Build system and user message in the OpenAI chat format."""
     return ({"role": "system", "content": system}, {"role": "user", "content": user})
 
 

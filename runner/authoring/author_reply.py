@@ -71,21 +71,21 @@ def _read_marked(reply: ModelReply, slug: str) -> Patch:
     text, closes, _ = inside.rpartition(_CLOSES)
     if not closes or not text.strip():
         cause = _CUT_OFF.get(reply.finish_reason)
-        told = "nothing between the marks" if closes else f"{_OPENS} without {_CLOSES}"
-        raise UnreadableReply(f"reply: {told}" + (f" (the reply was cut off {cause})" if cause else ""))
+        found = "nothing between the marks" if closes else f"{_OPENS} without {_CLOSES}"
+        raise UnreadableReply(f"reply: {found}" + (f" (the reply was cut off {cause})" if cause else ""))
     if around := _AROUND.fullmatch(text.strip()):
         text = around[1]
     text, summary = text.strip() + "\n", f"One skill between {_OPENS} and {_CLOSES}."
     if not text.startswith("---\n"):
-        told = f"How to work on tasks of the kind {slug.replace('-', ' ')}."
-        text = f"---\nname: {slug}\ndescription: {told}\n---\n\n{text}"
+        found = f"How to work on tasks of the kind {slug.replace('-', ' ')}."
+        text = f"---\nname: {slug}\ndescription: {found}\n---\n\n{text}"
         summary += " Its frontmatter is Skillglass's."
     return Patch(summary=summary, operation_type="", upsert_files={f"{slug}/SKILL.md": text}, delete_paths=())
 
 
 def _json_object(text: str) -> Mapping[str, JsonValue]:
-    """The first candidate that is a patch: the whole text, a fence's content, the text from the first to the last
-    brace, or the one patch in a text with other braces."""
+    """Return the first candidate that is a patch: the whole text, a fence's content, the text from the first to the
+    last brace, or the one patch in a text with other braces."""
     if not text.strip():
         raise UnreadableReply("reply: empty, expected a JSON object")
     first_error: str | None = None
@@ -135,7 +135,7 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _iterate_fences(text: str) -> Iterator[str]:
-    """The text between a line that opens a code fence and the next that closes one."""
+    """Yield the text between a line that opens a code fence and the next that closes one."""
     inside: list[str] | None = None
     for line in text.split("\n"):
         if inside is None:
@@ -197,7 +197,7 @@ def _clean_line(text: str) -> str:
     return clean if len(clean) <= MAX_SUMMARY_CHARS else clean[: MAX_SUMMARY_CHARS - 3] + "..."
 
 
-MAX_TOLD = 20  # things left out that a summary or a finding names
+MAX_NAMED = 20  # things left out that a summary or a finding names
 
 
 def read_texts(tree: Tree) -> tuple[dict[str, str], list[str]]:
@@ -243,5 +243,5 @@ def write_patch(summary: str, texts: Mapping[str, str], deleted: Sequence[str] =
 
 
 def name_left_out(left_out: Sequence[str]) -> str:
-    more = len(left_out) - MAX_TOLD
-    return "; ".join(left_out[:MAX_TOLD]) + (f"; and {more:,} more" if more > 0 else "") + "."
+    more = len(left_out) - MAX_NAMED
+    return "; ".join(left_out[:MAX_NAMED]) + (f"; and {more:,} more" if more > 0 else "") + "."

@@ -66,7 +66,7 @@ def _failed_checks(occasion: Occasion) -> str:
 
 
 def _rounds(occasion: Occasion) -> str:
-    """A teacher answers only after failures, so every round before this one failed."""
+    """Describe the rounds so far: a teacher answers only after failures, so every round before this one failed."""
     last = 0 if occasion.after_trial is None else occasion.after_trial.sample + 1
     return "\n".join(f"Round {number}: FAIL" for number in range(1, last + 1)) or NONE
 

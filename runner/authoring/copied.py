@@ -57,7 +57,7 @@ class CopySource:
         return _index(tuple(texts), size)
 
     def without(self, texts: Iterable[str]) -> CopySource:
-        """The same, minus every shingle that one of these texts has too."""
+        """Return a source without the shingles that one of these texts has too."""
         left = dict(self.shingles)
         for text in texts:
             for shingle in shingles_of([word.text for word in split_words(text)], self.size):
@@ -70,7 +70,7 @@ class CopySource:
         return self.runs_of(split_words(text), distinct=distinct)
 
     def runs_of(self, words: Sequence[Word], *, distinct: int = 5) -> Iterator[CopiedRun]:
-        """Do the same for words in a row."""
+        """Return the shared runs for words in a row."""
         shared = [self.shingles.get(shingle) for shingle in shingles_of([word.text for word in words], self.size)]
         place = 0
         while place < len(shared):
@@ -141,7 +141,7 @@ class CopiedShare:
 
     @property
     def share(self) -> float | None:
-        """From 0 to 1. None if the text has nothing to compare: missing is not zero."""
+        """Return the share from 0 to 1; None if the text has nothing to compare: missing is not zero."""
         return self.shared / self.total if self.total else None
 
 
@@ -164,20 +164,20 @@ def overlap(text: str, sources: Iterable[str], *, n: int = SIZE, ignoring: Itera
     return CopiedShare(n, shared, total, _longest(runs + lines), _passages(text, runs + lines), lines=len(lines))
 
 
-def leaks(found: CopiedShare) -> bool:
+def leaks(share: CopiedShare) -> bool:
     """Is it too much for chance? Strict, because a leak that passes spoils a run and an alarm costs one more request.
 
     Measured on SkillLearnBench's release: of 490 pairs of a generated skill and the human skills of another task, 4
     share a run of 8 words (lines of imports), 1 shares two, none a whole line of 5 to 7 words or 12 words in a row. A
     short text leaks with a single line that a source has word by word.
     """
-    if found.by_lines:
-        return found.shared > 0
-    return found.shared + found.lines >= LEAKED or found.longest >= LEAKED_RUN
+    if share.by_lines:
+        return share.shared > 0
+    return share.shared + share.lines >= LEAKED or share.longest >= LEAKED_RUN
 
 
 def _unknown(words: Sequence[Word], known: CopySource) -> Iterator[list[Word]]:
-    """The parts between words that the known texts have."""
+    """Yield the parts between words that the known texts have."""
     is_known = [False] * len(words)
     for place, shingle in enumerate(shingles_of([word.text for word in words], known.size)):
         if shingle in known.shingles:
@@ -188,24 +188,25 @@ def _unknown(words: Sequence[Word], known: CopySource) -> Iterator[list[Word]]:
 
 
 def _whole_lines(text: str, sources: list[str], n: int, ignoring: list[str]) -> Iterator[CopiedRun]:
-    """Lines of a source that are too short for a run."""
-    told = _index_lines(tuple(sources))
+    """Yield lines of a source that are too short for a run."""
+    indexed = _index_lines(tuple(sources))
     known = [_join(split_words(each)) for each in ignoring]
     for words in _lines(text):
         joined = _join(words)
-        if CODE_LINE <= len(words) < n and joined in told and not any(joined in each for each in known):
-            yield _run(words, told[joined])
+        if CODE_LINE <= len(words) < n and joined in indexed and not any(joined in each for each in known):
+            yield _run(words, indexed[joined])
 
 
 @lru_cache(maxsize=2)
 def _index_lines(sources: tuple[str, ...]) -> dict[str, int]:
-    """Each line's words -> the last source that has it."""
+    """Return each line's words -> the last source that has it."""
     return {_join(words): number for number, source in enumerate(sources) for words in _lines(source)}
 
 
 def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> CopiedShare:
-    """Lines of at least SHORT_LINE words that a source has in one piece."""
-    told, known = [_join(split_words(source)) for source in sources], [_join(split_words(each)) for each in ignoring]
+    """Measure lines of at least SHORT_LINE words that a source has in one piece."""
+    originals = [_join(split_words(source)) for source in sources]
+    known = [_join(split_words(each)) for each in ignoring]
     runs: list[CopiedRun] = []
     total = 0
     for words in _lines(text):
@@ -213,14 +214,14 @@ def _of_short(text: str, sources: list[str], n: int, ignoring: list[str]) -> Cop
         if len(words) < SHORT_LINE or any(joined in each for each in known):
             continue
         total += 1
-        source = next((number for number, each in enumerate(told) if joined in each), None)
+        source = next((number for number, each in enumerate(originals) if joined in each), None)
         if source is not None:
             runs.append(_run(words, source))
     return CopiedShare(n, len(runs), total, _longest(runs), _passages(text, runs), by_lines=True)
 
 
 def _lines(text: str) -> Iterator[Sequence[Word]]:
-    """The words of each line that has any."""
+    """Yield the words of each line that has any."""
     words, place, end = split_words(text), 0, 0
     for line in text.splitlines(keepends=True):
         first, end = place, end + len(line)

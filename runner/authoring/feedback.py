@@ -52,7 +52,7 @@ def show_verdict(verdict: Verdict | None, feedback: FeedbackLevel) -> ShownVerdi
 
 
 def verdict_word(verdict: Verdict | None, feedback: FeedbackLevel) -> str:
-    """For headings: passed, failed, no verdict, or hidden."""
+    """Return the word for headings: passed, failed, no verdict, or hidden."""
     if feedback == "none":
         return VERDICT_NOT_SHOWN
     if verdict is None or verdict.success is None:

@@ -46,7 +46,8 @@ MADE = re.compile(r"\.min\.(js|css)$|\.map$|\.(svg|lock)$")
 
 
 def task_lines(task: Task) -> Iterator[str]:
-    """The task's own text, and the names of the files that its agent would find. Never its tests or solution."""
+    """Return the task's own text, and the names of the files that its agent would find.
+    Never its tests or solution."""
     yield fence_text(cut_end(task.instruction, MAX_TASK_CHARS))
     names = sorted(read_workspace_files(task).items())
     if names:
@@ -55,7 +56,8 @@ def task_lines(task: Task) -> Iterator[str]:
 
 
 def further_sections(occasion: Occasion) -> Iterator[str]:
-    """The further tasks of the same kind, in the form of the first. A session has the files of the first alone."""
+    """Return the further tasks of the same kind, in the form of the first.
+    A session has the files of the first alone."""
     for place, task in enumerate(occasion.further, start=2):
         lines = [*task_lines(task), *([_FILES_OF_FIRST] if occasion.in_folder else [])]
         yield section(f"Task {place} of {len(occasion.further) + 1}", lines)
@@ -98,8 +100,8 @@ def corpus_listing(corpus: Files) -> Iterator[str]:
 
 
 def corpus_order(corpus: Files) -> list[tuple[str, File]]:
-    """The order for a reader without time for all files: by depth in the tree, then by name; tests after what they
-    test; last vendored folders, lock files and minified code."""
+    """Return the order for a reader without time for all files: by depth in the tree, then by name; tests after what
+    they test; last vendored folders, lock files and minified code."""
     return sorted(corpus.items(), key=lambda item: (_remoteness(item[0]), item[0].count("/"), item[0]))
 
 

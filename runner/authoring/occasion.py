@@ -117,12 +117,12 @@ def confinement_problem(path: str) -> str | None:
         if ":" in part or part.endswith(".") or _DEVICE.fullmatch(part):
             return f"has the part {part[:40]!r}, which some systems take for something else"
         if not part.isprintable() or part != part.strip() or len(part.encode("utf-8", "replace")) > 200:
-            return f"has the part {part[:40]!r}, expected printable characters without space at the ends, at most 200 bytes"
+            return f"has the part {part[:40]!r}, expected printable characters without space at the ends, at most 200 bytes"  # noqa: E501
     return None
 
 
 def same_place(path: str) -> str:
-    """Equal for paths that some file systems treat as the same."""
+    """Return a key that is equal for paths that some file systems treat as the same."""
     return unicodedata.normalize("NFC", path).casefold()
 
 
@@ -180,7 +180,7 @@ class Proposal:
 
     @cached_property
     def changed_slugs(self) -> tuple[str, ...]:
-        """Skills whose files would change, and that would still have files."""
+        """Return the skills whose files would change, and that would still have files."""
         paths = self.after.keys() | self.occasion.library.keys()
         slugs = {slug_of(path) for path in paths if self.has_changed(path)}
         return tuple(sorted(slugs & {slug_of(path) for path in self.after}))

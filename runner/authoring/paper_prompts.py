@@ -175,7 +175,7 @@ Give whole files, never differences, and only files you write.
 
 
 def messages_for(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
-    """System and user message in the OpenAI chat format, for any author's occasion."""
+    """Return system and user message in the OpenAI chat format, for any author's occasion."""
     if not _is_of_paper(occasion):
         return author_prompts.messages_for(occasion)
     answer = _EVOLUTION_ANSWER if _evolves(occasion) else ANSWER

@@ -38,7 +38,7 @@ from it, not about what it tells. A good question names what was done, what you 
 
 # Your answer
 At most {MOST_QUESTIONS} questions, each on one line that ends with a question mark, and nothing else.
-"""
+"""  # noqa: E501
 
 _TEACHER = """\
 You teach somebody to write skills. A skill is a text by which an agent does a kind of task that it never saw. An agent has failed
@@ -51,12 +51,12 @@ tasks, and what the verifier found.
   do not retell them step by step: a program compares your text with them, and what repeats them is not passed on.
 - Of the verifier pass on what kind of thing went wrong, never an expected value.
 - Be short: at most eight points, each one or two sentences.
-"""
+"""  # noqa: E501
 
 _AGAIN = """\
 Your advice repeats the reference skills, so it was not passed on. Write it anew: fewer points, farther from the text, nothing that
 could be copied into a skill. These passages stand in both:
-"""
+"""  # noqa: E501
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +68,17 @@ class Advice:
 
 
 def questions_key(family: str, slot: TrialSlot) -> str:
-    """The key of the call for the student's questions after this trial."""
+    """Return the key of the call for the student's questions after this trial."""
     return f"questions/{family}/{slot}/1"
 
 
 def advice_key(family: str, slot: TrialSlot, number: int) -> str:
-    """The key of the teacher's n-th try."""
+    """Return the key of the teacher's n-th try."""
     return f"advice/{family}/{slot}/{number}"
 
 
 def list_teaching_keys(family: str, slot: TrialSlot) -> tuple[str, ...]:
-    """The keys of all possible calls between this trial and the author's answer, in their order."""
+    """List the keys of all possible calls between this trial and the author's answer, in their order."""
     return (questions_key(family, slot), *(advice_key(family, slot, number + 1) for number in range(MOST_TRIES)))
 
 
@@ -86,7 +86,7 @@ def list_teaching_keys(family: str, slot: TrialSlot) -> tuple[str, ...]:
 
 
 def student_messages(occasion: Occasion) -> tuple[Mapping[str, str], ...]:
-    """System and user message in the OpenAI chat format. They show only what the occasion's level allows."""
+    """Return system and user message in the OpenAI chat format. They show only what the occasion's level allows."""
     return chat(_STUDENT, join_sections(_render_shared("questions", occasion)))
 
 
@@ -109,8 +109,8 @@ def teacher_messages(
     refused: str = "",
     first: tuple[Mapping[str, str], ...] | None = None,
 ) -> tuple[Mapping[str, str], ...]:
-    """Return the teacher's messages. `refused`: the advice of its first try, if it leaked. `first`: a prompt pack's prompt, in
-    place of ours."""
+    """Return the teacher's messages. `refused`: the advice of its first try, if it leaked.
+    `first`: a prompt pack's prompt, in place of ours."""
     first = first or chat(_TEACHER, join_sections(_teacher_sections(occasion, questions)))
     if not refused:
         return first
@@ -141,13 +141,13 @@ def render_questions(questions: tuple[str, ...]) -> str:
 
 
 def reference_lines(occasion: Occasion) -> Iterator[str]:
-    """The human skills."""
+    """Return the human skills as lines."""
     curated = occasion.family.curated
     yield from skill_lines(replace(occasion, library=curated, family_slugs=slugs(curated)))
 
 
 def failure_lines(occasion: Occasion) -> Iterator[str]:
-    """The failed checks with their messages, or the end of the verifier's output if it names none."""
+    """Return the failed checks with their messages, or the end of the verifier's output if it names none."""
     verdict = occasion.evidence[-1][2] if occasion.evidence else None
     yield fence_text(verdict_section(verdict, "rich", with_answers=True))
     if verdict is not None and not verdict.checks and verdict.output:
@@ -158,24 +158,25 @@ def failure_lines(occasion: Occasion) -> Iterator[str]:
 
 
 def compare_with_reference(advice: str, occasion: Occasion, questions: tuple[str, ...]) -> CopiedShare:
-    """What the advice shares with the human skills. Text that the student knows anyway is left out: the task's text,
-    its own skills, the record of the trial, and its own questions."""
+    """Measure what the advice shares with the human skills. Text that the student knows anyway is left out: the
+    task's text, its own skills, the record of the trial, and its own questions."""
     known = [*_texts(occasion.library), *(compaction.text for _, compaction, _ in occasion.evidence), *questions]
     if occasion.task is not None:
         known.append(occasion.task.instruction)
     return overlap(advice, _texts(occasion.family.curated), ignoring=known)
 
 
-def leak_finding(found: CopiedShare, number: int) -> Finding | None:
-    """None if the advice may be passed on. `number`: the teacher's try. Quotes only the beginning of one passage."""
-    if not leaks(found):
+def leak_finding(share: CopiedShare, number: int) -> Finding | None:
+    """Return why the advice may not be passed on; None if it may. `number`: the teacher's try.
+    Quotes only the beginning of one passage."""
+    if not leaks(share):
         return None
-    what = "lines" if found.by_lines else f"runs of {found.size} words"
-    passages = len(found.passages)
-    quoted = " ".join(found.passages[0].text.split())[:MAX_QUOTED_CHARS] if found.passages else ""
+    what = "lines" if share.by_lines else f"runs of {share.size} words"
+    passages = len(share.passages)
+    quoted = " ".join(share.passages[0].text.split())[:MAX_QUOTED_CHARS] if share.passages else ""
     message = (
-        f"advice {number} shares {found.share or 0:.0%} of its {what} with the human skills, {found.longest:,} words at the"
-        f" longest, in {plural(passages, 'passage')} (one begins with {quoted!r}), expected fewer;"
+        f"advice {number} shares {share.share or 0:.0%} of its {what} with the human skills, {share.longest:,} words "
+        f"at the longest, in {plural(passages, 'passage')} (one begins with {quoted!r}), expected fewer;"
         f" {'it was asked for once more' if number < MOST_TRIES else 'none was passed on'}"
     )
     return Finding(RULE, "", message, "warning")
@@ -185,7 +186,7 @@ def leak_finding(found: CopiedShare, number: int) -> Finding | None:
 
 
 def _render_shared(mode: str, occasion: Occasion) -> Iterator[str]:
-    """What both sides see."""
+    """Render what both sides see."""
     yield f"## Occasion\nmode: {mode}"
     yield f"## Family\nkey: {' '.join(occasion.family.key.split())}"
     if occasion.task is not None:

@@ -26,7 +26,7 @@ MAX_CHARS = 200
 _UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 _MAIL = r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,4}"
 _DATE = r"(?:19|20)\d\d-[01]\d-[0-3]\d"
-_PATH = r"(?:~|\.{1,2})?/(?:[A-Za-z0-9_.@+-]{1,80}/){0,12}[A-Za-z0-9_.@+-]{1,80}|(?:[A-Za-z0-9_-]{1,60}/){0,6}[A-Za-z0-9_-]{2,60}\.[a-z][a-z0-9]{1,5}"
+_PATH = r"(?:~|\.{1,2})?/(?:[A-Za-z0-9_.@+-]{1,80}/){0,12}[A-Za-z0-9_.@+-]{1,80}|(?:[A-Za-z0-9_-]{1,60}/){0,6}[A-Za-z0-9_-]{2,60}\.[a-z][a-z0-9]{1,5}"  # noqa: E501
 _ID = r"[A-Za-z]{1,12}[-_]?\d[A-Za-z0-9]*(?:[-_][A-Za-z0-9]+){0,5}|[0-9a-f]{10,64}"
 _NUMBER = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+\.\d+|-?\d{4,}"
 _WHERE = re.compile(
@@ -53,9 +53,9 @@ _GENERIC = frozenset(
 _LIBRARY = re.compile(r"^[A-Z][A-Za-z0-9]*\.js$")  # Express.js, Vue.js
 _HOST_ENDINGS = frozenset("com org net io edu gov dev ai co uk de".split())
 _FILE_ENDINGS = frozenset(
-    "csv tsv json jsonl xml yaml yml toml ini cfg txt md pdf doc docx xls xlsx ppt pptx py js ts sh sql db sqlite parquet"
-    " html htm css java jar log nml nc h5 npy npz pkl png jpg jpeg gif svg tif stl obj ply zip gz tar tgz pcap r rb go rs"
-    " c cpp h hpp env lock patch diff out dat geojson shp".split()
+    "csv tsv json jsonl xml yaml yml toml ini cfg txt md pdf doc docx xls xlsx ppt pptx py js ts sh sql db sqlite "
+    "parquet html htm css java jar log nml nc h5 npy npz pkl png jpg jpeg gif svg tif stl obj ply zip gz tar tgz pcap "
+    "r rb go rs c cpp h hpp env lock patch diff out dat geojson shp".split()
 )
 _VERSION_WORD = re.compile(
     r"^(?:v|utf|sha|md|python|py|java|jdk|base|x|h|u|p|t|q|f|l|r|int|uint|float|rfc|iso|cvss|http|ipv|top|step|part)[-_]?\d",

@@ -39,8 +39,8 @@ class AccountLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """All tasks below the path of a suite: found = loaded + set aside (cannot run here) + left out (not read), each with one
-    reason, the most frequent reasons first."""
+    """All tasks below the path of a suite: found = loaded + set aside (cannot run here) + left out (not read), each
+    with one reason, the most frequent reasons first."""
 
     found: int
     loaded: int

@@ -82,7 +82,8 @@ def read_tree(
     *,
     skip: frozenset[str] = frozenset(),
 ) -> Tree:
-    """Read the regular files below `root` in sorted order, or only those in `names`. `skip`: names of folders to leave out.
+    """Read the regular files below `root` in sorted order, or only those in `names`. `skip`: names of folders to
+    leave out.
 
     Links are not followed, special files are named in `left_out`.
     """
@@ -188,8 +189,8 @@ def read_link(path: str) -> str | None:
 
 
 def remove_tree(root: Path) -> None:
-    """Remove `root` and everything below, locked folders too. Does nothing if it does not exist; other processes may remove
-    it at the same time, such as two workers that start after a crash."""
+    """Remove `root` and everything below, locked folders too. Does nothing if it does not exist; other processes may
+    remove it at the same time, such as two workers that start after a crash."""
     for folder, names, _ in os.walk(root):  # top down, so that each folder is unlocked before it is listed
         for name in names:
             if not Path(folder, name).is_symlink():

@@ -14,8 +14,8 @@ DEMO = "skillglass demo" if IS_INSTALLED else "make demo"
 
 def var_folder() -> Path:
     """$SKILLGLASS_VAR, by default `var` next to manage.py. An installed program uses the user's data folder."""
-    if told := os.environ.get("SKILLGLASS_VAR", "").strip():
-        return Path(told).resolve()
+    if configured := os.environ.get("SKILLGLASS_VAR", "").strip():
+        return Path(configured).resolve()
     return _find_data_folder() if IS_INSTALLED else ROOT / "var"
 
 

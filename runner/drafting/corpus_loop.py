@@ -69,7 +69,7 @@ understandable by itself. Leave out what any capable worker knows without the ma
 # Your answer
 Reply with one JSON object and nothing else:
 {"summary": "one sentence", "units": [{"id": "u1", "source": "corpus/<document>", "title": "...", "text": "..."}, ...]}
-"""
+"""  # noqa: E501
 
 _PLAN = """\
 You plan tasks for a benchmark from knowledge units of some source material. A scenario is a piece of work where one or more of
@@ -79,14 +79,14 @@ Scenarios differ in the units they turn on. Ids are short names in lower case wi
 # Your answer
 Reply with one JSON object and nothing else:
 {"summary": "one sentence", "scenarios": [{"id": "...", "title": "...", "what": "what is given, what is asked for", "units": ["u1"]}]}
-"""
+"""  # noqa: E501
 
 _WRITE = """\
 You write one task for a benchmark, with its tests and its solution, from a scenario and the units that decide in it. The
 instruction says what to do by the rules of the source material and states none of the constants and rules that only the
 material has; tests and solution carry them out. The inputs hold ordinary cases, cases at the limits of the rules, and cases
 that look as if a rule applied where it does not.
-"""
+"""  # noqa: E501
 
 
 def check(brief: DraftBrief, files: Files) -> None:

@@ -48,24 +48,24 @@ words that fit any subject: the steps that a solution takes, and which steps nee
 # Your answer
 Reply with one JSON object and nothing else:
 {{"summary": "one sentence", "steps": [{{"id": "s1", "label": "read", "grounding": "...", "why": "...", "needs": []}}, ...]}}
-"""
+"""  # noqa: E501
 
 _DRAFT = """\
 You are the architect of a family of tasks for a benchmark. All of its tasks share the workflow below, in this order and with
 these dependencies; they differ in subject, data and difficulty. An agent that learned how one of them is done should be able
 to use that on the others, and must not be able to copy its answer.
-"""
+"""  # noqa: E501
 _FIRST = (
     "Draft the first tasks of the family, each from another domain, in the order of their keys from easy to harder."
 )
 _SECOND = (
-    "The tasks below were taken. Draft as many further ones, from domains that none of them has. They set the gradient of "
-    "difficulty: each is harder than the one before it and than all that were taken, by more data, more noise or more rules, and "
-    "never by another workflow. Say the difficulty in task.toml."
+    "The tasks below were taken. Draft as many further ones, from domains that none of them has. They set the "
+    "gradient of difficulty: each is harder than the one before it and than all that were taken, by more data, more "
+    "noise or more rules, and never by another workflow. Say the difficulty in task.toml."
 )
 _REVISE = (
-    "The critic has returned the tasks that you drafted last. Repair what the critique names, in the tasks that are listed, and "
-    "change nothing else. Give every file that you change; files that you leave out stay as they are. Files that have to go, list: "
+    "The critic has returned the tasks that you drafted last. Repair what the critique names, in the tasks that are listed, and "  # noqa: E501
+    "change nothing else. Give every file that you change; files that you leave out stay as they are. Files that have to go, list: "  # noqa: E501
     '`"delete": ["tasks/<key>/<path>"]`.'
 )
 
@@ -83,7 +83,7 @@ Return the family only for a defect that you can name, with the task, the file, 
 # Your answer
 Reply with one JSON object and nothing else:
 {"accepts": true or false, "reasons": ["one defect, or why you take it", ...]}
-"""
+"""  # noqa: E501
 
 
 def check(brief: DraftBrief, files: Files) -> None:
@@ -128,8 +128,8 @@ def next_ask(brief: DraftBrief, files: Files, answered: Mapping[str, Answered]) 
             if review.accepts:
                 break
             if turn > brief.max_revisions:
-                told = clean_line(f"The critic has returned the tasks of round {round_} {turn} times: {review.words}")
-                return Ended(False, told)
+                why = clean_line(f"The critic has returned the tasks of round {round_} {turn} times: {review.words}")
+                return Ended(False, why)
     return Ended(True)
 
 
@@ -207,7 +207,7 @@ def _take_review(files: Files, text: str) -> Taken:
     accepts = answer.value["accepts"]
     if not isinstance(accepts, bool):
         raise UnusableAnswer(f"accepts: {json.dumps(accepts)[:40]}, expected true or false")
-    told = answer.value.get("reasons")
-    words = "" if accepts and not told else read_words(told, "reasons")
+    reasons = answer.value.get("reasons")
+    words = "" if accepts and not reasons else read_words(reasons, "reasons")
     summary = "Takes the tasks." if accepts else clean_line(f"Returns the tasks: {words}")
     return Taken(files, summary, accepts, words, tuple(answer.findings))

@@ -28,7 +28,7 @@ _AUGMENT = """\
 You write a further instance of a task for a benchmark. It asks for the same kind of work by the same procedure, so that who
 learned how to do the base task can do this one; it differs in its data, and its result is another. Rename files only where the
 variation asks for it. The tests check the same things in the new data; the solution works on the new data by the same steps.
-"""
+"""  # noqa: E501
 
 
 def check(brief: DraftBrief, files: Files) -> None:

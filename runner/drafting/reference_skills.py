@@ -46,7 +46,7 @@ the tasks that show each of them.
 Reply with one JSON object and nothing else:
 {"summary": "one sentence", "skill_md": "<the whole text of SKILL.md>", "covers": "<key of the canonical task>",
  "gaps": [{"gap": "what is left out", "tasks": ["<key>", ...]}]}
-"""
+"""  # noqa: E501
 
 
 def check(brief: DraftBrief, files: Files) -> None:

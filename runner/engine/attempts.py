@@ -105,13 +105,13 @@ class SessionWatcher:
             raise self.spent
 
     def watched(self, key: str, recorder: Recorder | None) -> Model | None:
-        """The model for the session's agent. With a recorder each call is kept, as `<key>/<number>`."""
+        """Wrap the model for the session's agent. With a recorder each call is kept, as `<key>/<number>`."""
         if self.model is None:
             return None
         return WatchedModel(self.model, key, self.toolbox.clean, self.note_answer, recorder)
 
     def needs(self, agent: Agent) -> Needs:
-        """What the agent's sandbox must hold, with a gateway that reports to this watcher."""
+        """Return what the agent's sandbox must have, with a gateway that reports to this watcher."""
         return replace(
             agent.needs(self.model),
             before_call=self.before_call,
@@ -184,7 +184,8 @@ class Session:
             other.close()
 
     def _library_writes(self) -> tuple[str, ...]:
-        """Paths the agent added, changed or removed in its private copy. Nothing may still be writing when we look."""
+        """Return the paths that the agent added, changed or removed in its private copy.
+        Nothing may still be writing at that time."""
         self.sandbox.end_processes()
         before, after = manifest(self.library), manifest(self.sandbox.files(SKILLS))
         paths = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
@@ -232,14 +233,14 @@ class Session:
 
 
 def _instruct(stage: Stage, job: AgentJob) -> str:
-    """The stage's own text with the condition's additions to that of the task."""
+    """Return the stage's own text with the condition's additions to that of the task."""
     added = job.instruction.removeprefix(job.task.instruction.rstrip())
     text = stage.task.instruction
     return f"{text.rstrip()}{added}" if added.strip() else text
 
 
 def _find_shortfall(stage: Stage, verdict: Verdict) -> str:
-    """The reward below the stage's minimum, or ""."""
+    """Return which reward is below the stage's minimum, or ""."""
     rewards = _name_rewards(verdict)
     for name, least in stage.min_reward.items():
         reward = rewards.get(name)
@@ -254,7 +255,7 @@ def _name_rewards(verdict: Verdict) -> dict[str, float]:
 
 
 def _join(job: AgentJob, played: Sequence[tuple[Stage, Played]], note: str) -> Played:
-    """All stages as one attempt."""
+    """Join all stages into one attempt."""
     runs = [one.run for _, one in played]
     turns = [run.turns for run in runs if run.turns is not None]
     return Played(
@@ -327,7 +328,7 @@ def join_verdicts(verdicts: Sequence[tuple[str, Verdict]], *, last_decides: bool
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """None if one of them is unknown."""
+    """Return the mean; None if one value is unknown."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
 
@@ -350,7 +351,8 @@ def run_trial(step: RunTrial, library: Files, plan: EpisodePlan, recorder: Recor
 
 
 def _traces(step: RunTrial, plan: EpisodePlan, recorder: Recorder) -> list[Trace]:
-    """Traces for the condition. Rough ones show verdict and reward. Rich ones show as much as an author sees."""
+    """Return the traces for the condition. Rough ones show verdict and reward.
+    Rich ones show as much as an author sees."""
     kind, traces = plan.condition.retrieved_as, []
     for slot in step.retrieved:
         verdict = recorder.verdict(slot)
@@ -423,8 +425,8 @@ def _attempt(
 
 
 def _judge_with(key: str, watcher: SessionWatcher, recorder: Recorder) -> Asked | None:
-    """The judging model for the verdict of an attempt. Its calls are always kept and billed separately: a judge's usage
-    is not the agent's."""
+    """Return the judging model for the verdict of an attempt.
+    Its calls are always kept and billed separately: a judge's usage is not the agent's."""
     toolbox = watcher.toolbox
     if toolbox.judge_model is None:
         return None
@@ -445,13 +447,13 @@ def _compactions(
     """Build a rich one for the author, with as much of the verdict as the feedback level allows, and a rough one for
     raw-trajectory. Both have the task's own instruction without the additions of the condition."""
     task = job.task
-    told_more = job.instruction != task.instruction
+    was_extended = job.instruction != task.instruction
     own = (TrajectoryKind.MAIN, TrajectoryKind.CONTINUATION, TrajectoryKind.STAGE)  # without subagents
     rendering = partial(
         compact,
         tuple(step for each in run.trajectories if each.head.kind in own for step in each.steps),
         title=task.key,
-        instruction=clean.text(task.instruction.rstrip()) if told_more else "",
+        instruction=clean.text(task.instruction.rstrip()) if was_extended else "",
         ending=run.failure,
     )
     rich = rendering(CompactionKind.RICH, shown=show_verdict(verdict, feedback))

@@ -72,8 +72,8 @@ from runner.suites.tasks.task_files import read_tree
 
 
 def advise(occasion: Occasion, slot: TrialSlot, run_seed: int, calls: AuthorCalls) -> Advice:
-    """The advice after the failed trial of `slot`. Every answer to the occasion gets the same. No student is asked if
-    the teacher's prompt has no place for questions."""
+    """Return the advice after the failed trial of `slot`. Every answer to the occasion gets the same. No student is
+    asked if the teacher's prompt has no place for questions."""
     family, chosen = occasion.family.key, calls.toolbox.prompts
     questions: tuple[str, ...] = ()
     findings: list[Finding] = []
@@ -173,7 +173,7 @@ def _read_answer(
         if failure is not None and failure.type == PROGRAM_FAILED:
             return ModelReply(f"{agent}: {failure.message}", finish_reason=FAILED)
         tree = sandbox.tree(WORKSPACE, FOLDER)
-        said = sandbox.tree(WORKSPACE, names=frozenset({SUMMARY})).files.get(SUMMARY)
+        file = sandbox.tree(WORKSPACE, names=frozenset({SUMMARY})).files.get(SUMMARY)
     except SandboxRuined as error:
         return ModelReply(f"{agent} left a sandbox that cannot be read: {error}", finish_reason=FAILED)
     written, deleted, left_out = changed_texts(before, tree)
@@ -185,7 +185,7 @@ def _read_answer(
         notes.append(f"{failure.type}: {failure.message} What lay in the folder then counts.")
     if left_out:
         notes.append(f"not taken: {name_left_out(left_out)}")
-    summary = " ".join(((text_of(said) if said else "") or "").split())[:MAX_SUMMARY_CHARS]
+    summary = " ".join(((text_of(file) if file else "") or "").split())[:MAX_SUMMARY_CHARS]
     summary = summary or f"{agent} wrote {len(written):,} files and deleted {len(deleted):,}."
     operation = ""
     if not occasion.mode.names_skills:  # a single call names it; a folder shows only whether a skill is new
@@ -196,13 +196,14 @@ def _read_answer(
 
 
 def session_name(plan: EpisodePlan, step: Ask) -> str:
-    """The name of an answer's sandbox, which lets a successor find what an interrupted session left."""
+    """Return the name of an answer's sandbox, which lets a successor find what an interrupted session left."""
     return f"author-{digest_json([plan.episode, step.key])[:32]}"
 
 
 def session_request(plan: EpisodePlan, agent: Agent, kit: AuthorKit, *, seed: int) -> ModelRequest:
-    """The request for the record: who works within which limits, the files by name and digest, the instruction."""
-    told = {
+    """Return the request for the record: who works within which limits, the files by name and digest, the
+    instruction."""
+    variables = {
         "agent": agent.name,
         "version": agent.version,
         "limits": {name: value for name, value in encode(plan.author_limits).items() if name != "type"},
@@ -211,12 +212,13 @@ def session_request(plan: EpisodePlan, agent: Agent, kit: AuthorKit, *, seed: in
         "own skills": manifest(kit.own_skills),
         **({"corpus": {"files": len(kit.corpus), "digest": digest_json(manifest(kit.corpus))}} if kit.corpus else {}),
     }
-    system = f"An agent was given these files (digest, mode) and what follows as its instruction.\n\n{json.dumps(told, indent=1)}\n"
+    system = f"An agent was given these files (digest, mode) and what follows as its instruction.\n\n{json.dumps(variables, indent=1)}\n"  # noqa: E501
     return ModelRequest(chat(system, kit.instruction), seed=seed)
 
 
 def _place_of(occasion: Occasion) -> Task:
-    """The seed task's own machine and files, as its agent has them. With a corpus or without a task, a bare sandbox."""
+    """Return the seed task's own machine and files, as its agent has them.
+    With a corpus or without a task, a bare sandbox."""
     if occasion.task is not None and not occasion.corpus:
         return occasion.task
     return Task(
@@ -245,7 +247,7 @@ def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, stat
     occasion = occasion_of(step, plan, recorder, state)
     left = _count_tokens_left(step, plan, recorder, toolbox)
     calls = AuthorCalls(recorder, toolbox, plan.condition.name, plan.author_sampling)
-    told: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def request(shown: Occasion, room: int) -> ModelRequest:
         seed, temperature = step.seed(plan.run_seed), plan.author_sampling.temperature
@@ -260,13 +262,13 @@ def ask(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox, stat
         else:
             if step.mode is AuthorMode.CORRECT and step.after_trial is not None:
                 advice = advise(occasion, step.after_trial, plan.run_seed, calls)
-                occasion, told = replace(occasion, advice=advice.text), advice.findings
+                occasion, findings = replace(occasion, advice=advice.text), advice.findings
             if plan.author_agent is not None:
                 judgement = judge_output(occasion, answer_by_agent(step, occasion, plan, calls), RULE)
             else:
                 reply = calls.ask_fitting(step.key, AUTHOR, occasion, request, left)
-                judgement, told = judge_reply(occasion, reply), (*told, *findings_of(reply, "the author's"))
-            judgement = replace(judgement, findings=(*judgement.findings, *told))
+                judgement, findings = judge_reply(occasion, reply), (*findings, *findings_of(reply, "the author's"))
+            judgement = replace(judgement, findings=(*judgement.findings, *findings))
     except ContextExceeded as error:
         judgement = PatchJudgement.failure(f"{TOO_LONG}: {error}")
     recorder.decide(_decision(step, judgement, state), judgement.files)
@@ -279,11 +281,9 @@ def leave_out(step: Ask, recorder: Recorder, state: EpisodeState, *, who: str, w
 
 
 def _count_tokens_left(step: Ask, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> int | None:
-    """Output tokens that the author may still write for this library. An answer without usage counts by its length.
-
-    None: no limit. An author in a sandbox (an agent, or a program without a model) is limited by the size of its
-    result, not by its number of tries.
-    """
+    """Return the output tokens that the author may still write for this library; None without a limit. An answer
+    without usage counts by its length. An author in a sandbox (an agent, or a program without a model) is limited by
+    the size of its result, not by tokens."""
     limit, author = plan.condition.generation_tokens, toolbox.author_model
     if limit is None or plan.author_agent is not None:
         return None

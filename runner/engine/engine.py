@@ -47,7 +47,7 @@ def advance(plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> bool:
     an operator acts; TrialsLeft if only trials that were set aside remain.
     """
     ran: TrialSlot | None = None
-    while (step := next_step(plan, recorder.history(), recorder.aside())) is not None:
+    while (step := next_step(plan, recorder.history(), recorder.trials_set_aside())) is not None:
         if ran is not None and not (isinstance(step, Ask) and step.after_trial == ran):
             return True
         try:
@@ -58,7 +58,7 @@ def advance(plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> bool:
             return True
         if isinstance(step, RunTrial):
             ran = step.slot
-    if reasons := recorder.aside_reasons():
+    if reasons := recorder.reasons_set_aside():
         raise TrialsLeft(reasons)
     return False
 
@@ -66,7 +66,7 @@ def advance(plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> bool:
 def pass_over(plan: EpisodePlan, recorder: Recorder, error: Exception) -> bool:
     """Set the next trial aside because of its error. Return False if the next step is not a trial, a later step
     depends on it, or the provider is unreachable, which affects other trials too."""
-    step = next_step(plan, recorder.history(), recorder.aside())
+    step = next_step(plan, recorder.history(), recorder.trials_set_aside())
     if isinstance(error, ModelUnavailable) or not isinstance(step, RunTrial):
         return False
     if plan.condition.feeds(step.slot.phase):
@@ -103,10 +103,11 @@ def run_episode(
 
 
 def retry_delay(failures: int, error: BaseException | None = None) -> float:
-    """Seconds to wait after the n-th failure in a row: doubling from 2 to 300, or longer if the provider says so."""
+    """Return the seconds to wait after the n-th failure in a row: doubling from 2 to 300, or longer if the provider
+    says so."""
     delay = min(FIRST_DELAY_SECONDS * 2.0 ** min(failures - 1, 16), LONGEST_DELAY_SECONDS)
-    told = error.retry_after_seconds if isinstance(error, ModelUnavailable) else None
-    return max(delay, told or 0.0)
+    retry_after = error.retry_after_seconds if isinstance(error, ModelUnavailable) else None
+    return max(delay, retry_after or 0.0)
 
 
 def perform(step: NextStep, plan: EpisodePlan, recorder: Recorder, toolbox: Toolbox) -> None:
@@ -142,7 +143,7 @@ def _seal(plan: EpisodePlan, recorder: Recorder, state: EpisodeState) -> Frozen:
 
 
 def seal(setup_digest: str, library: str) -> str:
-    """The basis of deployment: the setup as launched and the files as frozen, in one digest."""
+    """Return the basis of deployment: the setup as launched and the files as frozen, in one digest."""
     return digest_json([setup_digest, library])
 
 

@@ -13,8 +13,8 @@ ENGINE_SECONDS = 10.0
 
 
 def problems_of(task: Task, *, agent: str, sandbox: str, runs_here: bool) -> Iterator[SetupError]:
-    """Why every try of the task would fail, as far as its files show. `runs_here`: this process has the variables
-    that the workers give to tasks."""
+    """Say why every try of the task would fail, as far as its files show.
+    `runs_here`: this process has the variables that the workers give to tasks."""
     if agent == Oracle.name:
         yield from _collect_errors(lambda: require_solution(task))
     if agent == Trap.name:
@@ -38,8 +38,8 @@ def _collect_errors(check: Callable[[], object]) -> Iterator[SetupError]:
 
 
 def absent_images(tasks: Collection[Task]) -> dict[str, list[str]]:
-    """Image -> keys of the tasks that name it or build on it, if the engine of this machine does not have it yet.
-    SandboxError if no engine answers. Whether a registry has the image is only checked when it is fetched."""
+    """Return image -> keys of the tasks that name it or build on it, if the engine of this machine does not have it
+    yet. SandboxError if no engine answers. Whether a registry has the image is only checked when it is fetched."""
     from runner.sandboxes.docker.docker_engine import connect
     from runner.sandboxes.docker.docker_images import has_image
 

@@ -41,7 +41,8 @@ RULE = "model-gateway"  # of refusals by its gateway
 def answer_by_generator(
     step: Ask, occasion: Occasion, plan: EpisodePlan, calls: AuthorCalls, room: int | None
 ) -> ModelReply:
-    """Return the reply on record, or the program's output now. Raise InfrastructureError if the machine failed; then run it again.
+    """Return the reply on record, or the program's output now. Raise InfrastructureError if the machine failed; then
+    run it again.
 
     `room`: output tokens that its model may still use for this library; None: no limit, or no model.
     """
@@ -50,10 +51,10 @@ def answer_by_generator(
     model, sandboxes = calls.toolbox.author_model, calls.toolbox.sandboxes
     if not isinstance(model, GeneratorModel):
         raise SetupError(f"{plan.condition.name} needs an author model generator/<name>")
-    seed, told = step.seed(plan.run_seed), _told_of_model(model.preset, plan.author_sampling.temperature, room)
-    with calls.open(step.key, GENERATOR, request_for(occasion, model, seed=seed, told=told)) as call:
+    seed, model_info = step.seed(plan.run_seed), _describe_model(model.preset, plan.author_sampling.temperature, room)
+    with calls.open(step.key, GENERATOR, request_for(occasion, model, seed=seed, model_info=model_info)) as call:
         trials = (calls.recorder.trajectories(shown.slot) for shown, *_ in occasion.evidence)
-        given = input_files(occasion, seed=seed, model=told, documents=[write_bounded(each) for each in trials])
+        given = input_files(occasion, seed=seed, model=model_info, documents=[write_bounded(each) for each in trials])
         needs, name = _needs(model, step.key, calls.recorder, calls.toolbox), run_name(plan, step)
         output = run_generator(model.generator, given, sandboxes, name=name, needs=needs, room=room)
         call.reply = reply_of(model, output)
@@ -70,8 +71,8 @@ def judge_output(occasion: Occasion, reply: ModelReply, rule: str = RULE) -> Pat
     return replace(judgement, findings=(*judgement.findings, *notes))
 
 
-def _told_of_model(preset: Preset | None, temperature: float | None, room: int | None) -> dict[str, object] | None:
-    """The model's part of `input/request.json`: the program sends the name and the sampling itself."""
+def _describe_model(preset: Preset | None, temperature: float | None, room: int | None) -> dict[str, object] | None:
+    """Return the model's part of `input/request.json`: the program sends the name and the sampling itself."""
     if preset is None:
         return None
     asked = {**preset.options, **({} if temperature is None else {"temperature": temperature})}
@@ -84,7 +85,8 @@ def _told_of_model(preset: Preset | None, temperature: float | None, room: int |
 
 
 def _needs(model: GeneratorModel, key: str, recorder: Recorder, toolbox: Toolbox) -> Needs:
-    """Access to its model only. Each answer is billed to the call under `key`, which is this whole run."""
+    """Return access to the program's model only.
+    Each answer is billed to the call under `key`, which is this whole run."""
     preset, used = model.preset, Usage()
     if preset is None:
         return NO_MODEL
@@ -106,17 +108,15 @@ def _needs(model: GeneratorModel, key: str, recorder: Recorder, toolbox: Toolbox
 
 
 def run_name(plan: EpisodePlan, step: Ask) -> str:
-    """The name of a call's run, which lets a successor find what an interrupted one left."""
+    """Return the name of a call's run, which lets a successor find what an interrupted one left."""
     return f"generator-{digest_json([plan.episode, step.key])[:32]}"
 
 
 def request_for(
-    occasion: Occasion, model: GeneratorModel, *, seed: int, told: dict[str, object] | None
+    occasion: Occasion, model: GeneratorModel, *, seed: int, model_info: dict[str, object] | None
 ) -> ModelRequest:
-    """The request for the record: the program, and its inputs by name and digest instead of by content.
-
-    `told`: about its model.
-    """
+    """Return the request for the record: the program, and its inputs by name and digest instead of by content.
+    `model_info`: about its model."""
     generator = model.generator
     asked: dict[str, object] = {
         "generator": generator.name,
@@ -126,7 +126,7 @@ def request_for(
         "timeout_seconds": generator.timeout_seconds,
         "image": generator.image,
         "network": generator.network,
-        **({} if told is None else {"calls": generator.wire, "model": told}),
+        **({} if model_info is None else {"calls": generator.wire, "model": model_info}),
     }
     program = json.dumps(asked, indent=1)
     system = f"An outside program was given what follows as files, and wrote skills into a folder.\n\n{program}\n"
@@ -153,9 +153,9 @@ def reply_of(model: GeneratorModel, output: GeneratorOutput) -> ModelReply:
     calls = output.calls
     usage, notes = (Usage(), ()) if calls is None else (calls.usage, calls.refused)
     if output.failure:
-        said = f"\nThe end of its output:\n{output.said}" if output.said else "\nIt printed nothing."
+        printed = f"\nThe end of its output:\n{output.text}" if output.text else "\nIt printed nothing."
         left_out = f"\nNot taken: {name_left_out(output.left_out)}" if output.left_out else ""
-        text = output.failure + left_out + said
+        text = output.failure + left_out + printed
         return ModelReply(text, usage=usage, finish_reason=FAILED, model=model.name, notes=notes)
     skills = len({path.partition("/")[0] for path in output.texts})
     summary = f"{model.name} {model.generator.version} wrote {len(output.texts):,} files of {skills:,} skills."
@@ -164,4 +164,4 @@ def reply_of(model: GeneratorModel, output: GeneratorOutput) -> ModelReply:
     if output.left_out:
         summary += f" Not taken: {name_left_out(output.left_out)}"
     text = write_patch(summary, output.texts)
-    return ModelReply(text, usage=usage, model=model.name, reasoning=output.said or None, notes=notes)
+    return ModelReply(text, usage=usage, model=model.name, reasoning=output.text or None, notes=notes)

@@ -134,9 +134,9 @@ class AuthorCalls:
     def ask_fitting(
         self, key: str, purpose: str, occasion: Occasion, build: Build, left: int | None = None
     ) -> ModelReply:
-        """Return the reply on record or a new one of at most `left` tokens, to a request cut to the model's context window
-        as far as it is known from the model or its refusals. The notes of the reply list the cuts: a decision judged again
-        after a crash finds them there. ContextExceeded if nothing is left to cut."""
+        """Return the reply on record or a new one of at most `left` tokens, to a request cut to the model's context
+        window as far as it is known from the model or its refusals. The notes of the reply list the cuts: a decision
+        judged again after a crash finds them there. ContextExceeded if nothing is left to cut."""
         if (found := self.recorder.reply(key)) is not None:
             return found
         longest = self.sampling.max_tokens

@@ -189,17 +189,17 @@ class ListRecorder:
     def trajectories(self, slot: TrialSlot) -> tuple[Trajectory, ...]:
         return tuple(self._result(slot).trajectories)
 
-    def aside(self) -> Collection[TrialSlot]:
+    def trials_set_aside(self) -> Collection[TrialSlot]:
         return self._aside
 
-    def aside_reasons(self) -> Mapping[TrialSlot, str]:
+    def reasons_set_aside(self) -> Mapping[TrialSlot, str]:
         return self._aside
 
     def reply(self, key: str) -> ModelReply | None:
         return self._replies.get(key)
 
     def list_interrupted(self) -> tuple[str, ...]:
-        """Attempts that were started and neither finished nor abandoned."""
+        """List attempts that were started and neither finished nor abandoned."""
         return tuple(attempt for attempt in self.started if attempt not in self._ended)
 
     def _result(self, slot: TrialSlot) -> AttemptResult:
@@ -223,10 +223,10 @@ class ListRecorder:
         self.commit(SandboxOpened(attempt, handle))
 
     def live_step(self, attempt: str, step: Step) -> None:
-        """Nothing to do: a finished attempt holds all its steps."""
+        """Do nothing: a finished attempt has all its steps."""
 
     def bill(self, attempt: str, usage: Usage, price_table: str) -> None:
-        """Nothing else spends from the same budget: an attempt's usage is recorded when it ends."""
+        """Do nothing: nothing else spends from the same budget, and an attempt's usage is recorded when it ends."""
 
     def finish_attempt(self, attempt: str, result: AttemptResult) -> None:
         started = self.started[attempt]
@@ -255,7 +255,7 @@ class ListRecorder:
         self.commit(CallStarted(key, purpose, model, request, self.clock()))
 
     def bill_call(self, key: str, usage: Usage, price_table: str) -> None:
-        """Nothing else spends from the same budget: a call's usage is recorded when it ends."""
+        """Do nothing: nothing else spends from the same budget, and a call's usage is recorded when it ends."""
 
     def finish_call(
         self,
@@ -266,8 +266,8 @@ class ListRecorder:
         price_table: str = "",
         trajectories: tuple[Trajectory, ...] = (),
     ) -> None:
-        told = None if error is None else f"{type(error).__name__}: {error}"
-        self.commit(CallFinished(key, reply, told, self.clock(), price_table, trajectories))
+        message = None if error is None else f"{type(error).__name__}: {error}"
+        self.commit(CallFinished(key, reply, message, self.clock(), price_table, trajectories))
 
     def decide(self, decision: Decision, files: Files | None) -> None:
         fold(self.history()).require_open_library(f"decision {decision.number}")

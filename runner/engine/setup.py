@@ -110,7 +110,8 @@ def _model(name: str | None) -> dict[str, JsonValue]:
 
 
 def describe_preset(preset: Preset) -> dict[str, JsonValue]:
-    """Omit a missing price for cache writes, so that older setups keep their digest, and the results of a test."""
+    """Return the preset as JSON values, without a missing price for cache writes, so that older setups keep their
+    digest, and without the results of a test."""
     described: dict[str, JsonValue] = encode(preset)
     del described["lacks"]
     prices = described["prices"]

@@ -141,18 +141,16 @@ def read_engine_trials() -> int | None:
 def toolbox_for(
     plan: EpisodePlan, suite: Suite, clean: Cleaner | None = None, sleep: Callable[[float], None] = time.sleep
 ) -> Toolbox:
-    """The tools the plan names. SetupError if one is unknown, missing, or not allowed for this suite.
-
-    `sleep` makes the pauses before an unreachable model is asked again; it may raise LeaseLost to end them.
-    """
+    """Return the tools the plan names. SetupError if one is unknown, missing, or not allowed for this suite. `sleep`
+    makes the pauses before an unreachable model is asked again; it may raise LeaseLost to end them."""
     if plan.sandbox == "local" and not suite.trusted:
         raise SetupError(f"suite {suite.key} is not trusted: its tasks need a sandbox that confines them, not 'local'")
     if plan.condition.has_author and plan.author_model is None:
         raise SetupError(f"{plan.condition.name} needs an author model")
     author_model = None if plan.author_model is None else make_model(plan.author_model)
     if plan.sandbox != "docker" and isinstance(author_model, GeneratorModel) and author_model.container_reason:
-        told = f"{author_model.name}: {author_model.container_reason}"
-        raise SetupError(f"{told} (expected 'docker', not {plan.sandbox!r})")
+        message = f"{author_model.name}: {author_model.container_reason}"
+        raise SetupError(f"{message} (expected 'docker', not {plan.sandbox!r})")
     agent_model = None if plan.agent_model is None else make_model(plan.agent_model)
     judge_model = None if plan.judge_model is None else make_model(plan.judge_model)
     for model in (agent_model, author_model, judge_model):

@@ -44,7 +44,7 @@ _RUN = """mkdir -p {folder} || exit 125
 exec 4> {folder}/stdout || exit 125
 status=$( {{ {{ sh -c {command} < {stdin} 3>&- 4>&-; echo $? >&3; }} | {{ head -c {most} >&4; cat > /dev/null; }}; }} 3>&1 )
 exit "$status"
-"""
+"""  # noqa: E501
 # Nothing is read or removed through a link that leads out of the workspace.
 _PLACE = """top=$(pwd -P); [ "$top" = / ] && top=
 folder=$(cd -P -- {folder} 2>/dev/null && pwd -P) || {{ echo missing; exit 0; }}
@@ -74,7 +74,7 @@ class Ran:
     """`problem` is None if the program ended by itself with the expected exit code."""
 
     problem: str | None  # begins with a marker of this module's table
-    said: str  # the end of its standard error
+    errors: str  # the end of its standard error
     seconds: float
     exit_code: int | None
 
@@ -169,7 +169,7 @@ class EvaluationOutcome:
     stopped: bool = False  # an earlier stage failed; later ones are skipped
     comparison: OutputComparison | None = None
     opinion: Opinion | None = None
-    said: str = ""  # for the verdict's output
+    output: str = ""  # for the verdict's output
     seconds: float = 0.0
 
     @property
@@ -187,9 +187,9 @@ class EvaluationOutcome:
     def note_run(self, ran: Ran) -> None:
         self.stopped, self.seconds = ran.problem is not None, ran.seconds
         ended = ran.problem or f"exit code {ran.exit_code}"
-        self.said = f"{self.name}: {ended}, {ran.seconds:.1f} s\n{ran.said}".strip()
+        self.output = f"{self.name}: {ended}, {ran.seconds:.1f} s\n{ran.errors}".strip()
         if ran.problem:
-            self.add(RUN, CheckStatus.FAILED, f"{ran.problem}\n{ran.said}".strip(), ran.seconds)
+            self.add(RUN, CheckStatus.FAILED, f"{ran.problem}\n{ran.errors}".strip(), ran.seconds)
         else:
             self.add(RUN, CheckStatus.PASSED, seconds=ran.seconds)
 
@@ -241,7 +241,7 @@ def _judge_cases(outcomes: Sequence[EvaluationOutcome], digest: str) -> Verdict:
             Dimension(PRECHECK_DIMENSION, _mean([float(each.comparison is not None) for each in outcomes])),
             Dimension(COMPARISON_DIMENSION, score),
         ),
-        output=cut("\n\n".join(each.said for each in outcomes), MAX_OUTPUT_CHARS),
+        output=cut("\n\n".join(each.output for each in outcomes), MAX_OUTPUT_CHARS),
         verifier_digest=digest,
         duration_seconds=sum(each.seconds for each in outcomes),
     )
@@ -350,7 +350,7 @@ def _evaluate_artifact(
         overall=reward,
         checks=tuple(outcome.checks),
         dimensions=tuple(dimensions),
-        output=cut(outcome.said, MAX_OUTPUT_CHARS),
+        output=cut(outcome.output, MAX_OUTPUT_CHARS),
         verifier_digest=digest,
         duration_seconds=outcome.seconds,
     )
@@ -373,8 +373,8 @@ def _ask_judge(
         outcome.add(JUDGE, CheckStatus.ERROR, problem)
         return None
     score, passed = outcome.opinion.score, outcome.opinion.score >= question.threshold
-    told = f"score: {score} of 5, at least {question.threshold} passes: {outcome.opinion.reason}"
-    outcome.add(JUDGE, CheckStatus.PASSED if passed else CheckStatus.FAILED, told)
+    message = f"score: {score} of 5, at least {question.threshold} passes: {outcome.opinion.reason}"
+    outcome.add(JUDGE, CheckStatus.PASSED if passed else CheckStatus.FAILED, message)
     return passed
 
 

@@ -47,8 +47,8 @@ def input_files(
         files |= {f"input/files/{path}": file for path, file in read_workspace_files(occasion.task).items()}
     files |= {path: File(text.encode()) for path, text in trajectory_texts(occasion).items()}
     files |= {f"input/trajectories/{number}.json": File(each) for number, each in enumerate(documents, 1) if each}
-    told = request_value(occasion, seed=seed) | ({} if model is None else {"model": model})
-    request = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+    payload = request_value(occasion, seed=seed) | ({} if model is None else {"model": model})
+    request = json.dumps(payload, indent=1, ensure_ascii=False) + "\n"
     return {**files, "input/request.json": File(request.encode())}
 
 
@@ -82,7 +82,7 @@ def request_value(occasion: Occasion, *, seed: int) -> dict[str, object]:
 
 _NOWHERE = Path("/nonexistent")  # the synthetic task has no folder
 OUTPUT = "output/skills"
-TOLD_CHARS = 8_000  # of the program's printed text, from its end
+QUOTED_CHARS = 8_000  # of the program's printed text, from its end
 FIRST = f"mkdir -p {OUTPUT} && exec "
 NO_MODEL = Needs(image_skills=True)
 
@@ -102,7 +102,7 @@ class GeneratorOutput:
 
     texts: dict[str, str]  # path below output/skills -> text
     left_out: tuple[str, ...]  # entries that are not texts: links, binary files, files that were too large
-    said: str
+    text: str
     failure: str
     calls: ModelCalls | None = None  # None: it calls no model
 
@@ -154,8 +154,8 @@ def run_generator(
         texts, left_out = read_texts(tree)
         failure = _find_failure(generator, done, texts)
         calls = _calls_or_raise(sandbox.gateway) if generator.wire and sandbox.gateway is not None else None
-        said = done.output[-TOLD_CHARS:].strip()
-        return GeneratorOutput({} if failure else texts, tuple(left_out), said, failure, calls)
+        printed = done.output[-QUOTED_CHARS:].strip()
+        return GeneratorOutput({} if failure else texts, tuple(left_out), printed, failure, calls)
     finally:
         sandbox.close()
 
@@ -180,7 +180,7 @@ def _calls_or_raise(gateway: Gateway) -> ModelCalls:
     if gateway.trouble is not None:
         raise gateway.trouble
     usage = gateway.usage if gateway.requests else Usage(0, 0, 0, 0.0)
-    usage = usage.in_part() if gateway.untold or gateway.broken_off else usage
+    usage = usage.in_part() if gateway.uncounted or gateway.broken_off else usage
     refused = [
         f"{plural(count, 'request was', 'requests were')} refused: {message}"
         for message, count in gateway.refused.items()

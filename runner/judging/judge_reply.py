@@ -124,16 +124,16 @@ def _scores(value: dict[str, JsonValue], names: tuple[str, ...]) -> ReplyReading
     items: dict[str, JudgedItem] = {}
     missing: list[str] = []
     for name in names:
-        told = value.get(name)
-        if told is None:
+        scores = value.get(name)
+        if scores is None:
             missing.append(name)
             continue
-        if not isinstance(told, dict):
-            raise Faulty(Fault.WRONG_TYPE, f"{name}: expected an object with score and reason, found {_kind(told)}")
-        if told.get("score") is None:
+        if not isinstance(scores, dict):
+            raise Faulty(Fault.WRONG_TYPE, f"{name}: expected an object with score and reason, found {_kind(scores)}")
+        if scores.get("score") is None:
             missing.append(f"{name}.score")
             continue
-        items[name] = JudgedItem(_text(told, "reason", name, missing), score=_score(told["score"], name))
+        items[name] = JudgedItem(_text(scores, "reason", name, missing), score=_score(scores["score"], name))
     return _partly(items, missing)
 
 
@@ -147,34 +147,34 @@ def _score(value: JsonValue, name: str) -> int:
 
 
 def _label(value: dict[str, JsonValue], form: Form) -> ReplyReading:
-    told = value.get("label")
-    if told is None:
+    label = value.get("label")
+    if label is None:
         return _partly({}, ["label"])
-    if not isinstance(told, str):
-        raise Faulty(Fault.WRONG_TYPE, f"label: expected text, found {_kind(told)}")
-    if told not in form.labels:
-        raise Faulty(Fault.OUT_OF_RANGE, f"label: expected one of {', '.join(form.labels)}, found {told[:80]!r}")
+    if not isinstance(label, str):
+        raise Faulty(Fault.WRONG_TYPE, f"label: expected text, found {_kind(label)}")
+    if label not in form.labels:
+        raise Faulty(Fault.OUT_OF_RANGE, f"label: expected one of {', '.join(form.labels)}, found {label[:80]!r}")
     missing: list[str] = []
-    return _partly({"label": JudgedItem(_text(value, "reason", "", missing), label=told)}, missing)
+    return _partly({"label": JudgedItem(_text(value, "reason", "", missing), label=label)}, missing)
 
 
 def _points(value: dict[str, JsonValue]) -> ReplyReading:
-    told = value.get("points")
-    if told is None:
+    points = value.get("points")
+    if points is None:
         raise _no_answer(["points"])
-    if not isinstance(told, list):
-        raise Faulty(Fault.WRONG_TYPE, f"points: expected a list, found {_kind(told)}")
-    if len(told) > MAX_POINTS:
-        raise Faulty(Fault.OUT_OF_RANGE, f"points: expected at most {MAX_POINTS}, found {len(told)}")
+    if not isinstance(points, list):
+        raise Faulty(Fault.WRONG_TYPE, f"points: expected a list, found {_kind(points)}")
+    if len(points) > MAX_POINTS:
+        raise Faulty(Fault.OUT_OF_RANGE, f"points: expected at most {MAX_POINTS}, found {len(points)}")
     found: list[Point] = []
     missing: list[str] = []
-    for place, each in enumerate(told):
+    for place, each in enumerate(points):
         if not isinstance(each, dict):
             raise Faulty(Fault.WRONG_TYPE, f"points[{place}]: expected an object, found {_kind(each)}")
         texts = [_text(each, name, f"points[{place}]", missing) for name in POINT_FIELDS]
         found += [Point(*texts)] * bool(texts[0])
-    if told and not found:
-        raise _no_answer([f"points[{place}].{POINT_FIELDS[0]}" for place in range(len(told))])
+    if points and not found:
+        raise _no_answer([f"points[{place}].{POINT_FIELDS[0]}" for place in range(len(points))])
     problem = f"missing: {', '.join(missing)}" if missing else ""
     return ReplyReading(points=tuple(found), fault=Fault.PARTIAL if missing else None, problem=problem)
 
@@ -193,14 +193,14 @@ def _no_answer(missing: list[str]) -> Faulty:
 
 
 def _text(value: dict[str, JsonValue], name: str, place: str, missing: list[str]) -> str:
-    told = value.get(name)
+    text = value.get(name)
     where = f"{place}.{name}" if place else name
-    if told is None or told == "":
+    if text is None or text == "":
         missing.append(where)
         return ""
-    if not isinstance(told, str):
-        raise Faulty(Fault.WRONG_TYPE, f"{where}: expected text, found {_kind(told)}")
-    return storable(told).strip()[:MAX_TEXT_CHARS]  # JSON can contain characters that a text of the record cannot
+    if not isinstance(text, str):
+        raise Faulty(Fault.WRONG_TYPE, f"{where}: expected text, found {_kind(text)}")
+    return storable(text).strip()[:MAX_TEXT_CHARS]  # JSON can contain characters that a text of the record cannot
 
 
 def _kind(value: object) -> str:

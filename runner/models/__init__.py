@@ -21,7 +21,7 @@ class Model(Protocol):
 
     @property
     def preset(self) -> Preset | None:
-        """The preset it was made from. A program in a sandbox reads its own name and key from it."""
+        """Return the preset it was made from. A program in a sandbox reads its own name and key from it."""
         ...
 
     @property
@@ -35,7 +35,7 @@ class Model(Protocol):
         ...
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """One completion. ModelUnavailable: worth another try. ModelRefused: final."""
+        """Complete one request. ModelUnavailable: worth another try. ModelRefused: final."""
         ...
 
 
@@ -72,7 +72,7 @@ def is_small(name: str) -> bool:
 
 
 def price_table_of(model: Model | None, usage: Usage) -> str:
-    """The price list behind this usage's cost; "" if there is none."""
+    """Return the price list behind this usage's cost; "" if there is none."""
     return "" if model is None or usage.known_usd is None else model.price_table
 
 

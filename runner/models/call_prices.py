@@ -18,10 +18,8 @@ from runner.models.preset import MILLION, Preset, Prices
 
 
 def call_cost(preset: Preset, usage: Usage, cache_written: int = 0) -> float | None:
-    """US dollars for the tokens of one call, at the same prices as our own calls. None without a price.
-
-    cache_written: input that the provider wrote to its cache, if it charges for that.
-    """
+    """Return US dollars for the tokens of one call, at the same prices as our own calls. None without a price.
+    cache_written: input that the provider wrote to its cache, if it charges for that."""
     if preset.prices is not None:
         return preset.prices.cost(usage, cache_written)
     if preset.api_base or preset.api_base_variable or usage.input_tokens is None or usage.output_tokens is None:
@@ -41,10 +39,8 @@ def call_cost(preset: Preset, usage: Usage, cache_written: int = 0) -> float | N
 
 
 def prices_of(model: Model) -> Prices | None:
-    """Summed prices for estimates: the preset's, else the price list's for prompts of usual length.
-
-    None for scripted models, for private addresses without stated prices, and for models that the list does not have.
-    """
+    """Return summed prices for estimates: the preset's, else the price list's for prompts of usual length. None for
+    scripted models, for private addresses without stated prices, and for models that the list does not have."""
     preset = model.preset
     if preset is not None and preset.prices is not None:
         return preset.prices
@@ -71,14 +67,14 @@ _DATED = re.compile(r"[-@](?:\d{8}|latest)\Z")
 
 
 def estimate_cost(model: str, usage: Usage) -> float | None:
-    """US dollars for tokens of a model named in a log, by the price list for prompts of usual length, cache reads
-    and writes included. None if the list does not have the model, or the tokens are not fully known."""
+    """Return US dollars for tokens of a model named in a log, by the price list for prompts of usual length, cache
+    reads and writes included. None if the list does not have the model, or the tokens are not fully known."""
     prices = _find_list_prices(model)
     return None if prices is None else prices.cost(usage, usage.cache_written or 0)
 
 
 def name_price_list() -> str:
-    """The list with its version, as our own calls record it."""
+    """Name the list with its version, as our own calls record it."""
     return f"litellm {metadata.version('litellm')}"
 
 
@@ -92,7 +88,7 @@ def _find_list_prices(model: str) -> Prices | None:
 
 
 def _list_names(model: str) -> Iterator[str]:
-    """Possible names of the model in the list: unchanged, without its provider, without its date."""
+    """List possible names of the model in the list: unchanged, without its provider, without its date."""
     provider = next((each for each in _PROVIDERS if model.lower().startswith(each)), "")
     bare = model[len(provider) :].lower()
     google = (f"gemini/{bare}",) if provider == "google/" else ()
@@ -102,8 +98,8 @@ def _list_names(model: str) -> Iterator[str]:
 
 @cache
 def _read_price_list() -> Mapping[str, Mapping[str, float | None]]:
-    """The list that is part of litellm, read as a file: importing the package takes seconds. Empty if it is not
-    installed."""
+    """Read the list that is part of litellm as a file: importing the package takes seconds.
+    Empty if it is not installed."""
     found = find_spec("litellm")
     if not found or not found.origin:
         return {}

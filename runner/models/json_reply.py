@@ -19,7 +19,7 @@ _REFUSES = re.compile(
 
 
 class RepeatedName(ValueError):
-    """Two values under one name: either could be meant."""
+    """A name has two values: either could be meant."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name[:80]!r} stands there twice")
@@ -27,7 +27,7 @@ class RepeatedName(ValueError):
 
 
 class NoNumber(ValueError):
-    """NaN or an infinity, which Python would read and JSON does not have."""
+    """A number is NaN or an infinity, which Python would read and JSON does not have."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} is no JSON")
@@ -86,7 +86,7 @@ def objects_among(
 
 
 def json_type(value: object) -> str:
-    """JSON's name for a value of this kind: "object", "array", "string", "boolean", "number" or "null"."""
+    """Return JSON's name for a value of this kind: "object", "array", "string", "boolean", "number" or "null"."""
     kinds = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
     return kinds.get(type(value), "null")
 
@@ -125,7 +125,7 @@ def ask_until_usable(
 
 
 def ask_again(request: ModelRequest, reply: str, complaint: str) -> ModelRequest:
-    """The same question, the unusable answer, and what was wrong with it."""
+    """Build the messages that ask again: the same question, the unusable answer, and what was wrong with it."""
     more: tuple[Mapping[str, object], ...] = (
         {"role": "assistant", "content": reply or "(nothing)"},
         {"role": "user", "content": complaint},

@@ -36,7 +36,7 @@ class Prices:
     written: float | None = None
 
     def cost(self, usage: Usage, written: int = 0) -> float | None:
-        """US dollars, or None if the tokens are unknown. Input that was read from or written to the cache
+        """Return US dollars, or None if the tokens are unknown. Input that was read from or written to the cache
         (`written`) is part of the input and paid for once."""
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
@@ -79,13 +79,13 @@ class Preset:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names of the environment variables it reads."""
+        """Return the names of the environment variables it reads."""
         named = (self.key_variable, self.api_base_variable, *self.agent_environment.values())
         return tuple(sorted({name for name in named if name}))
 
     @property
     def digest(self) -> str:
-        """Digest of the file without the silence limit, the number of parallel calls and the results of a test. The
+        """Digest the file without the silence limit, the number of parallel calls and the results of a test. The
         variables' values are not part of it. Unstated limits are omitted, so that older presets keep their digest."""
         stated = encode(self)
         unstated = [name for name in ("max_tokens", "context_window") if stated[name] is None]
@@ -98,7 +98,8 @@ class Preset:
             raise NotOnThisMachine(f"preset {self.name}: the environment variable {self.key_variable} is not set")
 
     def base_url(self) -> str | None:
-        """The preset's own address, from the file or its variable. NotOnThisMachine names an unset variable."""
+        """Return the preset's own address, from the file or its variable.
+        NotOnThisMachine names an unset variable."""
         if self.api_base_variable is None:
             return self.api_base
         address = os.environ.get(self.api_base_variable, "").strip()
@@ -107,8 +108,8 @@ class Preset:
         return address
 
     def endpoint(self) -> Endpoint:
-        """Where its calls go. A server in a private network gets one call at a time unless the file states more;
-        others have no limit. NotOnThisMachine as for `base_url`."""
+        """Return where its calls go. A server in a private network gets one call at a time unless the file states
+        more; others have no limit. NotOnThisMachine as for `base_url`."""
         address = self.base_url()
         if address is None:
             return Endpoint(self.name, self.host_model, self.max_parallel)

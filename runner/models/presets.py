@@ -47,7 +47,7 @@ def preset_files() -> dict[str, Path]:
 
 
 def own_folder() -> Path:
-    """$SKILLGLASS_PRESETS, or the folder `presets` of the installation's data."""
+    """Return $SKILLGLASS_PRESETS, or the folder `presets` of the installation's data."""
     own = os.environ.get("SKILLGLASS_PRESETS", "").strip()
     return Path(own) if own else var_folder() / "presets"
 
@@ -75,10 +75,8 @@ def store_preset(name: str, values: Mapping[str, JsonValue]) -> Path:
 
 
 def list_preset_variables() -> frozenset[str]:
-    """Names of all environment variables that some preset reads a key or a private address from.
-
-    An unreadable file names none: nobody can use it either.
-    """
+    """List all environment variables that some preset reads a key or a private address from.
+    An unreadable file names none: nobody can use it either."""
     from runner.models.preset_file import read_preset
 
     found: set[str] = set()

@@ -39,7 +39,7 @@ CONTINUES, KEPT, MESSAGES = "continues", "kept", "messages"
 
 
 def request_digest(request: ModelRequest) -> str:
-    """Digest of everything that is sent. Equal requests have equal digests, no matter how they were stored."""
+    """Digest everything that is sent. Equal requests have equal digests, no matter how they were stored."""
     return digest_json(encode(request))
 
 
@@ -50,7 +50,8 @@ def count_shared_messages(request: ModelRequest, earlier: ModelRequest) -> int:
 
 
 def shorten_request(request: ModelRequest, earlier: ModelRequest | None, name: str) -> dict[str, JsonValue]:
-    """The request's JSON, as a continuation of `earlier` if they begin alike. `name` refers to the earlier one."""
+    """Return the request's JSON, as a continuation of `earlier` if they begin alike.
+    `name` refers to the earlier one."""
     whole: dict[str, Any] = encode(request)
     kept = 0 if earlier is None else count_shared_messages(request, earlier)
     if earlier is None or kept == 0:
@@ -103,7 +104,7 @@ class Recording:
     calls: dict[str, RecordedCall]  # by the request's digest
 
     def closest(self, request: ModelRequest) -> RecordedCall | None:
-        """The most similar recorded request: of the same kind, sharing the longest beginning."""
+        """Return the most similar recorded request: of the same kind, sharing the longest beginning."""
 
         def likeness(call: RecordedCall) -> tuple[bool, int, bool, int, int]:
             other = call.request
@@ -164,7 +165,7 @@ def _call(path: Path, number: int, value: dict[str, Any], calls: dict[str, Recor
 
 
 def difference(recorded: ModelRequest, asked: ModelRequest) -> str:
-    """A unified diff of the two requests' JSON, texts on lines of their own; capped, with a note."""
+    """Return a unified diff of the two requests' JSON, texts on lines of their own; capped, with a note."""
     texts = [json.dumps(encode(each), ensure_ascii=False, indent=1, sort_keys=True) for each in (recorded, asked)]
     before, after = (text.replace("\\n", "\\n\n").split("\n") for text in texts)
     lines = list(difflib.unified_diff(before, after, "recorded", "asked", lineterm="", n=2))
@@ -179,7 +180,7 @@ MAX_PRICE_TABLE = 64  # characters; more than one list may have been used
 
 
 def recordings_folder() -> Path:
-    """$SKILLGLASS_RECORDINGS, or the folder `recordings` of the installation's data."""
+    """Return $SKILLGLASS_RECORDINGS, or the folder `recordings` of the installation's data."""
     own = os.environ.get("SKILLGLASS_RECORDINGS", "").strip()
     return Path(own) if own else var_folder() / "recordings"
 

@@ -6,8 +6,8 @@ have flags for most of it (docs/reference/models.md has them in one table).
 The model is the operator's own preset or server, asked as in an experiment. Even if the server quotes the key, no
 answer does.
 
-A self-hosted server reports its program, models, window and size elsewhere in each program, and the OpenAI format has no
-field for a window. These addresses are read:
+A self-hosted server reports its program, models, window and size elsewhere in each program, and the OpenAI format has
+no field for a window. These addresses are read:
 
     /models            ids everywhere; vLLM adds max_model_len, llama.cpp meta.n_ctx and meta.n_params
     /props             llama.cpp: the window of one slot, and how many slots there are
@@ -132,25 +132,27 @@ def answers_whole(address: str, key: str | None, model: str) -> bool:
     return status == 200 and isinstance(answer, Mapping) and isinstance(answer.get("choices"), list)
 
 
-def _ask_program(address: str, key: str | None, model: str, found: ServerListing) -> ServerListing:
+def _ask_program(address: str, key: str | None, model: str, listing: ServerListing) -> ServerListing:
     """Ask at the addresses that only one program knows. The key is only sent to the same host."""
     parts = urlsplit(address)
     root = urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/").removesuffix("/v1"), "", ""))
     props = read_object(_exchange(f"{root}/props", key)[1])
-    window = found.window or _read_number(read_object(props.get("default_generation_settings")).get("n_ctx"))
+    window = listing.window or _read_number(read_object(props.get("default_generation_settings")).get("n_ctx"))
     if window is not None:
         slots = _read_number(props.get("total_slots"))
-        return replace(found, program=LLAMA_CPP, window=window, is_guess=False, slots=slots)
+        return replace(listing, program=LLAMA_CPP, window=window, is_guess=False, slots=slots)
     rows = read_objects(read_object(_exchange(f"{root}/api/v0/models", key)[1]).get("data"))
     if any(_read_number(each.get(field)) for each in rows for field in LM_STUDIO_FIELDS):
         named = (each for each in rows if model == each.get("id"))
         window = next((size for each in named if (size := _read_number(each.get("loaded_context_length")))), None)
-        return replace(found, program=LM_STUDIO, window=window, is_guess=False)
+        return replace(listing, program=LM_STUDIO, window=window, is_guess=False)
     for each in read_objects(read_object(_exchange(f"{root}/api/ps", key)[1]).get("models")):
         if model in (each.get("id"), each.get("name")) and (window := _read_number(each.get("context_length"))):
             size = read_size(_read_text(read_object(each.get("details")).get("parameter_size")))
-            return replace(found, program=OLLAMA, window=window, parameters=size or found.parameters, is_guess=False)
-    return found
+            return replace(
+                listing, program=OLLAMA, window=window, parameters=size or listing.parameters, is_guess=False
+            )
+    return listing
 
 
 def _exchange(
@@ -286,7 +288,7 @@ class Tryout:
 
     @property
     def _address(self) -> str | None:
-        """The server's address. None also if its variable is not set: the first call reports that."""
+        """Return the server's address. None also if its variable is not set: the first call reports that."""
         try:
             return self.model.preset.base_url() if self.model.preset is not None else self.model.api_base
         except RunnerError:
@@ -308,10 +310,10 @@ class Tryout:
         ids, program = self.listing.models, f" ({self.listing.program_name})" if self.listing.program else ""
         if not ids:
             return TriedQuestion(REACH, False, f"it serves no model{program}", "load a model in the server")
-        said = f"it serves {', '.join(ids[:10])}{' and others' if len(ids) > 10 else ''}{program}"
+        outcome = f"it serves {', '.join(ids[:10])}{' and others' if len(ids) > 10 else ''}{program}"
         if self._served_as not in ids:
-            return TriedQuestion(REACH, False, said, f"name one of these instead of {self._served_as}")
-        return TriedQuestion(REACH, True, said)
+            return TriedQuestion(REACH, False, outcome, f"name one of these instead of {self._served_as}")
+        return TriedQuestion(REACH, True, outcome)
 
     def _answer(self) -> TriedQuestion:
         question = "Does it answer?"
@@ -339,8 +341,8 @@ class Tryout:
         self.calls_tools = "" in wrong
         if self.calls_tools:
             return TriedQuestion(question, True, f"it calls {made[wrong.index('')]}")
-        said = f"it calls {made[0]}; {wrong[0]}" if made else f"no call; it says {_shorten(reply.text)[:80]!r}"
-        return TriedQuestion(question, False, said, advice)
+        outcome = f"it calls {made[0]}; {wrong[0]}" if made else f"no call; it says {_shorten(reply.text)[:80]!r}"
+        return TriedQuestion(question, False, outcome, advice)
 
     def _keep_json(self) -> TriedQuestion:
         question = "Does it keep to JSON?"
@@ -356,14 +358,14 @@ class Tryout:
         left_out = [note for note in reply.not_sent if "response_format" in note]
         self.takes_json_mode = found is not None and not left_out
         self.keeps_json = found is not None and set(found) == {"ready"} and found["ready"] is True
-        said = f"it says {_shorten(reply.text)[:80]!r}"
+        outcome = f"it says {_shorten(reply.text)[:80]!r}"
         if left_out:
-            said, advice = _shorten(left_out[0]), "nothing: the runner leaves JSON mode out and reads the text"
-            return TriedQuestion(question, False, said, advice)
+            outcome, advice = _shorten(left_out[0]), "nothing: the runner leaves JSON mode out and reads the text"
+            return TriedQuestion(question, False, outcome, advice)
         if self.keeps_json:
-            return TriedQuestion(question, True, said)
+            return TriedQuestion(question, True, outcome)
         advice = "expect answers of authors that cannot be read; a larger model keeps to the form that it is asked for"
-        return TriedQuestion(question, False, f'{said}; expected {{"ready": true}}', advice)
+        return TriedQuestion(question, False, f'{outcome}; expected {{"ready": true}}', advice)
 
     def _fill_window(self) -> TriedQuestion:
         question = "How much does it take in one call?"
@@ -375,23 +377,23 @@ class Tryout:
             reply = self.model.complete(replace(_ask("hello " * words), max_tokens=16))
         except ContextExceeded as error:
             self.window = error.window
-            said = f"{error.window:,} tokens, as it says when" if error.window else "without naming a window,"
-            return self._compare_window(question, f"{said} it refuses a longer prompt")
+            limit = f"{error.window:,} tokens, as it says when" if error.window else "without naming a window,"
+            return self._compare_window(question, f"{limit} it refuses a longer prompt")
         except RunnerError as error:
             return TriedQuestion(question, False, _shorten(error), "read what the server logs")
         taken = reply.usage.input_tokens
         if taken is not None and taken < words // 2:
-            said = f"it cut a prompt of {words:,} words to {taken:,} tokens and did not say so"
-            return TriedQuestion(question, False, said, WINDOW_ADVICE[self.listing.program].format(32_768))
+            limit = f"it cut a prompt of {words:,} words to {taken:,} tokens and did not say so"
+            return TriedQuestion(question, False, limit, WINDOW_ADVICE[self.listing.program].format(32_768))
         return TriedQuestion(question, True, f"it takes a prompt of {words:,} words")
 
-    def _compare_window(self, question: str, said: str) -> TriedQuestion:
+    def _compare_window(self, question: str, limit: str) -> TriedQuestion:
         stated = None if self.model.preset is None else self.model.preset.context_window
         if self.window is None or stated is None or stated <= self.window:
             advice = f"put `context_window: {self.window}` into the preset" if self.window and not stated else ""
-            return TriedQuestion(question, True, said, advice)
+            return TriedQuestion(question, True, limit, advice)
         advice = f"{WINDOW_ADVICE[self.listing.program].format(stated)}, or put `context_window: {self.window}` into it"
-        return TriedQuestion(question, False, f"{said}; the preset says {stated:,}", advice)
+        return TriedQuestion(question, False, f"{limit}; the preset says {stated:,}", advice)
 
     def _measure_speed(self) -> TriedQuestion:
         question = "How fast is it?"
@@ -416,7 +418,7 @@ class Tryout:
 
 
 def model_at(address: str, model: str, key_variable: str | None) -> LiteLLM:
-    """The model of a server without a preset; its first model if none is named. SetupError."""
+    """Make the model of a server without a preset; its first model if none is named. SetupError."""
     drafted = LiteLLM.of_preset(draft_preset(address, model or "any", key_variable))
     if model:
         return drafted
@@ -435,7 +437,7 @@ def draft_preset(address: str, model: str, key_variable: str | None) -> Preset:
 
 
 def describe_own_server(address: str, model: str, key_variable: str | None) -> dict[str, JsonValue]:
-    """The preset's values for a server with the OpenAI format."""
+    """Return the preset's values for a server with the OpenAI format."""
     named: dict[str, JsonValue] = {"key_variable": key_variable} if key_variable else {}
     values = {"provider": "own server", "agent_model": model, "host_model": f"openai/{model}", "api_base": address}
     return {**values, **named}
@@ -471,7 +473,7 @@ def _find_wrong(call: ToolCall) -> str:
     return ", ".join(wrong[:3])
 
 
-def _shorten(told: object) -> str:
+def _shorten(value: object) -> str:
     """Shorten to one line that a terminal can show."""
-    text = " ".join(str(told).split())
+    text = " ".join(str(value).split())
     return "".join(each if each.isprintable() else "?" for each in text)[:MAX_SAID]

@@ -1,9 +1,9 @@
 """The agent programs we run: their versions, and where they are after installation.
 
 A program is one folder below `pins/`: `program.toml` (package, runtime, the file that is started), `package.json` and
-`package-lock.json`, npm's own files, whose integrity hashes fix every byte; for node, `requirements.txt` of pip with the
-hashes of its wheels. `installing.install` makes a folder of it
-that holds all it needs to run in any Linux image with glibc; `installed` finds that folder again.
+`package-lock.json`, npm's own files, whose integrity hashes fix every byte; for node, `requirements.txt` of pip with
+the hashes of its wheels. `installing.install` makes a folder of it that holds all it needs to run in any Linux image
+with glibc; `installed` finds that folder again.
 """
 
 from __future__ import annotations

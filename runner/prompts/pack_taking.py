@@ -363,8 +363,8 @@ def keep_pack(pack: PromptPack, *, replace: bool = False) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{pack.name}-", dir=folder.parent))
     try:
-        told = pack.model_dump(mode="json", exclude_defaults=True)
-        text = yaml.safe_dump({"format": pack.format, **told}, sort_keys=False, allow_unicode=True, width=100)
+        values = pack.model_dump(mode="json", exclude_defaults=True)
+        text = yaml.safe_dump({"format": pack.format, **values}, sort_keys=False, allow_unicode=True, width=100)
         (fresh / PACK_FILE).write_text(text, "utf-8")
         for message in pack.messages:
             (fresh / message.file).write_text(message.text, "utf-8", newline="")

@@ -107,8 +107,8 @@ def read_choice(text: str) -> dict[str, str]:
             raise SetupError(f"prompts of {role[:40]!r}: expected one of the roles {', '.join(CHOSEN)}")
         if not NAME.fullmatch(name):
             raise SetupError(
-                f"prompts {name[:80]!r}: expected {OWN}, {PAPER} or the name of a pack (lower-case letters, digits, '-');"
-                f" {MANAGE} read_prompts FOLDER takes in a pack"
+                f"prompts {name[:80]!r}: expected {OWN}, {PAPER} or the name of a pack (lower-case letters, digits, "
+                f"'-'); {MANAGE} read_prompts FOLDER takes in a pack"
             )
         for each in (role,) if is_one else CHOSEN:
             if each in found:

@@ -22,14 +22,14 @@ from runner.protocols.recorder import History
 from runner.protocols.registry import protocol_module
 
 
-def next_step(plan: EpisodePlan, history: History, aside: Collection[TrialSlot] = ()) -> NextStep | None:
+def next_step(plan: EpisodePlan, history: History, set_aside: Collection[TrialSlot] = ()) -> NextStep | None:
     """Return the next step of the plan's protocol. Pure: same arguments, same step.
 
-    `aside`: open trials that are not to be tried now. None if the episode is complete, or nothing can continue without
-    one of these.
+    `set_aside`: open trials that are not to be tried now. None if the episode is complete, or nothing can continue
+    without one of these.
     """
     for step in possible_steps(plan, history):
-        if not (isinstance(step, RunTrial) and step.slot in aside):
+        if not (isinstance(step, RunTrial) and step.slot in set_aside):
             return step
     return None
 
@@ -45,8 +45,8 @@ def possible_steps(plan: EpisodePlan, history: History) -> Iterator[NextStep]:
 
 
 def slots(plan: EpisodePlan) -> tuple[TrialSlot, ...]:
-    """Every trial the plan may run, in order: where the protocol does not say, those of its open steps at the beginning,
-    because nothing the author does changes them."""
+    """Return every trial the plan may run, in order: where the protocol does not say, those of its open steps at the
+    beginning, because nothing the author does changes them."""
     module = protocol_module(plan.protocol)
     if hasattr(module, "slots"):
         return cast("tuple[TrialSlot, ...]", module.slots(plan))

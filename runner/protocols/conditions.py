@@ -1,6 +1,7 @@
 """A memory condition as a value, and the conditions of SkillEvolBench. Every protocol has its own, under its own names.
 
-Source of CONDITIONS: SkillEvolBench section 4.2 (starts), section 4.3 (triggers), section 5.2 (names), section 5.4 (tier-3).
+Source of CONDITIONS: SkillEvolBench section 4.2 (starts), section 4.3 (triggers), section 5.2 (names), section 5.4
+(tier-3).
 """
 
 from __future__ import annotations
@@ -168,7 +169,8 @@ def find_condition(name: str, protocol: str = "skillevolbench") -> Condition:
 
 
 def base_name(name: str) -> str:
-    """The method without its parameter: "naive-prompt" of "naive-prompt@8000", "naive-prompt~own" of "naive-prompt@8000~own"."""
+    """The method without its parameter: "naive-prompt" of "naive-prompt@8000",
+    "naive-prompt~own" of "naive-prompt@8000~own"."""
     method, tilde, prompts = name.partition("~")
     return method.partition("@")[0] + tilde + prompts
 

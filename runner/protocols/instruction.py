@@ -30,7 +30,7 @@ Earlier work may have left skills in `{skills}`. Each folder there is one skill:
 description of when it applies, and sometimes further files that it refers to.
 Before you start, look through the skills and read the `SKILL.md` of every one that could fit this task. Use what fits and
 ignore the rest. Where a skill and the task's text disagree, follow the task. The folder may be empty.
-"""
+"""  # noqa: E501
 _GROWING = "Your copy of it is private: changes you make there are discarded."
 _FROZEN = "The library is frozen: you can read it, and changes you make there are discarded."
 
@@ -54,8 +54,8 @@ _RELEASED_GROWING = {
     "opening": "",
     "fits": "could fit",
     "exception": "the library is empty or no description has to do with it",
-    "closing": "To work out again what a skill already explains wastes what the library has collected. Your use of skills will be\n"
-    "reviewed.",
+    "closing": "To work out again what a skill already explains wastes what the library has collected. Your use of "
+    "skills will be\nreviewed.",
 }
 _RELEASED_FROZEN = {
     "opening": "This task is part of an evaluation. ",
@@ -66,14 +66,14 @@ _RELEASED_FROZEN = {
 _RELEASED_TRACES = """\
 This task is part of an evaluation. The earlier trials above are your reference: study them, find out which decisions worked,
 and take that approach. Do not solve the task from scratch where an earlier trial suggests a way.
-"""
+"""  # noqa: E501
 
 _TRACES = """\
 ## Earlier trials of this family
 
 Below are shortened records of earlier attempts at related tasks, oldest first, each with its verdict. Their files and values
 belong to those tasks, not to yours: reuse what was learned, not the numbers.
-"""
+"""  # noqa: E501
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +114,6 @@ def _render(trace: Trace) -> str:
     outcome = {True: "passed", False: "failed", None: "no verdict"}[verdict.success if verdict else None]
     if verdict and verdict.reward is not None:
         outcome += f", reward {verdict.reward:.2f}"
-    return f"### Trial {trace.slot} ({VERDICT_NOT_SHOWN if trace.shown.is_hidden else outcome})\n\n{fence_text(trace.text)}"
+    if trace.shown.is_hidden:
+        outcome = VERDICT_NOT_SHOWN
+    return f"### Trial {trace.slot} ({outcome})\n\n{fence_text(trace.text)}"

@@ -51,9 +51,9 @@ def list_asked(condition: Condition) -> tuple[Asked, ...]:
 
 
 def open_steps(plan: EpisodePlan, state: EpisodeState) -> Iterator[NextStep]:
-    """The steps still open, in order: all tasks once, then all tasks again. A probe stopped midway has tried all tasks
-    equally often, and any drift in the meantime affects all tasks alike. The empty library exists from the start: nothing
-    adds it."""
+    """Yield the steps still open, in order: all tasks once, then all tasks again. A probe stopped midway has tried all
+    tasks equally often, and any drift in the meantime affects all tasks alike. The empty library exists from the start:
+    nothing adds it."""
     asked = _require_probe(plan)
     if state.frozen is None:
         if state.snapshot != asked.library:

@@ -72,9 +72,9 @@ def _printed(asked: Asked, protocol: str, condition: Condition) -> PackPrompt | 
     its_own = _method(condition) if _method(condition) in printed else ""
     prompt = find_pack(layout.name).find(asked, its_own)
     if prompt is None or prompt.condition != its_own:
-        told = f"{asked}{f', {its_own}' if its_own else ''}"
+        named = f"{asked}{f', {its_own}' if its_own else ''}"
         raise SetupError(
-            f"{layout.source}: the prompt ({told}) is missing; {MANAGE} read_prompts PATH says what a copy lacks"
+            f"{layout.source}: the prompt ({named}) is missing; {MANAGE} read_prompts PATH says what a copy lacks"
         )
     return prompt
 

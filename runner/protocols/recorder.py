@@ -137,11 +137,11 @@ class Recorder(Protocol):
         """The trajectories of the trial's counting attempt, the main one first."""
         ...
 
-    def aside(self) -> Collection[TrialSlot]:
+    def trials_set_aside(self) -> Collection[TrialSlot]:
         """Open trials that were set aside, in the order of the plan."""
         ...
 
-    def aside_reasons(self) -> Mapping[TrialSlot, str]:
+    def reasons_set_aside(self) -> Mapping[TrialSlot, str]:
         """The same trials, each with its error."""
         ...
 

@@ -30,7 +30,8 @@ def check(plan: EpisodePlan) -> None:
     skillgenbench.check(plan)
     if plan.condition.tries_first and not _list_practice_tasks(plan):
         raise SetupError(
-            f"{plan.condition.name}: {plan.environment.key} has no practice task, and trials of the others would reveal them"
+            f"{plan.condition.name}: {plan.environment.key} has no practice task, and trials of the others would "
+            "reveal them"
         )
 
 

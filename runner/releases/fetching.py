@@ -6,8 +6,8 @@
 
 The digest is over every file below the folder: path, content and executable bit, or a link's target.
 
-A git repository gives the files of one commit, byte for byte as they are recorded there. A hub of data sets gives the list
-of its files at one revision, then each file by plain HTTP. Wire format of Hugging Face's hub
+A git repository gives the files of one commit, byte for byte as they are recorded there. A hub of data sets gives the
+list of its files at one revision, then each file by plain HTTP. Wire format of Hugging Face's hub
 (api/datasets/<owner>/<name>):
     revision/<revision>                     {"sha": the commit}
     tree/<commit>?recursive=true            [{"type": "file", "path", "size", "oid", "lfs": {"oid"}}]; further pages
@@ -51,7 +51,7 @@ PAUSE = 2.0
 MAX_ANSWER_BYTES = 64 * 1024**2
 MAX_FILES = 200_000
 PIECE = 1024**2
-TOLD_EVERY = 100  # files
+REPORTED_EVERY = 100  # files
 _NEXT = re.compile(r'<([^>]+)>\s*;\s*rel="?next"?')
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _PASSING = (408, 425, 429, 500, 502, 503, 504)
@@ -86,7 +86,7 @@ def fill_from_hub(tree: Path, url: str, revision: str, tell: Callable[[str], Non
         raise SetupError(f"{tree}: too little room on this disk for {total / 1e6:,.1f} MB")
     for number, file in enumerate(files, start=1):
         _fetch(tree / file.path, parts, f"{url}/resolve/{commit}/{quote(file.path)}", file)
-        if number % TOLD_EVERY == 0:
+        if number % REPORTED_EVERY == 0:
             tell(f"{number:,} of {len(files):,} files")
     shutil.rmtree(parts)
     return commit
@@ -292,9 +292,9 @@ def _git(*words: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SetupError(f"git: {type(error).__name__}: {error}") from error
     if done.returncode:
-        said = done.stderr.decode(errors="replace").lower()
+        errors = done.stderr.decode(errors="replace").lower()
         unknown = "it gave no reason that is known here"
-        meaning = next((meaning for pattern, meaning in MEANINGS if re.search(pattern, said)), unknown)
+        meaning = next((meaning for pattern, meaning in MEANINGS if re.search(pattern, errors)), unknown)
         raise SetupError(f"git ended with exit code {done.returncode}: {meaning}")
     return done.stdout.decode(errors="replace")
 

@@ -68,7 +68,7 @@ VARIABLES = {
     "XDG_CONFIG_HOME": ".config",
 }
 DEPTH = 8  # levels below the working directory: programs find skills in folders of a repository, too
-MAX_TOLD = 200
+MAX_NAMED = 200
 # Folders stay, with their owner and empty; links are removed. Finds are printed, a line each; the status is not 0 if
 # something is left. Only the image's own files exist at this time: the library's volume is empty.
 _CLEAR = """left=0
@@ -96,7 +96,7 @@ EOF
 for skill in {own}; do
   if [ -f "$skill" ]; then clear "${skill%/SKILL.md}"; fi
 done
-exit $left"""
+exit $left"""  # noqa: E501
 _LINE_BREAK = "! -path '*\n*'"  # a path with one would be read as two
 
 

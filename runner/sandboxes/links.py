@@ -44,9 +44,9 @@ def find_links_into(
 
 def word_removed_links(astray: Sequence[tuple[str, str]]) -> list[str]:
     """Return a sentence for each removed link, for the notes of a verdict."""
-    told = [f"{_shorten(path)}: a link to {_shorten(place)}, removed before judging" for path, place in astray]
-    more = len(told) - _MAX_NAMED
-    return [*told[:_MAX_NAMED], *([f"and {more:,} more such links, removed as well"] if more > 0 else [])]
+    messages = [f"{_shorten(path)}: a link to {_shorten(place)}, removed before judging" for path, place in astray]
+    more = len(messages) - _MAX_NAMED
+    return [*messages[:_MAX_NAMED], *([f"and {more:,} more such links, removed as well"] if more > 0 else [])]
 
 
 def _shorten(path: str) -> str:
@@ -101,7 +101,7 @@ full() {{ [ -n "$(find {into} -size +32768)" ]; }}
 list() {{ find / \\( -path /proc -o -path /sys -o -path /dev \\) -prune -o -type l "$@" > {into} 2> /dev/null; }}
 list -printf '%C@\\0%p\\0%l\\0' || full || list -exec sh -c '
   for link; do printf "%s\\0%s\\0%s\\0" "$(stat -c %Z -- "$link")" "$link" "$(readlink -- "$link")"; done' sh {{}} + || full || exit 4
-"""
+"""  # noqa: E501
 _REMOVE = """PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 xargs -0 rm -f -- < {doomed} && rm -f {doomed}
 """

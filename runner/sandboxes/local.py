@@ -229,8 +229,8 @@ class LocalSandbox:
     ) -> Completed:
         """See `Sandbox.execute`. A background process may outlive its command; `end_processes` ends it.
 
-        SandboxError if the disk is full before, during or after the command: what it then did or said is not an answer of
-        the agent's.
+        SandboxError if the disk is full before, during or after the command: what it then did or said is not an
+        answer of the agent's.
         """
         complaint = self._complaint(command)
         if complaint:

@@ -21,15 +21,15 @@ from runner.base.suite import Suite
 from runner.base.text import replace_unprintable
 from runner.base.types import Environment, Family, Role, Task
 from runner.screening import shared_files
-from runner.screening.screened_texts import MAX_TEXT_BYTES, ScreenedTask, Skipped, list_digests, read_screened
-from runner.screening.suite_findings import KINDS, MAX_TASKS, Screening, SuiteFinding, SuiteQuote, Weight, quote
-from runner.screening.told_answers import (
+from runner.screening.revealed_answers import (
     find_answers_in_skills,
     find_checks_in_skills,
     find_given_answers,
     find_quoted_checks,
-    find_told_answers,
+    find_revealed_answers,
 )
+from runner.screening.screened_texts import MAX_TEXT_BYTES, ScreenedTask, Skipped, list_digests, read_screened
+from runner.screening.suite_findings import KINDS, MAX_TASKS, Screening, SuiteFinding, SuiteQuote, Weight, quote
 
 
 def find_broken_roles(suite: Suite) -> Iterator[SuiteFinding]:
@@ -39,10 +39,10 @@ def find_broken_roles(suite: Suite) -> Iterator[SuiteFinding]:
         missing = [role.value for role in Role if role not in roles]
         twice = [role.value for role in Role if roles.count(role) > 1]
         if roles and (missing or twice):
-            said = [f"there is none for {', '.join(missing)}"] if missing else []
-            said += [f"several are {', '.join(twice)}"] if twice else []
+            problems = [f"there is none for {', '.join(missing)}"] if missing else []
+            problems += [f"several are {', '.join(twice)}"] if twice else []
             keys = tuple(task.key for task in family.tasks)[:MAX_TASKS]
-            yield SuiteFinding("roles", Weight.LOOK, keys, f"{family.name}: {'; '.join(said)}.")
+            yield SuiteFinding("roles", Weight.LOOK, keys, f"{family.name}: {'; '.join(problems)}.")
     known = {family.key for family in families}
     for family in families:
         for task in family.tasks:
@@ -54,12 +54,12 @@ def _composed(task: Task, known: set[str]) -> Iterator[SuiteFinding]:
         return
     place = (SuiteQuote(task.key, "task-spec.yaml"),)
     if not task.requires:
-        says = f"{task.key} is a composition and names no family that it composes."
-        yield SuiteFinding("roles", Weight.LOOK, (task.key,), says, place)
+        sentence = f"{task.key} is a composition and names no family that it composes."
+        yield SuiteFinding("roles", Weight.LOOK, (task.key,), sentence, place)
     for each in task.requires:
         if each not in known:
-            says = f"{task.key} composes with {each}, which is not in this suite: no skill for it is learned here."
-            yield SuiteFinding("roles", Weight.LOOK, (task.key,), says, place)
+            sentence = f"{task.key} composes with {each}, which is not in this suite: no skill for it is learned here."
+            yield SuiteFinding("roles", Weight.LOOK, (task.key,), sentence, place)
 
 
 def find_undeclared_traps(suite: Suite) -> Iterator[SuiteFinding]:
@@ -68,15 +68,15 @@ def find_undeclared_traps(suite: Suite) -> Iterator[SuiteFinding]:
     bare = [task.key for task in tasks if task.role is Role.ADVERSARIAL and not has_trap(task)]
     if bare:
         which = f"{bare[0]} declares" if len(bare) == 1 else f"{len(bare):,} adversarial tasks declare"
-        says = f"{which} no wrong answer (trap/solve.sh), so nothing shows that the checks catch it."
-        yield SuiteFinding("trap", Weight.LOOK, tuple(bare[:MAX_TASKS]), says)
+        sentence = f"{which} no wrong answer (trap/solve.sh), so nothing shows that the checks catch it."
+        yield SuiteFinding("trap", Weight.LOOK, tuple(bare[:MAX_TASKS]), sentence)
 
 
 def find_solved_trap(task: ScreenedTask) -> Iterator[SuiteFinding]:
     if has_trap(task.task) and (text := _same_as_solution(task)) is not None:
-        says = f"The wrong answer that {task.key} declares is its own solution."
+        sentence = f"The wrong answer that {task.key} declares is its own solution."
         places = tuple(quote(task.key, f"{part}/solve.sh", text, 0, 0) for part in ("trap", "solution"))
-        yield SuiteFinding("trap", Weight.LEAK, (task.key,), says, places)
+        yield SuiteFinding("trap", Weight.LEAK, (task.key,), sentence, places)
 
 
 def _same_as_solution(task: ScreenedTask) -> str | None:
@@ -96,17 +96,17 @@ def find_named_skills(family: Family, task: ScreenedTask) -> Iterator[SuiteFindi
     slugs = dict.fromkeys(path.partition("/")[0] for path in family.curated)
     for slug in (*slugs, *_shipped(task.task)):
         if (found := _mention(slug).search(text)) is not None:
-            says = f"The instruction of {task.key} names the skill {slug[:80]}."
+            sentence = f"The instruction of {task.key} names the skill {slug[:80]}."
             here = quote(task.key, "instruction.md", text, found.start(), found.end())
-            yield SuiteFinding("named-skill", Weight.LEAK, (task.key,), says, (here,))
+            yield SuiteFinding("named-skill", Weight.LEAK, (task.key,), sentence, (here,))
 
 
 def _mention(slug: str) -> re.Pattern[str]:
     name = re.escape(slug)
     bounded = rf"(?<![\w./-]){name}(?![\w/-]|\.\w)"
-    beside = rf"\bskills?\W{{1,3}}(?:named |called )?\W?{name}(?![\w-])|(?<![\w./-]){name}\W{{1,3}}skills?\b|\bskills/{name}(?![\w-])"
+    named_skill = rf"\bskills?\W{{1,3}}(?:named |called )?\W?{name}(?![\w-])|(?<![\w./-]){name}\W{{1,3}}skills?\b|\bskills/{name}(?![\w-])"  # noqa: E501
     several = re.search(r"[A-Za-z]{2,}[-_][A-Za-z]{2,}", slug)
-    return re.compile(f"{beside}|{bounded}" if several else beside, re.IGNORECASE)
+    return re.compile(f"{named_skill}|{bounded}" if several else named_skill, re.IGNORECASE)
 
 
 def _shipped(task: Task) -> list[str]:
@@ -171,7 +171,7 @@ def _screen_environment(
         yield from find_answers_in_skills(family, mine, skills)
         yield from find_checks_in_skills(family, mine, skills)
         for task in mine:
-            yield from find_told_answers(task)
+            yield from find_revealed_answers(task)
             yield from find_given_answers(task)
             yield from find_quoted_checks(task)
             yield from find_named_skills(family, task)

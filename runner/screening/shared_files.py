@@ -39,12 +39,12 @@ def find_same_tasks(environment: Environment, tasks: Sequence[ScreenedTask]) -> 
     seen = {each.key: (_normalise(each.task.instruction), sorted(file.digest for file in each.given)) for each in tasks}
     for first, second in taught_pairs(environment, tasks):
         if seen[first.key] == seen[second.key]:
-            says = f"{first.key} and {second.key} have the same instruction and the same files."
+            sentence = f"{first.key} and {second.key} have the same instruction and the same files."
             places = [
                 SuiteQuote(each.key, "instruction.md", 1, flatten(each.task.instruction[:OPENING]))
                 for each in (first, second)
             ]
-            yield SuiteFinding("same-task", Weight.LEAK, (first.key, second.key), says, tuple(places))
+            yield SuiteFinding("same-task", Weight.LEAK, (first.key, second.key), sentence, tuple(places))
 
 
 def _normalise(text: str) -> str:
@@ -93,8 +93,8 @@ def _one_line_each(environment: Environment, found: Sequence[SuiteFinding], many
             by_family.setdefault(families.pop(), []).append(finding)
     for mine in by_family.values():
         keys = sorted({key for finding in mine for key in finding.tasks})[:MAX_TASKS]
-        says = f"{_name_keys(keys)} {many.format(count=len(mine))}."
-        yield mine[0] if len(mine) == 1 else replace(mine[0], tasks=tuple(keys), says=says)
+        sentence = f"{_name_keys(keys)} {many.format(count=len(mine))}."
+        yield mine[0] if len(mine) == 1 else replace(mine[0], tasks=tuple(keys), says=sentence)
 
 
 def find_other_tests(tasks: Sequence[ScreenedTask]) -> Iterator[SuiteFinding]:
@@ -107,14 +107,14 @@ def find_other_tests(tasks: Sequence[ScreenedTask]) -> Iterator[SuiteFinding]:
         first = mine[0]
         other = next((each for each in mine if _content(each.hidden) != _content(first.hidden)), None)
         if other is not None:
-            says = f"{_name_keys([each.key for each in mine])} have the same solution and environment, and different tests."
+            sentence = f"{_name_keys([each.key for each in mine])} have the same solution and environment, and different tests."  # noqa: E501
             differing = (
                 next(file for file in each.hidden if (file.path, file.digest) not in _content(another.hidden))
                 for each, another in ((first, other), (other, first))
                 if _content(each.hidden) - _content(another.hidden)
             )
             keys = tuple(each.key for each in mine)[:MAX_TASKS]
-            yield SuiteFinding("other-tests", Weight.LOOK, keys, says, _whole(list(differing)))
+            yield SuiteFinding("other-tests", Weight.LOOK, keys, sentence, _whole(list(differing)))
 
 
 def _content(files: Sequence[ScreenedFile]) -> frozenset[tuple[str, str]]:
@@ -126,8 +126,8 @@ def find_shared_answer_files(
 ) -> Iterator[SuiteFinding]:
     """Find shared data in tests or solutions: one script may judge two tasks, expected values must not."""
     for held in _shared(environment, tasks, _answer_files, common):
-        says = f"{_name_tasks(held)} have the same file of expected values."
-        yield SuiteFinding("same-answer", Weight.LEAK, _keys(held), says, _whole(held))
+        sentence = f"{_name_tasks(held)} have the same file of expected values."
+        yield SuiteFinding("same-answer", Weight.LEAK, _keys(held), sentence, _whole(held))
 
 
 def _answer_files(task: ScreenedTask) -> list[ScreenedFile]:
@@ -191,12 +191,12 @@ def find_shared_answers(environment: Environment, tasks: Sequence[ScreenedTask])
             continue
         if len(shared) < LEAST_SHARED * fewer or not _is_telling(shared):
             continue
-        says = f"{first.key} and {second.key} expect the same values: {_name_values(shared)}."
+        sentence = f"{first.key} and {second.key} expect the same values: {_name_values(shared)}."
         quotes = tuple(
             quote(file.task, file.path, file.text or "", *place)
             for file, *place in (mine[shared[0]], theirs[shared[0]])
         )
-        yield SuiteFinding("same-answer", Weight.LEAK, (first.key, second.key), says, quotes)
+        yield SuiteFinding("same-answer", Weight.LEAK, (first.key, second.key), sentence, quotes)
 
 
 def _is_telling(shared: Sequence[Constant]) -> bool:
@@ -241,9 +241,9 @@ def _near_inputs(
                     continue
                 similar = _similarity(mine.hashes, theirs.hashes)
                 if similar >= SIMILAR:
-                    says = f"Files of {first.key} and {second.key} are nearly equal: {similar:.0%} of their word runs."
+                    note = f"Files of {first.key} and {second.key} are nearly equal: {similar:.0%} of their word runs."
                     keys, places = (first.key, second.key), _whole((mine.file, theirs.file))
-                    yield SuiteFinding("near-input", Weight.LOOK, keys, says, places)
+                    yield SuiteFinding("near-input", Weight.LOOK, keys, note, places)
 
 
 def _sketch_files(task: ScreenedTask, common: Collection[str]) -> Iterator[_Sketch]:

@@ -1,7 +1,7 @@
 """Readers of task folders, and the bundled starter suites. FORMATS finds a reader by name.
 
-Every suite has an account: each task below its path is loaded, set aside or left out, with one reason. A task is a folder
-with a task.toml. A folder that the reader took for a task counts too, so that a missing file shows.
+Every suite has an account: each task below its path is loaded, set aside or left out, with one reason. A task is a
+folder with a task.toml. A folder that the reader took for a task counts too, so that a missing file shows.
 """
 
 from __future__ import annotations

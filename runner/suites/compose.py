@@ -1,8 +1,8 @@
 """A task's compose file: what it adds to the Dockerfile, and the containers that run next to the agent's.
 
-Released tasks ship one to switch off the network, set a variable or add a database. Docker never sees this file: harmless
-fields are copied one by one into a file of our own. A field that would change the task or break its isolation is supported
-here or refused by name. A field without effect is ignored.
+Released tasks ship one to switch off the network, set a variable or add a database. Docker never sees this file:
+harmless fields are copied one by one into a file of our own. A field that would change the task or break its
+isolation is supported here or refused by name. A field without effect is ignored.
 Sources: the Compose specification (fields of a service, interpolation); the names ${CONTEXT_DIR}, ${MAIN_IMAGE_NAME},
 ${HOST_...} and the service `main` are Harbor's.
 """
@@ -78,7 +78,8 @@ class Compose:
     services: Services | None = None
 
     def apply_to(self, toml: TaskToml) -> TaskToml:
-        """Merge into task.toml. Its own variables, image and folder win; the compose file's network and services win."""
+        """Merge into task.toml. Its own variables, image and folder win;
+        the compose file's network and services win."""
         return replace(
             toml,
             network=toml.network if self.network is None else self.network,

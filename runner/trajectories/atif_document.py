@@ -1,4 +1,5 @@
-"""A whole attempt as one ATIF document (Harbor's trajectory.json, ATIF-v1.8): the main trajectory, sub-agents inside it."""
+"""A whole attempt as one ATIF document (Harbor's trajectory.json, ATIF-v1.8): the main trajectory,
+sub-agents inside it."""
 
 from __future__ import annotations
 

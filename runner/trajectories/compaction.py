@@ -170,8 +170,8 @@ def compact(
     `StepTexts`.
 
     instruction: the task's own text. The rest of a user message that begins with it, added by a condition, is left out:
-    a trace must not contain the library's notice, or the traces that were shown. ending: what ended the agent early. It is
-    not a verdict: a stopped agent knows that it was stopped.
+    a trace must not contain the library's notice, or the traces that were shown. ending: what ended the agent early.
+    It is not a verdict: a stopped agent knows that it was stopped.
     """
     settings = replace(SETTINGS[kind], instruction=instruction)
     trace = _Trace(steps)

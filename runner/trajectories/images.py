@@ -155,8 +155,8 @@ _KINDS = ("image", "input_image", "image_url", "output_image")
 
 
 def _find_data(part: Record) -> tuple[str, str | None]:
-    """(media type, base64 text): Anthropic's source, Gemini's inlineData, MCP's data, and the data URLs of OpenAI, Codex and
-    Inspect."""
+    """(media type, base64 text): Anthropic's source, Gemini's inlineData, MCP's data, and the data URLs of OpenAI,
+    Codex and Inspect."""
     source = read_object(part.get("source"))
     inline = read_object(part.get("inlineData") or part.get("inline_data"))
     for holder in (source, inline, part):

@@ -154,10 +154,10 @@ def _is_in_seconds(results: _ScoreReport) -> bool:
 
 
 def _ctrf_check(test: _ScoreReport, ordinal: int, seconds: float) -> Check:
-    said = test.values.get("status")
-    status = _CTRF_STATUS.get(said.lower()) if isinstance(said, str) else None
+    stated = test.values.get("status")
+    status = _CTRF_STATUS.get(stated.lower()) if isinstance(stated, str) else None
     if status is None:
-        test.tell("status", " or ".join(_CTRF_STATUS), f"found {_shorten(said)}")
+        test.tell("status", " or ".join(_CTRF_STATUS), f"found {_shorten(stated)}")
     duration = test.number("duration")
     return Check(
         CheckGroup.TEST,
@@ -221,9 +221,9 @@ class _ScoreReport:
 
     def tell(self, key: str, expected: str, message: str) -> None:
         if len(self.problems) <= MAX_PROBLEMS:
-            told = (self.path, self._at(key) or "whole file", expected, message)
+            problem = (self.path, self._at(key) or "whole file", expected, message)
             more = (self.path, "after these", "fewer problems", "more were found and are not listed")
-            self.problems.append(ReportProblem(*(told if len(self.problems) < MAX_PROBLEMS else more)))
+            self.problems.append(ReportProblem(*(problem if len(self.problems) < MAX_PROBLEMS else more)))
 
     def object(self, key: str, *, needed: bool = False) -> _ScoreReport:
         value = self.values.get(key)

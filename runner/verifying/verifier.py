@@ -193,12 +193,12 @@ def _rewards(
     except ReportProblem as problem:
         problems.append(problem)
     reward = choose_reward(rewards) if "reward" in rewards or "reward.txt" not in files else None
-    is_told = any(value is not None for value in rewards.values())
-    if reward is not None or is_told and "reward.txt" not in files:
+    has_reward = any(value is not None for value in rewards.values())
+    if reward is not None or has_reward and "reward.txt" not in files:
         return reward, rewards
     if problems:
         raise problems[-1]
-    if is_told:
+    if has_reward:
         return None, rewards
     found = ", ".join([*sorted(files), *left_out])[:1_000] or "nothing"
     raise ReportProblem(f"{LOGS}/{REPORTS}", "folder", "reward.txt, or reward.json with a number", f"found {found}")

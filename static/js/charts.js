@@ -278,15 +278,15 @@ async function download({ element }, format) {
   const margin = figure.layout.margin ?? {};
   const numbers = [answer.as_of && `as of ${answer.as_of}`, `numbers ${answer.fingerprint}`].filter(Boolean).join(" · ");
   const title = wrapped(answer.caption.title, (width - 24) / 8.5);
-  const told = answer.caption.lines.flatMap((line) => wrapped(line, (width - 24) / 6.6));
-  const above = 24 + 21 * title.length + 15 * (told.length + 1);
+  const notes = answer.caption.lines.flatMap((line) => wrapped(line, (width - 24) / 6.6));
+  const above = 24 + 21 * title.length + 15 * (notes.length + 1);
   figure.layout = {
     ...figure.layout,
     font: { ...figure.layout.font, family: lettering },
     paper_bgcolor: style.backgroundColor,
     title: {
       text: title.join("<br>"),
-      subtitle: { text: [...told, `<sub>${numbers}</sub>`].join("<br>"), font: { size: 12 } },
+      subtitle: { text: [...notes, `<sub>${numbers}</sub>`].join("<br>"), font: { size: 12 } },
       x: 0, xref: "container", xanchor: "left", y: 1, yref: "container", yanchor: "top",
       pad: { l: 12, t: 12 + 11 * (title.length - 1) }, // plotly puts the middle of its lines where the first belongs
       font: { size: 15, color: style.color },

@@ -123,8 +123,8 @@ class ReviewPanel {
   }
 
   tell(kind, words, login = null) {
-    if (!this.states || this.told === kind + words) return; // a link in it stays the same under the pointer
-    this.told = kind + words;
+    if (!this.states || this.shown === kind + words) return; // a link in it stays the same under the pointer
+    this.shown = kind + words;
     this.states.dataset.kind = kind;
     this.states.replaceChildren(words);
     if (login) this.states.append(" ", made("a", { href: login, target: "_blank", rel: "noopener", text: "Log in" }));

@@ -1,4 +1,5 @@
-"""Small run folders as SkillEvolBench (library in git) and SkillFlow (patches) leave them, in a test's own directory."""
+"""Small run folders as SkillEvolBench (library in git) and SkillFlow (patches) leave them,
+in a test's own directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Small folders as Harbor, BenchFlow and the SkillLearnBench release leave them, written into a test's own directory."""
+"""Small folders as Harbor, BenchFlow and the SkillLearnBench release leave them,
+written into a test's own directory."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ def result(number: int, **changes: Any) -> dict[str, Any]:
 def trial(
     job: Path, number: int = 1, *, trajectory: Any = None, files: Mapping[str, Any] | None = None, **changes: Any
 ) -> Path:
-    """A trial folder. `trajectory`: of agent/trajectory.json (False: none); `files`: more, by path; None removes one."""
+    """A trial folder. `trajectory`: of agent/trajectory.json (False: none); `files`: more, by path;
+    None removes one."""
     told = result(number, **changes)
     folder = job / f"sum-csv__{number:07d}"
     contents: dict[str, Any] = {

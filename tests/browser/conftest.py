@@ -24,8 +24,8 @@ _network_changes: list[str] = []
 
 
 class NetworkChanged(Exception):
-    """A test failed while the machine's networks changed, as they do when a container starts. Chromium then stops loading
-    pages, even from this machine. Such a test runs again."""
+    """A test failed while the machine's networks changed, as they do when a container starts. Chromium then stops
+    loading pages, even from this machine. Such a test runs again."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

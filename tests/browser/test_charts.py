@@ -1,4 +1,5 @@
-"""Every chart in a real browser: drawn within the content policy in both themes, walked by keys, taken away as a file."""
+"""Every chart in a real browser: drawn within the content policy in both themes, walked by keys,
+taken away as a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A draft in a real browser: what a step changed is fetched when it is opened, a file is edited, and the new form follows a choice."""
+"""A draft in a real browser: what a step changed is fetched when it is opened, a file is edited,
+and the new form follows a choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The charts of each page of results in a browser: what the server drew needs no drawing code, curves fetch it when they are seen."""
+"""The charts of each page of results in a browser: what the server drew needs no drawing code,
+curves fetch it when they are seen."""
 
 from __future__ import annotations
 

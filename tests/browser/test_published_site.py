@@ -37,8 +37,8 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """(folder of the site, its address), with the pages of two trials. Of the example's runs two are left: each has every
-    kind of page."""
+    """(folder of the site, its address), with the pages of two trials.
+    Of the example's runs two are left: each has every kind of page."""
     take_in_example()
     experiment = Experiment.objects.get(public_id=experiment_id(str(EXAMPLE["key"])))
     kept = [Run.objects.filter(experiment=experiment, condition=name)[0].pk for name in ("no-skill", "selfgen-always")]
@@ -97,8 +97,8 @@ def choose_pages(rows: list[dict[str, str]]) -> list[str]:
 
 
 def open_page(page: Page, base: str, path: str) -> list[str]:
-    """What is wrong with it: messages, requests elsewhere or in vain, elements that need a server, what axe finds. First in
-    light on a desk, then in dark on a phone, without loading it again."""
+    """What is wrong with it: messages, requests elsewhere or in vain, elements that need a server, what axe finds.
+    First in light on a desk, then in dark on a phone, without loading it again."""
     heard: list[str] = []
     page.on("console", lambda message: heard.append(message.text))
     page.on("pageerror", lambda error: heard.append(str(error)))

@@ -1,4 +1,5 @@
-"""An adjudicator at work with the keyboard alone: reports kept, disagreements opened and resolved one after the other."""
+"""An adjudicator at work with the keyboard alone: reports kept,
+disagreements opened and resolved one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The strip in a real browser: clicks and keys swap what lies below, no step is lost, the card, both themes, a phone."""
+"""The strip in a real browser: clicks and keys swap what lies below, no step is lost, the card, both themes,
+a phone."""
 
 from __future__ import annotations
 

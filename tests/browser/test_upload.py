@@ -1,4 +1,5 @@
-"""A folder is dropped in a real browser, the connection is cut, the same folder goes on after a reload, and its table is there."""
+"""A folder is dropped in a real browser, the connection is cut, the same folder goes on after a reload,
+and its table is there."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ DROP = """() => {
   const event = new Event("drop", { bubbles: true, cancelable: true });
   event.dataTransfer = { items: tree([...input.files], 0, "").map((entry) => ({ webkitGetAsEntry: () => entry })), files: [] };
   document.getElementById("drop").dispatchEvent(event);
-}"""
+}"""  # noqa: E501
 PICK = """() => {
   const input = Object.assign(document.createElement("input"), { type: "file", id: "picked", webkitdirectory: true });
   document.body.append(input);

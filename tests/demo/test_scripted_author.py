@@ -1,5 +1,5 @@
-"""The scripted model as skill author: it writes what the evidence shows, and sometimes badly. Asked with the real prompts
-and held against the real contract."""
+"""The scripted model as skill author: it writes what the evidence shows, and sometimes badly. Asked with the real
+prompts and held against the real contract."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def evidence(verdict: Verdict, said: str = "I write the program.", result: str =
     steps = (
         Step(1, Source.SYSTEM, "You solve tasks in a shell."),
         Step(2, Source.USER, "Average `visits.csv` per clinic. Check it by hand against the rows."),
-        Step(3, Source.AGENT, said, tool_calls=(ToolCall("c", "shell", {"command": "cat x"}),), observations=(Observation(result, "c"),)),
+        Step(3, Source.AGENT, said, tool_calls=(ToolCall("c", "shell", {"command": "cat "
+            "x"}),), observations=(Observation(result, "c"),)),
     )  # fmt: skip
     compaction = compact(steps, CompactionKind.RICH, title=task, shown=ShownVerdict(verdict, with_checks=True))
     return Evidence(TrialSlot(Phase.ACQUISITION, task)), compaction, verdict

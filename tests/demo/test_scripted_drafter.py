@@ -1,4 +1,5 @@
-"""The scripted model as drafter: which rules it finds, what it can vary, and that it says so where it can do nothing."""
+"""The scripted model as drafter: which rules it finds, what it can vary,
+and that it says so where it can do nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def test_a_rule_is_found_where_it_says_what_counts(text: str, rule: TableRule | 
 @pytest.mark.parametrize("kind", ["most", "least", "step"])
 def test_a_table_task_is_read_again_from_its_files(kind: str) -> None:
     rule = TableRule(kind, 40)
-    task = TableTask('Loans "by" branch', TRADES[2], rule, rule.says(TRADES[2].amount), 2)
+    task = TableTask('Loans "by" branch', TRADES[2], rule, rule.sentence(TRADES[2].amount), 2)
     files = task.files(Dice(5))
     assert read_table_task(files) == task
     assert tomllib.loads(files["task.toml"])["task"]["name"] == 'Loans "by" branch'

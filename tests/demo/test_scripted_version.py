@@ -9,7 +9,7 @@ from demo.scripted import VERSION
 from runner.base.digests import digest_json
 from tools.prose import read_prose
 
-OF_VERSION = ("4", "daa6f2c316b67a0591375371587c8664e48411aac6556792004c71c3a42aac4c")
+OF_VERSION = ("4", "b6a9fba7d811236ac7f9b97c2e839dd073ade50d1164db8994400031dbeac087")
 
 
 def test_the_version_is_that_of_the_code() -> None:

@@ -1,4 +1,5 @@
-"""Pages in tests name static files as they are: nobody collected them; no template names what an object of ours lacks."""
+"""Pages in tests name static files as they are: nobody collected them;
+no template names what an object of ours lacks."""
 
 from __future__ import annotations
 

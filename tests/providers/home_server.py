@@ -15,7 +15,8 @@ Body = Mapping[str, Any]
 
 
 class HomeServer:
-    """`pages`: path -> JSON of what it says about itself. `asked`: bodies of calls. The switches are what can be wrong."""
+    """`pages`: path -> JSON of what it says about itself. `asked`: bodies of calls.
+    The switches are what can be wrong."""
 
     def __init__(self, *models: Body, pages: Mapping[str, Body] | None = None) -> None:
         self.pages = {"/v1/models": {"object": "list", "data": list(models)}, **(pages or {})}

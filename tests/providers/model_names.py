@@ -8,7 +8,7 @@ github_pat_11ABCDEFG0aBcDeF glpat-4fT9xQ2LmZ8vB1nC AKIAIOSFODNN7EXAMPLE xoxb-123
 gsk_4fT9xQ2LmZ8vB1nCqW3e xai-4fT9xQ2LmZ8vB1nCqW3e nvapi-4fT9xQ2LmZ8vB1nCqW3e pplx-4fT9xQ2LmZ8vB1nCqW3e
 r8_4fT9xQ2LmZ8vB1nCqW3e csk-4fT9xQ2LmZ8vB1nC tgp_v1_4fT9xQ2LmZ8 eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl
 f3Kq8ZxW2mNv7Lr1Tb5Yc9Pd wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY 7hQ2vX9bLm4Zt6Rk1Wc8Ns3Pf5Jd0GyA
-""".split()
+""".split()  # noqa: E501
 MODELS = """
 openai/meta-llama/Llama-3.1-8B-Instruct hosted_vllm/Qwen/Qwen3-8B Qwen/Qwen2.5-Coder-32B-Instruct-AWQ MiniMax-M2.5
 bartowski/Meta-Llama-3.1-8B-Instruct-GGUF hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M ollama_chat/qwen3:8b

@@ -1,5 +1,5 @@
-"""A model provider on this machine: it speaks the OpenAI chat format, keeps accounts, and is answered for by the scripted
-model, so that whole runs go through real calls. No streaming."""
+"""A model provider on this machine: it speaks the OpenAI chat format, keeps accounts, and is answered for by the
+scripted model, so that whole runs go through real calls. No streaming."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""llama.cpp's server with one slot, as far as its callers notice: further requests wait, and one that hangs up is dropped.
+"""llama.cpp's server with one slot, as far as its callers notice: further requests wait, and one that hangs up is
+dropped.
 
 Every conversation is answered by the same three turns: two commands, then the end of the work.
 """
@@ -17,7 +18,8 @@ TURNS = (("shell", {"command": "echo one"}), ("shell", {"command": "echo two"}),
 
 
 class OneSlotServer:
-    """`most`: requests that were there at one time, the one at work among them. `dropped`: hung up before their answer."""
+    """`most`: requests that were there at one time, the one at work among them.
+    `dropped`: hung up before their answer."""
 
     def __init__(self, seconds: float, slots: int = 1) -> None:
         self.seconds, self.slots = seconds, slots

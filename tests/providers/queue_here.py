@@ -30,8 +30,8 @@ class QueueHere:
         with self.lock:
             self.tickets = [each for each in self.tickets if each != ticket]
 
-    def note_failure(self, endpoint: Endpoint, reason: str, gives_up_in: float | None) -> None:
-        self.outage = (endpoint.model, reason, gives_up_in)
+    def note_failure(self, endpoint: Endpoint, reason: str, seconds_left: float | None) -> None:
+        self.outage = (endpoint.model, reason, seconds_left)
 
     def note_answer(self, endpoint: Endpoint) -> None:
         self.outage = None

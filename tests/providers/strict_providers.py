@@ -93,8 +93,8 @@ def moonshot(body: Body) -> Refusal:
 
 
 def deepseek_classic(body: Body) -> Refusal:
-    """DeepSeek's documents of deepseek-reasoner (R1): "if the reasoning_content field is included in the sequence of input
-    messages, the API will return a 400 error"."""
+    """DeepSeek's documents of deepseek-reasoner (R1): "if the reasoning_content field is included in the sequence of
+    input messages, the API will return a 400 error"."""
     if any("reasoning_content" in message for message in body["messages"]):
         return openai_error("The reasoning_content field is not allowed in input messages: remove it.")
     return None
@@ -127,7 +127,8 @@ def strict_chat(body: Body) -> Refusal:
 
 
 def vllm(body: Body) -> Refusal:
-    """Wording: pydantic's, which vLLM hands on; the bound is that of torch's seeds (vllm/entrypoints/openai/protocol.py)."""
+    """Wording: pydantic's, which vLLM hands on; the bound is that of torch's seeds
+    (vllm/entrypoints/openai/protocol.py)."""
     if body.get("seed", 0) > 2**63 - 1 or body.get("top_k", 0) < -1:
         return openai_error("1 validation error: seed: Input should be less than or equal to 9223372036854775807")
     return None
@@ -279,8 +280,9 @@ def gemini(body: Body) -> Refusal:
         calls = [part for part in content["parts"] if "function_call" in part or "functionCall" in part]
         if calls and calls[0].get("thoughtSignature") != "U0lHQ0FMTA==":
             return gemini_error(
-                f"Function call is missing a thought_signature in functionCall parts. Position {place}. This is required"
-                " for tools to work correctly, and missing thought_signature may lead to degraded model performance."
+                f"Function call is missing a thought_signature in functionCall parts. Position {place}. This is "
+                "required for tools to work correctly, and missing thought_signature may lead to degraded model "
+                "performance."
             )
     return None
 

@@ -13,7 +13,8 @@ Writer = Callable[[socket.socket], None]
 
 
 class WireProvider:
-    """`answers`: what is done with the connection once a request was read, the last one for ever. `asked`: (path, body)."""
+    """`answers`: what is done with the connection once a request was read, the last one for ever.
+    `asked`: (path, body)."""
 
     def __init__(self, *answers: Writer) -> None:
         self.answers = list(answers)

@@ -1,4 +1,5 @@
-"""Plans and tools for authors that are agents: our shell loop, asked on this side by a model behind a scripted server."""
+"""Plans and tools for authors that are agents: our shell loop,
+asked on this side by a model behind a scripted server."""
 
 from __future__ import annotations
 

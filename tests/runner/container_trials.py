@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runner.agents import Agent, AgentJob, AgentRun
-from runner.agents.agent_trajectory import Notebook
+from runner.agents.agent_trajectory import TrajectoryBuilder
 from runner.base.errors import InfrastructureError
 from runner.base.types import (
     AttemptResult,
@@ -62,12 +62,12 @@ class ScriptAgent:
         return Needs(skill_folders=self.skill_folders) if self.skill_folders else NOTHING
 
     def run(self, job: AgentJob, sandbox: Sandbox, model: Model | None, on_step: Callable[[Step], None]) -> AgentRun:
-        notebook = Notebook(on_step)
-        notebook.add(Source.USER, job.instruction)
+        builder = TrajectoryBuilder(on_step)
+        builder.add(Source.USER, job.instruction)
         done = sandbox.execute(self.script, timeout_seconds=self.seconds)
         call = ToolCall("1", "shell", {"command": self.script})
-        notebook.add(Source.AGENT, "", tool_calls=(call,), observations=(Observation(done.output, "1"),))
-        trajectory = notebook.trajectory(self.name, self.version)
+        builder.add(Source.AGENT, "", tool_calls=(call,), observations=(Observation(done.output, "1"),))
+        trajectory = builder.trajectory(self.name, self.version)
         failure = Failure("AgentTimeout", "ended at the time limit") if done.timed_out else None
         return AgentRun((trajectory,), trajectory.usage, 1, failure)
 

@@ -22,7 +22,8 @@ GOOD_ANSWER = json.dumps({"summary": "A check.", "operation_type": "revise", "up
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """`revise` and `evolve`: the expected status under SkillEvolBench and SkillFlow; a rejection names one rule broken."""
+    """`revise` and `evolve`: the expected status under SkillEvolBench and SkillFlow;
+    a rejection names one rule broken."""
 
     name: str
     reply: str

@@ -1,4 +1,5 @@
-"""Episodes of the starter suite worked on by the scripted model for real, each once for a module of tests; golden histories."""
+"""Episodes of the starter suite worked on by the scripted model for real, each once for a module of tests;
+golden histories."""
 
 from __future__ import annotations
 

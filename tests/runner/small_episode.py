@@ -78,7 +78,7 @@ def _task(family: str, number: int, role: Role, folder: Path) -> Task:
 
 
 def skill_text(slug: str, body: str) -> str:
-    return f"---\nname: {slug}\ndescription: How to do {slug}. Use when the task is about {slug}.\n---\n\n# {slug}\n\n{body}\n"
+    return f"---\nname: {slug}\ndescription: How to do {slug}. Use when the task is about {slug}.\n---\n\n# {slug}\n\n{body}\n"  # noqa: E501
 
 
 def small_plan(condition: str, environment: Environment, **changes: Any) -> EpisodePlan:

@@ -18,8 +18,9 @@ Rows = dict[str, list[tuple[Any, ...]]]  # table -> its rows, columns as they st
 def built_once(build: Callable[[], Made]) -> Callable[[], Made]:
     """Build a world for the first test that asks for it, and insert the same rows for the others.
 
-    Copied runs get new revisions, because caches that outlive a test hold what an earlier test made of theirs. PostgreSQL's sequences would not follow copied ids, and in a
-    database that already has rows the ids may be taken: there the world is built again.
+    Copied runs get new revisions, because caches that outlive a test hold what an earlier test made of theirs.
+    PostgreSQL's sequences would not follow copied ids, and in a database that already has rows the ids may be taken:
+    there the world is built again.
     """
     copied: Rows = {}
     first: list[Made] = []

@@ -1,4 +1,5 @@
-"""A small corpus with tasks of the starter suite that turn on what it says: one family, two tasks that count, one practice task."""
+"""A small corpus with tasks of the starter suite that turn on what it says: one family, two tasks that count,
+one practice task."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A loop of drafting that a test can see through, and a model that answers it as the test says.
 
-The loop asks for a plan, then for each task in turn, and a critic takes or returns each. What is between "ask" and the end of
-the line is the key of an ask, so that a model in another process can tell it too.
+The loop asks for a plan, then for each task in turn, and a critic takes or returns each. What is between "ask" and
+the end of the line is the key of an ask, so that a model in another process can tell it too.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def task_files(key: str, text: str) -> dict[str, File]:
     """A small sound task."""
     found = {
         "instruction.md": f"Write the word of {key} into out.txt. {text}\n",
-        "task.toml": 'version = "1.0"\n[metadata]\nfamily = "fees"\n[agent]\ntimeout_sec = 60\n[verifier]\ntimeout_sec = 60\n',
+        "task.toml": 'version = "1.0"\n[metadata]\nfamily = "fees"\n[agent]\ntimeout_sec = 60\n[verifier]\ntimeout_sec = 60\n',  # noqa: E501
         "environment/input.txt": f"{key}\n",
         "tests/test.sh": f'mkdir -p /logs/verifier\ngrep -q "^{key}!$" out.txt && echo 1 > /logs/verifier/reward.txt\n',
         "solution/solve.sh": f'echo "{key}!" > out.txt\n',
@@ -124,7 +124,8 @@ def key_of(request: ModelRequest) -> str:
 
 @dataclass(slots=True)
 class Drafter:
-    """`replies`: by the key of an ask, one after the other, the last one again and again; "good" where none is given."""
+    """`replies`: by the key of an ask, one after the other, the last one again and again;
+    "good" where none is given."""
 
     replies: dict[str, list[Reply]] = field(default_factory=dict)
     cost_usd: float | None = 0.001

@@ -1,7 +1,7 @@
 """Builders of true rows for tests. Each makes what it needs around it; keyword arguments set fields.
 
-They write through the record's own methods (`Verdict.objects.record_all`, `Trial.take_numbers`, `Snapshot.objects.put`), so a
-test sees the rows that a recorder or an importer would leave.
+They write through the record's own methods (`Verdict.objects.record_all`, `Trial.take_numbers`,
+`Snapshot.objects.put`), so a test sees the rows that a recorder or an importer would leave.
 """
 
 from __future__ import annotations
@@ -499,7 +499,8 @@ def _enter(episode: Episode, sequence: int, what: Played | Decision | None) -> E
 
 
 def _decide(episode: Episode, family: Family, before: Snapshot, files: dict[str, File], place: int) -> Decision:
-    """The unsaved answer: induces after T1, revises after T2, is rejected after T3. `files` of the library follow it."""
+    """The unsaved answer: induces after T1, revises after T2, is rejected after T3.
+    `files` of the library follow it."""
     known = {
         "episode": episode,
         "family": family,

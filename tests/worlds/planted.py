@@ -201,7 +201,8 @@ def _plant_trial(trial: Trial, plant: Plant, skill: str) -> None:
     steps = [
         Step(1, Source.SYSTEM, plant("system prompt")),
         Step(2, Source.USER, plant("prompt")),
-        Step(3, Source.AGENT, plant("message of a step"), plant("reasoning"), (call,), (Observation(plant("result"), "c", is_error=True),)),
+        Step(3, Source.AGENT, plant("message of a "
+            "step"), plant("reasoning"), (call,), (Observation(plant("result"), "c", is_error=True),)),
         Step(4, Source.AGENT, "", None, (used,), (Observation("ok", "d"),)),
         Step(5, Source.AGENT, plant("last message")),
     ]  # fmt: skip
@@ -267,7 +268,8 @@ def _plant_judgement(run: Run, trial: Trial, decision: Decision, plant: Plant, s
     for key, unit in about.items():
         metric = {"trajectory": "execution-order", "skill": "executability"}[key]
         made = JudgedUnit.objects.create(
-            judging=judging, key=key, metric=metric, task=trial.task, status="malformed", point=plant(f"key point of a {key}"),
+            judging=judging, key=key, metric=metric, task=trial.task, status="malformed", point=plant("key point of a "
+                f"{key}"),
             problem=plant(f"problem with the judgement of a {key}"), **unit,
         )  # fmt: skip
         Judgement.objects.create(

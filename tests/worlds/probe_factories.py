@@ -28,7 +28,7 @@ def make_probe(
         success = {"p": True, "f": False}.get(letter)
         make_trial(episode, task, phase="deployment", sample=sample, success=success, finished=letter != "-")
     return Probe.objects.create(
-        run=run, origin=origin, decision=origin.decisions.get(number=decision), state="R2", frozen=frozen, library=library,
+        run=run, origin=origin, decision=origin.decisions.get(number=decision), state="R2", frozen=frozen, library=library,  # noqa: E501
         reverted=[{"id": str(n), "path": "a/SKILL.md", "place": "line 1", "did": "x"} for n in range(reverted)],
         reverted_digest="d" * 64 if reverted else "", times=len(outcomes), reason="why", actor_name="ada",
     )  # fmt: skip

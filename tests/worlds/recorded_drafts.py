@@ -1,5 +1,5 @@
-"""A draft of twelve steps as a loop and people leave it: an unusable answer, a returned draft, an edit, a trial. Its texts are hostile where
-a model or a person wrote them."""
+"""A draft of twelve steps as a loop and people leave it: an unusable answer, a returned draft, an edit, a trial. Its
+texts are hostile where a model or a person wrote them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ RULES = """# Late fees of the library
 - No fee is above 5 euros.
 """
 CRITIQUE = (
-    "The verifier of late-fees-1 counts the due date as a late day. The corpus says that a book is late from the second day "
-    "after it.\nExpected for loan 17: 0.40. The expected file says 0.60. <script>alert(1)</script>"
+    "The verifier of late-fees-1 counts the due date as a late day. The corpus says that a book is late from the "
+    "second day after it.\nExpected for loan 17: 0.40. The expected file says 0.60. <script>alert(1)</script>"
 )
 
 
@@ -125,8 +125,9 @@ def make_whole_draft(person: User, **fields: Any) -> Draft:
         summary="3 units of 1 document",
     )
     add_answer(draft, "planner", "planner", {}, status="unusable", says="Sure! <b>Here</b> are some scenarios:",
-               error="the reply: expected a JSON object with the key scenarios; found text without any object")  # fmt: skip
-    add_answer(draft, "planner", "planner", {"notes/scenarios.json": '["one branch", "two branches"]\n'}, summary="2 scenarios",
+               error="the reply: expected a JSON object with the key scenarios; found text without any object")  # fmt: skip  # noqa: E501
+    add_answer(draft, "planner", "planner", {"notes/scenarios.json": '["one branch", "two branches"]\n'}, summary="2 "
+        "scenarios",
                findings=["scenario 3: left out, it names the unit 'weekend' that no document has"])  # fmt: skip
     add_answer(
         draft,
@@ -153,7 +154,8 @@ def make_whole_draft(person: User, **fields: Any) -> Draft:
         _task("late-fees-2", "Fees of two branches", "1.20"),
         summary="late-fees-2: fees of two branches",
     )
-    add_step(draft, "edit", {"tasks/late-fees-2/instruction.md": "# Fees of two branches\n\nRead `loans.csv`. Branch B is closed on Mondays.\nWrite the fee of each loan to `fees.csv`.\n"},
+    add_step(draft, "edit", {"tasks/late-fees-2/instruction.md": "# Fees of two branches\n\nRead `loans.csv`. Branch "
+        "B is closed on Mondays.\nWrite the fee of each loan to `fees.csv`.\n"},
              by=person, summary="Wrote tasks/late-fees-2/instruction.md")  # fmt: skip
     add_answer(
         draft,

@@ -21,8 +21,8 @@ from tests.worlds.review_factories import make_code, make_item, make_review, mak
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Two conditions of six failed and six passed trials each. The queue holds all six failed ones of "memory" and three of
-    the six of "no-skill", with two reviews wanted of each."""
+    """Two conditions of six failed and six passed trials each. The queue holds all six failed ones of "memory" and
+    three of the six of "no-skill", with two reviews wanted of each."""
 
     experiment: Experiment
     queue: Queue

@@ -99,7 +99,7 @@ def _hash_words(texts: Sequence[str]) -> int:
     return bits
 
 
-# --- how alike two steps are -------------------------------------------------------------------------------------------
+# --- how alike two steps are ----------------------------------------------------------------------------------------
 
 
 WHOLE = 1_000
@@ -227,15 +227,15 @@ def build_rows(
 ) -> tuple[AlignedRow, ...]:
     """Return every step once: the pairs, and between two of them the left steps, then the right ones."""
     rows: list[AlignedRow] = []
-    at, beside = 0, 0
+    at, other_at = 0, 0
     for one, other in [*pairs, (len(left), len(right))]:
         rows += (AlignedRow(place, None, RowKind.LEFT, (_choose_part(left[place]),)) for place in range(at, one))
         rows += (
-            AlignedRow(None, place, RowKind.RIGHT, (_choose_part(right[place]),)) for place in range(beside, other)
+            AlignedRow(None, place, RowKind.RIGHT, (_choose_part(right[place]),)) for place in range(other_at, other)
         )
         if one < len(left):
             rows.append(_make_row(one, other, left[one], right[other]))
-        at, beside = one + 1, other + 1
+        at, other_at = one + 1, other + 1
     return tuple(rows)
 
 

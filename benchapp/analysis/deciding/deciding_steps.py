@@ -35,7 +35,7 @@ from runner.base.types import Source, Step
 MOST_TRIES = 2_000  # places to check whether a value is only a part of another
 _WORD = re.compile(r"[\w./-]{2,}")
 _RUNS = re.compile(
-    r"(?:\b(?:python[\d.]{0,5}|bash|sh|node|ruby|perl|Rscript|go run|uv run)[ \t]{1,9}(?:-\w{1,9}[ \t]{1,9}){0,4}|(?<!\S)(?=\./))"
+    r"(?:\b(?:python[\d.]{0,5}|bash|sh|node|ruby|perl|Rscript|go run|uv run)[ \t]{1,9}(?:-\w{1,9}[ \t]{1,9}){0,4}|(?<!\S)(?=\./))"  # noqa: E501
     r"['\"]?(?:[\w.~+-]{0,80}/){0,8}(?P<file>[\w+-][\w.+-]{0,80}\.[A-Za-z]\w{0,4})"
 )
 _GOES_ON = re.compile(r"\w|\.\d")

@@ -47,11 +47,11 @@ class NamedValues:
 
 
 def read_named_values(name: str, message: str) -> NamedValues:
-    said = keep_answers(message[-MESSAGE_CHARS:])
-    expectations = tuple(_read_expectations(said))[:MOST]
-    found = tuple(dict.fromkeys(value for one in expectations if (value := _tell(one, said))))[:MOST]
+    kept_text = keep_answers(message[-MESSAGE_CHARS:])
+    expectations = tuple(_read_expectations(kept_text))[:MOST]
+    found = tuple(dict.fromkeys(value for one in expectations if (value := _tell(one, kept_text))))[:MOST]
     known = {text for one in expectations for text in (one.expected, one.found)}
-    words = f"{name}\n{said}"
+    words = f"{name}\n{kept_text}"
     named = [value for value in _list_values(words) if is_telling(value) and not any(each in value for each in known)]
     paths = [str(match.group()) for match in _FILE.finditer(words)]
     folders = [part for path in paths for part in posixpath.dirname(path).split("/") if part.strip(".")]
@@ -64,12 +64,12 @@ def read_named_values(name: str, message: str) -> NamedValues:
     )
 
 
-def _tell(one: Expectation, said: str) -> str:
+def _tell(one: Expectation, text: str) -> str:
     """Return a searchable value for what was found. A short one takes the quoted words around the expected one: "94" of
     "expected 'values used: 86', found 94" becomes "values used: 94". Empty if it stays ambiguous."""
     if is_telling(one.found):
         return one.found
-    quotes = (next(group for group in match.groups() if group) for match in _QUOTED.finditer(said))
+    quotes = (next(group for group in match.groups() if group) for match in _QUOTED.finditer(text))
     ends = (quote for quote in quotes if quote.endswith(one.expected) and len(quote) > len(one.expected) + 2)
     return next((quote.removesuffix(one.expected) + one.found for quote in ends), "")
 

@@ -60,7 +60,7 @@ _PARTS = re.compile(r"[;|&\n]+")
 _LOOKS = (READERS | LISTERS | frozenset("sort uniq cut paste tr cd pwd echo printf".split())) - {"awk", "sqlite3"}
 _HERE = re.compile(r"<<-?[ \t]{0,9}['\"]?(?P<end>[A-Za-z_]\w{0,40})")
 _EXITS = re.compile(
-    r"\[exit code:? (\d{1,3})\]|\A\W{0,2}[Ee]xit code:? (\d{1,3})\b|\bexited with code (\d{1,3})\b|<returncode>(\d{1,3})<"
+    r"\[exit code:? (\d{1,3})\]|\A\W{0,2}[Ee]xit code:? (\d{1,3})\b|\bexited with code (\d{1,3})\b|<returncode>(\d{1,3})<"  # noqa: E501
 )
 
 

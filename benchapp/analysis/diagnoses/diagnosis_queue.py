@@ -319,8 +319,8 @@ class DiagnosisEvidence:
         for trial, blob in latest:
             if blob not in self._output_texts:
                 self._output_texts[blob] = models.Blob.objects.read_text(blob)[-MAX_OUTPUT_CHARS:]
-            said = f"what the verifier of {trials[trial].task.title} printed"
-            yield Spoken(self._output_texts[blob], said, str(trials[trial].public_id), is_printed=True)
+            source_name = f"what the verifier of {trials[trial].task.title} printed"
+            yield Spoken(self._output_texts[blob], source_name, str(trials[trial].public_id), is_printed=True)
 
     @cached_property
     def _printed(self) -> list[tuple[int, str]]:
@@ -398,8 +398,8 @@ def _read_verifier_texts(witnesses: Sequence[Witness]) -> Iterator[Spoken]:
     rows = checks.order_by("pk").values_list("name", "message", "verdict__attempt__trial")
     for name, message, trial in rows[:MAX_CHECKS]:
         if len(message.split()) >= MIN_MESSAGE_WORDS:
-            said = f"what the check {name[:80]!r} said about {trials[trial].task.title}"
-            yield Spoken(message, said, str(trials[trial].public_id))
+            source_name = f"what the check {name[:80]!r} said about {trials[trial].task.title}"
+            yield Spoken(message, source_name, str(trials[trial].public_id))
 
 
 def _read_hidden_checks(witnesses: Sequence[Witness]) -> Iterator[Spoken]:

@@ -23,9 +23,9 @@ MIN_NAME = 8  # characters of a hidden check's name that can be searched for
 
 _ABOUT_CHECKING = re.compile(
     r"\bhidden (?:tests?|checks?|cases?|verifiers?)\b|\bground[- _]truth (?:expects?|uses?|values?|answers?|is)\b"
-    r"|\b(?:the )?(?:verifier|grader|evaluator|test suite|hidden test|tests?) (?:expects?|checks?|requires?|compares?|wants?"
+    r"|\b(?:the )?(?:verifier|grader|evaluator|test suite|hidden test|tests?) (?:expects?|checks?|requires?|compares?|wants?"  # noqa: E501
     r"|asserts?|looks? for|will check|verif(?:y|ies))\b"
-    r"|\b(?:oracle|reference) (?:solution|answer)s?\b|\btest_outputs?\.py\b|\breward\.(?:txt|json)\b|\bexpected_output\b"
+    r"|\b(?:oracle|reference) (?:solution|answer)s?\b|\btest_outputs?\.py\b|\breward\.(?:txt|json)\b|\bexpected_output\b"  # noqa: E501
     r"|\bto pass the (?:tests?|verifier|checks?|grader)\b",
     re.IGNORECASE,
 )
@@ -41,21 +41,21 @@ def find_episode_constants(shelf: Shelf, sources: Sources) -> Iterator[LibraryHi
             if constant.kind == "path" and not seen[0].siblings:
                 continue  # names of files mostly belong to the family, and nothing here could decide it
             shown[constant] = shown.get(constant, 0) + 1
-            one, says = seen[0], _describe_sighting(constant, seen[0], sources)
+            one, sentence = seen[0], _describe_sighting(constant, seen[0], sources)
             # With only one task, a family's and a task's constants look the same.
             weight: Severity | None = (
                 None if one.siblings and one.own and sources.tasks_seen >= FEW_TASKS else "warning"
             )
-            yield LibraryHit(text.path, start, end, says, one.trial, one.step, one.field, weight)
+            yield LibraryHit(text.path, start, end, sentence, one.trial, one.step, one.field, weight)
 
 
 def _describe_sighting(constant: Constant, sighting: Sighting, sources: Sources) -> str:
-    said = f"{_KINDS[constant.kind]} seen in 1 of {sources.tasks_seen} tasks looked through: {sighting.task}"
+    sentence = f"{_KINDS[constant.kind]} seen in 1 of {sources.tasks_seen} tasks looked through: {sighting.task}"
     if not sighting.own:
-        said += ", in a trial outside this episode"
+        sentence += ", in a trial outside this episode"
     if not sighting.siblings:
-        said += "; of its family no other task was looked through, so it may belong to the family"
-    return said
+        sentence += "; of its family no other task was looked through, so it may belong to the family"
+    return sentence
 
 
 _KINDS = {"path": "A path", "id": "An id, date or address", "number": "A number"}
@@ -82,9 +82,9 @@ def find_verifier_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
     for text in shelf.texts.values():
         for run in corpus.runs_in(text.text, distinct=4):
             source = sources.verifier_texts[run.source]
-            says = f"{run.words} words in a row also in {source.who}"
+            sentence = f"{run.words} words in a row also in {source.who}"
             weight: Severity | None = "warning" if source.is_printed else None  # it may print what the agent wrote
-            yield LibraryHit(text.path, run.start, run.end, says, source.trial, severity=weight)
+            yield LibraryHit(text.path, run.start, run.end, sentence, source.trial, severity=weight)
 
 
 def find_reference_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
@@ -95,11 +95,11 @@ def find_reference_text(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
         shared, total = sum(run.words for run in runs), len(split_words(text.text))
         for run in runs:
             weak = run.words < LONG_RUN and shared / total < MUCH_SHARED
-            says = (
+            sentence = (
                 f"{run.words} words in a row also in {sources.references[run.source].who}; "
                 f"in all {shared:,} of this file's {total:,} words are shared"
             )
-            yield LibraryHit(text.path, run.start, run.end, says, severity="note" if weak else None)
+            yield LibraryHit(text.path, run.start, run.end, sentence, severity="note" if weak else None)
 
 
 def find_talk_of_checking(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
@@ -113,8 +113,8 @@ LEAKS = (
         "episode-constant",
         "leak",
         "alarm",
-        "A path, id or number that the trials of exactly one task show, and those of no other task looked through. Paths "
-        "count only where another task of the family was looked through too.",
+        "A path, id or number that the trials of exactly one task show, and those of no other task looked through. "
+        "Paths count only where another task of the family was looked through too.",
         "Replace it by how to find the value: another task has another one.",
         find_episode_constants,
     ),

@@ -20,7 +20,8 @@ from runner.authoring.copied import shingles_of, split_words
 from runner.authoring.occasion import BrokenRule, Occasion, Proposal, confinement_problem
 from runner.base.types import AuthorMode, Family, Patch
 
-# rule of the contract -> the group that shows it, and what to do about a hit. Rules about one patch (operations, scope) do not apply here.
+# rule of the contract -> the group that shows it, and what to do about a hit. Rules about one patch (operations,
+# scope) do not apply here.
 _GROUPS = {
     "path-layout": ("contract", "Move the file into scripts/, references/ or assets/, where agents look for it."),
     "slug-format": ("contract", "Rename the folder, and the name in its SKILL.md with it."),
@@ -144,8 +145,8 @@ def find_dead_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
         others = (text.text for text in shelf.of(skill) if text.path != path)
         if name == "__init__.py" or any(word in text for text in others for word in wanted):
             continue
-        says = "No other file of the skill names it, so an agent finds it only by listing the folder"
-        yield LibraryHit(path, 0, 0, says)
+        sentence = "No other file of the skill names it, so an agent finds it only by listing the folder"
+        yield LibraryHit(path, 0, 0, sentence)
 
 
 def find_empty_files(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
@@ -170,8 +171,8 @@ def find_near_duplicates(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]
     for (first, second), both in sorted(shared.items()):
         either = len(sets[first]) + len(sets[second]) - both
         if both / either >= ALIKE:
-            says = f"Shares {both:,} of {either:,} runs of {SHINGLE} words with {first} (Jaccard {both / either:.2f})"
-            yield LibraryHit(shelf.head(second).path, 0, 0, says)
+            note = f"Shares {both:,} of {either:,} runs of {SHINGLE} words with {first} (Jaccard {both / either:.2f})"
+            yield LibraryHit(shelf.head(second).path, 0, 0, note)
 
 
 FILES = (
@@ -214,7 +215,7 @@ _HOME = re.compile(
     r"(?<![\w/])(?:/Users/[A-Za-z0-9_.-]+|/home/(?!user\b|\$)[A-Za-z0-9_.-]+(?=/)|[A-Z]:\\Users\\[^\s\\]+)"
 )
 _PLACEHOLDER = re.compile(
-    r"\b(?:TODO|FIXME|TBD|XXX)\b(?!-)|<(?:your|insert|fill)[- _][^>\n]{1,40}>|\blorem ipsum\b|\[(?:insert|your) [^\]\n]{1,40}\]",
+    r"\b(?:TODO|FIXME|TBD|XXX)\b(?!-)|<(?:your|insert|fill)[- _][^>\n]{1,40}>|\blorem ipsum\b|\[(?:insert|your) [^\]\n]{1,40}\]",  # noqa: E501
     re.I,
 )
 _VAGUE = re.compile(
@@ -225,8 +226,8 @@ _VAGUE = re.compile(
 )
 _RISKY = re.compile(
     r"\brm\s+-[a-z]*r[a-z]*f?[a-z]*\s+(?:/(?![\w.])|~|\$HOME|\*)|\b(?:curl|wget)\b[^\n|]{0,200}\|\s*(?:sudo\s+)?(?:ba|z)?sh\b"
-    r"|\bchmod\s+(?:-R\s+)?777\b|\bgit push\b[^\n]{0,400}(?:--force\b(?!-with)| -f\b)|--no-verify\b|\bverify\s*=\s*False\b"
-    r"|\bsudo\s+\w+|\bDROP (?:TABLE|DATABASE)\b|\bmkfs\b|\bdd if=|:\(\)\s*\{|--privileged\b|\bos\.system\(|\bshell\s*=\s*True"
+    r"|\bchmod\s+(?:-R\s+)?777\b|\bgit push\b[^\n]{0,400}(?:--force\b(?!-with)| -f\b)|--no-verify\b|\bverify\s*=\s*False\b"  # noqa: E501
+    r"|\bsudo\s+\w+|\bDROP (?:TABLE|DATABASE)\b|\bmkfs\b|\bdd if=|:\(\)\s*\{|--privileged\b|\bos\.system\(|\bshell\s*=\s*True"  # noqa: E501
     r"|(?<![\w.])eval\(",
 )
 _SECRET = re.compile(
@@ -234,18 +235,18 @@ _SECRET = re.compile(
     r"|\bxox[abp]-[A-Za-z0-9-]{10,}|\beyJ[A-Za-z0-9_-]{15,1000}+\.[A-Za-z0-9_-]{10,}\."
 )
 _STEERING = re.compile(
-    r"\b(?:ignore|disregard|forget) (?:all |any )?(?:the )?(?:previous|prior|above|earlier|other) (?:instructions?|prompts?|rules?)"
+    r"\b(?:ignore|disregard|forget) (?:all |any )?(?:the )?(?:previous|prior|above|earlier|other) (?:instructions?|prompts?|rules?)"  # noqa: E501
     r"|\b(?:do not|don't|never) (?:tell|mention|reveal|inform) (?:this |it )?(?:to )?the user\b|\bsystem prompt\b",
     re.I,
 )
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 
 
-def _find_pattern(pattern: re.Pattern[str], says: str) -> Callable[[Shelf, Sources], Iterator[LibraryHit]]:
+def _find_pattern(pattern: re.Pattern[str], sentence: str) -> Callable[[Shelf, Sources], Iterator[LibraryHit]]:
     def find(shelf: Shelf, sources: Sources) -> Iterator[LibraryHit]:
         for text in shelf.texts.values():
             for match in islice(pattern.finditer(text.text), MAX_HITS):
-                yield LibraryHit(text.path, match.start(), match.end(), says)
+                yield LibraryHit(text.path, match.start(), match.end(), sentence)
 
     return find
 

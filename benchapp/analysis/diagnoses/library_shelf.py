@@ -1,5 +1,5 @@
-"""A library as rules read it: texts by path, skills parsed once, places turned into lines. Also what a rule gets besides
-a library, and what it returns."""
+"""A library as rules read it: texts by path, skills parsed once, places turned into lines. Also what a rule gets
+besides a library, and what it returns."""
 
 from __future__ import annotations
 
@@ -162,8 +162,8 @@ class LibraryHit:
 
 @dataclass(frozen=True, slots=True)
 class LibraryRule:
-    """`says` is one sentence for documents and pages, `help` what to do about a hit; `is_heuristic` separates a guess from a
-    fact."""
+    """`says` is one sentence for documents and pages, `help` what to do about a hit;
+    `is_heuristic` separates a guess from a fact."""
 
     id: str
     group: str  # one of GROUPS

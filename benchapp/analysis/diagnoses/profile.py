@@ -1,7 +1,8 @@
 """What a skill has: its pattern and the cues of six groups, counted as k of n.
 
-Patterns are SkillLearnBench's (see runner.authoring.contract.skill_file), the six groups those of SkillGenBench's static diagnostics
-(section 4.3). Both papers print what they measure and not how; the cues are ours, so counts here are not their scores.
+Patterns are SkillLearnBench's (see runner.authoring.contract.skill_file), the six groups those of SkillGenBench's
+static diagnostics (section 4.3). Both papers print what they measure and not how; the cues are ours, so counts here
+are not their scores.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _CUES: Mapping[str, Mapping[str, str]] = {
         "inputs": r"^#.*\binputs?\b|\binputs?:|\barguments?\b|\bparameters?\b|\btakes\b",
         "outputs": r"^#.*\boutputs?\b|\boutputs?:|\breturns?\b|\bwrites?\b|\bproduces?\b",
         "format": r"\bschema\b|\bcolumns?\b|\bformat\b|\bJSON\b|\bheader\b|\bfields?\b",
-        "verification": r"\bverif(?:y|ication)\b|\bvalidat(?:e|ion)\b|\bassert\b|\bdouble-check\b|\bsanity\b|\bcheck that\b",
+        "verification": r"\bverif(?:y|ication)\b|\bvalidat(?:e|ion)\b|\bassert\b|\bdouble-check\b|\bsanity\b|\bcheck that\b",  # noqa: E501
     },
     "environment": {
         "setup": r"\binstall(?:ed|ation)?\b|\bprerequisites?\b|\bsetup\b|\brequirements?\b",

@@ -194,11 +194,11 @@ def classify(refusal: VerifierRefusal) -> Classified:
     failures follow from it. Ties, and several signs of one check, are settled by the order of the source. Without a
     class from checks, the verifier's output decides, then the exception, then what was missing at the end."""
     order = ORDERS.get(refusal.source, ORDERS[""])
-    by_check = [(said, find_signs_of_check(said.check, said.message)) for said in refusal.checks]
-    stages = {read_stage(said.check) for said, found in by_check if found}
+    by_check = [(refused, find_signs_of_check(refused.check, refused.message)) for refused in refusal.checks]
+    stages = {read_stage(refused.check) for refused, found in by_check if found}
     first = next((stage for stage in STAGES if stage in stages), "")
     votes = Counter(
-        _choose_class(found, order) for said, found in by_check if found and read_stage(said.check) == first
+        _choose_class(found, order) for refused, found in by_check if found and read_stage(refused.check) == first
     )
     in_exception = [replace(sign, why=f"{sign.why} (exception)") for sign in find_signs(refusal.exception)]
     further = (list(find_signs(refusal.output)), in_exception, _find_stubborn(refusal))

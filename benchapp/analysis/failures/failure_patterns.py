@@ -15,7 +15,7 @@ _QUOTED = r"(?:'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|True\b|False\b)"
 
 EXPECTED_GOT = re.compile(
     rf"\b[Ee]xpected:?\s*(?:[A-Za-z_'\":=]{{1,40}}\s{{1,3}}){{0,3}}(?:[~≈]\s?)?(?<![\w+])(?P<expected>{NUMBER}){ALONE}"
-    rf"[^\n]{{0,60}}?\b(?:[Gg]ot|but was|[Aa]ctual|found|received):?\s*(?:(?P<got>{NUMBER}){ALONE}|(?P<none>None|nan)\b)"
+    rf"[^\n]{{0,60}}?\b(?:[Gg]ot|but was|[Aa]ctual|found|received):?\s*(?:(?P<got>{NUMBER}){ALONE}|(?P<none>None|nan)\b)"  # noqa: E501
 )
 ASSERTED = re.compile(rf"\bassert (?P<got>{NUMBER}) == (?:approx\()?(?P<expected>{NUMBER}){ALONE}")
 FOUND_EXPECTED = re.compile(
@@ -30,7 +30,7 @@ NUMERIC = re.compile(
 )
 MISSING_FILE = re.compile(
     r"(?:FileNotFoundError\b|No such file or directory|[Ff]ile (?:does not|doesn't) exist"
-    r"|(?:[Oo]utput|[Rr]esult|[Ff]ile|[Aa]rtifact)s? [^\n]{0,80}(?:not found|(?:is|are) missing|does not exist|was not created)"
+    r"|(?:[Oo]utput|[Rr]esult|[Ff]ile|[Aa]rtifact)s? [^\n]{0,80}(?:not found|(?:is|are) missing|does not exist|was not created)"  # noqa: E501
     r"|[Mm]issing (?:output|file|artifact)s?\b"
     r"|[Ee]xpected (?:an? |the )?files? [^\n]{1,120}, found (?:none|nothing)\b|assert False[^\n]{0,40}exists\()"
 )
@@ -49,11 +49,11 @@ CRASH = re.compile(
     r"|TimeoutExpired\b|ConnectionRefusedError\b|PermissionError\b|exit (?:code|status) (?:137|139)\b)"
 )
 RULE = re.compile(
-    r"(?:DID NOT RAISE|\b(?:was|were)? ?not raised\b|[Ii]nvalid (?:state|transition)\b|[Ww]rong order\b|[Oo]ut of order\b"
-    r"|\bviolat(?:es|ed|ion)\b|[Ss]hould (?:not )?(?:be|have been) (?:accepted|rejected|allowed|refused|denied|skipped))"
+    r"(?:DID NOT RAISE|\b(?:was|were)? ?not raised\b|[Ii]nvalid (?:state|transition)\b|[Ww]rong order\b|[Oo]ut of order\b"  # noqa: E501
+    r"|\bviolat(?:es|ed|ion)\b|[Ss]hould (?:not )?(?:be|have been) (?:accepted|rejected|allowed|refused|denied|skipped))"  # noqa: E501
 )
 WORDS_EXPECTED_GOT = re.compile(
-    rf"\b[Ee]xpected:? (?P<expected>{_QUOTED})[^\n]{{0,60}}?\b(?:[Gg]ot|but was|[Aa]ctual|found|received):? (?P<got>{_QUOTED})"
+    rf"\b[Ee]xpected:? (?P<expected>{_QUOTED})[^\n]{{0,60}}?\b(?:[Gg]ot|but was|[Aa]ctual|found|received):? (?P<got>{_QUOTED})"  # noqa: E501
 )
 WORDS_FOUND_EXPECTED = re.compile(rf"\b[Ff]ound:? (?P<got>{_QUOTED})[^\n]{{0,20}}?\bexpected:? (?P<expected>{_QUOTED})")
 WORDS_ASSERTED = re.compile(rf"\bassert (?P<got>{_QUOTED}) (?:==|is) (?P<expected>{_QUOTED})")

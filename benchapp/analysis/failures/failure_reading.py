@@ -161,8 +161,8 @@ def _read_failed(trials: QuerySet[Trial]) -> Iterator[_Failed]:
         )
     )
     for pk, run, public_id, task, sample, source, steps, exception, message, verdict, output in rows.iterator():
-        said = f"{exception}: {message}" if exception else ""
-        yield _Failed(pk, run, public_id, task, sample, source or "", steps or 0, exception, said, verdict, output)
+        end = f"{exception}: {message}" if exception else ""
+        yield _Failed(pk, run, public_id, task, sample, source or "", steps or 0, exception, end, verdict, output)
 
 
 def _classify_all(failed: Sequence[_Failed]) -> dict[int, Classified]:
@@ -172,7 +172,7 @@ def _classify_all(failed: Sequence[_Failed]) -> dict[int, Classified]:
         each.pk: VerifierRefusal(each.source, checks.get(each.verdict or 0, ()), "", each.exception, (), each.steps)
         for each in failed
     }
-    silent = [each for each in failed if not any(said.message for said in refusals[each.pk].checks)]
+    silent = [each for each in failed if not any(check.message for check in refusals[each.pk].checks)]
     for each, output in _read_outputs(silent):
         refusals[each.pk] = replace(refusals[each.pk], output=output)
     found = {pk: classify(refusal) for pk, refusal in refusals.items()}
@@ -190,7 +190,7 @@ def _read_checks(verdicts: set[int]) -> Mapping[int, tuple[CheckMessage, ...]]:
             message = end if length <= MESSAGE_CHARS else f"{beginning}\n{end}"
             if len(found[verdict]) < CHECKS:
                 found[verdict].append(CheckMessage(name, keep_answers(message)))
-    return {verdict: tuple(said) for verdict, said in found.items()}
+    return {verdict: tuple(checks) for verdict, checks in found.items()}
 
 
 def _select_failed_checks(verdicts: Sequence[int]) -> QuerySet[Check, tuple[int, str, int, str, str]]:
@@ -237,7 +237,7 @@ def _slice(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (things[start : start + size] for start in range(0, len(things), size))
 
 
-# --- counted, as in SkillGenBench's figure 6: a row per source, counts with shares in its cells ------------------------
+# --- counted, as in SkillGenBench's figure 6: a row per source, counts with shares in its cells ---------------------
 
 
 UNCLASSIFIED = "unclassified"

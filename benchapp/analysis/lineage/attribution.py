@@ -38,21 +38,21 @@ _ROLES = [role.value for role in (*ACQUISITION_ROLES, *DEPLOYMENT_ROLES)]
 
 
 NOTE = ("note", lambda _: "association, not effect")  # an entry of every shape that counts later trials
-BESIDE = JsonShape("tasks=slots own no_skill=beside")
+BESIDE = JsonShape("tasks=slots own no_skill")
 
 
 @dataclass(frozen=True, slots=True)
 class Ended(Shaped):
     """How trials ended whose library held the lines, by whether they read a skill with them: yes, no, unknown.
 
-    `own`, `beside`: the readers, and no-skill, on the `slots` tasks that are scored on both sides.
+    `own`, `no_skill`: the readers, and no-skill, on the `slots` tasks that are scored on both sides.
     """
 
     read: Rate = Rate()
     unread: Rate = Rate()
     unknown: Rate = Rate()
     own: Rate = Rate()
-    beside: Rate = Rate()
+    no_skill: Rate = Rate()
     slots: int = 0
 
     json_shape = JsonShape(
@@ -67,12 +67,13 @@ class Ended(Shaped):
     @property
     def gain(self) -> float | None:
         """Return the readers' passes above no-skill's rate on the same tasks; None if no-skill was not run."""
-        return self.own.passed - self.own.scored * (self.beside.value or 0.0) if self.slots else None
+        return self.own.passed - self.own.scored * (self.no_skill.value or 0.0) if self.slots else None
 
 
 @dataclass(frozen=True, slots=True)
 class LaterTrials(Shaped):
-    """`groups`: (phase, role) -> how those trials ended, in the order of the protocol. `trials`: (trial, whether it read)."""
+    """`groups`: (phase, role) -> how those trials ended, in the order of the protocol.
+    `trials`: (trial, whether it read)."""
 
     total: Ended = Ended()
     groups: Mapping[tuple[str, str], Ended] = field(default_factory=dict)
@@ -132,8 +133,8 @@ def count_later_trials(trials: Sequence[tuple[WorkedTrial, bool | None]], baseli
 def list_trials_with_lines(
     lineage: Lineage, skills_at: Callable[[int], frozenset[str]], *, born: int
 ) -> list[tuple[WorkedTrial, bool | None]]:
-    """Return the trials whose library held the lines, from the state `born` on. `skills_at(state)`: the skills that have
-    them in this state."""
+    """Return the trials whose library held the lines, from the state `born` on.
+    `skills_at(state)`: the skills that have them in this state."""
     found = []
     for trial in lineage.trials:
         skills = skills_at(trial.state) if trial.state >= born else frozenset()
@@ -176,7 +177,7 @@ def count_endings(trials: Iterable[tuple[WorkedTrial, bool | None]], baseline: B
         unread=count_rate(sides[False]),
         unknown=count_rate(sides[None]),
         own=count_rate(trial for trial, _ in both),
-        beside=sum((baseline[slot] for slot in slots), Rate()),
+        no_skill=sum((baseline[slot] for slot in slots), Rate()),
         slots=len(slots),
     )
 
@@ -190,8 +191,9 @@ def describe_readers(ended: Ended) -> list[str]:
         lines.append(f"Trials that had them and did not read them: {ended.unread.passed} of {ended.unread.scored}.")
     if ended.slots:
         tasks = plural(ended.slots, "task")
-        own, beside = f"{ended.own.passed} of {ended.own.scored}", f"{ended.beside.passed} of {ended.beside.scored}"
-        lines.append(f"On {tasks} also tried without a skill: {own} with these lines, {beside} without a skill.")
+        own = f"{ended.own.passed} of {ended.own.scored}"
+        no_skill = f"{ended.no_skill.passed} of {ended.no_skill.scored}"
+        lines.append(f"On {tasks} also tried without a skill: {own} with these lines, {no_skill} without a skill.")
     return lines
 
 
@@ -211,8 +213,8 @@ def count_rate(trials: Iterable[WorkedTrial]) -> Rate:
 
 
 def read_round_rates(episodes: Sequence[int]) -> dict[int, dict[int, Rate]]:
-    """Return episode -> round -> how its trials of acquisition ended that had the library of that round. Proposals that were
-    rejected, and trials whose library is unknown, count in no round. Two queries."""
+    """Return episode -> round -> how its trials of acquisition ended that had the library of that round. Proposals
+    that were rejected, and trials whose library is unknown, count in no round. Two queries."""
     rounds: dict[tuple[int, int | None], int] = {}  # by episode and snapshot
     applied = Decision.objects.filter(episode__in=episodes, status=DecisionStatus.APPLIED).order_by("number")
     for episode, number, before, after in applied.values_list("episode", "round", "before", "after"):
@@ -234,7 +236,7 @@ def _rank(key: str, order: Sequence[str]) -> int:
     return order.index(key) if key in order else len(order)
 
 
-# --- the ledger: a row for each decision that changed the library ------------------------------------------------------
+# --- the ledger: a row for each decision that changed the library ---------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,8 +373,8 @@ class SuspectLines(Shaped):
 
     json_shape = JsonShape(
         ("lines", lambda found: LINE.read_all(found.lines)),
-        "skills libraries readers=ended.own no_skill=ended.beside tasks=ended.slots readers_without=without.own",
-        "no_skill_without=without.beside",
+        "skills libraries readers=ended.own no_skill=ended.no_skill tasks=ended.slots readers_without=without.own",
+        "no_skill_without=without.no_skill",
         NOTE,
     )
 
@@ -385,7 +387,7 @@ class SuspectLines(Shaped):
     @property
     def surety(self) -> float:
         """Return the passes lost, in standard errors of that many trials at no-skill's rate (kept off 0 and 1)."""
-        rate = (self.ended.beside.passed + 1) / (self.ended.beside.scored + 2)
+        rate = (self.ended.no_skill.passed + 1) / (self.ended.no_skill.scored + 2)
         return -(self.ended.gain or 0.0) / sqrt(self.ended.own.scored * rate * (1 - rate))
 
 

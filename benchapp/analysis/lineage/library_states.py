@@ -20,14 +20,12 @@ NEVER = 2**62  # a place after every spine
 
 @dataclass(frozen=True, slots=True)
 class LibraryState:
-    """`sequence`: its place on the spine, 0 for the start. `decision`, `seeding`: what made it; both None for the start.
-
-    snapshot None: empty, and never stored.
-    """
+    """A state of an episode's library: the start, or what a decision or a seeding made."""
 
     key: str
-    snapshot: Snapshot | None
-    sequence: int = 0
+    snapshot: Snapshot | None  # None: empty, and never stored
+    sequence: int = 0  # its place on the spine, 0 for the start
+    # decision, seeding: what made it; both None for the start
     decision: Decision | None = None
     seeding: Seeding | None = None
 

@@ -82,12 +82,12 @@ def _split_path(path: str) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class SkillVersion(Shaped):
-    """A state of a skill. `key`: as `library_states` names it. `commit`: "" if unknown. `is_gone`: the commit deleted it."""
+    """A state of a skill."""
 
-    key: str
-    commit: str
+    key: str  # as `library_states` names it
+    commit: str  # "" if unknown
     committed_at: datetime
-    is_gone: bool
+    is_gone: bool  # the commit deleted it
     decision: int  # its number
 
     json_shape = JsonShape("key commit? committed_at is_gone")
@@ -122,25 +122,21 @@ def list_changes(
 
 @dataclass(frozen=True, slots=True)
 class SeeingSession(Shaped):
-    """A session that could see the skill. None: unknown. `is_guess`: only the folder's name links it to the repository.
-
-    `changes`: versions committed while it ran. `failed`: had it a failed tool call? `follow_ups`: messages of its user after
-    the first, such as corrections. `usd`: estimated where the source reports no cost.
-    """
+    """A session that could see the skill. None: unknown."""
 
     trial: UUID
     title: str
     started_at: datetime
     version: SkillVersion
-    changes: tuple[SkillVersion, ...]
-    is_guess: bool
+    changes: tuple[SkillVersion, ...]  # versions committed while it ran
+    is_guess: bool  # only the folder's name links it to the repository
     has_read: bool
-    failed: bool | None
+    failed: bool | None  # had it a failed tool call?
     steps: int | None
-    follow_ups: int | None
+    follow_ups: int | None  # messages of its user after the first, such as corrections
     seconds: float | None
     tokens: int | None
-    usd: float | None
+    usd: float | None  # estimated where the source reports no cost
 
     json_shape = JsonShape(
         "trial title started_at version=version.key read=has_read failed_call=failed steps follow_ups seconds tokens",
@@ -192,9 +188,9 @@ class VersionSignals(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class SkillSessions:
-    """The sessions in a skill's repository. `versions`: newest first. The last three count sessions without a version."""
+    """The sessions in a skill's repository. The last three count sessions without a version."""
 
-    versions: tuple[VersionSignals, ...]
+    versions: tuple[VersionSignals, ...]  # newest first
     untimed: int
     before: int  # the first commit
     gone: int  # the skill was deleted when they began
@@ -214,11 +210,11 @@ class SkillSessions:
         if not filled:
             return "No session of this record could see this skill."
         latest, earlier = filled[0], filled[1:2]
-        said = f"{latest.read} of {_count(latest)} with {latest.version.key} read it; {_steps(latest)}"
-        said += "".join(f" ({row.version.key}: {_steps(row)}, {_count(row)})" for row in earlier)
+        sentence = f"{latest.read} of {_count(latest)} with {latest.version.key} read it; {_steps(latest)}"
+        sentence += "".join(f" ({row.version.key}: {_steps(row)}, {_count(row)})" for row in earlier)
         newest = self.versions[0]
         since = "" if newest is latest or newest.version.is_gone else f"No session has {newest.version.key} yet. "
-        return f"{since}{said}. These are signals, not verdicts."
+        return f"{since}{sentence}. These are signals, not verdicts."
 
 
 def _count(row: VersionSignals) -> str:
@@ -348,8 +344,8 @@ def list_seen_skills(attempt: Attempt, folder: object, used: Iterable[SkillUse])
 
 
 def find_most_read_skill() -> Episode | None:
-    """Return the skill that most sessions read, if the record has a single git repository and sessions that read its skills.
-    Four queries."""
+    """Return the skill that most sessions read, if the record has a single git repository and sessions that read its
+    skills. Four queries."""
     repositories = list_repositories()
     own = repositories[0] if len(repositories) == 1 else None
     if own is None or not own.name:

@@ -13,9 +13,9 @@ MAX_CHARS = 100_000  # that are searched in one step
 SHOWN = 3  # steps of one line
 _WORD = re.compile(r"[^\W\d_][\w.\-]{2,60}|\d[\d.,:]{2,30}")
 _COMMON = frozenset(
-    "the and for with this that from when then than not are was were has have had you your its into only each every all any "
-    "use using used must should shall will can may never always before after also other one two but how what which who "
-    "where while does done instead make sure file files step steps skill task name description".split()
+    "the and for with this that from when then than not are was were has have had you your its into only each every "
+    "all any use using used must should shall will can may never always before after also other one two but how what "
+    "which who where while does done instead make sure file files step steps skill task name description".split()
 )
 
 

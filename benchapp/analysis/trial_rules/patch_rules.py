@@ -1,4 +1,5 @@
-"""Rules about what an author wrote, a decision's patch or a whole library, and the facts they look at, read from rows."""
+"""Rules about what an author wrote, a decision's patch or a whole library, and the facts they look at,
+read from rows."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ _CONSTANT = re.compile(
     r"|(?<![\w.,-])\d{4,}(?![\w.,-])"
 )
 _COMMON = frozenset(
-    "SKILL.md README.md main.py run.py solve.py script.py test.py output.txt output.csv output.json result.json results.json"
-    " input.csv data.csv config.json config.yaml package.json requirements.txt pyproject.toml 1000 1024 2048 4096 8000 8080"
-    " 10000 100000 1000000 2023 2024 2025 2026".split()
+    "SKILL.md README.md main.py run.py solve.py script.py test.py output.txt output.csv output.json result.json "
+    "results.json input.csv data.csv config.json config.yaml package.json requirements.txt pyproject.toml 1000 1024 "
+    "2048 4096 8000 8080 10000 100000 1000000 2023 2024 2025 2026".split()
 )
 _WORD = re.compile(r"[a-z]{3,}")
 _STOP = frozenset("the and for with from that this when use skill into using your you are how".split())
@@ -60,7 +61,8 @@ def over_specific(facts: PatchFacts) -> TrialFinding | None:
         for line in text.splitlines():
             if found := sorted(_collect_constants(line) & seen):
                 return TrialFinding(
-                    f"{path} contains {', '.join(found[:4])} from one task that the author saw, and from no other of its family.",
+                    f"{path} contains {', '.join(found[:4])} from one task that the author saw, and from no other of "
+                    "its family.",
                     "author",
                     (None, cut_quote(line)),
                 )

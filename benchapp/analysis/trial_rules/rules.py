@@ -1,7 +1,7 @@
 """Rules that explain why a trial failed: how the agent worked, what ended the attempt, what the verifier reported.
 
-They see commands and messages, never intent. Pages show each docstring, split at "Cannot see:"; a rule that changes needs a
-new RULES_VERSION.
+They see commands and messages, never intent. Pages show each docstring, split at "Cannot see:"; a rule that changes
+needs a new RULES_VERSION.
 
 They look at facts read from the trial's rows. The steps are read once, chunk by chunk, keeping only what the
 rules ask for: memory does not grow with the number of steps.
@@ -309,7 +309,8 @@ def repeated_error(facts: TrialFacts) -> TrialFinding | None:
 def incomplete_verification(facts: TrialFacts) -> TrialFinding | None:
     """Failed; after its last change, read no file, listed no folder and ran no test or check.
 
-    Cannot see: a program that checks and prints its own result; a look that showed nothing useful; it still counts as a look.
+    Cannot see: a program that checks and prints its own result; a look that showed nothing useful; it still counts as
+    a look.
     """
     course = facts.course
     if not (facts.failed and course and course.changed) or max(course.looked, course.tested) >= course.changed:

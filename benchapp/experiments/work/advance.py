@@ -149,7 +149,7 @@ def _work(episode: Episode, lease: Lease) -> bool:
     held = {"pk": episode.pk, "epoch": lease.epoch}
     try:
         episode.run.follow()
-        if _stops_here(episode, lease):
+        if _should_stop(episode, lease):
             return False
         more = engine.advance(*_build_means(episode, lease))
     except LeaseLost as error:
@@ -159,7 +159,7 @@ def _work(episode: Episode, lease: Lease) -> bool:
         _postpone(episode, lease, error)
         return False
     except (OperationalError, InterfaceError) as error:
-        _outlast(episode, lease, error)
+        _retry_later(episode, lease, error)
         return False
     except (BudgetSpent, KeyRefused, AccountRefused) as error:
         _stop_run(episode, lease, error)
@@ -188,10 +188,10 @@ def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused | 
     """Stop the run: its episodes share the budget, the key and the models. Episodes under way stop themselves at their
     next call; the others do not begin an attempt that must fail."""
     reason = Redactor(own_secrets()).text(storable(str(error)))[:MAX_REASON]
-    told = reason if isinstance(error, BudgetSpent) else render_error(type(error).__name__, reason)
-    Episode.objects.block(episode.pk, epoch=lease.epoch, reason=told)
-    others = budgets.block_all(episode.run, told)
-    log.error("run %s: blocked, with %d more episodes: %s", episode.run.public_id, others, told)
+    message = reason if isinstance(error, BudgetSpent) else render_error(type(error).__name__, reason)
+    Episode.objects.block(episode.pk, epoch=lease.epoch, reason=message)
+    others = budgets.block_all(episode.run, message)
+    log.error("run %s: blocked, with %d more episodes: %s", episode.run.public_id, others, message)
     if isinstance(error, BudgetSpent) and budgets.was_raised(
         episode.run
     ):  # after the call was refused, before we blocked
@@ -199,7 +199,7 @@ def _stop_run(episode: Episode, lease: Lease, error: BudgetSpent | KeyRefused | 
             hint(going_on)
 
 
-def _stops_here(episode: Episode, lease: Lease) -> bool:
+def _should_stop(episode: Episode, lease: Lease) -> bool:
     """Clean up after earlier holders, and release the lease if there is nothing to do now."""
     held = {"pk": episode.pk, "epoch": lease.epoch}
     if end_interrupted(episode, lease.epoch) and _stop_looping(episode, lease):
@@ -223,8 +223,8 @@ def _stop_looping(episode: Episode, lease: Lease) -> bool:
     if failures is None or failures <= settings.INFRASTRUCTURE_RETRIES:
         return failures is None
     last = Episode.objects.values_list("last_failure", flat=True).get(pk=episode.pk)
-    told = f"The machine failed {failures} times in a row, the last time because its worker vanished. {last}"
-    Episode.objects.block(episode.pk, epoch=lease.epoch, reason=told[:MAX_REASON])
+    message = f"The machine failed {failures} times in a row, the last time because its worker vanished. {last}"
+    Episode.objects.block(episode.pk, epoch=lease.epoch, reason=message[:MAX_REASON])
     log.error("episode %s: blocked after %d failures: its workers vanish", episode.public_id, failures)
     return True
 
@@ -242,7 +242,7 @@ def _explain_missing_suite(episode: Episode) -> str:
     return ""
 
 
-def _outlast(episode: Episode, lease: Lease, error: Exception) -> None:
+def _retry_later(episode: Episode, lease: Lease, error: Exception) -> None:
     """Handle an unreachable database: release the lease when it answers again; else it expires, to the same effect."""
     log.warning("episode %s: cannot reach the database: %s", episode.public_id, error)
     for pause in DATABASE_PAUSES:
@@ -363,8 +363,8 @@ def note_killed(episode_id: str, how: str) -> None:
     log.warning("episode %s: its work-horse ended: %s", episode_id, how)
     for episode in Episode.objects.own().open().filter(public_id=episode_id):
         if episode.lease_owner and (name := ProcessName.parse(episode.lease_owner)) and name.is_gone:
-            told = f"At {now:%Y-%m-%d %H:%M:%S} UTC the process that worked on it ended: {how}."
-            Episode.objects.filter(pk=episode.pk, lease_epoch=episode.lease_epoch).update(last_failure=told)
+            message = f"At {now:%Y-%m-%d %H:%M:%S} UTC the process that worked on it ended: {how}."
+            Episode.objects.filter(pk=episode.pk, lease_epoch=episode.lease_epoch).update(last_failure=message)
 
 
 def holders() -> list[int]:
@@ -398,17 +398,17 @@ def _given(episode_id: str) -> str:
 
 
 def hint(episode: Episode, *, first: bool = False) -> bool:
-    """Put a hint at the end of the queue for the labels that the episode needs, or at its front: then the next free worker
-    that has them continues it. Prefetch `run__experiment` of many. Return False if the broker cannot be reached: the
-    reconciler retries."""
+    """Put a hint at the end of the queue for the labels that the episode needs, or at its front: then the next free
+    worker that has them continues it. Prefetch `run__experiment` of many. Return False if the broker cannot be
+    reached: the reconciler retries."""
     return put_hint(str(episode.public_id), needs_of(episode.run.experiment), first=first)
 
 
 def put_hint(episode_id: str, needs: Labels, *, first: bool = False) -> bool:
-    told = f"advance episode {episode_id}"
+    description = f"advance episode {episode_id}"
     try:
         job = slices.enqueue(
-            f"{__name__}.advance", HINT, episode_id, at_front=first, description=told, queue=queue_for(needs)
+            f"{__name__}.advance", HINT, episode_id, at_front=first, description=description, queue=queue_for(needs)
         )
         pipeline = job.connection.pipeline()
         pipeline.sadd(_given(episode_id), job.id)
@@ -421,8 +421,8 @@ def put_hint(episode_id: str, needs: Labels, *, first: bool = False) -> bool:
 
 
 def reconcile(labels: Labels = frozenset()) -> int:
-    """Give hints to free open episodes that have none in their queue, and return how many. Safe at any time. `labels`: of
-    the worker: what needs others is left to the workers that have them.
+    """Give hints to free open episodes that have none in their queue, and return how many. Safe at any time.
+    `labels`: of the worker: what needs others is left to the workers that have them.
 
     A queue that is long enough for all workers is left alone, so this costs the same however many episodes wait.
     If a lease's holder was a process of this machine that ended, the lease is freed now, before it expires. What a

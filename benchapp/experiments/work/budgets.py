@@ -48,11 +48,11 @@ def count_spent(run: Run, *, without_session_of: Episode | None = None) -> Spent
 
 
 def _sum_spent(rows: QuerySet[Attempt] | QuerySet[ModelCall]) -> Spent:
-    told = rows.order_by().annotate(
+    known = rows.order_by().annotate(
         known_input=select_known_part("input_tokens"), known_output=select_known_part("output_tokens")
     )
     used = Q(known_input__gt=0) | Q(known_output__gt=0)
-    sums = told.aggregate(
+    sums = known.aggregate(
         usd=Sum(select_known_part("cost_usd")),
         read=Sum("known_input"),
         written=Sum("known_output"),
@@ -86,7 +86,8 @@ def require(run: Run, used: Spent) -> None:
     limits = []
     if run.budget_usd is not None:
         unpriced = (
-            f" ({used.unpriced} attempts or calls report only part of their cost or none; the sum includes what they report)"
+            f" ({used.unpriced} attempts or calls report only part of their cost or none; the sum includes what they "
+            "report)"
             if used.unpriced
             else ""
         )

@@ -67,9 +67,9 @@ class BrokerQueue:
         except (RedisError, OSError) as error:
             log.warning("queue of calls to %s: its slot is free in %d s: %s", endpoint.model, TICKET_SECONDS, error)
 
-    def note_failure(self, endpoint: Endpoint, reason: str, gives_up_in: float | None) -> None:
+    def note_failure(self, endpoint: Endpoint, reason: str, seconds_left: float | None) -> None:
         now = timezone.now()
-        until = "" if gives_up_in is None else (now + timedelta(seconds=gives_up_in)).isoformat()
+        until = "" if seconds_left is None else (now + timedelta(seconds=seconds_left)).isoformat()
         values = {"model": endpoint.model, "reason": Redactor(own_secrets()).text(storable(reason))[:MAX_REASON]}
         if episode := log_context.present().get("episode"):
             values[f"{WAITING}{episode}"] = until

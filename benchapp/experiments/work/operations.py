@@ -216,5 +216,5 @@ def _find_slot(episode: Episode, plan: EpisodePlan) -> TrialSlot:
 
 
 def _find_due(episode: Episode, plan: EpisodePlan) -> NextStep | None:
-    aside = {recorded.slot_of(trial) for trial in episode.trials.blocked().select_related("task")}
-    return protocols.next_step(plan, recorded.read_history(episode), aside)
+    blocked = {recorded.slot_of(trial) for trial in episode.trials.blocked().select_related("task")}
+    return protocols.next_step(plan, recorded.read_history(episode), blocked)

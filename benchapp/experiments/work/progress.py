@@ -55,7 +55,8 @@ class WorkProgress(Shaped):
     )
 
     def without_results(self) -> WorkProgress:
-        """For a reader who must not know yet how some of the trials ended: the sum minus those shown would reveal it."""
+        """Return the progress for a reader who must not know yet how some of the trials ended: the sum minus those
+        shown would reveal it."""
         return replace(self, passed=0, scored=0, hides_results=True)
 
     @property
@@ -82,21 +83,21 @@ class WorkProgress(Shaped):
     @cached_property
     def spent_usd(self) -> float | None:
         """Return the sum of the known costs; None while no cost is known."""
-        told = [part.cost_usd for run in self.spent for part in run.parts if part.cost_usd is not None]
-        return sum(told) if told else None
+        known = [part.cost_usd for run in self.spent for part in run.parts if part.cost_usd is not None]
+        return sum(known) if known else None
 
     @property
     def estimated_usd(self) -> float | None:
         """Sum of imported attempts that report no cost; not included in what is spent."""
-        told = [part.estimated_usd for run in self.spent for part in run.parts if part.estimated_usd is not None]
-        return sum(told) if told else None
+        known = [part.estimated_usd for run in self.spent for part in run.parts if part.estimated_usd is not None]
+        return sum(known) if known else None
 
     @cached_property
     def spent_tokens(self) -> int | None:
         """Return the sum of the known tokens; None while none are known."""
         counts = [(part.input_tokens, part.output_tokens) for run in self.spent for part in run.parts]
-        told = [count for each in counts for count in each if count is not None]
-        return sum(told) if told else None
+        known = [count for each in counts for count in each if count is not None]
+        return sum(known) if known else None
 
     @property
     def unknown_tokens(self) -> int:
@@ -233,10 +234,10 @@ def _estimate_left(
     durations: Mapping[int, list[tuple[float, datetime | None]]],
     workers: int | None,
 ) -> tuple[float, float, float] | None:
-    """Estimate the seconds left: each run's open trials times the median of its own trials (or, before its first, of all),
-    shared by the workers that have an episode to work on; or at the pace of the latest trials, if that is slower. What
-    waits for an operator is not considered. Return (low, estimate, high): the bounds differ from it as the quartiles of
-    the durations do from their medians."""
+    """Estimate the seconds left: each run's open trials times the median of its own trials (or, before its first, of
+    all), shared by the workers that have an episode to work on; or at the pace of the latest trials, if that is
+    slower. What waits for an operator is not considered. Return (low, estimate, high): the bounds differ from it as
+    the quartiles of the durations do from their medians."""
     taken = {run.pk: [seconds for seconds, _ in durations.get(run.pk, ())] for run in runs}
     every = [seconds for own in taken.values() for seconds in own]
     hands = sum(counts[run.pk].running for run in runs)
@@ -255,7 +256,8 @@ def _estimate_left(
 
 
 def _spread(seconds: Sequence[float]) -> tuple[float, float, float]:
-    """Return the lower quartile, the median and the upper quartile; of a few, half the median, the median and its double."""
+    """Return the lower quartile, the median and the upper quartile; of a few, half the median,
+    the median and its double."""
     if len(seconds) < FEW:
         middle = median(seconds)
         return middle / 2, middle, 2 * middle

@@ -14,7 +14,7 @@ from runner.sandboxes.docker.docker_engine import Leftover, SweptContainers, swe
 CLOSING = timedelta(minutes=10)  # an attempt that just ended may still be removing its sandbox
 
 
-def is_dead(found: Leftover) -> bool:
+def is_dead(leftover: Leftover) -> bool:
     """Return True only if it is certain that nobody works with it.
 
     An attempt of this record lives while it runs under its episode's current lease, on any machine. An attempt unknown
@@ -22,13 +22,13 @@ def is_dead(found: Leftover) -> bool:
     and is left alone otherwise.
     """
     try:
-        attempt = Attempt.objects.filter(public_id=uuid.UUID(found.attempt)).select_related("trial").first()
+        attempt = Attempt.objects.filter(public_id=uuid.UUID(leftover.attempt)).select_related("trial").first()
     except ValueError:  # of another installation
         attempt = None
     if attempt is None:
-        return found.owner_is_gone
+        return leftover.owner_is_gone
     if attempt.status != Attempt.Status.RUNNING:
-        return found.owner_is_gone or attempt.finished_at is None or attempt.finished_at < timezone.now() - CLOSING
+        return leftover.owner_is_gone or attempt.finished_at is None or attempt.finished_at < timezone.now() - CLOSING
     return not Episode.objects.filter(
         pk=attempt.trial.episode_id, lease_epoch=attempt.lease_epoch, lease_until__gt=Now()
     ).exists()

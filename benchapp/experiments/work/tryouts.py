@@ -87,24 +87,24 @@ def ask_for_tryout(asked: TryoutRequest) -> str | None:
 
 def run_tryout(asked: Mapping[str, str]) -> None:
     """Run the job, and keep each answer with it as soon as there is one."""
-    told: dict[str, object] = {}
+    payload: dict[str, object] = {}
     answers: list[TriedQuestion] = []
     request = TryoutRequest(**asked)
     try:
         tryout = Tryout(request.make_model())
         for answer in tryout.ask():
             answers.append(answer)
-            told |= {
+            payload |= {
                 "answers": list(map(asdict, answers)),
                 "models": list(map(tryout.model.hide_private, tryout.listing.models)),
             }
-            _keep(told)
+            _keep(payload)
         if tryout.answers and not request.preset:
-            told["values"] = _describe(request, tryout)
-            told |= {"parameters": tryout.listing.parameters, "is_small": tryout.is_small}
+            payload["values"] = _describe(request, tryout)
+            payload |= {"parameters": tryout.listing.parameters, "is_small": tryout.is_small}
     except RunnerError as error:
-        told["problem"] = str(error)
-    _keep(told)
+        payload["problem"] = str(error)
+    _keep(payload)
 
 
 def find_tryout(job_id: str) -> ShownTryout | None:
@@ -115,23 +115,23 @@ def find_tryout(job_id: str) -> ShownTryout | None:
         return None
     if job.func_name != f"{__name__}.{run_tryout.__name__}":
         return None
-    told = job.get_meta()
+    meta = job.get_meta()
     return ShownTryout(
         TryoutRequest(**job.args[0]),
-        tuple(TriedQuestion(**each) for each in told.get("answers", ())),
+        tuple(TriedQuestion(**each) for each in meta.get("answers", ())),
         job.is_finished or job.is_failed,
-        told.get("problem", "") or ("The worker did not come to the end of it." if job.is_failed else ""),
-        tuple(told.get("models", ())),
-        told.get("values", {}),
+        meta.get("problem", "") or ("The worker did not come to the end of it." if job.is_failed else ""),
+        tuple(meta.get("models", ())),
+        meta.get("values", {}),
         is_begun=job.started_at is not None,
-        parameters=told.get("parameters"),
-        is_small=told.get("is_small", False),
+        parameters=meta.get("parameters"),
+        is_small=meta.get("is_small", False),
     )
 
 
-def _keep(told: Mapping[str, object]) -> None:
+def _keep(payload: Mapping[str, object]) -> None:
     if (job := get_current_job()) is not None:
-        job.meta.update(told)
+        job.meta.update(payload)
         job.save(include_result=False)
 
 

@@ -42,7 +42,8 @@ class WorkMetrics(Collector):
         """An episode works on one trial at a time, so `waiting` is how many more places would be used at once."""
         episodes = GaugeMetricFamily(
             "skillglass_episodes",
-            "Unfinished episodes. waiting: for a worker, now. postponed: between two tries. blocked, paused: for a person.",
+            "Unfinished episodes. waiting: for a worker, now. postponed: between two tries. blocked, paused: for a "
+            "person.",
             labels=["state", "agent_model", "sandbox", "worker_labels"],
         )
         now, open_ones = Now(), Q(status__in=[Episode.Status.WAITING, Episode.Status.RUNNING])

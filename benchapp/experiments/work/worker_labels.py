@@ -1,7 +1,7 @@
 """Labels of workers: what some trials need and not every host has, such as a GPU, memory or a region.
 
-An experiment names the labels that it needs (`worker_labels` in its file). Each set of labels has a queue of its own, and
-a worker takes from the queues of all sets that it has. Work that needs none is in the queue of every worker.
+An experiment names the labels that it needs (`worker_labels` in its file). Each set of labels has a queue of its own,
+and a worker takes from the queues of all sets that it has. Work that needs none is in the queue of every worker.
 """
 
 from __future__ import annotations

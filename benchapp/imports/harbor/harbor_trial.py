@@ -44,7 +44,8 @@ from runner.base.text import storable
 from runner.base.types import JsonValue, Usage, Verdict
 
 _NO_SETTINGS = frozenset(
-    "name import_path model_name skills n_concurrent concurrency_group model_api_key_name include_logs exclude_logs".split()
+    "name import_path model_name skills n_concurrent concurrency_group model_api_key_name include_logs "
+    "exclude_logs".split()
 )
 _EMPTY: tuple[JsonValue, ...] = (None, False, "", [], {})
 _HINTS = (
@@ -106,8 +107,8 @@ def build_run(result: Document, config: Document, skills: Skills, where: str, kn
     name, version, variant = known
     path = agent.text("import_path", 300) or ""
     harness = name or agent.text("name", 100) or path.rpartition(":")[2] or path
-    told = info.object("model_info")
-    model, provider = told.text("name", 150), told.text("provider", 40)
+    model_info = info.object("model_info")
+    model, provider = model_info.text("name", 150), model_info.text("provider", 40)
     model = agent.text("model_name", 200) or (f"{provider}/{model}" if model and provider else model)
     setup: dict[str, object] = {"source": "harbor"}
     if skills.digest:
@@ -194,11 +195,11 @@ class Siblings:
 
     def _identify(self, agent: Mapping[str, JsonValue]) -> tuple[str, str]:
         """Return the agent's name and the digest of its settings. Most trials have one of a few agents."""
-        told = repr(agent)
-        if told not in self._agents:
+        description = repr(agent)
+        if description not in self._agents:
             name = digest_json([agent.get(key) for key in ("name", "import_path", "model_name", "skills")])
-            self._agents[told] = name, digest_json(read_settings(agent))[:12]
-        return self._agents[told]
+            self._agents[description] = name, digest_json(read_settings(agent))[:12]
+        return self._agents[description]
 
     @cached_property
     def _pinned(self) -> dict[tuple[str, ...], set[Skills]]:
@@ -262,8 +263,8 @@ class HarborTrial:
         return (f"trial:{self.header.ident}{self._derived}", named) if self.header.ident else (named,)
 
     def report_duplicate(self, ident: str, other: str) -> None:
-        told = f"{ident} is also that of {other}; both are kept"
-        self.root.report(self.folder, "id", "an id of its own for every trial", told)
+        message = f"{ident} is also that of {other}; both are kept"
+        self.root.report(self.folder, "id", "an id of its own for every trial", message)
         self._derived = storable("@" + "/".join(self.folder.parts[-2:]))
 
     @cached_property
@@ -302,8 +303,8 @@ class HarborTrial:
             return read_benchflow(self.root, self.folder, result, config, self.header, self._choice())
         if not result:  # for an existing file, the fault was reported as well
             lack = "nothing in it can be read" if "result.json" in self._entries else "there is none"
-            told = f"{lack}: unknown whether it finished; kept as interrupted, not scored"
-            self.root.report(self.folder / "result.json", "", "the result of a finished trial", told)
+            message = f"{lack}: unknown whether it finished; kept as interrupted, not scored"
+            self.root.report(self.folder / "result.json", "", "the result of a finished trial", message)
         own = result.object("config") if result.object("config") else config
         lock = read_optional(self.root, self.folder / "lock.json")
         stages = self._stages(result)
@@ -347,8 +348,8 @@ class HarborTrial:
         pinned = self.siblings.find_pinned(given) if given and not skills.is_pinned else None
         if pinned is None:
             return skills
-        told = "there are none; those in the locks of its siblings are used"
-        lock.report("skills", "digests of the skills given", told)
+        message = "there are none; those in the locks of its siblings are used"
+        lock.report("skills", "digests of the skills given", message)
         return pinned
 
     def _stages(self, result: Document) -> list[tuple[str, Verdict | None]]:
@@ -358,8 +359,8 @@ class HarborTrial:
         for step in result.objects("step_results"):
             name = step.text("step_name", 200)
             if not name or "/" in name or name in {".", ".."}:
-                told = f"found {step.raw.get('step_name')!r}"[:120]
-                step.report("step_name", "the name of a folder below steps/", told)
+                message = f"found {step.raw.get('step_name')!r}"[:120]
+                step.report("step_name", "the name of a folder below steps/", message)
                 continue
             stages.append((name, self._stage_verdict(name, step)))
         folders = {name.split("/")[1] for name in self._entries if name.startswith("steps/")}
@@ -497,10 +498,10 @@ def _run(result: Document, config: Document, folder: Path) -> RunSource:
 
 def _rewards(root: Root, folder: Path, result: Document) -> dict[str, float | None] | None:
     """Return the rewards from the result, else the last final reward in the log of rewards."""
-    told = read_rewards(result)
+    reported = read_rewards(result)
     path = folder / "rewards.jsonl"
-    if told is not None or not root.is_file(path):
-        return told
+    if reported is not None or not root.is_file(path):
+        return reported
     rewards: dict[str, float | None] = {}
     for entry in read_lines(root, path, 8 * 1024 * 1024):
         if "value" in entry.raw and entry.text("type", 40) == "terminal":

@@ -24,23 +24,23 @@ FILES = (OUTPUT, *REWARDS, *SIDE_REPORTS)
 def read_verdict(
     root: Root,
     folder: Path,
-    told: Mapping[str, float | None] | None,
+    reported: Mapping[str, float | None] | None,
     *,
     place: Document,
     source: str = "harbor",
     seconds: float | None = None,
 ) -> Verdict | None:
-    """Read the verdict from a verifier's folder. `told`: the rewards of result.json, None if it has none.
+    """Read the verdict from a verifier's folder. `reported`: the rewards of result.json, None if it has none.
 
     Success means a reward of 1 or more, even after an exception. Of several rewards, the one named "reward" counts;
     without it, success and reward are unknown. Return None if the verifier left nothing.
     """
     files = {name: path for name in FILES if root.is_file(path := folder / name)}
     on_disk = _rewards_on_disk(root, files)
-    if told is not None and on_disk and choose_reward(told) != choose_reward(on_disk):
-        differ = f"result.json says {dict(told)}, its files {dict(on_disk)}"
+    if reported is not None and on_disk and choose_reward(reported) != choose_reward(on_disk):
+        differ = f"result.json says {dict(reported)}, its files {dict(on_disk)}"
         place.report("rewards", "the reward the verifier wrote", differ)
-    rewards = told if told is not None else on_disk
+    rewards = reported if reported is not None else on_disk
     side = read_side_reports(root, files)
     output = ""
     if OUTPUT in files and (content := root.read_ends(files[OUTPUT], MAX_OUTPUT_BYTES)) is not None:

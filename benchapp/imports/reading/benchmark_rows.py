@@ -38,8 +38,8 @@ class Grading:
 
 
 def read_grading(document: Document, source: str) -> Grading:
-    """Read the list; without a list the counts, or the rate alone. `reward`: the share that passed. `success`: all passed;
-    unknown where an expectation was not judged and no other failed."""
+    """Read the list; without a list the counts, or the rate alone. `reward`: the share that passed. `success`: all
+    passed; unknown where an expectation was not judged and no other failed."""
     checks, qualities = tuple(_iterate_checks(document)), tuple(_iterate_qualities(document))
     counts, rate = _read_counts(document), _read_rate(document)
     if checks:
@@ -253,7 +253,7 @@ def iterate_rows(
 
 def list_conflicts(benchmark: Document, gradings: Mapping[str, Sequence[Grading]]) -> list[str]:
     """Say where the benchmark's own means are not those of the results, by our word for each condition."""
-    means, told = dict[str, float](), list[str]()
+    means, conflicts = dict[str, float](), list[str]()
     sums = benchmark.object("run_summary") if isinstance(benchmark.raw.get("run_summary"), dict) else None
     for name, found in gradings.items():
         rewards = [each.verdict.reward for each in found if each.verdict and each.verdict.reward is not None]
@@ -269,12 +269,12 @@ def list_conflicts(benchmark: Document, gradings: Mapping[str, Sequence[Grading]
             continue
         theirs = part.object(key).number("mean") if isinstance(part.raw[key], dict) else part.number(key)
         if theirs is not None and min(abs(theirs - mean), abs(theirs - pooled)) > TOLERANCE:
-            told.append(f"its mean of {name} is {theirs:.2f}, not {mean:.2f}")
+            conflicts.append(f"its mean of {name} is {theirs:.2f}, not {mean:.2f}")
     base = next((name for name in ("no-skill", "old-skill") if name in means), "")
     delta = _read_delta(sums) if sums and base and "with-skills" in means else 0.0
     if delta * (means.get("with-skills", 0.0) - means.get(base, 0.0)) < 0:
-        told.append(f"its delta {delta:+.2f} is reversed")
-    return told
+        conflicts.append(f"its delta {delta:+.2f} is reversed")
+    return conflicts
 
 
 def _read_delta(sums: Document) -> float:

@@ -287,12 +287,11 @@ class LibrarySource:
 
 @dataclass(frozen=True, slots=True)
 class TrialMoment:
-    """A trial ended. `given`: the library it had, None if unknown. `of_candidate`: that library was only proposed then, so
-    it may differ from the current one."""
+    """A trial ended."""
 
     ident: str  # first of the trial's ids
-    given: Files | None = None
-    of_candidate: bool = False
+    given: Files | None = None  # the library it had, None if unknown
+    of_candidate: bool = False  # that library was only proposed then, so it may differ from the current one
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,8 +64,8 @@ def of_steps(path: str, steps: Iterable[Step], *, agent: str, version: str = "")
 
 def of_atif(path: str, steps: Sequence[Mapping[str, JsonValue]], *, agent: str, version: str = "") -> TrajectorySource:
     """Build the trajectory of steps as ATIF writes them."""
-    told = {"name": agent, "version": version or "unknown"}
-    whole = {"schema_version": ATIF_VERSION, "session_id": path, "agent": told, "steps": list(steps)}
+    agent_info = {"name": agent, "version": version or "unknown"}
+    whole = {"schema_version": ATIF_VERSION, "session_id": path, "agent": agent_info, "steps": list(steps)}
     return of_bytes(path, dump_json(whole), format="atif")
 
 

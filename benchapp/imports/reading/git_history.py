@@ -90,7 +90,8 @@ class History:
         return found[::-1]
 
     def changes(self) -> dict[str, list[tuple[str, str, str]]]:
-        """Return what each commit changed against the one before: (path, object, mode), "" for both where the file went."""
+        """Return what each commit changed against the one before: (path, object, mode),
+        "" for both where the file went."""
         options = ("--first-parent", "-m", "--raw", "--no-abbrev", "--no-renames", "--root", "-z", "--format=%x1e%H")
         limit = f"--max-count={MAX_COMMITS}"
         output = self._run("log", *options, limit, "--no-show-signature", self._head).decode("utf-8", "replace")

@@ -1,5 +1,5 @@
-"""Libraries as tools keep them: folders of skills, bounded and with the modes of their files, and the history of a library
-that is one skill in one text."""
+"""Libraries as tools keep them: folders of skills, bounded and with the modes of their files, and the history of a
+library that is one skill in one text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def changed_texts(before: Files, after: Files) -> dict[str, str]:
 
 
 class SkillHistory:
-    """Make the moments in their order. `current` is the text in use, None if unknown. An empty text means an empty library."""
+    """Make the moments in their order. `current` is the text in use, None if unknown.
+    An empty text means an empty library."""
 
     def __init__(self, family: str, path: str) -> None:
         self.family, self.path = family, path
@@ -55,8 +56,8 @@ class SkillHistory:
         error: str = "",
         evidence: Sequence[str] = (),
     ) -> DecisionMoment:
-        """Return the decision about a proposed text (None: it was not kept). It answers the last trial in `evidence`; without
-        evidence, the last one that was tried. If it is applied, the text is the current one."""
+        """Return the decision about a proposed text (None: it was not kept). It answers the last trial in `evidence`;
+        without evidence, the last one that was tried. If it is applied, the text is the current one."""
         if status is DecisionStatus.APPLIED:
             self.current = text
         return DecisionMoment(
@@ -89,7 +90,8 @@ def read_files(root: Root, folder: Path, *, skip: frozenset[str] = frozenset()) 
 
 
 def read_skill(root: Root, folder: Path, slug: str, *, skip: frozenset[str] = frozenset()) -> dict[str, File]:
-    """Return the folder's files under the skill's name. Folders in `skip` are not part of the skill. Empty without a SKILL.md."""
+    """Return the folder's files under the skill's name. Folders in `skip` are not part of the skill.
+    Empty without a SKILL.md."""
     if not folder.is_relative_to(root.base) or not root.is_file(folder / "SKILL.md"):
         return {}
     return {f"{slug}/{clean(entry.name)[:1000]}": file for entry, file in read_files(root, folder, skip=skip)}

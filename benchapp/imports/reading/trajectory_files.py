@@ -2,8 +2,8 @@
 
 Agents leave several logs of the same work (a stream, a session log, an ATIF conversion), so content decides: every
 candidate is sniffed, and of several structured ones the one with the most tool calls is the main trajectory.
-Continuations and sub-agents are attached to it. A sub-agent's log is the main one only if there is no other. The record lists
-the other files by name.
+Continuations and sub-agents are attached to it. A sub-agent's log is the main one only if there is no other. The
+record lists the other files by name.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ PREFERENCE = (
     "acp-jsonl",
 )
 NEVER_ENTERED = frozenset(
-    "setup debug todos plans skills plugins shell-snapshots file-history statsig artifacts node_modules .git __pycache__".split()
+    "setup debug todos plans skills plugins shell-snapshots file-history statsig artifacts node_modules .git "
+    "__pycache__".split()
 )  # below the folder of an agent
 MAX_COMPARED_BYTES = 64 * 1024 * 1024  # a larger log is not counted: it goes before all that are
 MAX_CANDIDATES = 200
@@ -64,7 +65,8 @@ _SPOOL = re.compile(r"(?:^|/)(?:command|episode)-\d+/")  # output that a harness
 # OpenHands: each event, each model call in a file of its own
 _EVENT_FILE = re.compile(r"(?:^|/)(?:events|event_cache|completions)/[^/]+\.json$")
 _SKIPPED_SUFFIXES = frozenset(
-    ".cast .mp4 .pane .png .jpg .jpeg .gif .webp .pdf .zip .zst .gz .xz .tar .bin .db .sqlite .py .sh .toml .yaml".split()
+    ".cast .mp4 .pane .png .jpg .jpeg .gif .webp .pdf .zip .zst .gz .xz .tar .bin .db .sqlite .py .sh .toml "
+    ".yaml".split()
 )
 _ONE_EVENT = re.compile(r"(?:event-)?(\d{1,9})(?:-.{1,100})?\.json")
 MAX_JOINED_BYTES = 256 * 1024 * 1024
@@ -141,7 +143,8 @@ def choose(root: Root, folder: Path, entries: Sequence[FolderEntry], *, stage: s
 
 
 def event_number(entry: FolderEntry) -> int | None:
-    """Return the place of an event of OpenHands that has a file of its own: events/7.json, events/event-00007-ID.json."""
+    """Return the place of an event of OpenHands that has a file of its own: events/7.json,
+    events/event-00007-ID.json."""
     found = _ONE_EVENT.fullmatch(entry.path.name) if entry.path.parent.name == "events" else None
     return int(found[1]) if found else None
 
@@ -273,7 +276,8 @@ _PARENT = re.compile(rb'"parent_?thread_?id"\s*:\s*"([^"]{1,200})"', re.IGNORECA
 
 
 def is_of_subagent(source_format: str, path: str, open_binary: Callable[[], BinaryIO]) -> bool:
-    """Is this the log of a sub-agent? `path` is POSIX and includes the file's folder. Raise OSError if it cannot be read."""
+    """Is this the log of a sub-agent? `path` is POSIX and includes the file's folder.
+    Raise OSError if it cannot be read."""
     if source_format == "kimi-wire":
         parts = PurePosixPath(path).parts
         return len(parts) > 2 and parts[-3] == "agents" and parts[-2] != "main"

@@ -70,11 +70,11 @@ def report_files(
         names = list_names([storable(str(path.relative_to(kind.folder))) for path in kind.first], kind.count)
         files = plural(kind.count, "file")
         if unread := UNREAD.get(source_format):
-            told = f"{files} that {'looks' if kind.count == 1 else 'look'} like {unread}; no reader exists: {names}"
+            message = f"{files} that {'looks' if kind.count == 1 else 'look'} like {unread}; no reader exists: {names}"
         else:
             meaning = _MEANINGS.get(source_format, f"in the format {source_format}, {where}")
-            told = f"{files} {meaning}; not read: {names}"
-        root.report(Path(kind.folder), f"*{suffix}", expected, told)
+            message = f"{files} {meaning}; not read: {names}"
+        root.report(Path(kind.folder), f"*{suffix}", expected, message)
 
 
 def is_history(root: Root, entry: FolderEntry) -> bool:
@@ -97,8 +97,8 @@ def report_logs(root: Root, jobs: Collection[Path], trials: Collection[Path], sk
     """Report logs. `skip`: folders that other formats read."""
     quiet = root.mute()
     apart = skip | frozenset(trials) | frozenset(jobs)
-    beside = (entry for job in jobs for entry in _select_logs(quiet, _walk(quiet, job, apart)))
-    report_files(root, beside, expected="logs in the folders of trials", where="next to the trials of a job")
+    outside = (entry for job in jobs for entry in _select_logs(quiet, _walk(quiet, job, apart)))
+    report_files(root, outside, expected="logs in the folders of trials", where="next to the trials of a job")
     others = (entry for trial in trials for entry in _select_logs(quiet, _walk_besides(quiet, trial)))
     report_files(root, others, expected="logs in agent/ or trajectory/", where="elsewhere in a trial")
 

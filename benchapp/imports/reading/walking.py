@@ -40,7 +40,8 @@ UPLOADED = "browser/uploaded/"  # above what a browser sent; part of a key, and 
 
 
 def tail_of(path: Path, length: int = TAIL) -> str:
-    """Return the last parts of a path as storable text: names a thing that has no name of its own, the same on every machine."""
+    """Return the last parts of a path as storable text: names a thing that has no name of its own,
+    the same on every machine."""
     return storable("/".join([part for part in path.parts if part != path.anchor][-length:]))
 
 
@@ -183,7 +184,8 @@ class Root:
             self.report(path, "", "a regular file", "a device, socket or pipe; it was not opened")
 
     def _report_outside_link(self, path: Path) -> None:
-        """Report a link that leads outside, once. A link to something inside needs no report: its target is read anyway."""
+        """Report a link that leads outside, once.
+        A link to something inside needs no report: its target is read anyway."""
         if path in self._links:
             return
         self._links.add(path)

@@ -45,12 +45,13 @@ def order_of(document: Document) -> tuple[str, str]:
 
 @dataclass
 class Record:
-    """A trial of a run (found_sources.FoundTrial). `skills`: the slugs of the library it was given, None where unknown."""
+    """A trial of a run (found_sources.FoundTrial)."""
 
     document: Document
     run: sources.RunSource
     episode: sources.EpisodeSource
     harbor: HarborTrial | None
+    # the slugs of the library it was given, None where unknown
     skills: Callable[[], tuple[str, ...] | None] = field(repr=False)
 
     def __post_init__(self) -> None:
@@ -70,9 +71,9 @@ class Record:
 
     @cached_property
     def role(self) -> str:
-        told = (self.document.text("task_role", 32) or "").lower().replace("_", "-")
+        role = (self.document.text("task_role", 32) or "").lower().replace("_", "-")
         number = TASK.fullmatch(self.task)
-        return told or (list(Role)[int(number[2]) - 1].value if number else "")
+        return role or (list(Role)[int(number[2]) - 1].value if number else "")
 
     @property
     def phase(self) -> Phase:
@@ -130,8 +131,8 @@ class Record:
 
     def _read_record(self) -> sources.TrialSource:
         folder = self.document.object("outcome").text("trial_dir", 1_000)
-        told = f"{_leaf(folder)} is not there: no trajectory"
-        self.document.report("outcome.trial_dir", "the trial's folder below harbor-job/", told)
+        message = f"{_leaf(folder)} is not there: no trajectory"
+        self.document.report("outcome.trial_dir", "the trial's folder below harbor-job/", message)
         ended = read_time(self.document, "timestamp")
         return sources.TrialSource(
             run=self.run,

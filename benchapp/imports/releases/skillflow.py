@@ -283,8 +283,8 @@ class LibraryReplay:
         if applied is None:
             applied = row.object("applied") if row is not None else None
         if patch is None or applied is None:
-            told = "one of the two is missing: what it did is unknown"
-            self.root.report(folder, "", "patch.json and applied.json", told)
+            message = "one of the two is missing: what it did is unknown"
+            self.root.report(folder, "", "patch.json and applied.json", message)
             return ReplayAnswer(DecisionStatus.FAILED, before, summary=summary, error="the patch was not kept")
         return self._read_answer(patch, applied, before, summary)
 

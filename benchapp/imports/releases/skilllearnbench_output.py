@@ -32,7 +32,7 @@ TITLE = "SkillLearnBench"
 SUITE = "skilllearnbench"
 GENERATION, RESULTS, EVALUATION = "skill_generation_log", "skill_generation_results", "evaluation_log"
 Solver = tuple[str, str]  # harness, model
-UNTOLD: Solver = (sources.UNKNOWN, sources.UNKNOWN)
+UNKNOWN_SOLVER: Solver = (sources.UNKNOWN, sources.UNKNOWN)
 NO_SKILL = frozenset({"no_skill", "none", "no-skill"})
 _STAMP = re.compile(r"(?:^|-)(\d{14})_[0-9a-f]{4,}$")
 _ROUND_LOG = re.compile(r"_r(\d{1,3})\.\w+$")
@@ -131,9 +131,9 @@ class Output:
         """Return the generation that produced each library: the newest, if it kept its rounds and the last of them is
         what was evaluated. Other libraries have no history."""
         newest = {(trial.config, trial.family): trial for trial in self.trials if trial.phase is Phase.ACQUISITION}
-        return {key: trial for key, trial in newest.items() if self._is_told(trial)}
+        return {key: trial for key, trial in newest.items() if self._is_complete(trial)}
 
-    def _is_told(self, trial: OutputTrial) -> bool:
+    def _is_complete(self, trial: OutputTrial) -> bool:
         rounds = read_libraries(self.root, trial.folder)
         if not rounds:
             return False
@@ -188,15 +188,15 @@ class Output:
         return min(names, key=lambda name: (not read_stamp(name), read_stamp(name), name), default="")
 
     def solvers(self, config: str) -> list[Solver]:
-        """Return who tried the config, in the order they began; UNTOLD if no result names one."""
-        return self._solvers.get(config, [UNTOLD])
+        """Return who tried the config, in the order they began; UNKNOWN_SOLVER if no result names one."""
+        return self._solvers.get(config, [UNKNOWN_SOLVER])
 
     @cached_property
     def _solvers(self) -> dict[str, list[Solver]]:
         found: dict[str, list[Solver]] = {}
         evaluated = (trial for trial in self.trials if trial.phase is Phase.EVALUATION)
         for trial in sorted(evaluated, key=lambda trial: (trial.stamp, trial.name)):
-            if (solver := trial.named_solver) != UNTOLD and solver not in found.setdefault(trial.config, []):
+            if (solver := trial.named_solver) != UNKNOWN_SOLVER and solver not in found.setdefault(trial.config, []):
                 found[trial.config].append(solver)
         return found
 
@@ -241,8 +241,8 @@ class OutputTrial:
     @property
     def solver(self) -> Solver:
         """Return the solver. Generations, and trials whose result names none, belong to the first that is known."""
-        is_told = self.phase is Phase.EVALUATION and self.named_solver != UNTOLD
-        return self.named_solver if is_told else self.output.solvers(self.config)[0]
+        is_named = self.phase is Phase.EVALUATION and self.named_solver != UNKNOWN_SOLVER
+        return self.named_solver if is_named else self.output.solvers(self.config)[0]
 
     @cached_property
     def _entries(self) -> list[FolderEntry]:
@@ -300,8 +300,8 @@ class OutputTrial:
 
     def _verdict(self) -> Verdict | None:
         reward = self.result.number("reward")
-        told = {"reward": reward} if reward is not None else None
-        return read_verdict(self.output.root, self.folder / "verifier", told, place=self.result, source=SUITE)
+        rewards = {"reward": reward} if reward is not None else None
+        return read_verdict(self.output.root, self.folder / "verifier", rewards, place=self.result, source=SUITE)
 
     def _list_mounted(self) -> tuple[str, ...] | None:
         """List the skills mounted: a solver gets the whole library of its config; for authors they are unknown."""
@@ -319,11 +319,11 @@ def _is_read(name: str) -> bool:
     return name == "result.json" or parts[0] == "agent"
 
 
-def _usage(told: Document) -> Usage:
+def _usage(usage: Document) -> Usage:
     """Return usage with input as everywhere in the record: including what was read from and written to a cache."""
     names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    parts = [count for name in names if (count := told.count(name)) is not None]
-    return Usage(sum(parts) if parts else None, told.count("cache_read_input_tokens"), told.count("output_tokens"))
+    parts = [count for name in names if (count := usage.count(name)) is not None]
+    return Usage(sum(parts) if parts else None, usage.count("cache_read_input_tokens"), usage.count("output_tokens"))
 
 
 MAX_ROUNDS = 100
@@ -344,8 +344,8 @@ def read_rounds(root: Root, trial: Path) -> list[Round]:
     for number, files in read_libraries(root, trial):
         outcome, feedback = outcomes.get(number - 1), _feedback(root, trial, number - 1)
         failed = f"Round {number - 1} ended with {outcome}. " if outcome else ""
-        said = f"The teacher said after it:\n{feedback}" if feedback else ""
-        rounds.append(Round(files, f"{failed}{said}".strip() or f"Round {number} of the source."))
+        feedback_text = f"The teacher said after it:\n{feedback}" if feedback else ""
+        rounds.append(Round(files, f"{failed}{feedback_text}".strip() or f"Round {number} of the source."))
     return rounds
 
 

@@ -37,7 +37,8 @@ _INSTANCE = re.compile(r"-(\d+)$")
 def claims(root: Root, folder: Path) -> bool:
     """Does it have skills/<config>/<task>/<skill>/SKILL.md, or key points below eval_keypoints/?
 
-    Collections of skills in folders look alike, so a config is named as the release names them, and has no SKILL.md of its own.
+    Collections of skills in folders look alike, so a config is named as the release names them, and has no SKILL.md
+    of its own.
     """
     points, skills = folder / "eval_keypoints", folder / "skills"
     if root.is_dir(points) and any(points.glob("*/*/*key-points*.json")):
@@ -182,8 +183,8 @@ class TaskInstance:
             if is_log and log is None:
                 log = entry
                 continue
-            told = f"a second log next to {log.name}" if is_log and log is not None else "neither"
-            self.root.report(entry.path, "", "one agent's log, or a list of key points", f"{told}; it was left out")
+            message = f"a second log next to {log.name}" if is_log and log is not None else "neither"
+            self.root.report(entry.path, "", "one agent's log, or a list of key points", f"{message}; it was left out")
         return log
 
     @property

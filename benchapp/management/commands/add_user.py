@@ -28,8 +28,8 @@ class Command(BaseCommand):
         try:
             user = add_account(name, password, level, by=None)
         except ValidationError as error:
-            said = "; ".join(f"{field}: {' '.join(texts)}" for field, texts in error.message_dict.items())
-            raise CommandError(said) from error
+            problems = "; ".join(f"{field}: {' '.join(texts)}" for field, texts in error.message_dict.items())
+            raise CommandError(problems) from error
         self.stdout.write(f"{user.username} can log in as {user.level}. Exports name this person {user.pseudonym}.")
 
 

@@ -16,8 +16,8 @@ from benchapp.imports.formats import load_formats
 
 class Command(BaseCommand):
     help = (
-        "Tries a format on samples, then on broken copies of them, and prints what is wrong with it. Nothing is imported. "
-        "Exit status: 0 nothing wrong, 1 faults."
+        "Tries a format on samples, then on broken copies of them, and prints what is wrong with it. Nothing is "
+        "imported. Exit status: 0 nothing wrong, 1 faults."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -40,8 +40,8 @@ class Command(BaseCommand):
         for kind, count in report.found.items():
             self.stdout.write(f"{count:>8,}  {kind}")
         for (condition, model), outcomes in report.runs.items():
-            told = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.items())
-            self.stdout.write(f"          {condition}, model {model}: {told}")
+            counts = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.items())
+            self.stdout.write(f"          {condition}, model {model}: {counts}")
         self.stdout.write(f"{report.broken:>8,}  broken copies tried")
         for line in dict.fromkeys(map(str, report.problems)):
             self.stdout.write(f"reported  {line}")

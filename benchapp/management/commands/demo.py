@@ -29,8 +29,8 @@ OPEN = (Experiment.Status.WAITING, Experiment.Status.RUNNING)
 
 class Command(BaseCommand):
     help = (
-        "Starts everything on this machine, in the foreground: broker, web, two workers, a finished example and the demo"
-        " experiment."
+        "Starts everything on this machine, in the foreground: broker, web, two workers, a finished example and the "
+        "demo experiment."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -63,9 +63,9 @@ class Command(BaseCommand):
         finally:
             installation.end()
 
-    def _choose_port(self, told: int | None) -> int:
+    def _choose_port(self, asked: int | None) -> int:
         with end_on(ImproperlyConfigured):
-            port = environ.number("PORT", 8000) if told is None else told
+            port = environ.number("PORT", 8000) if asked is None else asked
         if not 0 < port < 65536:
             raise CommandError(f"port {port}: expected 1 to 65535")
         return port
@@ -78,7 +78,7 @@ class Command(BaseCommand):
         if with_experiment:
             threading.Thread(target=self.take_in_example, daemon=True).start()  # the pages need not wait for it
         experiment = self.launch_demo(DEMO) if with_experiment else None
-        answered = told = False
+        answered = reported = False
         while not self._stop.wait(0.5):
             installation.tend()
             if not answered and (answered := installation.answers()):
@@ -87,8 +87,8 @@ class Command(BaseCommand):
                     self.stdout.write("  A finished example opens in a moment. The demo experiment runs next to it.")
                 self.stdout.write(f"  Stored in {settings.VAR_DIR}, with logs in log/. Ctrl-C ends everything.\n")
                 self.stdout.flush()
-            if experiment is not None and not told:
-                told = self._tell_end(experiment)
+            if experiment is not None and not reported:
+                reported = self._tell_end(experiment)
         self.stdout.write("Ending ...")
         self.stdout.flush()
 

@@ -181,7 +181,7 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
-# --- the engine and the programs ------------------------------------------------------------------------------------------
+# --- the engine and the programs ------------------------------------------------------------------------------------
 
 
 class Lacking(Exception):

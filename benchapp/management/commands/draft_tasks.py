@@ -21,8 +21,8 @@ INCOMPLETE = 1  # exit status: the draft stopped before its end
 
 class Command(BaseCommand):
     help = (
-        "Begins a draft of a family of tasks: a model drafts them step by step. Running workers continue it at once; --here"
-        " does the work in this process."
+        "Begins a draft of a family of tasks: a model drafts them step by step. Running workers continue it at once; "
+        "--here does the work in this process."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -73,8 +73,8 @@ class Command(BaseCommand):
         with errors_only("benchapp"):
             work_off(draft)
         for step in draft.steps.all():
-            told = step.summary or step.error
-            line = f"{step.number:>3}  {step.kind:<9}  {step.status:<8}  {step.role:<10}  {told}".rstrip()
+            outcome = step.summary or step.error
+            line = f"{step.number:>3}  {step.kind:<9}  {step.status:<8}  {step.role:<10}  {outcome}".rstrip()
             self.stdout.write(replace_unprintable(line))
         taken_over = ": a worker continues it" if draft.status == Draft.Status.WAITING and draft.worker else ""
         scripted = " (scripted)" if draft.steps.filter(scripted=True).exists() else ""

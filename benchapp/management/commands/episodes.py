@@ -46,12 +46,12 @@ def _skip(episode: Episode, trial: TrialSlot | None, reason: str) -> str:
 
 
 class Command(BaseCommand):
-    help = "Lists unfinished episodes; retries, skips, pauses, resumes or cancels them. The record keeps every act and its reason."
+    help = "Lists unfinished episodes; retries, skips, pauses, resumes or cancels them. The record keeps every act and its reason."  # noqa: E501
 
     def add_arguments(self, parser: CommandParser) -> None:
         act = parser.add_mutually_exclusive_group()
-        for verb, told in {**OF_AN_EPISODE, **OF_ANYTHING}.items():
-            act.add_argument(f"--{verb}", type=str if verb in OF_ANYTHING else UUID, metavar="ID", help=told)
+        for verb, meaning in {**OF_AN_EPISODE, **OF_ANYTHING}.items():
+            act.add_argument(f"--{verb}", type=str if verb in OF_ANYTHING else UUID, metavar="ID", help=meaning)
         parser.add_argument("--after-trial", action="store_true", help="with --cancel: after the current trial")
         parser.add_argument(
             "--trial", type=_parse_slot, metavar="PHASE/TASK/SAMPLE", help="with --skip: the trial to skip"
@@ -87,7 +87,8 @@ class Command(BaseCommand):
                 return _skip(find_own_episode(UUID(named)), trial, reason)
             case "cancel":
                 stopped = operations.cancel(_find_named(named), reason=reason, after_trial=after_trial)
-                return f"Cancelled {plural(stopped, 'episode')}{'; a running trial finishes first' if after_trial else ''}."
+                later = "; a running trial finishes first" if after_trial else ""
+                return f"Cancelled {plural(stopped, 'episode')}{later}."
             case "pause":
                 return f"Paused {plural(operations.pause(_find_named(named), reason=reason), 'episode')}."
         return f"Resumed {plural(operations.resume(_find_named(named), reason=reason), 'episode')}."
@@ -98,10 +99,10 @@ class Command(BaseCommand):
             wish = f", will {episode.wish} after its trial" if episode.wish else ""
             place = f"{episode.run.experiment.name} / {episode.run.label} / {episode.key}"
             self.stdout.write(f"{episode.public_id}  {episode.status}{held}{wish}  {place}")
-            if told := episode.blocked_reason or episode.last_failure:
+            if reason := episode.blocked_reason or episode.last_failure:
                 times = "failed once: " if episode.failures == 1 else f"failed {episode.failures} times in a row: "
                 times = "" if episode.blocked_reason or not episode.failures else times
-                self.stdout.write(f"    {times}{told.splitlines()[0]}")
+                self.stdout.write(f"    {times}{reason.splitlines()[0]}")
             if episode.status != Episode.Status.BLOCKED:
                 for trial, reason in episode.trials.explain_blocked():
                     why = next(iter(reason.splitlines()), "")

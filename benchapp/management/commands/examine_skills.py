@@ -46,8 +46,8 @@ _ODD = ("frontmatter", "skill-file")
 
 class Command(BaseCommand):
     help = (
-        "Compares the skills of a SkillLearnBench release by method: patterns, lint, diagnostics, overlap with human skills, "
-        "and the paper's numbers. Writes nothing."
+        "Compares the skills of a SkillLearnBench release by method: patterns, lint, diagnostics, overlap with human "
+        "skills, and the paper's numbers. Writes nothing."
     )
     requires_system_checks: list[str] = []  # needs neither a database nor a broker
 
@@ -121,14 +121,16 @@ def tabulate_coverage(tallies: Sequence[Tally]) -> ExaminedTable:
         models = f"{len(tally.models)} of {len(MODELS)}" if tally.name in METHODS else UNKNOWN
         tasks = f"{len(tally.tasks)} of {TASKS}"
         wanted = count_paper_libraries(tally.name) if is_whole else TASKS
-        told = f"{tally.libraries} of {wanted}" if is_known else str(tally.libraries)
+        counted = f"{tally.libraries} of {wanted}" if is_known else str(tally.libraries)
         left_out = sum(len(each.library.omitted) for each in tally.examined)
         instructions = sum(each.library.instruction is not None for each in tally.examined)
-        rows.append((tally.name, models, tasks, told, str(tally.skills), str(left_out), f"{instructions}"))
+        rows.append((tally.name, models, tasks, counted, str(tally.skills), str(left_out), f"{instructions}"))
     columns = ("method", "models", "tasks", "libraries", "skills", "files left out", "with instruction")
     notes = (
-        "k of what the paper has (arXiv 2604.20087: six models, twenty tasks). Files left out are named by a MANIFEST.json and",
-        "count for patterns. Where no instruction is here, words that a skill has from it are not taken out of its overlap.",
+        "k of what the paper has (arXiv 2604.20087: six models, twenty tasks). Files left out are named by a "
+        "MANIFEST.json and",
+        "count for patterns. Where no instruction is here, words that a skill has from it are not taken out of its "
+        "overlap.",
     )
     return ExaminedTable("What this folder covers", columns, tuple(rows), notes)
 
@@ -197,8 +199,10 @@ def tabulate_leaks(tallies: Sequence[Tally]) -> ExaminedTable:
         rows.append((tally.name, str(len(found)), *counts))
     columns = ("method", "skills", "shares text", f"> {COPIED:.0%}", "100%", "cites its path")
     notes = (
-        f"SKILL.md against all text files of the task's human skills, in runs of {SIZE} words. Shares text: at least {LEAKED} runs",
-        f"or short whole lines, or {LEAKED_RUN} words in a row. Cites its path: an absolute path into a human skill's folder.",
+        f"SKILL.md against all text files of the task's human skills, in runs of {SIZE} words. Shares text: at least "
+        f"{LEAKED} runs",
+        f"or short whole lines, or {LEAKED_RUN} words in a row. Cites its path: an absolute path into a human skill's "
+        "folder.",
     )
     return ExaminedTable("Leak meter: generated skills against human skills", columns, tuple(rows), notes)
 
@@ -241,9 +245,12 @@ def tabulate_logs(found: Sequence[OracleLog], cells: Cells) -> ExaminedTable:
         rows.append(_render_line(["mean of tasks", str(len(found)), *means, ""]))
     printed = [cells.one("Figure 3", metric, condition="human-authored").printed for metric in ("steps", "tool_calls")]
     notes = (
-        "Calls: every tool_use block. Of last lines: as upstream counts, one line per message. Input counts cached tokens. Used: mean",
-        "share of the task's human skills, in per cent, next to Table 9's. Figure 3 prints for human skills (over all instances,",
-        f"second-hand) {printed[0]} steps and {printed[1]} tool calls. These logs have no verdict, and are not the runs of the paper's tables.",
+        "Calls: every tool_use block. Of last lines: as upstream counts, one line per message. Input counts cached "
+        "tokens. Used: mean",
+        "share of the task's human skills, in per cent, next to Table 9's. Figure 3 prints for human skills (over all "
+        "instances,",
+        f"second-hand) {printed[0]} steps and {printed[1]} tool calls. These logs have no verdict, and are not the "
+        "runs of the paper's tables.",
     )
     return ExaminedTable("Oracle logs by task", columns, tuple(rows), notes)
 

@@ -15,8 +15,8 @@ from runner.base.var_folder import MANAGE
 
 class Command(BaseCommand):
     help = (
-        f"Archives one experiment with all its evidence in one file. `{MANAGE} import_runs` reads it elsewhere, with the same"
-        " record digest. Leaves out reviews and comments."
+        f"Archives one experiment with all its evidence in one file. `{MANAGE} import_runs` reads it elsewhere, with "
+        "the same record digest. Leaves out reviews and comments."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

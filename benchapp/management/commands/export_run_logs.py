@@ -37,8 +37,9 @@ class Command(BaseCommand):
 
 
 def write_run_logs(run: Run, folder: Path) -> tuple[int, int]:
-    """Write a folder for each episode below `folder`. Raise FileExistsError unless it is empty or missing. Return how many trials were
-    written, and how many planned trials have no attempt that counts. Sub-agents, and attempts that do not count, are left out."""
+    """Write a folder for each episode below `folder`. Raise FileExistsError unless it is empty or missing. Return how
+    many trials were written, and how many planned trials have no attempt that counts. Sub-agents, and attempts that
+    do not count, are left out."""
     if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder}: expected a new or an empty folder")
     written = planned = 0

@@ -26,9 +26,9 @@ COLUMNS = ("tasks", "tried", "built", "solved: passes", "untouched: fails")
 
 class Command(BaseCommand):
     help = (
-        "Fetches a public release at its pinned commit, loads it as a suite, builds or tags its base images, and tries its "
-        "tasks: with their own solution, and untouched. Lists the known releases if you name none. After an interruption, "
-        "the same command continues."
+        "Fetches a public release at its pinned commit, loads it as a suite, builds or tags its base images, and "
+        "tries its tasks: with their own solution, and untouched. Lists the known releases if you name none. After an "
+        "interruption, the same command continues."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -27,8 +27,8 @@ class Command(BaseCommand):
     ) -> None:
         found = find_own_episode(episode)
         if before is None:
-            for sequence, told in scored_places(found):
-                self.stdout.write(f"{sequence:>6}  {told}")
+            for sequence, outcome in scored_places(found):
+                self.stdout.write(f"{sequence:>6}  {outcome}")
             return
         with end_on(RunnerError):
             run = fork(found, before=_parse_place(before), dice=dice, reason=reason)

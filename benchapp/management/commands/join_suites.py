@@ -15,9 +15,9 @@ from runner.base.text import plural, replace_unprintable
 
 class Command(BaseCommand):
     help = (
-        "Joins an imported suite with a loaded one by the names of their tasks, after asking: the imported trials then count "
-        "in the loaded suite. Tasks of equal content are joined without asking, when a suite is loaded or runs come in. "
-        "--separate takes all of it back."
+        "Joins an imported suite with a loaded one by the names of their tasks, after asking: the imported trials "
+        "then count in the loaded suite. Tasks of equal content are joined without asking, when a suite is loaded or "
+        "runs come in. --separate takes all of it back."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -18,8 +18,8 @@ WIDTH = 44
 
 class Command(BaseCommand):
     help = (
-        "Has a language model judge a run several times and measures how well it agrees with itself: units judged twice, "
-        "Spearman's rho and mean absolute error per measure, on a scale of 0 to 100."
+        "Has a language model judge a run several times and measures how well it agrees with itself: units judged "
+        "twice, Spearman's rho and mean absolute error per measure, on a scale of 0 to 100."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -58,9 +58,9 @@ class Command(BaseCommand):
             self.stdout.write(f"{measure:{WIDTH}} {found.n:>5} {found.mean:>9.2f} {_render_number(found.sd):>7}")
 
 
-def _render_retest(found: Retest) -> str:
-    alone = f"  ({found.alone} judged in only one)" if found.alone else ""
-    return f"{found.measure:{WIDTH}} {found.n:>5} {_render_number(found.rho, 'undefined'):>9} {_render_number(found.mae):>7}{alone}"
+def _render_retest(retest: Retest) -> str:
+    alone = f"  ({retest.alone} judged in only one)" if retest.alone else ""
+    return f"{retest.measure:{WIDTH}} {retest.n:>5} {_render_number(retest.rho, 'undefined'):>9} {_render_number(retest.mae):>7}{alone}"  # noqa: E501
 
 
 def _render_number(value: float | None, missing: str = "-") -> str:

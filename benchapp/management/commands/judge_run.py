@@ -42,8 +42,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--prompts",
             metavar="NAME",
-            help=f"paper (SkillLearnBench's figures) or a pack of your own ({MANAGE} read_prompts); what it does not ask,"
-            " we do",
+            help=f"paper (SkillLearnBench's figures) or a pack of your own ({MANAGE} read_prompts); what it does not "
+            "ask, we do",
         )
         parser.add_argument("--record", metavar="FILE", help="write this pass to a file for recorded/FILE")
 

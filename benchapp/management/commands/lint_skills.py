@@ -50,8 +50,8 @@ MAX_VERSIONS = 50  # of a file that has changed since: the newest are compared
 
 class Command(BaseCommand):
     help = (
-        "Checks skills in folders by the rules of the diagnostics. Writes nothing and needs no database. Exit status: 0 without "
-        "findings of the level, 1 with some, 2 where it could not run."
+        "Checks skills in folders by the rules of the diagnostics. Writes nothing and needs no database. Exit status: "
+        "0 without findings of the level, 1 with some, 2 where it could not run."
     )
     requires_system_checks: list[str] = []  # needs neither a database nor a broker
 
@@ -77,7 +77,7 @@ class Command(BaseCommand):
                 for leak in find_recorded_leaks(linted.files):
                     linted.add(leak.rule, LEVELS[leak.severity], leak.path, leak.line, leak.says)
                 for lines in find_read_lines(linted.files):
-                    linted.add(READERS, "note", lines.path, lines.first, lines.says, lines.last)
+                    linted.add(READERS, "note", lines.path, lines.first, lines.sentence, lines.last)
             if format == "sarif":
                 self.stdout.write(render_sarif(folders, settings.VERSION))
             else:
@@ -96,13 +96,14 @@ class CannotLint(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
-    """`path`: relative to where the command runs. `line` from 1, 0 for the whole file; `last`: where it spans several."""
+    """`path`: relative to where the command runs.
+    `line` from 1, 0 for the whole file; `last`: where it spans several."""
 
     rule: str
     level: str
     path: str
     line: int
-    says: str
+    message: str
     last: int = 0
 
 
@@ -116,8 +117,8 @@ class LintedFolder:
     findings: list[LintFinding] = field(default_factory=list)
     not_read: list[str] = field(default_factory=list)
 
-    def add(self, rule: str, level: str, path: str, line: int, says: str, last: int = 0) -> None:
-        self.findings.append(LintFinding(rule, level, show_path(self.folder / path), line, says, last))
+    def add(self, rule: str, level: str, path: str, line: int, message: str, last: int = 0) -> None:
+        self.findings.append(LintFinding(rule, level, show_path(self.folder / path), line, message, last))
 
 
 def lint_paths(paths: Iterable[Path]) -> list[LintedFolder]:
@@ -162,9 +163,9 @@ def _lint(linted: LintedFolder) -> LintedFolder:
     return linted
 
 
-def _say(found: LocatedHit) -> str:
-    quoted = one_line(found.quote, MAX_QUOTE) if found.rule.id != "secret" else ""  # never print it in a log
-    return one_line(found.hit.says, 300) + (f": “{quoted}”" if quoted else "")
+def _say(hit: LocatedHit) -> str:
+    quoted = one_line(hit.quote, MAX_QUOTE) if hit.rule.id != "secret" else ""  # never print it in a log
+    return one_line(hit.hit.says, 300) + (f": “{quoted}”" if quoted else "")
 
 
 def show_path(path: Path) -> str:
@@ -184,7 +185,7 @@ def describe_rules() -> list[dict[str, str]]:
     return [*rules, {"id": READERS, "level": "note", "text": text, "help": help, "group": "record"}]
 
 
-# --- what is printed ----------------------------------------------------------------------------------------------------
+# --- what is printed ------------------------------------------------------------------------------------------------
 
 
 def list_findings(folders: Sequence[LintedFolder]) -> list[LintFinding]:
@@ -206,7 +207,7 @@ def fails(findings: Iterable[LintFinding], at: str) -> bool:
 def render_text(folders: Sequence[LintedFolder]) -> str:
     findings = list_findings(folders)
     lines = [
-        f"{one_line(each.path, 500)}{f':{each.line}' if each.line else ''}: {each.level}: {each.says} [{each.rule}]"
+        f"{one_line(each.path, 500)}{f':{each.line}' if each.line else ''}: {each.level}: {each.message} [{each.rule}]"
         for each in findings
     ]
     lines += [f"not read: {one_line(reason, 500)}" for linted in folders for reason in linted.not_read]
@@ -263,7 +264,7 @@ def _render_result(finding: LintFinding, place: int) -> dict[str, object]:
         "ruleId": finding.rule,
         "ruleIndex": place,
         "level": finding.level,
-        "message": {"text": _plain(finding.says)},
+        "message": {"text": _plain(finding.message)},
         "locations": [{"physicalLocation": location}],
     }
 
@@ -280,7 +281,7 @@ class ReadLines:
     path: str
     first: int
     last: int
-    says: str
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +296,8 @@ class KnownFile:
 
 
 def find_recorded_leaks(files: Files) -> list[LibraryFinding]:
-    """Return leaks that the record found in a library with exactly these files: trials show where the text comes from."""
+    """Return leaks that the record found in a library with exactly these files:
+    trials show where the text comes from."""
     found = LibraryFinding.objects.filter(diagnosis__snapshot__digest=library_digest(files), group="leak")
     kept = found.filter(diagnosis__episode__run__experiment__deleted_at=None).exclude(trial=None)
     return list({(each.rule, each.path, each.line): each for each in kept}.values())
@@ -326,15 +328,16 @@ def find_read_lines(files: Files) -> Iterator[ReadLines]:
             ]
             ended = _count_ended(pairs)
             if ended.read.scored:
-                says = [*attribution.describe_readers(ended), "Association, not effect."]
-                says += ["Other lines of the file have changed since."] if digest != own else []
+                sentences = [*attribution.describe_readers(ended), "Association, not effect."]
+                sentences += ["Other lines of the file have changed since."] if digest != own else []
                 if any(each.is_scripted for each in known):
-                    says.append("A scripted model took part: no LLM is measured.")
-                yield ReadLines(path, lines[0], lines[-1], " ".join(says))
+                    sentences.append("A scripted model took part: no LLM is measured.")
+                yield ReadLines(path, lines[0], lines[-1], " ".join(sentences))
 
 
 def _choose_version(path: str, content: bytes) -> str:
-    """Return the digest of the recorded file of this path that is equal, or most alike; empty where none is half the same."""
+    """Return the digest of the recorded file of this path that is equal, or most alike;
+    empty where none is half the same."""
     recorded, own = SnapshotFile.objects.filter(path=path), digest_bytes(content)
     if recorded.filter(blob=own).exists():
         return own
@@ -365,20 +368,21 @@ def _find_known(path: str, digest: str) -> list[KnownFile]:
 
 
 def _count_ended(pairs: list[tuple[KnownFile, WorkedTrial, bool | None]]) -> attribution.Ended:
-    """Count as `count_endings` does, over several libraries. No-skill trials that several are compared with count once."""
+    """Count as `count_endings` does, over several libraries.
+    No-skill trials that several are compared with count once."""
     sides: dict[bool | None, list[WorkedTrial]] = {True: [], False: [], None: []}
-    own, beside = list[WorkedTrial](), dict[Hashable, Rate]()
+    own, no_skill = list[WorkedTrial](), dict[Hashable, Rate]()
     for known, trial, read in pairs:
         sides[read].append(trial)
         slot = trial.task, trial.revision, trial.phase
         if read and trial.success is not None and slot in known.baseline:
             own.append(trial)
-            beside[known.cell, slot] = known.baseline[slot]
+            no_skill[known.cell, slot] = known.baseline[slot]
     return attribution.Ended(
         read=attribution.count_rate(sides[True]),
         unread=attribution.count_rate(sides[False]),
         unknown=attribution.count_rate(sides[None]),
         own=attribution.count_rate(own),
-        beside=sum(beside.values(), Rate()),
-        slots=len(beside),
+        no_skill=sum(no_skill.values(), Rate()),
+        slots=len(no_skill),
     )

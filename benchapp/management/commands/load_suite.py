@@ -39,10 +39,10 @@ OWN = "own"  # families as the folder says
 
 class Command(BaseCommand):
     help = (
-        "Loads a suite from a folder. Sets aside tasks and families that cannot run here, with reasons, and loads the rest. "
-        "Workers without the folder get the files from the record; a line says so where it cannot hold them. With --groups, a "
-        "mapping file says what tasks are grouped by; without PATH the suite named by --key is read again. Exit status: 0 "
-        "loaded, 1 nothing loaded."
+        "Loads a suite from a folder. Sets aside tasks and families that cannot run here, with reasons, and loads the "
+        "rest. Workers without the folder get the files from the record; a line says so where it cannot hold them. "
+        "With --groups, a mapping file says what tasks are grouped by; without PATH the suite named by --key is read "
+        "again. Exit status: 0 loaded, 1 nothing loaded."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -86,10 +86,10 @@ class Command(BaseCommand):
             sys.exit(NOTHING_LOADED)
         screening = screen_once(folder.suite) if folder else None
         if as_json:
-            told = {**(folder.as_json() if folder else {"key": key}), "recorded": not check, "problems": []}
-            told |= {"groups": mapped.tasks, "group_notes": list(mapped.notes)} if mapped else {}
-            told |= {"screening": encode(screening)} if screening else {}
-            self.stdout.write(json.dumps(told, ensure_ascii=False))
+            payload = {**(folder.as_json() if folder else {"key": key}), "recorded": not check, "problems": []}
+            payload |= {"groups": mapped.tasks, "group_notes": list(mapped.notes)} if mapped else {}
+            payload |= {"screening": encode(screening)} if screening else {}
+            self.stdout.write(json.dumps(payload, ensure_ascii=False))
             return
         if folder and screening:
             self._write_account(folder.suite.account, self.stdout)
@@ -103,15 +103,15 @@ class Command(BaseCommand):
             self._write_loaded(folder, checked=check)
         if mapped:
             counts = ", ".join(f"{attribute} of {tasks:,}" for attribute, tasks in mapped.tasks.items())
-            said = f"groups of its tasks from the mapping file: {counts}" if counts else "read again"
-            self.stdout.write(f"{mapped.suite.key}: {said}")
+            message = f"groups of its tasks from the mapping file: {counts}" if counts else "read again"
+            self.stdout.write(f"{mapped.suite.key}: {message}")
             for note in mapped.notes:
                 self.stdout.write(f"  {replace_unprintable(note)}")
 
     def _write_loaded(self, folder: SuiteFolder, *, checked: bool) -> None:
-        told = folder.as_json()
+        payload = folder.as_json()
         for name in ("key", "format", "path", "digest", "environments", "families", "tasks"):
-            self.stdout.write(f"{name:<12}  {told[name]}")
+            self.stdout.write(f"{name:<12}  {payload[name]}")
         if folder.suite.notes:
             self.stdout.write("\nNotes:")
         for note in folder.suite.notes:
@@ -145,8 +145,8 @@ class Command(BaseCommand):
         found = error.problems if isinstance(error, SuiteProblems) else (error,)
         if as_json:
             problems = list(map(problem_as_json, found))
-            told = {"recorded": False, "format": format, "problems": problems, "account": account_as_json(account)}
-            self.stdout.write(json.dumps(told, ensure_ascii=False))
+            payload = {"recorded": False, "format": format, "problems": problems, "account": account_as_json(account)}
+            self.stdout.write(json.dumps(payload, ensure_ascii=False))
             return
         self._write_account(account, self.stderr)
         # The account has these in one line, for any number of files.

@@ -1,7 +1,8 @@
-"""Tables of an empty record on SQLite, kept as SQL: creating them takes a tenth of a second, running all migrations ten.
+"""Tables of an empty record on SQLite, kept as SQL: creating them takes a tenth of a second, running all migrations
+ten.
 
-`manage.py migrate` creates them in a database without tables and then applies what is newer than the file. PostgreSQL runs the
-migrations. `tools/empty_record.py` writes the file after a new migration; a test compares the two ways.
+`manage.py migrate` creates them in a database without tables and then applies what is newer than the file. PostgreSQL
+runs the migrations. `tools/empty_record.py` writes the file after a new migration; a test compares the two ways.
 """
 
 from __future__ import annotations

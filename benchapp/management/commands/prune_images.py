@@ -19,8 +19,8 @@ DONE = (Experiment.Status.DONE, Experiment.Status.CANCELLED)
 
 class Command(BaseCommand):
     help = (
-        "Lists the images that were built for tasks, with their sizes, and removes those that no launched and unfinished "
-        "experiment needs. A task whose image is gone has it built again."
+        "Lists the images that were built for tasks, with their sizes, and removes those that no launched and "
+        "unfinished experiment needs. A task whose image is gone has it built again."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

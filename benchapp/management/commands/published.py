@@ -82,11 +82,11 @@ def _render_numbers(rows: list[PrintedNumber], numbers: list[dict[str, object]])
         yield f"{MARK} {wrong} printed deltas contradict their own columns. List them with --check."
 
 
-def _render_errata(found: list[Erratum]) -> Iterable[str]:
-    for finding in found:
+def _render_errata(errata: list[Erratum]) -> Iterable[str]:
+    for finding in errata:
         recomputed = f", recomputed {finding.recomputed}" if finding.recomputed else ""
-        yield f"{finding.paper}, {finding.table}, {finding.place}: printed {finding.printed}{recomputed} [{finding.kind}]"
+        yield f"{finding.paper}, {finding.table}, {finding.place}: printed {finding.printed}{recomputed} [{finding.kind}]"  # noqa: E501
         yield f"    {finding.sentence}"
-    counts = Counter((finding.paper, finding.kind) for finding in found)
-    yield from ("", f"{len(found)} findings in the papers' numbers:")
+    counts = Counter((finding.paper, finding.kind) for finding in errata)
+    yield from ("", f"{len(errata)} findings in the papers' numbers:")
     yield from (f"    {count:>3}  {paper}: {kind}" for (paper, kind), count in counts.items())

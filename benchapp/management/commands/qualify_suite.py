@@ -27,9 +27,9 @@ INCOMPLETE = 1  # exit status: the work stopped before its end
 
 class Command(BaseCommand):
     help = (
-        "Launches a qualification of a suite: each task is tried with its own solution, untouched, and by an agent without"
-        " skills, with the corpus and with the reference skill. Running workers start at once; --work does the work here and"
-        " prints a verdict for each task."
+        "Launches a qualification of a suite: each task is tried with its own solution, untouched, and by an agent "
+        "without skills, with the corpus and with the reference skill. Running workers start at once; --work does the "
+        "work here and prints a verdict for each task."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -86,19 +86,19 @@ class Command(BaseCommand):
         if work:
             self._work(found, as_json=as_json)
 
-    def _work(self, found: Experiment, *, as_json: bool) -> None:
+    def _work(self, experiment: Experiment, *, as_json: bool) -> None:
         hide_environment()
         with errors_only("benchapp"), suppress(Unfinished):  # the verdicts say which tasks stay open
-            work_off(list_episodes(found))
-        found.refresh_from_db()
-        verdicts = read_verdicts(found)
+            work_off(list_episodes(experiment))
+        experiment.refresh_from_db()
+        verdicts = read_verdicts(experiment)
         if as_json:
-            told = {"experiment": str(found.public_id), "status": found.status, "tasks": to_json(verdicts)}
-            self.stdout.write(json.dumps(told))
+            payload = {"experiment": str(experiment.public_id), "status": experiment.status, "tasks": to_json(verdicts)}
+            self.stdout.write(json.dumps(payload))
         for line in [] if as_json else _lines(verdicts):
             self.stdout.write(line)
-        if found.status != Experiment.Status.DONE:
-            self.stderr.write(f"The qualification is {found.status}.")
+        if experiment.status != Experiment.Status.DONE:
+            self.stderr.write(f"The qualification is {experiment.status}.")
             raise SystemExit(INCOMPLETE)
 
 
@@ -115,5 +115,5 @@ def _lines(verdicts: list[TaskVerdict]) -> list[str]:
         f"{each.admission:<6}  {replace_unprintable(each.key):<{width}}  {'; '.join(each.reasons)}".rstrip()
         for each in verdicts
     ]
-    told = ", ".join(f"{counts[each]:,} {each}" for each in Admission)
-    return [*rows, f"{len(verdicts):,} tasks: {told}"]
+    counted = ", ".join(f"{counts[each]:,} {each}" for each in Admission)
+    return [*rows, f"{len(verdicts):,} tasks: {counted}"]

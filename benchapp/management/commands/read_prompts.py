@@ -18,9 +18,9 @@ SHOWN_UNREAD = 10
 
 class Command(BaseCommand):
     help = (
-        "Takes the papers' prompts out of your copy (text, PDF, or a release's folder) into packs below the data folder, or"
-        " takes in a pack of your own (a folder with pack.yaml). Experiments name them in `prompts`."
-        " Exit status: 0 took something, 1 nothing found."
+        "Takes the papers' prompts out of your copy (text, PDF, or a release's folder) into packs below the data "
+        "folder, or takes in a pack of your own (a folder with pack.yaml). Experiments name them in `prompts`. Exit "
+        "status: 0 took something, 1 nothing found."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -94,8 +94,8 @@ class Command(BaseCommand):
         found = estimate(prepared)
         if self.json:
             whole = found.whole
-            told = {**found.as_json(), "workers": workers, "wall_seconds": whole.wall_seconds(workers)}
-            self._say({"estimate": told}, "")
+            payload = {**found.as_json(), "workers": workers, "wall_seconds": whole.wall_seconds(workers)}
+            self._say({"estimate": payload}, "")
             return
         for arm, each in found.arms.items():
             self.stdout.write(f"  {arm}: {_render_estimate(each, workers)}")
@@ -145,9 +145,10 @@ class Command(BaseCommand):
 
 def _render_estimate(found: Estimate, workers: int) -> str:
     wall = found.wall_seconds(workers)
+    duration = "unknown" if wall is None else render_rough_duration(wall)
     return (
-        f"{plural(found.episodes, 'episode')}, {plural(found.trials, 'trial')}; tokens {_render_amount(found.tokens, ',.0f')}, "
-        f"USD {_render_amount(found.cost_usd, ',.2f')}, time {'unknown' if wall is None else render_rough_duration(wall)} "
+        f"{plural(found.episodes, 'episode')}, {plural(found.trials, 'trial')}; "
+        f"tokens {_render_amount(found.tokens, ',.0f')}, USD {_render_amount(found.cost_usd, ',.2f')}, time {duration} "
         f"with {plural(workers, 'worker')} (from {plural(found.basis, 'earlier trial')})"
     )
 
@@ -155,7 +156,7 @@ def _render_estimate(found: Estimate, workers: int) -> str:
 def _render_amount(amount: Amount, shape: str) -> str:
     if amount.value is None:
         return "unknown"
-    told = format(amount.value, shape)
+    text = format(amount.value, shape)
     if not amount.is_whole:
-        told += f" for {amount.known} of {amount.parts} parts; the rest is unknown"
-    return told + (f" ({amount.priced} parts estimated from tokens at today's prices)" if amount.priced else "")
+        text += f" for {amount.known} of {amount.parts} parts; the rest is unknown"
+    return text + (f" ({amount.priced} parts estimated from tokens at today's prices)" if amount.priced else "")

@@ -72,8 +72,8 @@ def _remove(experiment: Experiment) -> None:
 
 
 def _remove_unreferenced(model: type[Model]) -> int:
-    """Remove rows that no row of another table refers to. A snapshot's own files belong to it and do not count. Keys are
-    looked at in their order, so that each is looked at once."""
+    """Remove rows that no row of another table refers to. A snapshot's own files belong to it and do not count. Keys
+    are looked at in their order, so that each is looked at once."""
     rows: QuerySet[Model] = model._default_manager.order_by("pk")
     for relation in model._meta.get_fields(include_hidden=True):
         if isinstance(relation, ForeignObjectRel) and relation.one_to_many and relation.name != "files":

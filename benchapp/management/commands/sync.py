@@ -13,8 +13,8 @@ from skillglass.sending import EVENTS, RunSender
 
 class Command(BaseCommand):
     help = (
-        "Sends run logs that `skillglass.start` wrote to an installation: what it has not got yet. Safe to stop and repeat. "
-        "The token (scope: log, from the page Your account) is read from SKILLGLASS_TOKEN."
+        "Sends run logs that `skillglass.start` wrote to an installation: what it has not got yet. Safe to stop and "
+        "repeat. The token (scope: log, from the page Your account) is read from SKILLGLASS_TOKEN."
     )
     requires_system_checks = ()
 

@@ -58,8 +58,8 @@ class Command(BaseCommand):
             share_connections()
         hide_environment()  # the parent of the work-horses, which hide themselves
         setup_loghandlers("INFO")
-        if told := what_migrate_would_mend():
-            raise SystemExit(told)  # the same line that every command prints
+        if message := what_migrate_would_mend():
+            raise SystemExit(message)  # the same line that every command prints
         try:
             django_rq.get_connection().ping()
         except (RedisError, OSError) as error:

@@ -138,7 +138,8 @@ def _digest(suite: models.Suite, rows: Iterable[tuple[str, str, str]]) -> str:
 
 
 def _name_in_cache(folder: Path) -> Path:
-    """Return the end of the folder's path that names the suite, since readers make keys of it. ValueError: none does."""
+    """Return the end of the folder's path that names the suite, since readers make keys of it.
+    ValueError: none does."""
     naming = find_naming_folder(folder)
     if not naming.name:
         raise ValueError("no part of its path names the suite")
@@ -243,8 +244,8 @@ def record_mapping(suite: models.Suite, mapping: GroupMapping) -> dict[str, int]
 def _cells(groups: Mapping[int, TaskGroups]) -> list[GroupCell]:
     return [
         (pk, name, value)
-        for pk, said in groups.items()
-        for name, values in said.items()
+        for pk, attributes in groups.items()
+        for name, values in attributes.items()
         for value in values
         if name != FAMILY  # a task's family is not a group
     ]
@@ -446,13 +447,14 @@ def find_suite(key: str) -> Suite:
 
 
 def find_folder(row: models.Suite) -> Path:
-    """Return the folder the suite was loaded from, or one with its files from the record. SetupError: neither is here."""
+    """Return the folder the suite was loaded from, or one with its files from the record.
+    SetupError: neither is here."""
     if Path(row.path).is_dir():
         return Path(row.path)
     if not row.files_digest:
         raise SetupError(
-            f"suite {row.key}: its folder {row.path} is not on this machine, and its files are not in the record; put it at "
-            "the same path here"
+            f"suite {row.key}: its folder {row.path} is not on this machine, and its files are not in the record; put "
+            "it at the same path here"
         )
     return fetch_folder(row)
 

@@ -110,10 +110,10 @@ class RowRecorder:
     def trajectories(self, slot: TrialSlot) -> tuple[TrajectoryValue, ...]:
         return recorded.read_trajectories(self._trial(slot))
 
-    def aside(self) -> Collection[TrialSlot]:
+    def trials_set_aside(self) -> Collection[TrialSlot]:
         return [recorded.slot_of(trial) for trial in self.episode.trials.blocked().select_related("task")]
 
-    def aside_reasons(self) -> Mapping[TrialSlot, str]:
+    def reasons_set_aside(self) -> Mapping[TrialSlot, str]:
         return {recorded.slot_of(trial): reason for trial, reason in self.episode.trials.explain_blocked()}
 
     def reply(self, key: str) -> ModelReply | None:

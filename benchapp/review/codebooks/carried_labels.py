@@ -56,7 +56,7 @@ class CarryPlan:
 
     @property
     def labels(self) -> QuerySet[Label]:
-        """Labels of submitted reviews: what is carried."""
+        """Select the labels of submitted reviews: what is carried."""
         return Label.objects.filter(mark__review__in=self.reviews)
 
     @property
@@ -65,7 +65,7 @@ class CarryPlan:
 
     @property
     def touched(self) -> QuerySet[Label]:
-        """The labels that must be looked at again, and no others."""
+        """Return the labels that must be looked at again, and no others."""
         keys = [key for key, fate in self.fates.items() if fate.must_look]
         return self.labels.filter(code__in=keys)
 

@@ -157,7 +157,7 @@ def _as_block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _as_block)
 
 
-# --- faults ------------------------------------------------------------------------------------------------------------
+# --- faults ---------------------------------------------------------------------------------------------------------
 
 
 def _faults(error: ValidationError, lines: dict[Place, int], name: str) -> Iterator[str]:
@@ -266,7 +266,7 @@ def _scalar(node: yaml.Node) -> object:
     return text
 
 
-# --- starters ----------------------------------------------------------------------------------------------------------
+# --- starters -------------------------------------------------------------------------------------------------------
 
 FOLDER = Path(__file__).resolve().parent / "starters"
 

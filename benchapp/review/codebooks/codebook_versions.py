@@ -27,7 +27,7 @@ class CodebookRefused(ValueError):
     """A codebook cannot be changed in this way; the message is a sentence for the person who tried."""
 
 
-# --- beginning ---------------------------------------------------------------------------------------------------------
+# --- beginning ------------------------------------------------------------------------------------------------------
 
 
 def start(name: str, user: User | None, *, about: str = "") -> Codebook:
@@ -120,7 +120,7 @@ def _keys(rows: QuerySet[Trial] | QuerySet[Decision], public_ids: Iterable[objec
     return dict(rows.filter(public_id__in=wanted).values_list("public_id", "pk")) if wanted else {}
 
 
-# --- drafts ------------------------------------------------------------------------------------------------------------
+# --- drafts ---------------------------------------------------------------------------------------------------------
 
 
 def draft_of(codebook: Codebook, user: User | None) -> CodebookVersion:
@@ -200,7 +200,7 @@ def freeze(draft: CodebookVersion, user: User | None, note: str = "") -> Codeboo
     return draft
 
 
-# --- what a version says -------------------------------------------------------------------------------------------------
+# --- what a version says --------------------------------------------------------------------------------------------
 
 
 def digest_of(version: CodebookVersion) -> str:

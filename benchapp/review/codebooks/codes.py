@@ -4,9 +4,10 @@ The origins of a code (`CodeOrigin`) are not a log of acts. After every act they
 follows from the version before: renaming it and naming it back leaves it "kept". Only a split always stays one, because
 nobody but a reader can say which part a label belongs to.
 
-How a code changed between two versions of one codebook follows from the origins, chained over the versions between them. A
-split anywhere on the way stays a split. A code that was redefined and then merged counts as redefined, because its
-labels were made under another meaning. Otherwise the two ends count, so that a name changed and changed back was kept.
+How a code changed between two versions of one codebook follows from the origins, chained over the versions between
+them. A split anywhere on the way stays a split. A code that was redefined and then merged counts as redefined,
+because its labels were made under another meaning. Otherwise the two ends count, so that a name changed and changed
+back was kept.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ def retire(code: Code, user: User | None, *, reason: str = "") -> None:
         _note(version, "code.retired", user, reason=reason[:MAX_TEXT], code=was.name, texts=texts)
 
 
-# --- origins -----------------------------------------------------------------------------------------------------------
+# --- origins --------------------------------------------------------------------------------------------------------
 
 
 def kind_of(before: Code, after: Code, *, is_split: bool, origins: int) -> CodeOrigin.Kind:
@@ -217,7 +218,7 @@ def _gather_origins(kept: Code, gone: Sequence[Code]) -> None:
                 known.add(origin.before_id)
 
 
-# --- the tree ----------------------------------------------------------------------------------------------------------
+# --- the tree -------------------------------------------------------------------------------------------------------
 
 
 def _place(code: Code, parent: Code | None, before: Code | None) -> None:
@@ -268,7 +269,7 @@ def _gather_below(kept: Code, gone: Sequence[Code], rows: dict[int, Code]) -> No
     Code.objects.filter(pk__in=keys).update(parent=None)
 
 
-# --- rows --------------------------------------------------------------------------------------------------------------
+# --- rows -----------------------------------------------------------------------------------------------------------
 
 
 def _write(code: Code, wording: Wording) -> Code:
@@ -299,7 +300,7 @@ MUST_LOOK = frozenset({Kind.SPLIT, Kind.REDEFINED})
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """`after` follows from `before`."""
+    """`after` continues `before`."""
 
     before: Code
     after: Code
@@ -307,7 +308,7 @@ class Link:
 
     @property
     def must_look(self) -> bool:
-        """True where a label of `before` cannot be carried over without a look."""
+        """Must somebody look at a label of `before` before it is carried over?"""
         return self.kind in MUST_LOOK
 
 
@@ -335,7 +336,7 @@ class VersionDiff:
 
     @cached_property
     def links(self) -> list[Link]:
-        """The links in the order of the new version."""
+        """Return the links in the order of the new version."""
         chains = self._chains()
         before = {code.pk: code for code in self.old_codes}
         found = []

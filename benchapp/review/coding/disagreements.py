@@ -230,11 +230,11 @@ def _check(item: QueueItem, verdict: AdjudicatorVerdict) -> list[Code]:
     if lacks_skills(item):
         barred = judging_skills(item.queue.version.codes.all())
         problems += [f"“{code.name}” is about skills, and {NONE_MOUNTED}." for code in codes if code.pk in barred]
-    said = read_code_sets(item)
-    if len(said) < 2:
+    code_sets = read_code_sets(item)
+    if len(code_sets) < 2:
         problems.append("Fewer than two people reviewed this item, so there is nothing to settle.")
     elif verdict.category == Resolution.Category.AGREED and (
-        len(set(said)) > 1 or {code.pk for code in codes} not in said
+        len(set(code_sets)) > 1 or {code.pk for code in codes} not in code_sets
     ):
         problems.append(DISAGREED)
     if problems:

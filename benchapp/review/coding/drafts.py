@@ -55,7 +55,8 @@ class LabelDraft(StrictDraft):
 
 
 class MarkDraft(StrictDraft):
-    """One mark. `id` is drawn by the page, so that saving twice makes one. `trajectory`: which of the trial's, from 0."""
+    """One mark. `id` is drawn by the page, so that saving twice makes one.
+    `trajectory`: which of the trial's, from 0."""
 
     id: UUID
     trajectory: Annotated[int, Field(ge=-1, le=10_000)] = 0
@@ -302,7 +303,7 @@ class _CheckedDraft:
         return labels
 
 
-def _save(item: QueueItem, user: User, draft: Draft, revision: int, found: _CheckedDraft) -> Review:
+def _save(item: QueueItem, user: User, draft: Draft, revision: int, checked: _CheckedDraft) -> Review:
     review = _next_revision(item, user, draft, revision)
     review.marks.all().delete()
     marks = Mark.objects.bulk_create(
@@ -316,12 +317,12 @@ def _save(item: QueueItem, user: User, draft: Draft, revision: int, found: _Chec
             memo=mark.memo,
             **{name: getattr(place, name) for name in Mark.ANCHOR},
         )
-        for ordinal, (mark, (place, trajectory)) in enumerate(zip(draft.marks, found.places, strict=True))
+        for ordinal, (mark, (place, trajectory)) in enumerate(zip(draft.marks, checked.places, strict=True))
     )
-    for mark, labels in zip(marks, found.labels, strict=True):
+    for mark, labels in zip(marks, checked.labels, strict=True):
         for label in labels:
             label.mark = mark
-    Label.objects.bulk_create([label for labels in found.labels for label in labels])
+    Label.objects.bulk_create([label for labels in checked.labels for label in labels])
     return review
 
 
@@ -398,5 +399,5 @@ def _detail(item: QueueItem, draft: Draft) -> dict[str, object]:
 
 def _read_mark(mark: Mark, evidence: ItemEvidence) -> dict[str, object]:
     labels = [{"code": str(label.code.public_id), "needs_look": label.needs_look} for label in mark.labels.all()]
-    said = {"labels": labels, "attribution": mark.attribution, "first": mark.is_first_failure, "memo": mark.memo}
-    return {"id": str(mark.public_id), **asdict(place_of(mark, evidence)), **said}
+    fields = {"labels": labels, "attribution": mark.attribution, "first": mark.is_first_failure, "memo": mark.memo}
+    return {"id": str(mark.public_id), **asdict(place_of(mark, evidence)), **fields}

@@ -136,9 +136,9 @@ def _answers(queue: Queue) -> tuple[dict[int, list[OverlapAnswer]], dict[int, in
         if state == Review.State.SKIPPED:
             skipped[item] += 1
             continue
-        told = marks[pk]
-        said = (frozenset(codes[pk]), attribution_of(told), first_of(told))
-        answers[item].append(OverlapAnswer(pk, reviewer, *said, carried=carried is not None, informed=pk in informed))
+        own_marks = marks[pk]
+        answer = (frozenset(codes[pk]), attribution_of(own_marks), first_of(own_marks))
+        answers[item].append(OverlapAnswer(pk, reviewer, *answer, carried=carried is not None, informed=pk in informed))
     return answers, skipped
 
 
@@ -261,9 +261,9 @@ def measure_agreement(queue: Queue, items: Sequence[Answered], codes: Sequence[C
     units = [_unit(answers) for _, answers in double]
     clusters = [item.cluster for item, _ in double]
     above = chains(codes)
-    folded = [{who: frozenset(above[code][-1] for code in said) for who, said in unit.items()} for unit in units]
+    folded = [{who: frozenset(above[code][-1] for code in used) for who, used in unit.items()} for unit in units]
     spread = [
-        {who: frozenset(each for code in said for each in above[code]) for who, said in unit.items()} for unit in units
+        {who: frozenset(each for code in used for each in above[code]) for who, used in unit.items()} for unit in units
     ]
     blamed: list[Unit[str]] = [
         {answer.reviewer: answer.attribution for answer in answers if answer.attribution} for _, answers in double

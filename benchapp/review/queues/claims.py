@@ -23,7 +23,7 @@ ROUNDS = 64  # batches lost to others before a claim gives up
 
 
 class Contended(Exception):
-    """Others were faster at more than a thousand slots in a row."""
+    """Others took more than a thousand slots in a row first."""
 
 
 def claim(queue: Queue, user: User, *, besides: int = 0) -> QueueItem | None:
@@ -61,7 +61,8 @@ def may_claim(queue: Queue, user: User) -> bool:
 
 
 def select_held(queue: Queue, user: User) -> QuerySet[Slot]:
-    """Slots that the person holds and has not filled, drafts first. Includes expired holds that nobody took."""
+    """Select slots that the person holds and has not filled, drafts first.
+    Includes expired holds that nobody took."""
     begun = Exists(Review.objects.filter(item=OuterRef("item"), reviewer=user))
     held = Slot.objects.filter(is_unfilled(), item__queue=queue, holder=user).select_related("item__queue")
     return held.alias(begun=begun).order_by(F("begun").desc(), "item__ordinal")

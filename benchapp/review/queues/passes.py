@@ -26,7 +26,7 @@ from benchapp.stats.comparing.choices import NO_SKILL
 from runner.protocols.conditions import base_name
 
 WORDS = re.compile(
-    r"(?<!\bno )(?<!\bwithout )(?<!\bwithout a )\bskills?\b|\blibrar(?:y|ies)\b|\bpatch(?:es)?\b|\brevisions?\b|\bauthor\b",
+    r"(?<!\bno )(?<!\bwithout )(?<!\bwithout a )\bskills?\b|\blibrar(?:y|ies)\b|\bpatch(?:es)?\b|\brevisions?\b|\bauthor\b",  # noqa: E501
     re.IGNORECASE,
 )
 NONE_MOUNTED = "no skill was mounted in this trial"

@@ -167,7 +167,7 @@ class Population:
         """Return the part of it that Compare's list of trials understands."""
         return urlencode([*self.choices.pairs(), *self.narrowing.pairs()])
 
-    def says(self) -> str:
+    def noun(self) -> str:
         """Return the words without the selection: "trials that failed where the baseline passed"."""
         return f"{NOUNS[Unit(self.unit)]} {PRESETS[self.unit][self.preset]}"
 
@@ -287,17 +287,17 @@ class Facts:
 
 def facts_of(unit: str, values: Sequence[Any]) -> Facts:
     """Read facts. `values`: one for each path of the unit, in their order."""
-    told = dict(zip(PATHS[unit], values, strict=True))
-    shared = bool(told["ordered"]) or "task" not in told
-    success = told.get("success")
+    named = dict(zip(PATHS[unit], values, strict=True))
+    shared = bool(named["ordered"]) or "task" not in named
+    success = named.get("success")
     return Facts(
         unit,
-        (told["unit"],) if unit != Queue.Unit.SNAPSHOT else (told["unit"], told["episode"] or 0),
-        told.get("public_id"),
+        (named["unit"],) if unit != Queue.Unit.SNAPSHOT else (named["unit"], named["episode"] or 0),
+        named.get("public_id"),
         None if success is None else not success,
-        ("episode", told["episode"] or 0) if shared else ("task", told["task"]),
-        find_stand_ins(bool(told["scripted"]), str(told["agent_model"] or ""), str(told["author_model"] or "")),
-        **{name: value_of(name, told.get(name), told["suite"]) for name in FACETS},
+        ("episode", named["episode"] or 0) if shared else ("task", named["task"]),
+        find_stand_ins(bool(named["scripted"]), str(named["agent_model"] or ""), str(named["author_model"] or "")),
+        **{name: value_of(name, named.get(name), named["suite"]) for name in FACETS},
     )
 
 

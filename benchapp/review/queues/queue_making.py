@@ -38,7 +38,7 @@ class QueueRefused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class QueueSpec:
-    """All that fixes a queue."""
+    """Everything that fixes a queue."""
 
     name: str
     version: CodebookVersion
@@ -54,7 +54,8 @@ class QueueSpec:
 
 
 class Sketch:
-    """Preview of what a population and a draw would give. Raise QueueRefused if nothing, or too much, would be drawn."""
+    """Preview of what a population and a draw would give.
+    Raise QueueRefused if nothing, or too much, would be drawn."""
 
     def __init__(self, population: Population, how: Draw, people: int) -> None:
         self.population, self.how, self.people = population, how, people
@@ -71,7 +72,7 @@ class Sketch:
     def items(self) -> list[Drawn]:
         """Return the drawn items. Raise QueueRefused if there are none, too many, or too few reviewers."""
         if not self.total:
-            raise QueueRefused(f"No {self.population.says()} match this selection, so there is nothing to review.")
+            raise QueueRefused(f"No {self.population.noun()} match this selection, so there is nothing to review.")
         try:
             items = draw(self.strata, self.how, self._passes())
         except Undrawable as error:
@@ -80,7 +81,8 @@ class Sketch:
             raise QueueRefused(f"{len(items):,} items are more than {MAX_ITEMS:,}: draw a random sample of them.")
         if self.people and self.how.reviews > self.people:
             raise QueueRefused(
-                f"{self.how.reviews} reviews of one item take {self.how.reviews} reviewers, and you assigned {self.people}."
+                f"{self.how.reviews} reviews of one item take {self.how.reviews} reviewers, and you assigned "
+                f"{self.people}."
             )
         return items
 
@@ -208,8 +210,8 @@ def close(queue: Queue, *, user: User, reason: str = "") -> bool:
 def increase_reviews(queue: Queue, total: int, *, user: User) -> None:
     """Increase the reviews of each shared item, or of every item if none is shared. Only while the queue is open.
 
-    The items stay as drawn, and no review is lost. Someone who reviews an item again must not see the other answers. If they
-    already have, their review does not count for agreement (see `seeing`).
+    The items stay as drawn, and no review is lost. Someone who reviews an item again must not see the other answers.
+    If they already have, their review does not count for agreement (see `seeing`).
     """
     people = queue.reviewers.count()
     if total > MAX_REVIEWS:
@@ -239,8 +241,8 @@ def assign(queue: Queue, person: User, *, user: User) -> bool:
 
 
 def withdraw(queue: Queue, person: User, *, user: User) -> bool:
-    """Remove the person from the queue and free their reserved slots. Their reviews and drafts are kept. False if they were not
-    assigned."""
+    """Remove the person from the queue and free their reserved slots. Their reviews and drafts are kept.
+    False if they were not assigned."""
     with transaction.atomic():
         if not queue.reviewers.filter(pk=person.pk).exists():
             return False

@@ -207,7 +207,7 @@ def team_of(queue: Queue) -> list[tuple[User, int]]:
 
 
 def own_drafts(user: User) -> QuerySet[Review]:
-    """Drafts in open queues, the last saved first."""
+    """Select drafts in open queues, the last saved first."""
     drafts = Review.objects.filter(reviewer=user, state=State.DRAFT, item__queue__closed_at=None)
     mine = Slot.objects.filter(is_unfilled(), item=OuterRef("item"), holder=user)
     open_slots = Slot.objects.filter(free(timezone.now()), item=OuterRef("item"))

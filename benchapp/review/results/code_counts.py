@@ -18,14 +18,15 @@ from runner.base.text import plural
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Items that carry both of two codes, and that carry at least one; fractions where reviewers of an item disagree."""
+    """Items that carry both of two codes, and that carry at least one;
+    fractions where reviewers of an item disagree."""
 
     both: float
     either: float
 
     @property
     def share(self) -> float | None:
-        """Jaccard's index: of the items with either, those with both."""
+        """Return Jaccard's index: of the items with either, the share with both."""
         return self.both / self.either if self.either else None
 
 
@@ -65,22 +66,23 @@ class Saturation:
 
     @property
     def still(self) -> int:
-        """The number of items since the last new code."""
+        """Return the number of items since the last new code."""
         return self.items - self.last_new
 
     @property
     def chance(self) -> float | None:
-        """The chance that the next item has a new code."""
+        """Return the chance that the next item has a new code."""
         return self.lone / self.items if self.items else None
 
     @property
     def at_most(self) -> float | None:
-        """The upper end of its 95 % interval (Wilson); the estimate itself is 0 when every code occurred twice."""
+        """Return the upper end of its 95 % interval (Wilson); the estimate itself is 0 if every code occurred
+        twice."""
         return wilson(self.lone, self.items)[1] if self.items else None
 
     @property
     def in_short(self) -> str:
-        """What to expect from the next hundred items."""
+        """Say what to expect from the next hundred items."""
         if self.chance is None or self.at_most is None:
             return "unknown yet"
         if self.items < FEW:
@@ -92,7 +94,7 @@ class Saturation:
             else f"{high} at most in 100 more"
         )
 
-    def says(self) -> str:
+    def sentence(self) -> str:
         if self.chance is None or self.at_most is None:
             return "Nothing is coded yet."
         codes, items = plural(self.found[-1], "cause"), plural(self.items, "item")

@@ -94,7 +94,8 @@ def shares(sample: CodedSample, carried: Floats, domain: Flags | None = None) ->
     values = np.clip(weights @ carried / total, 0.0, 1.0)
     parts = weights[:, np.newaxis] * (carried - values) / total
     note = _why_none(n, clusters)
-    # Over newly drawn clusters: the sums of linearised values add up to 0. Strata reduce nothing, so it is too wide if they differ.
+    # Over newly drawn clusters: the sums of linearised values add up to 0. Strata reduce nothing, so it is too wide
+    # if they differ.
     sums = _sums(parts, sample.clusters, int(sample.clusters.max()) + 1)
     between = np.asarray(np.square(sums).sum(axis=0) * clusters / max(clusters - 1, 1))
     within, most = _within_strata(sample, parts, inside)
@@ -211,22 +212,22 @@ class _Part:
     effective: float
 
 
-def correct_share(sample: CodedSample, said: Flags, settled: Flags, carried: Flags) -> CorrectedShare:
+def correct_share(sample: CodedSample, judged: Flags, settled: Flags, carried: Flags) -> CorrectedShare:
     """Correct one code's share. sample: items the judge read; all flags [n]; `carried` counts where `settled`."""
     read, known = len(sample), int(settled.sum())
     if not read or not known:
-        value = _mean(sample.weights, said) if read else None
+        value = _mean(sample.weights, judged) if read else None
         return CorrectedShare(value, None, None, None, read, known, "people settled none of the items it read")
     weights = np.where(settled, sample.weights * _fill_strata(sample, settled), 0.0)
-    judge, people = _mean(sample.weights, said), _mean(weights, carried & settled)
-    parts = [_part(sample, answer, settled, carried, weights) for answer in (said, ~said)]
+    judge, people = _mean(sample.weights, judged), _mean(weights, carried & settled)
+    parts = [_part(sample, answer, settled, carried, weights) for answer in (judged, ~judged)]
     note = _why_no_value(sample, settled, parts)
     if note:
         return CorrectedShare(judge, people, None, None, read, known, note)
     yes, no = _fill_empty(parts)
     value = yes.size * yes.carrying + no.size * no.carrying
     note = _why_none(known, len(np.unique(sample.clusters[settled])), settled=True)
-    interval = None if note else _corrected_interval(sample, said, settled, carried, weights, (yes, no))
+    interval = None if note else _corrected_interval(sample, judged, settled, carried, weights, (yes, no))
     return CorrectedShare(judge, people, value, interval, read, known, note)
 
 
@@ -273,7 +274,7 @@ def _fill_empty(parts: list[_Part]) -> tuple[_Part, _Part]:
 
 
 def _corrected_interval(
-    sample: CodedSample, said: Flags, settled: Flags, carried: Flags, weights: Floats, parts: tuple[_Part, _Part]
+    sample: CodedSample, judged: Flags, settled: Flags, carried: Flags, weights: Floats, parts: tuple[_Part, _Part]
 ) -> Interval:
     """Combine Wilson's errors of the two parts and of how often the judge answers yes, as squares on each side (MOVER;
     Zou & Donner 2008). So a judge that agreed by luck on few items still has an interval with width."""
@@ -281,7 +282,7 @@ def _corrected_interval(
     value = yes.size * yes.carrying + no.size * no.carrying
     clusters = len(np.unique(sample.clusters[settled]))
     t = t_value(clusters - 1, 1 - TAIL)
-    shrunk = (Z_95 / t) ** 2 / _design_effect(sample, said, settled, carried, weights, parts)
+    shrunk = (Z_95 / t) ** 2 / _design_effect(sample, judged, settled, carried, weights, parts)
     size = count_effective(sample.weights) * shrunk
     gap = yes.carrying - no.carrying
     low, high = 0.0, 0.0
@@ -297,15 +298,15 @@ def _corrected_interval(
 
 
 def _design_effect(
-    sample: CodedSample, said: Flags, settled: Flags, carried: Flags, weights: Floats, parts: tuple[_Part, _Part]
+    sample: CodedSample, judged: Flags, settled: Flags, carried: Flags, weights: Floats, parts: tuple[_Part, _Part]
 ) -> float:
     """Return the factor of the variance over as many unclustered items, at least 1. From each item's contribution to
     the linearised share."""
     yes, no = parts
     value = yes.size * yes.carrying + no.size * no.carrying
-    expected = np.where(said, yes.carrying, no.carrying)
-    totals = np.where(said, weights[said].sum(), weights[~said].sum())
-    sizes = np.where(said, yes.size, no.size)
+    expected = np.where(judged, yes.carrying, no.carrying)
+    totals = np.where(judged, weights[judged].sum(), weights[~judged].sum())
+    sizes = np.where(judged, yes.size, no.size)
     known = np.where(settled, weights * sizes / np.where(totals > 0, totals, 1.0) * (carried - expected), 0.0)
     adds = sample.weights / sample.weights.sum() * (expected - value) + known
     alone = float(np.square(adds).sum())

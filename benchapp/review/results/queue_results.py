@@ -192,7 +192,7 @@ def _read_submitted(queues: Sequence[Queue], known: set[int]) -> Iterable[Submit
 
 
 def _labels(queues: Sequence[Queue], known: set[int]) -> QuerySet[Label]:
-    """Labels of submitted reviews with codes of this version: another version's are never pooled with them."""
+    """Select labels of submitted reviews with codes of this version: another version's are never pooled with them."""
     mine = {"mark__review__item__queue__in": queues, "mark__review__state": Review.State.SUBMITTED}
     return Label.objects.filter(**mine, code_id__in=known)
 
@@ -206,16 +206,16 @@ def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int
     given = _labels(queues, known).values_list("mark__review_id", "code_id", "mark__attribution")
     for pk, code, attribution in given:
         blamed[pk].add((code, attribution))
-    said: dict[int, list[Voice]] = defaultdict(list)
+    voices_of: dict[int, list[Voice]] = defaultdict(list)
     for review in reviews:
-        said[review.item].append(Voice(review.codes, frozenset(blamed[review.pk])))
+        voices_of[review.item].append(Voice(review.codes, frozenset(blamed[review.pk])))
     names = ("pk", "public_id", "queue_id", "stratum", "inclusion", "is_control", "is_overlap")
     unit = queues[0].unit
     rows = QueueItem.objects.filter(queue__in=queues).order_by("queue_id", "ordinal")
     for row in rows.values_list(*names, *PATHS[unit].values()):
         pk, public_id, queue, stratum, inclusion, is_control, is_shared, *facts = row
-        voices = tuple(said.get(pk, ()))
-        basis, counted = _counted_voices(resolved.get(pk), voices, pk in skipped)
+        voices = tuple(voices_of.get(pk, ()))
+        basis, counted = _counted(resolved.get(pk), voices, pk in skipped)
         yield Coded(
             pk=pk,
             public_id=public_id,
@@ -231,9 +231,7 @@ def _items(queues: Sequence[Queue], reviews: Sequence[Submitted], known: set[int
         )
 
 
-def _counted_voices(
-    resolved: Voice | None, voices: tuple[Voice, ...], skipped: bool
-) -> tuple[Basis, tuple[Voice, ...]]:
+def _counted(resolved: Voice | None, voices: tuple[Voice, ...], skipped: bool) -> tuple[Basis, tuple[Voice, ...]]:
     """Return where its codes come from, and the answers that count: an adjudicator's alone, else everybody's."""
     if resolved is not None:
         return Basis.RESOLVED, (resolved,)
@@ -284,14 +282,14 @@ NOT_COMPUTED = "not computed"
 
 @dataclass(frozen=True, slots=True)
 class Alpha:
-    """Of the report taken before any discussion. Missing values: alpha is undefined."""
+    """Alpha of the report taken before any discussion. Missing values: alpha is undefined."""
 
     value: float | None
     low: float | None
     high: float | None
     items: int
 
-    def says(self) -> str:
+    def text(self) -> str:
         if self.value is None:
             return "undefined"
         ends = "" if self.low is None or self.high is None else f" ({self.low:.2f} to {self.high:.2f})"
@@ -335,7 +333,7 @@ class Heading(Shaped):
 
     @property
     def alpha_said(self) -> str:
-        return "; ".join(alpha.says() if alpha else NOT_COMPUTED for alpha in self.alphas)
+        return "; ".join(alpha.text() if alpha else NOT_COMPUTED for alpha in self.alphas)
 
     @property
     def one_line(self) -> str:
@@ -386,7 +384,7 @@ def describe_population(queue: Queue) -> str:
     except ValueError:
         return queue.population
     narrowed = ", ".join(text for _, _, text in population.narrowed_by())
-    return population.says() + (f" ({narrowed})" if narrowed else "")
+    return population.noun() + (f" ({narrowed})" if narrowed else "")
 
 
 Chosen = Mapping[str, frozenset[str]]
@@ -417,7 +415,7 @@ class TaxonomyRow:
 
     @property
     def shown_total(self) -> float | None:
-        """`estimated` where the share it comes from is shown."""
+        """Return `estimated` if the share it comes from is shown."""
         return None if self.shares[Per.POPULATION].shown is None else self.estimated
 
 
@@ -501,7 +499,7 @@ class Taxonomy:
 
     @property
     def counts(self) -> FacetCell | None:
-        """How many trials of the chosen part ran, failed and are of the population; None where that is unknown."""
+        """Return how many trials of the chosen part ran, failed and belong to the population; None if unknown."""
         return self._extent(self.chosen) if self.extent else None
 
     def values(self, facet: str) -> list[str]:

@@ -54,7 +54,7 @@ ENDS = {
 
 def _rate_fields(per: Per, meaning: str) -> tuple[Column, ...]:
     missing = TOO_FEW if per is Per.POPULATION else f"{TOO_FEW}; or {NO_TRIALS}"
-    ends = (Column(f"per_100_{per}_{name}", NUMBER, said, "per 100", MISSING_INTERVAL) for name, said in ENDS.items())
+    ends = (Column(f"per_100_{per}_{name}", NUMBER, text, "per 100", MISSING_INTERVAL) for name, text in ENDS.items())
     return Column(f"per_100_{per}", NUMBER, meaning, "per 100", missing), *ends
 
 
@@ -159,20 +159,21 @@ def number(count: float) -> str:
 def _caption(taxonomy: Taxonomy, heading: Heading) -> str:
     noun = {"trial": "trials", "decision": "decisions", "snapshot": "libraries"}[heading.unit]
     chosen = "; ".join(f"{name} {', '.join(sorted(values))}" for name, values in taxonomy.chosen.items())
-    said = [
+    sentences = [
         f"Codebook {escape(heading.codebook)}, version {heading.version} ({heading.digest[:12]}).",
         f"$n = {heading.n}$ {noun} coded of {heading.drawn} drawn from {heading.population_total}:"
         f" {escape('; '.join(heading.populations))}.",
-        f"Reviewed at least twice: {heading.overlap}; Krippendorff's $\\alpha$ before discussion: {escape(heading.alpha_said.replace('−', '-'))}.",
+        f"Reviewed at least twice: {heading.overlap}; Krippendorff's $\\alpha$ before discussion: "
+        f"{escape(heading.alpha_said.replace('−', '-'))}.",
         f"Only {escape(chosen)}." if chosen else "",
         "A code counts everything beneath it; an item may carry several. Weighted by inclusion probability, with"
         r" 95\,\% intervals over clusters (episodes, or tasks of plain imports).",
-        *(each.says for each in StandIn if each in heading.stand_ins),
+        *(each.sentence for each in StandIn if each in heading.stand_ins),
     ]
-    return " ".join(filter(None, said))
+    return " ".join(filter(None, sentences))
 
 
-# --- labels ------------------------------------------------------------------------------------------------------------
+# --- labels ---------------------------------------------------------------------------------------------------------
 
 ANCHOR = "the mark applies to the whole item"
 LABELS = (
@@ -234,10 +235,10 @@ class LabelExport:
 
     def about(self) -> dict[str, object]:
         version = self.queue.version
-        told = {"codebook": version.codebook.name, "version": version.number, "version_digest": version.digest}
+        about = {"codebook": version.codebook.name, "version": version.number, "version_digest": version.digest}
         made = {"skillglass": settings.VERSION, "as_of": timezone.now(), "queue": self.queue.public_id}
         rows = "One row per label; reviews without labels, skipped ones and resolutions have rows of their own."
-        return {"export": "labels", "rows_are": rows, **made, **told}
+        return {"export": "labels", "rows_are": rows, **made, **about}
 
     def pieces(self, form: str) -> Iterator[bytes]:
         if form == "csv":
@@ -273,7 +274,7 @@ class LabelExport:
         of_runs = items.filter(decision__episode__run__in=runs) | items.filter(episode__run__in=runs)
         return frozenset({*hidden, *(of_runs.values_list("pk", flat=True) if self.queue.unit != "trial" else ())})
 
-    def _row(self, unit: UnitFacts, said: Sequence[object], more: Mapping[str, object]) -> Sequence[object]:
+    def _row(self, unit: UnitFacts, cells: Sequence[object], more: Mapping[str, object]) -> Sequence[object]:
         item, unit_id, drawn = unit
         version, queue = self.queue.version, self.queue
         book = (version.codebook.name, version.number, version.digest)
@@ -284,7 +285,7 @@ class LabelExport:
             [more["memo"] or None, more["review_memo"] or None] if self.memos else []
         )
         carried = (more["carried"],)
-        return (str(item), str(queue.public_id), queue.unit, unit_id, *book, *said, *drawn, *carried, *hid, *asked)
+        return (str(item), str(queue.public_id), queue.unit, unit_id, *book, *cells, *drawn, *carried, *hid, *asked)
 
     def _labels(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
         """Yield rows in the order of the items, the reviews and the marks."""
@@ -293,12 +294,12 @@ class LabelExport:
         whose = ("item_id", "reviewer__pseudonym", "confidence", "submitted_at", "seconds", "carried_from_id", "memo")
         names = ("code__name", *anchor, "mark__quote", "mark__memo", *(f"mark__review__{name}" for name in whose))
         order = ("mark__review__item__ordinal", "mark__review_id", "mark__ordinal", "mark_id", "pk")
-        for code, *mark, quote, memo, item, who, sure, at, seconds, carried, said in (
+        for code, *mark, quote, memo, item, who, sure, at, seconds, carried, values in (
             Label.objects.filter(**final).order_by(*order).values_list(*names)
         ):
             place = [None if value == "" else value for value in mark]
             given = ("review", who, "submitted", code, *place, sure, None, at, seconds)
-            more = {"quote": quote, "memo": memo, "review_memo": said, "carried": carried is not None}
+            more = {"quote": quote, "memo": memo, "review_memo": values, "carried": carried is not None}
             yield self._row(units[item], given, more)
 
     def _without_labels(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
@@ -307,10 +308,10 @@ class LabelExport:
         bare = final.exclude(pk__in=labelled) | final.filter(state=Review.State.SKIPPED)
         for review in bare.select_related("reviewer").order_by("item__ordinal", "pk"):
             nothing = (None,) * (1 + len(MARK_PLACE))
-            said = ("review", review.reviewer.pseudonym, review.state, *nothing, review.confidence, None)
+            cells = ("review", review.reviewer.pseudonym, review.state, *nothing, review.confidence, None)
             more = {"quote": "", "memo": "", "review_memo": review.memo or review.skip_reason}
             carried = {"carried": review.carried_from_id is not None}
-            yield self._row(units[review.item_id], (*said, review.submitted_at, review.seconds), {**more, **carried})
+            yield self._row(units[review.item_id], (*cells, review.submitted_at, review.seconds), {**more, **carried})
 
     def _resolutions(self, units: Mapping[int, UnitFacts]) -> Iterator[Sequence[object]]:
         current = Resolution.objects.filter(item__queue=self.queue, superseded_at=None)
@@ -319,5 +320,5 @@ class LabelExport:
             "item__ordinal", "codes__ordinal"
         ).values_list(*names):
             place = (attribution or None, *(None,) * (len(MARK_PLACE) - 1))
-            said = ("resolution", who, "resolved", code, *place, None, category, at, None)
-            yield self._row(units[item], said, {"quote": "", "memo": memo, "review_memo": "", "carried": False})
+            cells = ("resolution", who, "resolved", code, *place, None, category, at, None)
+            yield self._row(units[item], cells, {"quote": "", "memo": memo, "review_memo": "", "carried": False})

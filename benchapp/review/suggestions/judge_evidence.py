@@ -122,8 +122,8 @@ def _verdict(row: VerdictRow) -> Verdict:
 def _without_skills(step: Step) -> Step:
     """Remove from the step what reveals its memory: uses of skills, and its input besides the task."""
     if step.source is not Source.AGENT:
-        told = _SECTIONS.sub("", step.message)
-        return replace(step, message=_SKILL_PARAGRAPH.sub(HIDDEN, told))
+        message = _SECTIONS.sub("", step.message)
+        return replace(step, message=_SKILL_PARAGRAPH.sub(HIDDEN, message))
     if not step_uses(step, mounted=None):
         return step
     call = ToolCall("hidden", "read", {"file": HIDDEN_USE})

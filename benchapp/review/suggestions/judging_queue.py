@@ -304,8 +304,8 @@ def _ask(call: JudgeCall, model: Model, request: ModelRequest, budget: Budget) -
 
 
 def _end(call: JudgeCall, status: str, error: str) -> str:
-    said = Redactor(own_secrets()).text(storable(error))[:MAX_ERROR_CHARS]
-    JudgeCall.objects.filter(pk=call.pk).update(status=status, error=said)
+    message = Redactor(own_secrets()).text(storable(error))[:MAX_ERROR_CHARS]
+    JudgeCall.objects.filter(pk=call.pk).update(status=status, error=message)
     return status
 
 

@@ -47,7 +47,7 @@ class SuggestionSource:
     name: str
     version: str
     looked: frozenset[int]
-    said: Mapping[int, frozenset[int]]
+    proposed: Mapping[int, frozenset[int]]
     scripted: bool = False
 
     @property
@@ -156,14 +156,14 @@ def truth_of(queue: Queue) -> Truth:
 
 def sources_of(queue: Queue) -> list[SuggestionSource]:
     """List the rules of the current version, then every judge that has answered, each prompt version by itself."""
-    said: dict[tuple[str, str], dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+    gave: dict[tuple[str, str], dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     looked: dict[tuple[str, str], set[int]] = defaultdict(set)
     rows = Suggestion.objects.filter(item__queue=queue).order_by()
     for source, version, item, code in rows.values_list("source", "source_version", "item_id", "code_id"):
         if source != RULES_SOURCE or version == RULES_VERSION:
             looked[source, version].add(item)
             if code is not None:
-                said[source, version][item].add(code)
+                gave[source, version][item].add(code)
     scripted = set()
     calls = queue.judge_calls.filter(status=JudgeCall.Status.ANSWERED).order_by()
     for model, version, is_scripted, item in calls.values_list("model", "prompt_version", "scripted", "item_id"):
@@ -173,7 +173,7 @@ def sources_of(queue: Queue) -> list[SuggestionSource]:
     keys = sorted(looked, key=lambda key: (key[0] != RULES_SOURCE, key))
     return [
         SuggestionSource(
-            *key, frozenset(looked[key]), {item: frozenset(codes) for item, codes in said[key].items()}, key in scripted
+            *key, frozenset(looked[key]), {item: frozenset(codes) for item, codes in gave[key].items()}, key in scripted
         )
         for key in keys
     ]
@@ -185,7 +185,7 @@ def matches_of(codes: Sequence[Code], truth: Truth, source: SuggestionSource) ->
     rows = []
     for code in codes:
         own = {item for item in items if code.pk in truth.codes[item]}
-        other = {item for item in items if code.pk in source.said.get(item, ())}
+        other = {item for item in items if code.pk in source.proposed.get(item, ())}
         rows.append(CodeMatch(code, len(own & other), len(own - other), len(other - own), len(items - own - other)))
     return rows
 
@@ -200,9 +200,9 @@ def correct_rates(codes: Sequence[Code], truth: Truth, source: SuggestionSource)
     settled = np.array([item.pk in truth.codes for item in read], dtype=bool)
     found = []
     for code in codes:
-        said = np.array([code.pk in source.said.get(item.pk, ()) for item in read], dtype=bool)
+        proposed = np.array([code.pk in source.proposed.get(item.pk, ()) for item in read], dtype=bool)
         carried = np.array([code.pk in truth.codes.get(item.pk, ()) for item in read], dtype=bool)
-        found.append(correct_share(sample, said, settled, carried))
+        found.append(correct_share(sample, proposed, settled, carried))
     return found
 
 
@@ -212,7 +212,7 @@ def pairs_of(
     """List (item, code) of this kind, in the order of the items' keys."""
     found = []
     for item in sorted(source.looked & truth.codes.keys()):
-        own, other = truth.codes[item], source.said.get(item, frozenset())
+        own, other = truth.codes[item], source.proposed.get(item, frozenset())
         met = {MatchKind.MATCHED: own & other, MatchKind.PEOPLE: own - other, MatchKind.SOURCE: other - own}[kind]
         found += [(item, pk) for pk in sorted(met) if code is None or code.pk == pk]
     return found
@@ -236,13 +236,13 @@ def rule_records(queue: Queue, truth: Truth) -> list[RuleRecord]:
     records = []
     for rule in TRIAL_RULES if queue.unit == Queue.Unit.TRIAL else PATCH_RULES:
         code = by_pk.get(codes[rule.key] or 0) if rule.key in codes else names.find(*rule.codes)
-        said = spoke[rule.key]
+        matched = spoke[rule.key]
         if code is None:
-            records.append(RuleRecord(rule, None, len(said), None, None))
+            records.append(RuleRecord(rule, None, len(matched), None, None))
             continue
         own = {item for item in settled if code.pk in truth.codes[item]}
-        both = len(own & said)
-        records.append(RuleRecord(rule, code, len(said), _rate(both, len(said & settled)), _rate(both, len(own))))
+        both = len(own & matched)
+        records.append(RuleRecord(rule, code, len(matched), _rate(both, len(matched & settled)), _rate(both, len(own))))
     return records
 
 

@@ -134,7 +134,8 @@ def _says(row: Suggestion) -> tuple[object, ...]:
 
 
 def select_standing(items: Sequence[QueueItem] | QuerySet[QueueItem]) -> QuerySet[Suggestion]:
-    """Suggestions that count: of the rules those of the current version, of a judge all that its calls gave."""
+    """Select the suggestions that count: of the rules those of the current version, of a judge all that its calls
+    gave."""
     found = Suggestion.objects.filter(item__in=items).select_related("code", "call")
     return found.filter(~Q(source=RULES_SOURCE) | Q(source_version=RULES_VERSION)).order_by("item", "id")
 
@@ -169,7 +170,7 @@ def suggest_in_queue(public_id: str, mapped: Mapping[str, str] | None = None) ->
 
 
 def ask_for_suggestions(queue: Queue, mapped: Mapping[str, str] | None = None) -> bool:
-    """Enqueue the job. False when the broker is offline: then `manage.py suggest` does it."""
+    """Enqueue the job. Return False if the broker is offline: then `manage.py suggest` does it."""
     try:
         django_rq.get_queue().enqueue(
             suggest_in_queue,

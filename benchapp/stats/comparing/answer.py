@@ -1,5 +1,5 @@
-"""The answer of a comparison: every group judged against its baseline in every primary metric, under one heading; and the
-plans behind *To be sure*, with the spreads and costs of the runs that the comparison holds."""
+"""The answer of a comparison: every group judged against its baseline in every primary metric, under one heading; and
+the plans behind *To be sure*, with the spreads and costs of the runs that the comparison holds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MOST_BASELINES = 4  # with plans in one comparison; beyond, every experiment's o
 
 @dataclass(frozen=True, slots=True)
 class RankRange(Shaped):
-    """From the best rank, 1 at the top, to the worst that the data leave open, of all conditions of one model."""
+    """The ranks that the data leave possible for one condition among all of one model, 1 at the top."""
 
     group: Group
     best: int
@@ -51,13 +51,14 @@ class RankRange(Shaped):
     json_shape = JsonShape("label=group.label best worst of")
 
     @property
-    def says(self) -> str:
+    def sentence(self) -> str:
         return f"{self.best} of {self.of}" if self.best == self.worst else f"{self.best} to {self.worst} of {self.of}"
 
 
 @dataclass(frozen=True, slots=True)
 class Ranks(Shaped):
-    """`pairs`: the number behind them, over all models. No ranges with too many."""
+    """The ranks of every model.
+    `pairs`: the number of comparisons behind them, over all models; with too many there are no ranges."""
 
     pairs: int
     models: int
@@ -134,19 +135,17 @@ def pool_conditions(comparison: GroupComparison, metric: TrialMetric) -> list[Ac
 
 @dataclass(frozen=True)
 class JudgedGroup(Shaped):
-    """One group in one metric, against its baseline. `questions`: of all groups judged in this metric. `is_primary`: may
-    the metric earn a verdict? `interim`: evidence before the end. `is_declared`: before the run; None where the experiment
-    declares nothing."""
+    """One group in one metric, against its baseline."""
 
     group: Group
     baseline: Group
     metric: TrialMetric
     cell: MetricCell
     difference: Difference
-    questions: OpenQuestions
-    is_primary: bool = True
-    interim: InterimEvidence | None = None
-    is_declared: bool | None = None
+    questions: OpenQuestions  # of all groups judged in this metric
+    is_primary: bool = True  # may the metric earn a verdict?
+    interim: InterimEvidence | None = None  # evidence before the end
+    is_declared: bool | None = None  # before the run; None where the experiment declares nothing
 
     json_shape = JsonShape(
         "label=group.label metric=metric.key delta=difference.delta p_holm=difference.p claim=difference.claim",
@@ -167,19 +166,19 @@ class JudgedGroup(Shaped):
 
     @property
     def words(self) -> str:
-        """The verdict, or that it is too early for one; empty for a metric without verdicts."""
+        """Return the verdict, or that it is too early for one; empty for a metric without verdicts."""
         if self.is_unfinished:
             return NO_VERDICT_YET
         return "" if self.effect is Effect.ESTIMATE else describe_effect(self.effect, self.difference)
 
     @property
     def short(self) -> str:
-        """The verdict without its scope, which is in `claim`."""
+        """Return the verdict without its scope, which is in `claim`."""
         return name_effect(self.effect, self.difference) if self.words and not self.is_unfinished else self.words
 
     @property
     def claim(self) -> str:
-        """The scope of the verdict, with whether it also holds for reruns if it is about these runs."""
+        """Return the scope of the verdict, with whether it also holds for reruns if it is about these runs."""
         claim, rerun = name_claim(self.effect, self.difference), self.difference.rerun_interval
         if not claim or rerun is None or not self.effect.is_clear:
             return claim
@@ -196,7 +195,8 @@ class JudgedGroup(Shaped):
 
     @property
     def route(self) -> Route | None:
-        """More of what the deciding claim counts, to settle an open difference of 10 points. None where no plan does."""
+        """Return how much more of what the deciding claim counts would settle an open difference of 10 points.
+        None if no plan does."""
         if (settling := self.settling) is None:
             return None
         return settling.find_route("episode" if self.difference.claim is Claim.ONE_RUN else "replicate")
@@ -260,13 +260,14 @@ class Answer:
 
     @property
     def declared(self) -> int | None:
-        """How many of the heading's metric were declared before the run; None where no experiment declares any."""
+        """Return how many differences of the heading's metric were declared before the run; None if no experiment
+        declares any."""
         stated = [each.is_declared for each in self.judged if each.is_declared is not None]
         return sum(stated) if stated else None
 
     @property
     def tested(self) -> list[JudgedGroup]:
-        """The groups behind the headline: single trials of one more experiment do not change it."""
+        """Return the groups behind the headline: single trials of one more experiment do not change it."""
         return [each for each in self.judged if each.effect is not Effect.TOO_SMALL]
 
     @property
@@ -275,14 +276,14 @@ class Answer:
 
     @cached_property
     def best(self) -> JudgedGroup | None:
-        """The group with the largest of the surest gains; None without a comparison. Where no direction is a gain, the
-        largest difference."""
+        """Return the group with the largest of the surest gains, or the largest difference if no direction is a gain.
+        None without a comparison."""
         better = [each for each in self.judged if each.effect is Effect.BETTER]
         return max(better or self.tested or self.judged, key=self._gain, default=None)
 
     @property
     def alike(self) -> list[JudgedGroup]:
-        """The best and all that are equal to it by value and by effect, in the order of every list."""
+        """Return the best group and all that equal it by value and by effect, in the order of every list."""
         best = self.best
         found = [
             each
@@ -334,7 +335,7 @@ class Answer:
 
     @property
     def heading(self) -> str:
-        """One sentence about all groups in the chosen metric."""
+        """Return one sentence about all groups in the chosen metric."""
         effects = [each.effect for each in self.judged]
         if not effects:
             return "Nothing to compare yet."
@@ -360,7 +361,7 @@ class Answer:
 
     @cached_property
     def worse(self) -> list[JudgedGroup]:
-        """Every group that is clearly worse in the heading's metric."""
+        """Return every group that is clearly worse in the heading's metric."""
         return [each for each in self.judged if each.effect is Effect.WORSE]
 
     @cached_property
@@ -369,13 +370,14 @@ class Answer:
 
     @cached_property
     def widest(self) -> JudgedGroup | None:
-        """The open difference that the data leave the most room for, else the widest of those too small to test."""
+        """Return the open difference that the data leave the most room for, else the widest of those too small to
+        test."""
         too_small = [each for each in self.judged if each.effect is Effect.TOO_SMALL and each.difference.test]
         return max(self.still_open or too_small, key=_measure_width, default=None)
 
     @property
     def settling(self) -> Settling | None:
-        """What would settle the open difference."""
+        """Return what would settle the open difference."""
         return self.widest.settling if self.widest else None
 
 

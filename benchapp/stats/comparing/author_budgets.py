@@ -69,7 +69,7 @@ def read_library_writing(runs: Sequence[Run], as_of: datetime | None = None) -> 
     counts = {
         "libraries": Count("episode", distinct=True),
         "tokens": Sum("output_tokens"),
-        "untold": Count("pk", filter=Q(output_tokens__isnull=True, status=ModelCall.Status.ANSWERED)),
+        "unknown": Count("pk", filter=Q(output_tokens__isnull=True, status=ModelCall.Status.ANSWERED)),
     }
     rows = calls.order_by().values_list("episode__run").annotate(**counts)
-    return {run: LibraryWriting(libraries, None if untold else tokens) for run, libraries, tokens, untold in rows}
+    return {run: LibraryWriting(libraries, None if unknown else tokens) for run, libraries, tokens, unknown in rows}

@@ -80,7 +80,7 @@ class Item(Shaped):
 
     @property
     def never_moves(self) -> bool:
-        """Every trial passed, or none: no condition can be better here."""
+        """Did every trial pass, or none? Then no condition can be better here."""
         return self.share <= ZERO or self.share >= 1 - ZERO
 
 
@@ -97,7 +97,7 @@ class Certainty(Shaped):
 
     @property
     def answer(self) -> str:
-        """How many of the differences exclude zero, by what they are claimed about."""
+        """Say how many of the differences exclude zero, by what they are claimed about."""
         known = [
             each.difference.rerun_interval or each.difference.interval for each in self.groups if each.difference.rerun
         ]
@@ -160,7 +160,8 @@ def _vary_tasks(paired: Paired, difference: Difference) -> tuple[int, Interval |
 
 
 def _read(comparison: GroupComparison, group: Group, baseline: Group, metric: TrialMetric) -> Difference | None:
-    """Compare only the tasks whose trials read a skill in every replicate; None where all did, or none. Not a random subset."""
+    """Compare only the tasks whose trials read a skill in every replicate; None where all did, or none.
+    Not a random subset."""
     covered = [metric.select_covered(outcomes) for outcomes in comparison.of_group(group)]
     used = [outcomes.column("used") == 1 for outcomes in covered]
     if all(each.all() for each in used):
@@ -190,7 +191,8 @@ def list_costs(comparison: GroupComparison, metric: TrialMetric) -> list[GroupCo
 
 
 def _read_transfer(comparison: GroupComparison) -> TransferTable | None:
-    """Count every phase of all runs but the baseline's, and compare with the baseline's first tries at the same tasks."""
+    """Count every phase of all runs but the baseline's,
+    and compare with the baseline's first tries at the same tasks."""
     baselines = {baseline for _, baseline in comparison.groups.pairs}
     runs = [run for group in comparison.groups.all if group not in baselines for run in group.runs]
     means: dict[int, list[float]] = defaultdict(list)
@@ -337,13 +339,13 @@ def _list_readings(runs: list[int]) -> Iterator[Reading]:
     writers, places = _read_writers(runs)
     uses = SkillUse.objects.filter(READ, attempt__counts=True, attempt__trial__episode__run__in=runs)
     trial = "attempt__trial__"
-    told = uses.filter(
+    reported = uses.filter(
         attempt__trial__episode__is_tainted=False,
         attempt__trial__success__isnull=False,
         attempt__trial__task__family__isnull=False,
     ).order_by()
     facts = ("episode_id", "pk", "task_id", "task__family_id", "success")
-    for episode, pk, task, reader, success, skill in told.values_list(
+    for episode, pk, task, reader, success, skill in reported.values_list(
         *(trial + fact for fact in facts), "skill"
     ).distinct():
         if (writer := writers.get((episode, skill))) is not None:

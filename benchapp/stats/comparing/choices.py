@@ -146,7 +146,7 @@ class Choices:
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """The sides with a part; empty where the record's conditions are compared."""
+        """Return the sides that have a part; none if the record's conditions are compared."""
         given = (Side(letter, getattr(self, letter), getattr(self, f"name_{letter}")) for letter in LETTERS)
         return tuple(side for side in given if side.parts)
 

@@ -162,9 +162,9 @@ def _positions(episodes: Sequence[int], phases: Sequence[str]) -> list[int]:
 
 
 # --- on disk -----------------------------------------------------------------------------------------------------
-# One file per run, `<public id>-<revision>-<layout>.words`, in 64-bit words: the number of trials, then one column after
-# the other. A page reads hundreds of them, and the header of a numpy file would take half of that time. A file holds
-# only what the record would give; losing it costs time, so nothing here fails a page.
+# One file per run, `<public id>-<revision>-<layout>.words`, in 64-bit words: the number of trials, then one column
+# after the other. A page reads hundreds of them, and the header of a numpy file would take half of that time. A file
+# holds only what the record would give; losing it costs time, so nothing here fails a page.
 
 FIELDS = [(field.name, str(field.type)) for field in fields(Outcomes)]
 LAYOUT = blake2b(repr(FIELDS).encode(), digest_size=4).hexdigest()

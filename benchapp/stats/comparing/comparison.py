@@ -93,7 +93,8 @@ class MetricCell(Shaped):
 
 
 def _kept(method: Callable[Concatenate[GroupComparison, P], V]) -> Callable[Concatenate[GroupComparison, P], V]:
-    """Call once for the same arguments and cache as `once` does. A group is known by its identity, a metric by its key."""
+    """Call once for the same arguments and cache as `once` does. A group is known by its identity, a metric by its
+    key."""
 
     @wraps(method)
     def get(self: GroupComparison, /, *args: P.args, **kwargs: P.kwargs) -> V:
@@ -131,7 +132,8 @@ class GroupComparison:
         self._drawn: Recent[Hashable, tuple[object]] = Recent(24)
 
     def under(self, choices: Choices) -> GroupComparison:
-        """Reuse these numbers and their cache under choices that need no others: another metric, table or option."""
+        """Return the same numbers and their cache under choices that need no others: another metric, table or
+        option."""
         if choices == self.choices:
             return self
         other = copy(self)
@@ -173,7 +175,7 @@ class GroupComparison:
 
     @property
     def judged_by(self) -> str:
-        """One sentence, for every place with a judged metric; empty where nobody judged these runs."""
+        """Return one sentence, for every place with a judged metric; empty if nobody judged these runs."""
         return self.judge.say(len(self.judge.passes), len(self.runs)) if self.judge else ""
 
     @_Shared
@@ -259,7 +261,7 @@ class GroupComparison:
 
     @_kept
     def between(self, group: Group, baseline: Group, metric: TrialMetric) -> Difference | None:
-        """One difference by itself, before it is judged together with others."""
+        """Return one difference by itself, before it is judged together with others."""
         found = self._compare_replicates(group, baseline, metric)
         if found is None or not metric.is_share:
             return found
@@ -398,7 +400,7 @@ class GroupComparison:
 
     @_Shared
     def primary_metric(self) -> TrialMetric:
-        """The metric that may earn a verdict where no other was declared before the run."""
+        """Return the metric that may earn a verdict if no other was declared before the run."""
         fitting = TABLES[table_for(self.outcomes.values())]
         return pick_primary([each for each in fitting if each.is_share and self.has(each)]) or METRICS[DEFAULT_METRIC]
 
@@ -446,7 +448,7 @@ class GroupComparison:
 
     @property
     def is_without_model(self) -> bool:
-        """Solutions ran, or nothing: tasks were tried, not skills."""
+        """Did solutions run, or nothing? Then tasks were tried, not skills."""
         return bool(self.runs) and all(run.works_without_model for run in self.runs)
 
     def tally(self, group: Group) -> TrialTally:
@@ -455,7 +457,7 @@ class GroupComparison:
 
     @_Shared
     def unfinished(self) -> str:
-        """One sentence where runs compared here have unfinished trials; empty where every planned one has ended."""
+        """Return a sentence if runs compared here have unfinished trials; empty if every planned one has ended."""
         still = [group for group in self.groups.all if group.is_unfinished]
         if not still:
             return ""
@@ -468,7 +470,7 @@ class GroupComparison:
 
     @_Shared
     def tainted(self) -> int:
-        """Episodes left out because an operator skipped a trial that later ones were to learn from."""
+        """Count the episodes left out because an operator skipped a trial that later ones were to learn from."""
         return sum(len(np.unique(each.episode[each.tainted])) for each in self.outcomes.values())
 
 

@@ -22,13 +22,14 @@ HEADLINES = (Effect.BETTER, Effect.WORSE)
 
 @dataclass(frozen=True, slots=True)
 class JudgedWay(Shaped):
-    """One way to remember against no skill with all else equal. `own`, `other`: means over the tasks both were scored on."""
+    """One way to remember against no skill with all else equal."""
 
     condition: str
     label: str
     effect: Effect
     words: str
     delta: float
+    # own, other: means over the tasks both were scored on
     own: float
     other: float
     low: float | None
@@ -36,7 +37,7 @@ class JudgedWay(Shaped):
 
     @property
     def around(self) -> str:
-        """Its interval in points; empty where it has none."""
+        """Return its interval in points; empty without one."""
         if self.low is None or self.high is None:
             return ""
         return f"{render_signed(100 * self.low, 0)} to {render_signed(100 * self.high, 0)}"
@@ -57,13 +58,13 @@ class ExperimentVerdict(Shaped):
 
     @property
     def headlines(self) -> list[JudgedWay]:
-        """The ways to name first: the largest clear gain and the largest clear loss."""
+        """Return the ways to name first: the largest clear gain and the largest clear loss."""
         clear = ([way for way in self.ways if way.effect is effect] for effect in HEADLINES)
         return [max(found, key=lambda way: abs(way.delta)) for found in clear if found]
 
     @property
     def effect(self) -> Effect:
-        """The effect of the whole row, where no way is clear."""
+        """Return the effect of the whole row, if no way is clear."""
         effects = {way.effect for way in self.ways}
         if self.headlines:
             return self.headlines[0].effect

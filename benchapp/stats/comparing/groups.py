@@ -88,19 +88,20 @@ class Group:
 
     @property
     def order(self) -> tuple[int, int]:
-        """Its place in every list: of sides by letter, else by condition."""
+        """Return its place in every list: of sides by letter, else by condition."""
         return (LETTERS.index(self.side), 0) if self.side else name_condition(self.condition).order
 
     @property
     def arm(self) -> tuple[object, ...]:
-        """What is listed together: one model in one harness of one experiment; of sides one model, or all of them."""
+        """Return what is listed together: one model in one harness of one experiment; of sides one model, or all of
+        them."""
         if self.side:
             return "", self.paired_model, ""
         return self.first.experiment_id, self.agent_model, self.harness
 
     @property
     def paired_model(self) -> str:
-        """The model that its baseline must have; empty where models are pooled."""
+        """Return the model that its baseline must have; empty if models are pooled."""
         return self.model_row if self.side else self.agent_model
 
     @property
@@ -120,7 +121,7 @@ class Group:
 
     @property
     def narrowing(self) -> dict[str, tuple[object, ...]]:
-        """The choices that leave only this group's runs."""
+        """Return the choices that leave only this group's runs."""
         run = self.first
         if self.side:
             others: dict[str, tuple[object, ...]] = {letter: () for letter in LETTERS if letter != self.side}
@@ -189,10 +190,12 @@ class Groups:
         return cls(tuple(labelled), baseline, places)
 
     def baseline_of(self, group: Group) -> Group | None:
-        """Find the group that differs in nothing but what the baseline names. None for the baseline itself, or without one.
+        """Find the group that differs in nothing but what the baseline names. None for the baseline itself, or
+        without one.
 
-        Search the same experiment first, then other experiments of the same suite. If several groups match, take the one with
-        the same author model, or none if that is ambiguous. A single match may have another author: no-skill has none.
+        Search the same experiment first, then other experiments of the same suite. If several groups match, take the
+        one with the same author model, or none if that is ambiguous. A single match may have another author: no-skill
+        has none.
         """
         condition, model = group.condition, group.paired_model
         if self.baseline.startswith(MODEL):
@@ -223,7 +226,7 @@ class Groups:
 
     @cached_property
     def pairs(self) -> list[tuple[Group, Group]]:
-        """Every group that has a baseline, with it."""
+        """Return every group that has a baseline, with it."""
         return [(group, baseline) for group in self.all if (baseline := self.baseline_of(group)) is not None]
 
     @cached_property

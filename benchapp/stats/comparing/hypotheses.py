@@ -39,7 +39,7 @@ class Hypothesis:
 
     @property
     def is_found(self) -> bool:
-        """Before the end only evidence counts that may be checked at any time."""
+        """Is the hypothesis confirmed? Before the end only evidence counts that may be checked at any time."""
         if self.waiting:
             return self.interim is not None and self.interim.is_enough
         return self.difference is not None and self.difference.is_clear
@@ -54,12 +54,12 @@ class Hypothesis:
 
     @property
     def lines(self) -> list[str]:
-        """What distinguishes the group beyond its condition."""
+        """Return what distinguishes the group beyond its condition."""
         return self.group.label.split(SEPARATOR)[1:]
 
     @property
     def against(self) -> str:
-        """The baseline by the name that differs: everything else is equal."""
+        """Return the baseline by the name that differs: everything else is equal."""
         same = self.baseline.condition == self.group.condition
         return self.baseline.agent_model if same else self.baseline.condition
 
@@ -106,7 +106,8 @@ class Corrected:
 
     @property
     def futile(self) -> str:
-        """Why no outcome of these differences could be significant; empty if one could be, or if none is compared."""
+        """Say why no outcome of these differences could be significant; empty if one could be, or if none is
+        compared."""
         compared = [each.difference for each in self.hypotheses if each.difference is not None]
         if not compared or any(each.test is not None for each in compared):
             return ""
@@ -117,7 +118,7 @@ class Corrected:
         )
 
     def find(self, group: Group, baseline: Group, metric: TrialMetric) -> Hypothesis | None:
-        """This difference, between the very same runs; None where it was not declared."""
+        """Return this difference, between the very same runs; None if it was not declared."""
         return self._by_place.get(_place(group, baseline, metric))
 
     @property
@@ -134,7 +135,7 @@ class Corrected:
 
     @property
     def untested_in_words(self) -> str:
-        """The differences with nothing to compare; empty if all have something."""
+        """Name the differences with nothing to compare; empty if all have something."""
         if not (out := sum(each.difference is None for each in self.hypotheses)):
             return ""
         have, counts = ("has", "counts") if out == 1 else ("have", "count")
@@ -149,7 +150,8 @@ def _place(group: Group, baseline: Group, metric: TrialMetric) -> tuple[object, 
 def save_comparison(
     choices: Choices, metrics: Iterable[TrialMetric], *, name: str, user: User | None = None
 ) -> Comparison:
-    """Save a new comparison. Pin the choices to now unless they are pinned; replace the link's fingerprint by today's."""
+    """Save a new comparison. Pin the choices to now unless they are pinned;
+    replace the link's fingerprint by today's."""
     pinned = choices if choices.pins else choices.but(as_of=timezone.now())
     fingerprint = comparison_of(pinned).fingerprint
     return Comparison.objects.create(
@@ -178,7 +180,7 @@ class Reopened:
 
     @property
     def unknown_metrics(self) -> list[str]:
-        """Metrics that were declared and are not computed by this version."""
+        """List the declared metrics that this version does not compute."""
         return [key for key in self.saved.metrics if key not in METRICS]
 
     @cached_property
@@ -195,22 +197,22 @@ class Reopened:
 
     def moved_on(self) -> list[str]:
         """Return one sentence for each way the record has changed since saving; empty if nothing changed."""
-        said = []
+        changes = []
         if self.added:
             came = f"{self.added} {'run that matches' if self.added == 1 else 'runs that match'} came later"
-            said.append(f"{came}, and {'is' if self.added == 1 else 'are'} left out here.")
+            changes.append(f"{came}, and {'is' if self.added == 1 else 'are'} left out here.")
         if self.comparison.revised:
             trials = self.comparison.revised
-            said.append(
+            changes.append(
                 f"{plural(trials, 'trial')} of these runs {'has' if trials == 1 else 'have'} new or changed"
                 " results since; they are left out here."
             )
         if not self.same_numbers:
-            said.append(
+            changes.append(
                 f"The numbers differ from the saved ones (fingerprint {self.comparison.fingerprint}, then"
                 f" {self.saved.fingerprint}): results were changed or runs deleted."
             )
-        return said
+        return changes
 
 
 PLACE = "hypotheses"  # in the file, and in a comparison's cache

@@ -139,7 +139,7 @@ PARENTS = {"environment": "task__family__environment", "family": "task__family",
 
 
 def _select_covered(trials: TrialQuerySet, metric: TrialMetric, choices: Choices) -> TrialQuerySet:
-    """Filter those that `TrialMetric.mask` keeps."""
+    """Select the trials that `TrialMetric.mask` keeps."""
     trials = trials.filter(episode__is_tainted=False)
     if metric.phases:
         trials = trials.filter(phase__in=metric.phases)
@@ -239,18 +239,18 @@ def later(choices: Choices) -> Q:
 
 def in_words(choices: Choices, narrowing: Narrowing) -> list[tuple[str, object, str]]:
     """List (part of the address, its value, words) for everything that narrows. A side has no value: all of it."""
-    said: list[tuple[str, object, str]] = [(name, value, _part(name, value)) for name, value in narrowing.pairs()]
+    parts: list[tuple[str, object, str]] = [(name, value, _part(name, value)) for name, value in narrowing.pairs()]
     times = {"since": "taken in since", "until": "taken in until", "as_of": "as of"}
     for name, title in ({name: axis.lower() for name, axis in AXES.items()} | times).items():
         given = getattr(choices, name)
         for value in given if isinstance(given, tuple) else (given,):
             if value not in (None, ""):
                 shown = name_condition(str(value)).title if name == "condition" else value
-                said.append((name, value, f"{title} {shown}"))
+                parts.append((name, value, f"{title} {shown}"))
             elif isinstance(given, tuple):
-                said.append((name, value, f"no {title}"))
+                parts.append((name, value, f"no {title}"))
     sides = [(side.letter, None, f"side {side.letter.upper()}") for side in choices.sides]
-    return [*said, *sides]
+    return [*parts, *sides]
 
 
 OUTCOME_WORDS = {

@@ -40,8 +40,8 @@ PROBE_FIELDS = (
 
 
 def filter_matching(choices: Choices) -> QuerySet[Run]:
-    """Return the runs that match every choice, before or after the pin. Probes and qualifications, which do not learn, are left
-    out unless sides or an experiment is named."""
+    """Return the runs that match every choice, before or after the pin. Probes and qualifications, which do not
+    learn, are left out unless sides or an experiment is named."""
     wanted = Q(experiment__deleted_at=None)
     wanted &= Q(**{f"{lookup}__in": values for axis, lookup in LOOKUPS.items() if (values := getattr(choices, axis))})
     if choices.sides:
@@ -96,8 +96,8 @@ class ChoiceAxis:
 
 
 def facets_of(choices: Choices, experiment: Experiment | None = None) -> list[ChoiceAxis]:
-    """Return the axes with their values, of one experiment or of all. One query, or two for all experiments (names of probes).
-    An axis with a single value is left out unless it is chosen."""
+    """Return the axes with their values, of one experiment or of all. One query, or two for all experiments (names of
+    probes). An axis with a single value is left out unless it is chosen."""
     runs = Run.objects.not_deleted().order_by("id")
     names: dict[object, str] = {}
     if experiment is not None:

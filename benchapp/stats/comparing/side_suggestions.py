@@ -145,8 +145,8 @@ def sum_up_runs(runs: Collection[CandidateRun]) -> TrialCounts:
 
 
 def list_candidates(find: str = "", *, of: ExperimentQuerySet | None = None) -> list[CandidateExperiment]:
-    """List experiments with their rows, newest first: all of these; or without `of` the newest whose name, conditions or models
-    contain `find`. Three queries."""
+    """List experiments with their rows, newest first: all of these; or without `of` the newest whose name, conditions
+    or models contain `find`. Three queries."""
     experiments = (
         (of if of is not None else Experiment.objects.not_deleted()).comparing().order_by("-created_at", "-id")
     )

@@ -71,7 +71,7 @@ class Difference(Shaped):
 
     @property
     def test(self) -> model.ClaimTest | None:
-        """The test of the deciding claim; None where the data are too few for one."""
+        """Return the test of the deciding claim; None if the data are too few for one."""
         return self.rerun if self.claim is Claim.RERUN else self.run
 
     @property
@@ -85,7 +85,7 @@ class Difference(Shaped):
 
     @property
     def rerun_interval(self) -> Interval | None:
-        """The interval of the second claim, where the run decides."""
+        """Return the interval of the second claim, if the run decides."""
         return None if self.claim is Claim.RERUN else self._around(self.rerun)
 
     @property
@@ -99,7 +99,7 @@ class Difference(Shaped):
 
     @property
     def bound_of_difference(self) -> float | None:
-        """The farther end of the interval: no difference is larger (two one-sided tests: Schuirmann 1987)."""
+        """Return the farther end of the interval: no difference is larger (two one-sided tests: Schuirmann 1987)."""
         return None if self.test is None else abs(self.delta) + self.test.half_width(self.comparisons)
 
     def _around(self, test: model.ClaimTest | None) -> Interval | None:

@@ -1,4 +1,5 @@
-"""An interval and the common level; Student's for the mean of replicates, and percentiles of resampled tasks or corpora."""
+"""An interval and the common level; Student's for the mean of replicates,
+and percentiles of resampled tasks or corpora."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
 """The one model behind every difference between conditions: its error comes from replicates within episodes.
 
-A cell is the mean of one replicate in one episode; an episode is what learns on its own. Two claims are possible. "Run": these
-conditions, run like this, differ. "Rerun": they would also differ if all was learned again; it scales the variance by how much whole
-runs differ beyond their cells.
+A cell is the mean of one replicate in one episode; an episode is what learns on its own. Two claims are possible.
+"Run": these conditions, run like this, differ. "Rerun": they would also differ if all was learned again; it scales
+the variance by how much whole runs differ beyond their cells.
 
-Sources: error strata (Yates 1935), degrees of freedom (Satterthwaite 1946; Box 1954), steps (Holm 1979, with Sidak 1967), evidence
-at any look (Lindon, Ham, Tingley and Bojinov 2022). How often it was right: docs/explanation/statistics.md, lab/levels.py.
+Sources: error strata (Yates 1935), degrees of freedom (Satterthwaite 1946; Box 1954), steps (Holm 1979, with Sidak
+1967), evidence at any look (Lindon, Ham, Tingley and Bojinov 2022). How often it was right:
+docs/explanation/statistics.md, lab/levels.py.
 
-Shapes: cells are [replicates, episodes], NaN where there is no cell. Shares are 0..1, other metrics in their own unit; estimates and
-errors are in the same unit.
+Shapes: cells are [replicates, episodes], NaN where there is no cell. Shares are 0..1, other metrics in their own
+unit; estimates and errors are in the same unit.
 """
 
 from __future__ import annotations

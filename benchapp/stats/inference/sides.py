@@ -139,8 +139,8 @@ def pair(own: Sequence[TaskMeans], other: Sequence[TaskMeans], *, by_family: boo
 
 
 def _common(columns: Sequence[Ints]) -> tuple[Ints, int]:
-    """Return tasks found in all columns [n of each], sorted, [n]; and the number of those found in any. The first column
-    itself where nothing has to be picked or sorted."""
+    """Return tasks found in all columns [n of each], sorted, [n]; and the number of those found in any. The first
+    column itself where nothing has to be picked or sorted."""
     first, rest = columns[0], columns[1:]
     if _are_equal(first, rest):  # the usual case, and by far the cheapest
         return first if is_rising(first) else np.sort(first), len(first)

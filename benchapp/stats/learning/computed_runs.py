@@ -1,4 +1,5 @@
-"""Computed values: cached in this process, and kept in files of the var folder so that a new one need not compute again.
+"""Computed values: cached in this process, and kept in files of the var folder so that a new one need not compute
+again.
 
 A file holds only what the record would give. Losing it costs time, so nothing here fails a page. Facts are small values
 as JSON, kept with a digest of their sources and of the rules that computed them.
@@ -69,7 +70,7 @@ def forget_runs() -> None:
 
 
 def has_ended(run: Run) -> bool:
-    """True when the run is done. Before, some values change without another revision."""
+    """Is the run done? Before, some values change without another revision."""
     return run.status == Run.Status.DONE
 
 
@@ -169,7 +170,8 @@ def _fact_path(experiment: Experiment, name: str, key: object) -> Path:
 
 @cache
 def digest_code(packages: tuple[str, ...]) -> str:
-    """Digest their code, once per process: another version may compute other values from the same numbers."""
+    """Digest the code of these modules, once per process: another version may compute other values from the same
+    numbers."""
     found, home = blake2b(digest_size=12), Path(settings.BASE_DIR)
     for package in packages:
         for path in sorted((home / package).rglob("*.py")):

@@ -1,14 +1,15 @@
 """From an available skill to a passing trial: available, read, followed, passed. Per run and per skill.
 
 Available: the trial's library holds the skill; where no library is recorded, it was seen to be mounted. Read: read,
-invoked or executed in the counting attempt. Followed: by a heuristic over words. Passed: the trial's own verdict. Counted are trials that have ended, outside tainted episodes. The numbers are associations:
-trials that read differ from others before they read, so they cannot show an effect of reading on passing.
+invoked or executed in the counting attempt. Followed: by a heuristic over words. Passed: the trial's own verdict.
+Counted are trials that have ended, outside tainted episodes. The numbers are associations: trials that read differ
+from others before they read, so they cannot show an effect of reading on passing.
 
-Did the actions after reading a skill look like the skill? A skill names things: programs it has run, paths, identifiers,
-options. Those names are its *cues*. Count only cues that are neither in the task's own text nor in an action up to the
-reading: the result is their share in later actions. Actions are tool calls, not the agent's words. A skill of plain
-prose names nothing, so its share is unknown. A high share does not show that the advice was understood, nor a low one
-that it was ignored.
+Did the actions after reading a skill look like the skill? A skill names things: programs it has run, paths,
+identifiers, options. Those names are its *cues*. Count only cues that are neither in the task's own text nor in an
+action up to the reading: the result is their share in later actions. Actions are tool calls, not the agent's words. A
+skill of plain prose names nothing, so its share is unknown. A high share does not show that the advice was
+understood, nor a low one that it was ignored.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ TEXTS = (".md", ".markdown", ".txt", ".rst")
 
 # Programs and names that nearly every trajectory has, with or without a skill.
 _COMMON = frozenset(
-    "ls cd cat echo head tail wc grep sed awk mkdir rm cp mv pwd test true false exit set export source find sort uniq cut tr "
-    "touch chmod which env python python3 pip pip3 bash sh node npm apt apt-get sudo git print len str int open import "
-    "e.g i.e etc vs".split()
+    "ls cd cat echo head tail wc grep sed awk mkdir rm cp mv pwd test true false exit set export source find sort "
+    "uniq cut tr touch chmod which env python python3 pip pip3 bash sh node npm apt apt-get sudo git print len str "
+    "int open import e.g i.e etc vs".split()
 )
 _FENCE = re.compile(r"^(?:```|~~~)[ \t]*([\w+-]*)[^\n]*\n(.*?)^(?:```|~~~)[ \t]*$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`([^`\n]{1,200})`")
@@ -58,7 +59,7 @@ _NAME = re.compile(
       | [A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+            # PascalCase
       | --[a-z][\w-]+                                # --option
     )
-    """,
+    """,  # noqa: E501
     re.VERBOSE,
 )
 
@@ -74,7 +75,7 @@ class SkillReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
+class NoiseRate:
     """One skill available to one trial: was it read, was it followed, did the trial pass?
 
     `is_own`: the skill belongs to the trial's family; None if no family is named like the skill, so that its owner is
@@ -123,11 +124,11 @@ class Funnel(Shaped):
 
     @property
     def unknown(self) -> int:
-        """The number of trials that read the skill where it is unknown whether they followed it."""
+        """Return the number of trials that read the skill and of which it is unknown whether they followed it."""
         return self.read.total - self.judged.total
 
 
-def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:
+def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[NoiseRate]:
     """List every (trial, skill) of the run, in the order of the trials. Four queries, no blob. `trials` narrows them;
     the owner of a skill comes from the whole run."""
     wanted = Trial.objects.all() if trials is None else trials
@@ -143,7 +144,7 @@ def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:
     met = Trial.objects.filter(episode__run=run, task__family__isnull=False).order_by().distinct()
     for episode, slug in met.values_list("episode_id", "task__family__slug"):
         slugs[episode].add(slug)
-    found: list[Chance] = []
+    found: list[NoiseRate] = []
     for trial, episode, success, family, snapshot, library, instruction in rows:
         mounted, read = uses.get(trial, (set(), {}))
         given = held.get(snapshot, set()) if snapshot else mounted
@@ -151,13 +152,13 @@ def chances_of(run: Run, trials: QuerySet[Trial] | None = None) -> list[Chance]:
             is_own = None if skill not in slugs[episode] else skill == family
             others = tuple(sorted(other for other in read if other != skill and other in given))
             texts = library or "", instruction or ""
-            found.append(Chance(trial, episode, skill, snapshot, *texts, success, is_own, read.get(skill), others))
+            found.append(NoiseRate(trial, episode, skill, snapshot, *texts, success, is_own, read.get(skill), others))
     return found
 
 
-def funnel_of(chances: Iterable[Chance], least: float = LEAST_SHARE) -> Funnel:
+def funnel_of(chances: Iterable[NoiseRate], least: float = LEAST_SHARE) -> Funnel:
     """Count in trials: one that read two skills counts once at each stage, at the furthest for any of them."""
-    trials: dict[int, list[Chance]] = defaultdict(list)
+    trials: dict[int, list[NoiseRate]] = defaultdict(list)
     for chance in chances:
         trials[chance.trial].append(chance)
     stages: dict[str, list[bool | None]] = {name: [] for name in ("available", "read", "judged", "followed")}
@@ -182,24 +183,24 @@ class SkillFunnel:
     skill: str
     funnel: Funnel
     own: Funnel | None  # over the trials of its family; None where its owner is unknown
-    chances: tuple[Chance, ...]
+    chances: tuple[NoiseRate, ...]
 
     @property
-    def bypassed(self) -> list[Chance]:
+    def bypassed(self) -> list[NoiseRate]:
         return select_bypassed(self.chances)
 
     @property
-    def rivals(self) -> list[Chance]:
+    def rivals(self) -> list[NoiseRate]:
         return rivals(self.chances)
 
     @property
-    def failed(self) -> list[Chance]:
+    def failed(self) -> list[NoiseRate]:
         return select_read_and_failed(self.chances)
 
 
-def by_skill(chances: Iterable[Chance], least: float = LEAST_SHARE) -> list[SkillFunnel]:
+def by_skill(chances: Iterable[NoiseRate], least: float = LEAST_SHARE) -> list[SkillFunnel]:
     """Group by skill, in the order of first occurrence of the episodes; within an episode by name."""
-    groups: dict[tuple[int, str], list[Chance]] = defaultdict(list)
+    groups: dict[tuple[int, str], list[NoiseRate]] = defaultdict(list)
     for chance in chances:
         groups[chance.episode, chance.skill].append(chance)
     order = {episode: place for place, episode in enumerate(dict.fromkeys(episode for episode, _ in groups))}
@@ -212,21 +213,21 @@ def by_skill(chances: Iterable[Chance], least: float = LEAST_SHARE) -> list[Skil
     return found
 
 
-def select_bypassed(chances: Iterable[Chance]) -> list[Chance]:
+def select_bypassed(chances: Iterable[NoiseRate]) -> list[NoiseRate]:
     """Return silent bypasses: the skill was available to the trial, and it read no skill of the library."""
     return [chance for chance in chances if chance.is_for_it and chance.reading is None and not chance.others]
 
 
-def rivals(chances: Iterable[Chance]) -> list[Chance]:
+def rivals(chances: Iterable[NoiseRate]) -> list[NoiseRate]:
     """Return trials that had the skill available, and read others of the library instead."""
     return [chance for chance in chances if chance.is_for_it and chance.reading is None and chance.others]
 
 
-def select_read_and_failed(chances: Iterable[Chance]) -> list[Chance]:
+def select_read_and_failed(chances: Iterable[NoiseRate]) -> list[NoiseRate]:
     return [chance for chance in chances if chance.reading is not None and chance.success is False]
 
 
-def with_following(chances: Sequence[Chance], found: Mapping[tuple[int, str], Following]) -> list[Chance]:
+def with_following(chances: Sequence[NoiseRate], found: Mapping[tuple[int, str], Following]) -> list[NoiseRate]:
     """Add `found`, by (trial, skill)."""
     return [replace(chance, following=found.get((chance.trial, chance.skill))) for chance in chances]
 
@@ -276,7 +277,7 @@ _Key = tuple[str, int, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class Inspection:
     """`found` by (trial, skill). `left`: readings that exceeded the limit. `cut`: those of trajectories too long to be
     read to their end, so that late actions were not seen."""
 
@@ -293,14 +294,14 @@ KEPT: Recent[_Key, tuple[Following, bool]] = Recent(MAX_KEPT)
 class _PlacedReading:
     """A chance that was read at a known step of a known trajectory, from a known snapshot."""
 
-    chance: Chance
+    chance: NoiseRate
     key: _Key
     trajectory: int
     step: int
     snapshot: int
 
 
-def look_for_following(chances: Iterable[Chance], *, max_bytes: int = MAX_BYTES) -> Looked:
+def look_for_following(chances: Iterable[NoiseRate], *, max_bytes: int = MAX_BYTES) -> Inspection:
     """Search every chance that was read, if its library and the step of the reading are recorded."""
     read = []
     for chance in chances:
@@ -327,11 +328,12 @@ def look_for_following(chances: Iterable[Chance], *, max_bytes: int = MAX_BYTES)
                 KEPT.put(place.key, known[place.key])
     found = {(place.chance.trial, place.chance.skill): known[place.key][0] for place in read if place.key in known}
     unread = sum(place.trajectory in left for place in missing)
-    return Looked(found, unread, sum(was_cut for _, was_cut in known.values()))
+    return Inspection(found, unread, sum(was_cut for _, was_cut in known.values()))
 
 
 def _plan(wanted: Iterable[int], max_bytes: int) -> tuple[dict[int, int], set[int], set[int]]:
-    """Return what to read, chunk -> trajectory, in order; trajectories with later chunks unread; those with none read."""
+    """Return what to read, chunk -> trajectory, in order; trajectories with later chunks unread;
+    those with none read."""
     sizes: dict[int, list[tuple[int, int]]] = defaultdict(list)
     rows = Chunk.objects.filter(trajectory__in=list(wanted)).order_by("trajectory_id", "ordinal")
     for trajectory, chunk, size in rows.values_list("trajectory_id", "pk", "blob__size"):
@@ -401,11 +403,11 @@ class Following:
 
     @property
     def share(self) -> float | None:
-        """0..1; None where the skill names nothing to search for."""
+        """Return the share of the cues that were found; None if the skill names nothing to search for."""
         return len(self.found) / len(self.cues) if self.cues else None
 
     def is_followed(self, least: float) -> bool | None:
-        """Were at least this share of the cues found, and at least one? None: unknown."""
+        """Were at least this share of the cues found, and at least one? None if unknown."""
         return None if self.share is None else bool(self.found) and self.share >= least
 
 

@@ -85,7 +85,7 @@ class EpisodeRounds:
 
     @property
     def unmeasured(self) -> list[int]:
-        """Rounds whose library has no finished trials, each library once."""
+        """Return the rounds whose library has no finished trials, each library once."""
         rounds = {library: number for number, library in reversed(list(enumerate(self.libraries, start=1)))}
         return sorted(number for number in rounds.values() if not any(each.is_over for each in self.frozen_at(number)))
 
@@ -188,7 +188,7 @@ def _read_changes(runs: list[Run]) -> dict[int, tuple[Change, ...]]:
 
 
 def _select_changes(runs: Sequence[Run]) -> QuerySet[Decision]:
-    """The decisions that made a round."""
+    """Select the decisions that made a round."""
     decisions = Decision.objects.filter(episode__run__in=[run.pk for run in runs], status=DecisionStatus.APPLIED)
     return decisions.exclude(after=F("before"))
 

@@ -53,7 +53,8 @@ class ReplayPairs:
 
     @property
     def regression(self) -> float | None:
-        """Share of first passes that replay failed: pass_fail / (pass_pass + pass_fail). None where nothing passed first."""
+        """Share of first passes that replay failed: pass_fail / (pass_pass + pass_fail).
+        None where nothing passed first."""
         return len(self.pass_fail) / self.passed_first if self.passed_first else None
 
     @property

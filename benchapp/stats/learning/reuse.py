@@ -39,7 +39,7 @@ class PhaseReuse:
 
     @property
     def share_of_mounted(self) -> float | None:
-        """The same among the trials that had a skill to read."""
+        """Return the share among the trials that had a skill to read."""
         return self.read_own / self.mounted if self.mounted else None
 
 

@@ -27,12 +27,11 @@ Outcome = tuple[bool | None, float | None]  # success and reward of a trial
 
 @dataclass(slots=True)
 class Candidate:
-    """What one decision was about; number 0 is the given skill. `parent`: the number of the candidate it began with, None if
-    unknown. Without `trials` it has no score on validation."""
+    """What one decision was about; number 0 is the given skill. Without `trials` it has no score on validation."""
 
     number: int
     status: str
-    parent: int | None = None
+    parent: int | None = None  # the number of the candidate it began with, None if unknown
     trials: list[Outcome] = field(default_factory=list)
 
     @property
@@ -97,8 +96,8 @@ _FIELDS = (
 
 
 def read_validations(runs: Iterable[Run], as_of: datetime | None = None) -> list[Validation]:
-    """Return the candidates of every episode with one that was scored, for runs whose experiment has an `old-skill` run among
-    them. Two queries."""
+    """Return the candidates of every episode with one that was scored,
+    for runs whose experiment has an `old-skill` run among them. Two queries."""
     wanted = list(runs)
     given = [run.pk for run in wanted if run.condition == OLD_SKILL]
     experiments = {run.pk: run.experiment_id for run in wanted}

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class AgentEnd(StrEnum):
-    """In the order that pages name them."""
+    """How an agent ended, in the order of the pages."""
 
     TIME = "time limit"
     TURNS = "turn limit"
@@ -35,7 +35,8 @@ HARNESS_TYPES = re.compile(
     r"RewardFile|Docker|Container|Sandbox|Environment(?:Start|Build|Setup)|Infrastructure|Connection|RateLimit"
     r"|ServiceUnavailable|InternalServer|APIError|Authentication|AgentSetup|Daytona|Modal|CancelledError"
 )
-# Of other programs: Harbor's "AgentTimeoutError" and "VerifierTimeoutError", Inspect's "limit:message", SWE-agent's "exit_context".
+# Of other programs: Harbor's "AgentTimeoutError" and "VerifierTimeoutError", Inspect's "limit:message", SWE-agent's
+# "exit_context".
 _FOREIGN: tuple[tuple[re.Pattern[str], AgentEnd], ...] = (
     (re.compile(r"\A(?:Verifier|Environment|AgentSetup).*Time"), AgentEnd.MACHINERY),
     (re.compile(r"context", re.IGNORECASE), AgentEnd.CONTEXT),

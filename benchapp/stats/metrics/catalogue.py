@@ -1,4 +1,5 @@
-"""All metrics as their papers define them, in the sets a table shows together. `docs/reference/metrics.md` explains each.
+"""All metrics as their papers define them, in the sets a table shows together. `docs/reference/metrics.md` explains
+each.
 
 A table has metrics over trials, which differences can be tested on, and numbers of whole runs, shown as they are.
 """
@@ -299,11 +300,11 @@ METRIC_NAMES = {
 
 def note_metric(metric: TrialMetric | RunMetric) -> str:
     """Return the small note of a metric: its code and unit, each only where the name does not have it already."""
-    said = name_metric(metric).title.lower()
-    code = metric.key if metric.key.replace("-", " ").lower() != said else ""
+    title = name_metric(metric).title.lower()
+    code = metric.key if metric.key.replace("-", " ").lower() != title else ""
     unit = (
         ""
-        if metric.unit in (MetricUnit.SHARE, MetricUnit.COUNT) or metric.unit.value.lower() in said.split()
+        if metric.unit in (MetricUnit.SHARE, MetricUnit.COUNT) or metric.unit.value.lower() in title.split()
         else metric.unit.value
     )
     return ", ".join(filter(None, (code, unit)))

@@ -43,7 +43,8 @@ class Better(StrEnum):
 
 
 class Instances(StrEnum):
-    """Which tasks of a family: SkillLearnBench learns from the seed, instance 1 or the first few, and holds the others out."""
+    """Which tasks of a family: SkillLearnBench learns from the seed, instance 1 or the first few,
+    and holds the others out."""
 
     ALL = ""
     SEED = "seed"

@@ -97,9 +97,9 @@ class Outcomes:
     def column(self, name: str) -> Floats:
         """Return a column of this name, computed or of a judge: [n], in its unit; success, used: 0 or 1, grades: 0..1.
 
-        used: 1 where a skill was read, invoked or executed. usage: skills used of those mounted, unknown where none was;
-        reads of skills outside the library cannot lift it over 1. usage_rate: the same for skills that the skill tool
-        opened. total_tokens: input, which includes cached input, and output; unknown where either is.
+        used: 1 where a skill was read, invoked or executed. usage: skills used of those mounted, unknown where none
+        was; reads of skills outside the library cannot lift it over 1. usage_rate: the same for skills that the skill
+        tool opened. total_tokens: input, which includes cached input, and output; unknown where either is.
         """
         if name == "used":
             return np.where(np.isnan(self.skills_read), np.nan, self.skills_read > 0)

@@ -11,7 +11,8 @@ replace it. Every number comes with how many tasks do not count.
 
 Limits: pass@k never falls when k grows and rises with every extra try, skill or no skill, so it may be compared only at
 equal k and equal tries. It needs a verifier at hand to pick the passing try, and it hides unsteadiness: a task passed
-once in three tries counts like one passed three times. Tries that share a library are not independent draws of learning.
+once in three tries counts like one passed three times. Tries that share a library are not independent draws of
+learning.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ class PassPoint:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 %: of several runs Student's over their values, of one its tasks resampled, from ten of them on."""
+        """Return the 95 % interval: of several runs Student's over their values, of one its tasks resampled, from ten
+        of them on."""
         if self.runs > 1:
             return share_interval(self.parts)
         drawn = by_task(np.array(self.parts)) if len(self.parts) >= MIN_FOR_INTERVAL else None

@@ -73,7 +73,8 @@ def mean_of(values: Sequence[RunValue]) -> RunValue:
 
 @dataclass(frozen=True, slots=True)
 class RunMetric:
-    """A number of a whole run other than a mean over trials. It has no task for pairing, so it is shown without a test."""
+    """A number of a whole run other than a mean over trials.
+    It has no task for pairing, so it is shown without a test."""
 
     key: str
     name: str
@@ -144,7 +145,8 @@ def count_solved_tasks(outcomes: Outcomes) -> int:
 
 def divide_bill(facts: RunFacts, *, unit: MetricUnit, is_solved: bool) -> RunValue:
     """Divide the bill, in USD or in input and output tokens, with the author's calls: of all billed attempts at first
-    tries by solved tasks, or of those in all phases by trials that ended. None where any part of the bill is unknown."""
+    tries by solved tasks, or of those in all phases by trials that ended. None where any part of the bill is
+    unknown."""
     outcomes, spending = facts.outcomes, facts.spending
     if is_solved:
         spent, count = spending.of_first_tries, count_solved_tasks(outcomes)

@@ -52,19 +52,19 @@ class Spending(Shaped):
 
     @property
     def whole_cost(self) -> float | None:
-        """The cost; None unless the cost of each thing is known."""
+        """Return the cost; None unless the cost of each thing is known."""
         return self.cost_usd or 0.0 if self.things and self.cost_known == self.things else None
 
     @property
     def whole_tokens(self) -> int | None:
-        """Input, with cached input, and output; None unless all are known."""
+        """Return input, with cached input, and output; None unless all are known."""
         if not self.things or self.tokens_known < self.things:
             return None
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     @property
     def cost_counted(self) -> int:
-        """Things whose cost is reported or estimated."""
+        """Count the things whose cost is reported or estimated."""
         return self.cost_known + self.cost_estimated
 
     @property
@@ -144,8 +144,8 @@ def spent_by(rows: QuerySet[Attempt] | QuerySet[ModelCall], *fields: str) -> dic
     sums = SUMS | {name: Sum(select_known_part(field)) for name, field in parts.items()}
     if rows.model is Attempt:
         sums |= {"with_estimate": Count("estimated_usd"), "estimate": Sum("estimated_usd")}
-    told = rows.order_by().values_list(*fields).annotate(**sums)
-    return {each[0] if n == 1 else each[:n]: Spending(*each[n:]) for each in told}
+    annotated = rows.order_by().values_list(*fields).annotate(**sums)
+    return {each[0] if n == 1 else each[:n]: Spending(*each[n:]) for each in annotated}
 
 
 KEPT: RunCache[RunSpending] = RunCache(20_000)  # of finished runs: running ones spend more without settling a trial

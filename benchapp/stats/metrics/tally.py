@@ -38,12 +38,12 @@ class TrialTally(Shaped):
 
     @property
     def unscored(self) -> int:
-        """Ended without a score."""
+        """Return the trials that ended without a score."""
         return max(0, self.done - self.scored)
 
     @property
     def is_over(self) -> bool:
-        """Every trial that was planned has ended."""
+        """Has every planned trial ended?"""
         return self.done == self.total
 
     @property

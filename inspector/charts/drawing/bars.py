@@ -27,13 +27,12 @@ LETTER = 8  # px of a digit in a bar, with some room
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Of a part: its colour, its hatching, and the colour of the number inside, which keeps 3.9:1 in both themes. `css`: its class
-    in static/css/charts.css."""
+    """Of a part: its colour, its hatching, and the colour of the number inside, which keeps 3.9:1 in both themes."""
 
     fill: str
     pattern: str
     text: str
-    css: str
+    css: str  # its class in static/css/charts.css
 
 
 LOOKS = (
@@ -59,12 +58,12 @@ class BarPart:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`after` is written behind the bar's end: its total, or why it has no total. `around`: the interval of its length."""
+    """`after` is written behind the bar's end: its total, or why it has no total."""
 
     label: str
     parts: tuple[BarPart, ...]
     after: str = ""
-    around: tuple[float, float] | None = None
+    around: tuple[float, float] | None = None  # the interval of its length
 
     @property
     def end(self) -> float:
@@ -96,12 +95,12 @@ class BarPanel:
 
 @dataclass(frozen=True)
 class Bars(HtmlPicture):
-    """Panels of stacked bars. `kinds`: the names of the parts in their order, with their looks. `share_x`: one axis for all panels;
-    without a `legend` the labels of the bars say what the looks mean."""
+    """Panels of stacked bars."""
 
     blocks: Sequence[BarPanel]
-    kinds: Mapping[str, Look]
+    kinds: Mapping[str, Look]  # the names of the parts in their order, with their looks
     across: int = 2
+    # one axis for all panels; without a `legend` the labels of the bars say what the looks mean
     share_x: bool = False
     legend: bool = True
     laid_over: Sequence[BarPanel] = ()  # of papers, which begin a new row of panels
@@ -109,7 +108,8 @@ class Bars(HtmlPicture):
     template = "compare/_bars.html"
 
     def build_figure(self) -> go.Figure:
-        """The first panels that fit. Labels are left of the first panel of a row: panels in one row must have the same bars."""
+        """The first panels that fit.
+        Labels are left of the first panel of a row: panels in one row must have the same bars."""
         blocks = [*self.blocks, *[None] * (-len(self.blocks) % self.across), *self.laid_over]
         shown = blocks[:MAX_PANELS]
         across = min(self.across, len(shown))
@@ -181,7 +181,8 @@ def _percent(value: float, whole: float) -> str:
 
 
 def _fit(figure: go.Figure, across: int) -> dict[str, object]:
-    """The least width. Panels below each other fit a phone, where their titles end at the right: labels take the left."""
+    """The least width. Panels below each other fit a phone, where their titles end at the right:
+    labels take the left."""
     least: dict[str, object] = {"min_width": 240 + 260 * across}
     if across > 1:
         return least

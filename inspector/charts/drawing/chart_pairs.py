@@ -44,20 +44,19 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class PairEnd(ChartPoint):
-    """One end of a pair with its row of the table; x and y as shown, None where unknown. `used`: what it rests on across.
-    `counted`: passed, scored and planned trials."""
+    """One end of a pair with its row of the table; x and y as shown, None where unknown."""
 
     panel: str = ""
     source: str = ""
     model: str = ""
     harness: str = ""
     condition: str = ""
-    used: RunValue | None = None
-    counted: tuple[int | None, int | None, int | None] = (None, None, None)
+    used: RunValue | None = None  # what it rests on across
+    counted: tuple[int | None, int | None, int | None] = (None, None, None)  # passed, scored and planned trials
 
     @property
     def is_drawn(self) -> bool:
-        """Whether it can be drawn. Where nothing was used there is no effort to weigh; SkillFlow's code drops it too."""
+        """Can it be drawn? Where nothing was used there is no effort to weigh; SkillFlow's code drops it too."""
         return self.x is not None and self.y is not None and self.x > 0
 
 
@@ -134,8 +133,9 @@ def draw_pairs(groups: Sequence[PairPanel], axis: Axis, y_title: str, *, share_x
 
 
 def _ticks(axis: Axis, most: float | None) -> dict[str, object]:
-    """A logarithmic axis names 1, 2 and 5 of every power of ten; any other begins at zero, or a few percent would look like a gulf. It
-    ends at 1.25 times the most of all panels, with room for names; in each panel at its own without it."""
+    """A logarithmic axis names 1, 2 and 5 of every power of ten; any other begins at zero, or a few percent would
+    look like a gulf. It ends at 1.25 times the most of all panels, with room for names; in each panel at its own
+    without it."""
     ticks: dict[str, object] = {"tickformat": "~s" if axis.unit == "tokens" else "~g"}
     if axis.is_log:
         return {"type": "log", "dtick": "D2", **ticks, "minor": {"dtick": "D1"}}

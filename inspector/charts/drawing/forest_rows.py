@@ -26,13 +26,14 @@ CLAIMS = {
 
 @dataclass(frozen=True, slots=True)
 class ForestRow:
-    """Numbers in the unit shown: percentage points for shares, else the metric's own. `own`, `other`: the two values."""
+    """Numbers in the unit shown: percentage points for shares, else the metric's own."""
 
     label: str
     source: str
     against: str
     metric: str
     delta: float
+    # own, other: the two values
     own: float
     other: float
     own_count: str = ""
@@ -44,7 +45,7 @@ class ForestRow:
     tasks: int | None = None
     clusters: int | None = None
     replicates: str = ""
-    says: str = ""
+    sentence: str = ""
     url: str = ""
     condition: str = ""
 
@@ -98,7 +99,7 @@ def _own(sheet: ChartSheet, group: Group, baseline: Group, metric: TrialMetric, 
         tasks=difference.tasks,
         clusters=difference.clusters,
         replicates=f"{own} and {other}",
-        says=difference_in_words(difference, group, baseline, metric),
+        sentence=difference_in_words(difference, group, baseline, metric),
         url=sheet.trials_url(group, metric=metric),
         condition=group.condition,
     )
@@ -115,8 +116,8 @@ def _count(mean: float, of: int, metric: TrialMetric) -> str:
 def list_published_rows(rows: Iterable[PrintedNumber], metric: str, baseline: str) -> Iterator[ForestRow]:
     """Differences recomputed from two printed values over all groups: no paper prints an interval for one.
 
-    Against what the paper says the row's delta is against, where it names it and its condition is the baseline chosen; else
-    against the same metric of the baseline. Each pair once, however many tables repeat it.
+    Against what the paper says the row's delta is against, where it names it and its condition is the baseline
+    chosen; else against the same metric of the baseline. Each pair once, however many tables repeat it.
     """
     if baseline.startswith(MODEL):
         return
@@ -137,11 +138,11 @@ def list_published_rows(rows: Iterable[PrintedNumber], metric: str, baseline: st
 
 
 def list_across_models(sheet: ChartSheet, metric: TrialMetric) -> list[AcrossModels]:
-    """Of the runs shown, then of what the papers that are laid over print of each condition, over the agents they tried: no cell of
-    theirs has an error, so these are all alike."""
+    """Of the runs shown, then of what the papers that are laid over print of each condition, over the agents they
+    tried: no cell of theirs has an error, so these are all alike."""
     deltas: dict[tuple[str, str], list[float]] = {}
     scale = 100 if metric.is_share else 1
-    for row in list_published_rows(sheet.published, metric.key, sheet.comparison.groups.baseline):
+    for row in list_published_rows(sheet.printed, metric.key, sheet.comparison.groups.baseline):
         deltas.setdefault((row.source.partition(",")[0], row.condition), []).append(row.delta / scale)
     found = list(pool_conditions(sheet.comparison, metric))
     for (paper, condition), of_paper in deltas.items():
@@ -154,7 +155,7 @@ def _build_printed_row(row: PrintedNumber, other: PrintedNumber) -> ForestRow:
     assert row.value is not None
     assert other.value is not None
     delta = round(row.value - other.value, 10)
-    told = f"; printed as {row.printed_delta}" if row.printed_delta else ""
+    printed_delta = f"; printed as {row.printed_delta}" if row.printed_delta else ""
     who = " · ".join(part for part in (row.condition, row.model, row.harness) if part)
     return ForestRow(
         label=who,
@@ -167,7 +168,7 @@ def _build_printed_row(row: PrintedNumber, other: PrintedNumber) -> ForestRow:
         own_count=f"{row.k}/{row.n}" if row.k is not None else "",
         other_count=f"{other.k}/{other.n}" if other.k is not None else "",
         method="printed values, no interval published",
-        says=f"{row.paper}, {row.table}: {row.printed} under {row.condition}, {other.printed} under {other.condition}{told}; "
-        "no interval is published.",
+        sentence=f"{row.paper}, {row.table}: {row.printed} under {row.condition}, {other.printed} under "
+        f"{other.condition}{printed_delta}; no interval is published.",
         condition=row.condition,
     )

@@ -2,8 +2,8 @@
 
 Figures are built in the light colours; `twins()` sends the page what each becomes in the dark. Every colour of a series
 keeps 3:1 against the page in its theme, and any two stay apart for readers with any of the three colour blindnesses;
-symbols and dashes change with the colour, so that nothing depends on colour alone. The scales stay on the page's own side
-of the middle grey: a number written in INK inside any cell keeps 4.5:1. No colour means better or worse.
+symbols and dashes change with the colour, so that nothing depends on colour alone. The scales stay on the page's own
+side of the middle grey: a number written in INK inside any cell keeps 4.5:1. No colour means better or worse.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PARTS = (  # parts of a whole: no condition and no verdict; light, dark
     ("#dde3e9", "#333d49"),
 )
 SYMBOLS = (
-    "circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down", "pentagon", "hexagram", "bowtie",
+    "circle", "square", "diamond", "triangle-up", "cross", "x", "star", "triangle-down", "pentagon", "hexagram", "bowtie",  # noqa: E501
 )  # fmt: skip
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
@@ -78,7 +78,8 @@ CONDITIONS = {  # ConditionName.colour -> light, dark; `--c-<colour>` in static/
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How one series looks. `dash` is plotly's name; eleven symbols meet eight colours: 88 differ in one or the other."""
+    """How one series looks. `dash` is plotly's name; eleven symbols meet eight colours:
+    88 differ in one or the other."""
 
     colour: str
     symbol: str

@@ -77,7 +77,8 @@ class Scale:
         return {"cmin": self.low, "cmax": self.high, "colorscale": colours}
 
     def shade(self, value: float | None) -> str:
-        """The class of a cell in static/css/charts.css: five steps from nothing to the end of the scale, on either side of 0."""
+        """The class of a cell in static/css/charts.css: five steps from nothing to the end of the scale,
+        on either side of 0."""
         if value is None:
             return ""
         nothing = 0 if self.diverging else self.low
@@ -152,13 +153,13 @@ def panels(
     names = sum(56 + LETTER * len(name) for name in legend)  # each has its mark before it and some air
     gap, bottom = head + foot, foot + LEGEND * ceil(names / LEGEND_WIDTH)
     inner = down * height + (down - 1) * gap
-    beside, between = min(0.06, 0.12 / across), gap / inner if down > 1 else 0
+    column_gap, between = min(0.06, 0.12 / across), gap / inner if down > 1 else 0
     # The layout comes first and in one piece: plotly takes a tenth of a second to check it again when it is changed.
     whole = layout(height=inner + head + bottom, margin={"t": head, "b": bottom, "l": 8, "r": 12, "pad": 4})
     whole["annotations"] = [
         _title(
             short(title, TITLES.get(across, 28)),
-            place % across * (1 + beside) / across,
+            place % across * (1 + column_gap) / across,
             1 - place // across * (height + gap) / inner,
         )
         for place, title in enumerate(titles)
@@ -169,7 +170,7 @@ def panels(
         cols=across,
         shared_xaxes="all" if share_x else False,
         shared_yaxes="all" if share_y else False,
-        horizontal_spacing=beside,
+        horizontal_spacing=column_gap,
         vertical_spacing=between,
         figure=go.Figure(layout=whole),
     )
@@ -242,8 +243,8 @@ def heatmaps(
     down = ceil(len(shown) / across)
     inner = down * height + (down - 1) * (head + foot)
     figure.layout.coloraxis = {**scale.axis, "colorbar": scale.bar(inner)}
-    beside = max(BESIDE, COLOURS + LETTER * min(LONGEST, max(map(len, rows), default=0)))
-    figure.layout.meta = {"min_width": beside + min(across, len(shown)) * len(columns) * NARROWEST}
+    label_width = max(BESIDE, COLOURS + LETTER * min(LONGEST, max(map(len, rows), default=0)))
+    figure.layout.meta = {"min_width": label_width + min(across, len(shown)) * len(columns) * NARROWEST}
     return figure
 
 

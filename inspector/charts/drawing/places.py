@@ -67,7 +67,7 @@ def note_split(split: Split) -> Iterator[str]:
     """What a reader has to know of an attribute that trials are split by."""
     if split.members is not None:
         several = " A task with several values counts in each of them." if split.overlaps else ""
-        yield f"Split by {name_attribute(split.by)}, as the suite or a mapping file says; tasks without one are left out.{several}"
+        yield f"Split by {name_attribute(split.by)}, as the suite or a mapping file says; tasks without one are left out.{several}"  # noqa: E501
 
 
 def read_environments(keys: Iterable[int]) -> dict[int, SuitePlace]:
@@ -88,7 +88,8 @@ def read_families(keys: Iterable[int]) -> dict[int, SuitePlace]:
 
 
 def _label_places(found: Mapping[int, list[str]], kind: str) -> dict[int, SuitePlace]:
-    """The name with the key behind it, which stays in addresses; with the suite's name where two suites have the same."""
+    """The name with the key behind it, which stays in addresses;
+    with the suite's name where two suites have the same."""
     times = Counter(key for key, _, _ in found.values())
     places = {}
     for pk, (key, name, suite) in found.items():

@@ -100,8 +100,8 @@ def draw_two_ends(
     names: Sequence[str],
     write: Callable[[float], str],
 ) -> go.Figure:
-    """Rows of two marks with a line between them: filled with its number above, and hollow with its number below. A row has
-    its label and its style; `names`: what the legend calls the sides."""
+    """Rows of two marks with a line between them: filled with its number above, and hollow with its number below. A
+    row has its label and its style; `names`: what the legend calls the sides."""
     figure, _ = panels([""], across=1, height=max(LEAST_ROWS, len(rows)) * END_ROW, legend=names)
     figure.add_trace(connect(list(zip(*sides, strict=True)), color=GRID, width=4))
     for side, (points, name) in enumerate(zip(sides, names, strict=True)):

@@ -1,7 +1,7 @@
 """Who wrote the skills: methods by author models as a matrix, and what a larger author brings for its tokens.
 
-Sources: SkillGenBench, figure 7 (pass@3 of methods and backbones, one executor); SkillLearnBench, figure 5 (accuracy and tokens
-by the size of the model that wrote the skills).
+Sources: SkillGenBench, figure 7 (pass@3 of methods and backbones, one executor); SkillLearnBench, figure 5 (accuracy
+and tokens by the size of the model that wrote the skills).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Written(HeatCell):
 def draw_matrix(sheet: ChartSheet) -> ChartDrawing:
     metric = sheet.metric
     own = list(_list_own(sheet, metric)) if metric else []
-    rows = [*own, *(_list_printed(sheet.published) if metric is None or metric.is_share or not own else ())]
+    rows = [*own, *(_list_printed(sheet.printed) if metric is None or metric.is_share or not own else ())]
     unit = unit_of(metric.unit) if metric and own else "%"
     table = ChartTable.of(_name_columns(metric, unit), rows)
     if not any(row.value is not None for row in rows):
@@ -116,10 +116,10 @@ def _build_own(
     rate = sum((cell.rate for cell in cells), Rate())
     runs = sum(group.replicates for group in groups)
     head = lines(plain(panel), f"<b>{plain(condition)}</b>, written by {plain(author)}")
-    told = panel, "own runs", condition, author, rate, runs, len(groups)
+    facts = panel, "own runs", condition, author, rate, runs, len(groups)
     if not values:
         hover = lines(head, f"none of {rate.planned} {metric.counted} has a value")
-        return Written(None, "", hover, "", *told)
+        return Written(None, "", hover, "", *facts)
     value = fmean(values)
     interval = write_interval(in_percent(cells[0].spread)) if len(cells) == 1 and metric.is_share else ""
     text = f"{half_up(value, 1)}" if metric.is_share else write_value(value, metric.unit)
@@ -131,7 +131,7 @@ def _build_own(
         plural(runs, "run"),
     )
     url = sheet.trials_url(groups[0], metric=metric) if len(groups) == 1 else ""
-    return Written(value, text, hover, url, *told)
+    return Written(value, text, hover, url, *facts)
 
 
 def _list_printed(rows: Sequence[PrintedNumber]) -> Iterator[Written]:
@@ -146,8 +146,8 @@ def _list_printed(rows: Sequence[PrintedNumber]) -> Iterator[Written]:
 
 def _note_matrix(own: Sequence[Written]) -> Iterator[str]:
     yield (
-        "Rows are methods, columns the models that wrote the skills; the agent that uses them is the same in a panel. A cell is the mean "
-        "over its replicates. Nothing is tested."
+        "Rows are methods, columns the models that wrote the skills; the agent that uses them is the same in a panel. "
+        "A cell is the mean over its replicates. Nothing is tested."
     )
     values: dict[str, list[float]] = {}
     for row in own:
@@ -173,11 +173,11 @@ MATRIX_CHART = Chart(
     after="SkillGenBench, figure 7",
     finding="{what}: {most} written by {high}; {least} by {low}",
     uses_metric=True,
-    published=tuple(PRINTED),
+    papers=tuple(PRINTED),
 )
 
 
-# --- what an author brings for its tokens ---------------------------------------------------------------------------------
+# --- what an author brings for its tokens ---------------------------------------------------------------------------
 
 AXES = {
     "author": Axis("author_tokens", "", "used by the author per run", "tokens", True),
@@ -198,7 +198,7 @@ SCALE_COLUMNS = (
 def draw_scale(sheet: ChartSheet) -> ChartDrawing:
     axis, metric = AXES[sheet.options.get("x", "author")], sheet.metric
     own = list(_scale_own(sheet, metric, axis)) if metric else []
-    rows = [*own, *_scale_printed(sheet.published, axis)]
+    rows = [*own, *_scale_printed(sheet.printed, axis)]
     table = ChartTable.of(SCALE_COLUMNS, rows)
     drawn = [end for end in rows if end.is_drawn]
     if not drawn:
@@ -259,7 +259,8 @@ def _measure_solving(sheet: ChartSheet, group: Group, metric: TrialMetric) -> Ru
 
 
 def _scale_printed(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[PairEnd]:
-    """SkillLearnBench's Table 2: accuracy and solving tokens of each method and author. No paper prints its authors' tokens."""
+    """SkillLearnBench's Table 2: accuracy and solving tokens of each method and author.
+    No paper prints its authors' tokens."""
     if not axis.column:
         return
     printed = {
@@ -278,10 +279,10 @@ def _scale_printed(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[PairEn
 
 def _note_scale(rows: Sequence[PairEnd], axis: Axis) -> Iterator[str]:
     what = "input and output tokens of the trials of the metric" if axis.column else "all calls of the author in a run"
-    yield f"A point is a model that wrote the skills; the agent that uses them is the same in a panel. Across: {what}. Nothing is tested."
+    yield f"A point is a model that wrote the skills; the agent that uses them is the same in a panel. Across: {what}. Nothing is tested."  # noqa: E501
     missing = sum(not end.is_drawn for end in rows)
     if missing:
-        yield f"{missing} of {len(rows)} authors report no result or no tokens {axis.title} and are not drawn; the table says why."
+        yield f"{missing} of {len(rows)} authors report no result or no tokens {axis.title} and are not drawn; the table says why."  # noqa: E501
     yield "How large a model is, the record does not say: the points have names, and no order."
 
 
@@ -294,6 +295,6 @@ SCALE_CHART = Chart(
     after="SkillLearnBench, figure 5",
     finding="{what}: {most} written by {high}; {least} by {low}",
     uses_metric=True,
-    published=("skilllearnbench",),
+    papers=("skilllearnbench",),
     options={"x": tuple(AXES)},
 )

@@ -1,4 +1,5 @@
-"""Success under a budget of tokens: what authors may write a library with, and what trials may use, read off finished ones.
+"""Success under a budget of tokens: what authors may write a library with, and what trials may use, read off finished
+ones.
 
 Source: SkillGenBench, figure 8 (appendix A.2).
 """
@@ -113,9 +114,9 @@ def _lines(sheet: ChartSheet) -> list[BudgetCurve]:
 
 def _add_up(found: Sequence[LibraryWriting]) -> LibraryWriting:
     known = [each.output_tokens for each in found if each.libraries]
-    told = [each for each in known if each is not None]
+    present = [each for each in known if each is not None]
     return LibraryWriting(
-        sum(each.libraries for each in found), sum(told) if told and len(told) == len(known) else None
+        sum(each.libraries for each in found), sum(present) if present and len(present) == len(known) else None
     )
 
 
@@ -177,7 +178,7 @@ def _hover(line: BudgetCurve, stop: BudgetStop) -> str:
 def _note_generation(found: Sequence[BudgetCurve], titles: Sequence[str]) -> Iterable[str]:
     yield "Solved: tasks with a passing sample, among tasks with every sample scored (pass@k)."
     yield "The band draws tasks 2,000 times (percentile). It covers tasks, not corpora and not another generation."
-    yield "The budget is a limit; the table has what authors spent. A method that never reaches it gains nothing from more."
+    yield "The budget is a limit; the table has what authors spent. A method that never reaches it gains nothing from more."  # noqa: E501
     if any(stop.rate.missing for line in found for stop in line.stops):
         yield "Some tasks have an unscored sample and are left out: points may rest on different tasks, see the table."
     if len({stop.name for line in found for stop in line.stops}) > 1:
@@ -221,18 +222,16 @@ SOLVING_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class BudgetRow:
-    """Of `trials` scored trials whose tokens are known, those that passed with at most `budget` tokens, or a printed number.
-
-    `solved`: in percent, its interval `around` too; `unknown`: scored trials whose tokens are unknown.
-    """
+    """Of `trials` scored trials whose tokens are known, those that passed with at most `budget` tokens,
+    or a printed number."""
 
     group: str
     source: str
-    solved: float | None
+    solved: float | None  # in percent, its interval `around` too
     budget: int | None = None
     passed: int | None = None
     trials: int | None = None
-    unknown: int | None = None
+    unknown: int | None = None  # scored trials whose tokens are unknown
     url: str = ""
     around: Ends | None = None
 
@@ -245,8 +244,8 @@ class BudgetRow:
 
 @dataclass(frozen=True, slots=True)
 class TokensSpent:
-    """Scored trials of a group: tokens, success (0 or 1), replicate and task of the n whose tokens are known, [n] each; and
-    how many are not."""
+    """Scored trials of a group: tokens, success (0 or 1), replicate and task of the n whose tokens are known,
+    [n] each; and how many are not."""
 
     tokens: Floats
     success: Floats
@@ -350,7 +349,7 @@ def _draw_steps(
 
 def plateaus(sheet: ChartSheet) -> dict[str, tuple[PrintedNumber, PrintedNumber]]:
     """Model -> the lowest and the highest printed value of its plateau, percent."""
-    rows = [row for row in sheet.published if row.paper == PAPER and row.metric.startswith("pass@3_plateau_")]
+    rows = [row for row in sheet.printed if row.paper == PAPER and row.metric.startswith("pass@3_plateau_")]
     ends = {(row.model, row.metric.rpartition("_")[2]): row for row in rows if row.value is not None}
     models = dict.fromkeys(model for model, _ in ends)
     return {
@@ -401,7 +400,7 @@ BUDGET_CHART = Chart(
     lacks=lacks_tokens,
     after="SkillGenBench, Figure 8",
     uses_metric=True,
-    published=(PAPER,),
+    papers=(PAPER,),
     options={"tokens": ("all", "output")},
     finding="Within {what} tokens: {high} {most}; {low} {least}",
 )

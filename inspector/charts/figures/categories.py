@@ -1,8 +1,9 @@
-"""Success by environment, by family or by group of tasks: one bar per group in a panel for each, and a heatmap per metric.
+"""Success by environment, by family or by group of tasks: one bar per group in a panel for each, and a heatmap per
+metric.
 
-Sources: SkillLearnBench, Tables 3 and 4 (accuracy by category) and Tables 8, 9 and 13 to 15 (by family, each method over all models
-that wrote its skills; so usage and a judge's scores have panels too); SkillEvolBench, figure 6 (every cell is averaged over runs, the
-panels share their scale).
+Sources: SkillLearnBench, Tables 3 and 4 (accuracy by category) and Tables 8, 9 and 13 to 15 (by family, each method
+over all models that wrote its skills; so usage and a judge's scores have panels too); SkillEvolBench, figure 6 (every
+cell is averaged over runs, the panels share their scale).
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ def draw_categories(sheet: ChartSheet) -> ChartDrawing:
 
 
 def _list_own_rows(sheet: ChartSheet, metric: TrialMetric, split: Split) -> dict[SuitePlace, dict[Group, CategoryRow]]:
-    """By part of the split in its order, then by group in that of the comparison; without groups that have no trial there."""
+    """By part of the split in its order, then by group in that of the comparison;
+    without groups that have no trial there."""
     groups = sheet.groups
     found = {group: measure_places(sheet.comparison.of_group(group), metric, split) for group in groups}
     places = read_parts(split, {key for of_group in found.values() for key in of_group})
@@ -146,7 +148,8 @@ def _build_row(
     value = fmean(means) if means else None
     text = write_value(value, metric.unit)
     count = f"{rate.passed}/{rate.scored}" if metric.is_share else f"n {rate.scored}"
-    ends = None  # Student's over replicates; of a single run Wilson's, where all its trials have one and the share is theirs
+    # Student's over replicates; of a single run Wilson's, where all its trials have one and the share is theirs
+    ends = None
     if metric.is_share and group.replicates > 1:
         ends = share_interval(means)
     elif metric.is_share and sheet.comparison.cell(group, metric).interval and not metric.macro:
@@ -176,7 +179,7 @@ def _list_printed_rows(sheet: ChartSheet) -> dict[str, list[CategoryRow]]:
     """By category, in the order of the paper."""
     found: dict[str, list[CategoryRow]] = {}
     tables = (TABLE, SEEDS) if any(count_seeds(group.condition) > 1 for group in sheet.groups) else (TABLE,)
-    for row in sheet.published:
+    for row in sheet.printed:
         if row.paper == PAPER and row.table in tables and row.group and row.metric == "accuracy":
             source = f"SkillLearnBench, {row.table}"
             label = f"One-Shot, {row.row}" if row.table == SEEDS else row.row
@@ -218,7 +221,7 @@ CATEGORIES_CHART = Chart(
     draw=draw_categories,
     after="SkillLearnBench, Table 3",
     uses_metric=True,
-    published=(PAPER,),
+    papers=(PAPER,),
     options={BY: PLACES},
     finding="{what}: {high} {most}; {low} {least}",
 )
@@ -230,22 +233,21 @@ CATEGORIES_CHART = Chart(
 # Unit of a metric that ends at 100 -> what its values are taken times for that.
 HUNDREDS = {MetricUnit.SHARE: 100.0, MetricUnit.SCORE: 100.0, MetricUnit.OF_HUNDRED: 1.0}
 PRINTED = (
-    "The paper's figure is not published as numbers. Its text prints, for its ten models, a gap between the easiest and the "
-    "hardest environment of 67.3 points for LSR and 42.1 points for ESR."
+    "The paper's figure is not published as numbers. Its text prints, for its ten models, a gap between the easiest "
+    "and the hardest environment of 67.3 points for LSR and 42.1 points for ESR."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """One metric of one condition in one environment. `values`: the mean of each run that has one, 0 to 100; `total`: counts of all
-    runs that have a trial there."""
+    """One metric of one condition in one environment."""
 
     metric: TrialMetric
     condition: str
     place: SuitePlace
     url: str
-    values: Sequence[float]
-    total: Rate
+    values: Sequence[float]  # the mean of each run that has one, 0 to 100
+    total: Rate  # counts of all runs that have a trial there
     models: int
 
 
@@ -327,8 +329,8 @@ def _note_environments(
 ) -> Iterator[str]:
     """What is averaged, what the columns are called, how far easy and hard are apart, and who judged."""
     yield (
-        "Every cell is the mean over runs (agent models and replicates alike) of the share passed there. Nothing is tested. "
-        "Choose one agent model to see it alone."
+        "Every cell is the mean over runs (agent models and replicates alike) of the share passed there. Nothing is "
+        "tested. Choose one agent model to see it alone."
     )
     columns = "; ".join(place.full for place in places if place.full != place.name)
     if columns:

@@ -1,7 +1,8 @@
-"""Success against what it used: cost, cost per attempted task, output tokens or turns, in pairs from the baseline to a condition.
+"""Success against what it used: cost, cost per attempted task, output tokens or turns, in pairs from the baseline to
+a condition.
 
-Source: SkillEvolBench, figure 7 (a panel per condition); SkillFlow, figures 5, 9 and 10. The frontier follows SkillFlow's
-released code: over both ends of all pairs, less used and more solved first.
+Source: SkillEvolBench, figure 7 (a panel per condition); SkillFlow, figures 5, 9 and 10. The frontier follows
+SkillFlow's released code: over both ends of all pairs, less used and more solved first.
 """
 
 from __future__ import annotations
@@ -78,14 +79,15 @@ def _answer(metric: TrialMetric, axis: Axis, pairs: Sequence[ConditionPair]) -> 
 
 
 def _chosen(sheet: ChartSheet) -> tuple[Axis, list[ConditionPair]]:
-    """The axis asked for, else the first that these runs have values for; the cost of a scripted or local model is unknown."""
+    """The axis asked for, else the first that these runs have values for;
+    the cost of a scripted or local model is unknown."""
     wanted = sheet.options.get("x", FIRST_KNOWN)
     axes = list(AXES.values()) if wanted == FIRST_KNOWN else [AXES[wanted]]
     for axis in axes:
-        own, printed = list(_own(sheet, axis)), list(list_published_pairs(sheet.published, axis))
+        own, printed = list(_own(sheet, axis)), list(list_published_pairs(sheet.printed, axis))
         if any(pair.ends for pair in own or printed):
             return axis, [*own, *printed]
-    return axes[0], [*_own(sheet, axes[0]), *list_published_pairs(sheet.published, axes[0])]
+    return axes[0], [*_own(sheet, axes[0]), *list_published_pairs(sheet.printed, axes[0])]
 
 
 # --- own runs ----------------------------------------------------------------------------------------------------
@@ -176,9 +178,9 @@ def _columns(metric: TrialMetric | None, axis: Axis, edge: Collection[int]) -> t
 
 def _notes(axis: Axis, pairs: Sequence[ConditionPair], total: int) -> Iterator[str]:
     yield (
-        "Hollow: the baseline. Filled: the condition. A dashed line joins the two of one model. The frontier goes over "
-        "both; what is on it is marked in the table. Upright lines are 95 % intervals of the result: over replicates where "
-        "there are two or more, else over ten trials or more."
+        "Hollow: the baseline. Filled: the condition. A dashed line joins the two of one model. The frontier goes "
+        "over both; what is on it is marked in the table. Upright lines are 95 % intervals of the result: over "
+        "replicates where there are two or more, else over ten trials or more."
     )
     ends = {(end.model, end.harness, end.condition, end.source): end for pair in pairs for end in pair.both}
     missing = sum(not end.is_drawn for end in ends.values())
@@ -186,11 +188,11 @@ def _notes(axis: Axis, pairs: Sequence[ConditionPair], total: int) -> Iterator[s
         yield f"{missing} of {len(ends)} ends report no result or no {axis.title} above zero and are not drawn."
     if any(pair.own.source == "own runs" for pair in pairs) and not axis.column:
         yield (
-            "Own runs: what all billed attempts in all phases, replays too, and the author's calls cost / trials that ended. It is "
-            "that of whole runs for every metric, and unknown where the cost of anything is."
+            "Own runs: what all billed attempts in all phases, replays too, and the author's calls cost / trials that "
+            "ended. It is that of whole runs for every metric, and unknown where the cost of anything is."
         )
     elif any(pair.own.source == "own runs" for pair in pairs):
-        yield f"Own runs: the {axis.title} of the same trials as the result, all of an attempt that counted; no author calls."
+        yield f"Own runs: the {axis.title} of the same trials as the result, all of an attempt that counted; no author calls."  # noqa: E501
     if axis.key == "turns":
         yield "Harnesses count turns differently: each has its own panel, its own axis and its own frontier."
     yield "SkillEvolBench's figure 7 is not published as numbers."
@@ -218,7 +220,8 @@ def write_usage(axis: Axis, value: float | None) -> str:
 
 
 def list_published_pairs(rows: Sequence[PrintedNumber], axis: Axis) -> Iterator[ConditionPair]:
-    """SkillFlow's Table 1: every model vanilla and with evolving skills. No paper prints what an attempted task cost."""
+    """SkillFlow's Table 1: every model vanilla and with evolving skills.
+    No paper prints what an attempted task cost."""
     if not axis.column:
         return
     printed = {
@@ -260,7 +263,7 @@ CHART = Chart(
     draw=draw,
     after="SkillEvolBench, figure 7; SkillFlow, figures 5, 9 and 10",
     uses_metric=True,
-    published=(PAPER,),
+    papers=(PAPER,),
     options={"x": (FIRST_KNOWN, *AXES)},
     finding="{high} {most}; {low} {least}",
 )

@@ -48,10 +48,10 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     unit = "pp" if not metrics or metrics[0].is_share else metrics[0].unit.value
     rows = {metric.key: own_rows(sheet, metric) for metric in metrics}
     baseline = sheet.comparison.groups.baseline
-    printed = {row.metric for row in sheet.published}
+    printed = {row.metric for row in sheet.printed}
     wanted = [key for key in (sheet.comparison.choices.metric, *PUBLISHED_FIRST) if key in printed]
     for key in list(rows) or wanted[:1]:
-        rows.setdefault(key, []).extend(list_published_rows(sheet.published, key, baseline))
+        rows.setdefault(key, []).extend(list_published_rows(sheet.printed, key, baseline))
     every = [row for of_metric in rows.values() for row in of_metric]
     table = ChartTable.of(_columns(unit), every)
     if not every:
@@ -70,14 +70,14 @@ def draw(sheet: ChartSheet) -> ChartDrawing:
     return ChartDrawing(lambda: _figure(shown, unit, baseline), table, notes)
 
 
-# --- the figure --------------------------------------------------------------------------------------------------------
+# --- the figure -----------------------------------------------------------------------------------------------------
 
 
 def _figure(rows: dict[str, list[ForestRow]], unit: str, baseline: str) -> go.Figure:
     """A panel per metric. The rows of all panels are the same groups, so that a row can be read across.
 
-    Printed differences are in the row of their condition, so that they never push own runs away; they have rows of their
-    own only where there are no own runs."""
+    Printed differences are in the row of their condition, so that they never push own runs away; they have rows of
+    their own only where there are no own runs."""
     every = [row for of_metric in rows.values() for row in of_metric]
     own = [row for row in every if row.is_own]
     listed = {row.name: row for row in own or every}.values()
@@ -164,15 +164,15 @@ def _marks(
 
 
 def _annotate_rows(figure: go.Figure, rows: Sequence[ForestRow], places: dict[str, int]) -> None:
-    """The numbers of each row at its right, as forest plots have them: a reader without a pointer needs no hover. Over its
-    line where there is no room on the right.
+    """The numbers of each row at its right, as forest plots have them: a reader without a pointer needs no hover.
+    Over its line where there is no room on the right.
 
     All at once: plotly copies every annotation there is whenever it is given one more.
     """
     given = list(figure.layout.annotations)
-    beside = [_annotate(row, places[row.name], BESIDE) for row in rows]
+    annotations = [_annotate(row, places[row.name], BESIDE) for row in rows]
     above = [_annotate(row, places[row.name], ABOVE) for row in rows]
-    longest = max(len(str(each["text"])) for each in beside) - len("<b></b>")
+    longest = max(len(str(each["text"])) for each in annotations) - len("<b></b>")
     room = 24 + LETTER * longest
     more = max(3, len(places)) * (NARROW_ROW - ROW)
     narrow = {
@@ -182,7 +182,7 @@ def _annotate_rows(figure: go.Figure, rows: Sequence[ForestRow], places: dict[st
         "meta": {"min_width": NARROWEST},
     }
     figure.update_layout(
-        annotations=[*given, *beside], margin={"r": room}, meta={**figure.layout.meta, "narrow": narrow}
+        annotations=[*given, *annotations], margin={"r": room}, meta={**figure.layout.meta, "narrow": narrow}
     )
 
 
@@ -204,8 +204,8 @@ def _annotate(row: ForestRow, place: int, where: Mapping[str, object]) -> dict[s
 
 def _hover(row: ForestRow) -> str:
     tested = f"{row.method} ({row.clusters} episodes)" if row.is_own else row.method
-    said = " <br>".join(plain(line) for line in wrap(row.says, 88))
-    return lines(f"<b>{plain(row.label)}</b> against {plain(row.against)}, {row.metric}", plain(tested), said)
+    wrapped = " <br>".join(plain(line) for line in wrap(row.sentence, 88))
+    return lines(f"<b>{plain(row.label)}</b> against {plain(row.against)}, {row.metric}", plain(tested), wrapped)
 
 
 # --- the table, and the words -----------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def _columns(unit: str) -> tuple[TableColumn, ...]:
         TableColumn("p", "p, corrected"),
         TableColumn("episodes", "episodes", read=lambda row: row.clusters),
         TableColumn("replicates", "replicates", read=lambda row: row.replicates or None),
-        TableColumn("says", "in words"),
+        TableColumn("says", "in words", read=lambda row: row.sentence),
     )
 
 
@@ -256,10 +256,11 @@ def _notes(
         yield f"All own rows: {', '.join(shared)}."
     if any(row.is_own for row in every):
         yield (
-            "Points are differences over the tasks scored on both sides. Intervals hold for all rows of an experiment together."
+            "Points are differences over the tasks scored on both sides. Intervals hold for all rows of an experiment "
+            "together."
         )
     if any(not row.is_own for row in every):
-        yield "Short lines are differences of printed values, over the row of their condition; papers print no interval."
+        yield "Short lines are differences of printed values, over the row of their condition; papers print no interval."  # noqa: E501
     if metrics and metrics[0].better is Better.LOWER:
         yield f"{metrics[0].key}: lower is better."
     left = [metric.key for metric in sheet.metrics if not metric.is_share] if len(metrics) > 1 else []
@@ -276,6 +277,6 @@ CHART = Chart(
     question="How far is each group from the baseline, and how sure?",
     draw=draw,
     uses_metric=True,
-    published=("skillevolbench", "skillflow", "skilllearnbench"),
+    papers=("skillevolbench", "skillflow", "skilllearnbench"),
     options={"metrics": ("chosen", "all")},
 )

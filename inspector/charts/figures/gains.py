@@ -1,8 +1,9 @@
-"""Where a condition gains or loses against its baseline, by environment, family or group of tasks, and against raw-trajectory.
+"""Where a condition gains or loses against its baseline, by environment, family or group of tasks, and against
+raw-trajectory.
 
-Sources: SkillFlow, figures 6 and 11 (the cell of an environment or a group is the plain mean of its families' differences, as its
-released code computes a domain's); SkillEvolBench, figure 4 (a heatmap per model, percentage points, blank where there is nothing to
-compare: did distilling experience into skills keep what the traces held?).
+Sources: SkillFlow, figures 6 and 11 (the cell of an environment or a group is the plain mean of its families'
+differences, as its released code computes a domain's); SkillEvolBench, figure 4 (a heatmap per model, percentage
+points, blank where there is nothing to compare: did distilling experience into skills keep what the traces held?).
 """
 
 from __future__ import annotations
@@ -103,15 +104,15 @@ def gain_of(paired: Paired, mask: Mask | None = None) -> Gain:
 
 @dataclass(frozen=True, slots=True)
 class Tile(HeatCell):
-    """One group in one place: the differences of the families there, each over the same tasks of both sides. `own` and `other`: what
-    the sides reached together; `delta`: the plain mean of their differences, in the metric's unit."""
+    """One group in one place: the differences of the families there, each over the same tasks of both sides."""
 
     name: str = ""
     baseline: str = ""
     place: SuitePlace = NONE
     families: int = 0
     tasks: int = 0
-    delta: float = 0.0
+    delta: float = 0.0  # the plain mean of their differences, in the metric's unit
+    # own, other: what the sides reached together
     own: Numbers = UNKNOWN
     other: Numbers = UNKNOWN
 
@@ -238,13 +239,13 @@ def _note_gains(metric: TrialMetric, split: Split, groups: int, places: int) -> 
         if split.by == "family"
         else "A cell is the plain mean of its families' differences, not weighted by tasks"
     )
-    yield f"{name_metric(metric).title}. {kind}; each difference uses the tasks scored on both sides. Nothing is tested."
+    yield f"{name_metric(metric).title}. {kind}; each difference uses the tasks scored on both sides. Nothing is tested."  # noqa: E501
     yield "Blank: no task in common."
     yield from note_split(split)
     if metric.better is Better.LOWER:
         yield f"Lower is better for {metric.key}: a difference below 0 is a gain."
     if groups > MAX_GROUPS:
-        yield f"{MAX_GROUPS} of {groups} groups are drawn; the table has all. Choose a condition or a model to see others."
+        yield f"{MAX_GROUPS} of {groups} groups are drawn; the table has all. Choose a condition or a model to see others."  # noqa: E501
     if places > MAX_PLACES:
         yield f"{MAX_PLACES} of {places} {count_parts(split.by)} are drawn; the table has all."
     yield NOT_PUBLISHED
@@ -275,8 +276,8 @@ GAINS_CHART = Chart(
 NO_SKILLS = frozenset({"no-skill", RAW, "unknown"})
 PAPER = "skillevolbench"
 RELATIVE_NOT_PUBLISHED = (
-    f"The paper's figure is not published as numbers: no table has a row for {RAW}. Its text prints averages over ten models "
-    "for RSR, ESR, ARSR and CompSR; laid over, they are compared with the averages of its tables."
+    f"The paper's figure is not published as numbers: no table has a row for {RAW}. Its text prints averages over ten "
+    "models for RSR, ESR, ARSR and CompSR; laid over, they are compared with the averages of its tables."
 )
 PUBLISHED = ("LSR", "RSR", "ESR", "CSSR", "ARSR", "CompSR")
 
@@ -299,7 +300,7 @@ RELATIVE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class RelativeCell(HeatCell):
-    """One cell with its row of the table: a condition and raw-trajectory in one metric. `note`: why there is no difference."""
+    """One cell with its row of the table: a condition and raw-trajectory in one metric."""
 
     panel: str = ""
     source: str = ""
@@ -308,7 +309,7 @@ class RelativeCell(HeatCell):
     own: Numbers = UNKNOWN
     raw: Numbers = UNKNOWN
     tasks: int | None = None
-    note: str = ""
+    note: str = ""  # why there is no difference
 
 
 def draw_relative(sheet: ChartSheet) -> ChartDrawing:
@@ -316,7 +317,7 @@ def draw_relative(sheet: ChartSheet) -> ChartDrawing:
     arms = arms_of(sheet.groups)
     with_raw = arms_of([group for arm in arms if arm.find(RAW) for group in arm.groups])
     places = [place for arm in with_raw for place in _list_relative(sheet, arm, metrics)]
-    published = list(_list_published_cells([row for row in sheet.published if row.paper == PAPER]))
+    published = list(_list_published_cells([row for row in sheet.printed if row.paper == PAPER]))
     printed = _drop_repeats(place.panel for place in published)
     places += published
     table = ChartTable.of(RELATIVE_COLUMNS, places)
@@ -378,7 +379,8 @@ def _compare_groups(sheet: ChartSheet, group: Group, raw: Group, metric: TrialMe
 
 
 def _list_published_cells(rows: Sequence[PrintedNumber]) -> Iterator[RelativeCell]:
-    """One panel: the paper prints raw-trajectory's averages over its ten models in the text, and no row of it for any model.
+    """One panel: the paper prints raw-trajectory's averages over its ten models in the text, and no row of it for any
+    model.
 
     They are compared with the averages of what its tables print for the skill conditions, where all ten are printed.
     """
@@ -441,6 +443,6 @@ RELATIVE_CHART = Chart(
     draw=draw_relative,
     lacks=lacks_raw_traces,
     after="SkillEvolBench, figure 4",
-    published=(PAPER,),
+    papers=(PAPER,),
     finding="{what}: {high} {most} points to raw traces; {low} {least}",
 )

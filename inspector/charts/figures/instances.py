@@ -79,9 +79,9 @@ class Sides:
 
 
 def sides_of(outcomes: Outcomes) -> Sides | None:
-    """One run: per family the mean over its scored trials on each side, then the mean over families. None where no family was
-    scored on both sides, or tasks have roles: there all of a family's first tasks are learned from, and the later ones are built
-    to differ."""
+    """One run: per family the mean over its scored trials on each side, then the mean over families. None where no
+    family was scored on both sides, or tasks have roles: there all of a family's first tasks are learned from, and
+    the later ones are built to differ."""
     mask = outcomes.covering(FIRST_TRIES) & ~outcomes.tainted & ~np.isnan(outcomes.success)
     scored = outcomes.where(mask & (outcomes.role == 0) & (outcomes.family >= 0) & (outcomes.ordinal > 0))
     families, of = np.unique(scored.family, return_inverse=True)
@@ -214,8 +214,8 @@ def _bar(row: FamilyCounts) -> Bar:
     total, parts = row.counts.total(), []
     for kind in KINDS:
         if count := row.counts[kind]:
-            says = "not every task scored" if kind == "undecided" else f"{kind} of their tasks passed"
-            hover = lines(plain(row.group.label), f"{count} of {total} families: {says}")
+            share = "not every task scored" if kind == "undecided" else f"{kind} of their tasks passed"
+            hover = lines(plain(row.group.label), f"{count} of {total} families: {share}")
             parts.append(BarPart(kind, count, str(count), hover, row.url))
     return Bar(row.group.label, tuple(parts), str(total))
 

@@ -1,7 +1,8 @@
 """How libraries grow from task to task, what finished ones consist of, and whether larger ones help.
 
-Sources: SkillFlow, figures 7 (skill count by task) and 8 (kinds of files); SkillEvolBench, figure 5 (a panel per model, open marks
-for ordinary conditions, filled marks where tier-3 files are demanded, and the no-skill run of the same model).
+Sources: SkillFlow, figures 7 (skill count by task) and 8 (kinds of files); SkillEvolBench, figure 5 (a panel per
+model, open marks for ordinary conditions, filled marks where tier-3 files are demanded, and the no-skill run of the
+same model).
 """
 
 from __future__ import annotations
@@ -155,14 +156,14 @@ COUNTED = tuple(kind for kind in FILE_KINDS if kind != "other")  # as SkillEvolB
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """The libraries of a group's run added up, as papers count them; of several runs the mean of that. `libraries`: of all runs."""
+    """The libraries of a group's run added up, as papers count them; of several runs the mean of that."""
 
     group: Group
     url: str
     files: Mapping[str, float]  # by kind
     skills: float
     bytes: float
-    libraries: int
+    libraries: int  # of all runs
     runs: int
 
     @property
@@ -219,8 +220,8 @@ def _bar(row: Composition) -> Bar:
     parts = []
     for kind, count in row.files.items():
         if count:
-            says = f"{number(count, 1)} of {number(row.total, 1)} files: {kind}"
-            hover = lines(plain(row.group.label), says, f"{plural(row.libraries, 'library', 'libraries')}")
+            share = f"{number(count, 1)} of {number(row.total, 1)} files: {kind}"
+            hover = lines(plain(row.group.label), share, f"{plural(row.libraries, 'library', 'libraries')}")
             parts.append(BarPart(kind, count, str(number(count, 1)), hover, row.url))
     end = f"{number(row.total, 1)} files, {number(row.skills, 1)} skills" if row.total else "empty"
     return Bar(row.group.label, tuple(parts), end)
@@ -272,10 +273,10 @@ SIZE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class SizeRow:
-    """One group: its libraries and its value with its interval, as shown. `condition`: what it is called in its panel."""
+    """One group: its libraries and its value with its interval, as shown."""
 
     panel: str
-    condition: str
+    condition: str  # what it is called in its panel
     whole: Composition
     cell: MetricCell
     value: float | None
@@ -393,7 +394,8 @@ def _counts(cell: MetricCell, group: Group) -> str:
 SIZE_NOTES = (
     "Filled marks: conditions that demand tier-3 files (references, scripts, assets). Open marks: all others.",
     f"The no-skill run of the same model has 0 files. {', '.join(COUNTED)} count; a run's libraries are added up; "
-    f"with several replicates both axes show the mean over them. Bars are 95 % intervals. Size was not assigned: this is association.",
+    "with several replicates both axes show the mean over them. Bars are 95 % intervals. Size was not assigned: this "
+    "is association.",
     SIZE_NOT_PUBLISHED,
 )
 SIZE_CHART = Chart(

@@ -68,7 +68,7 @@ class PassRow:
 def draw(sheet: ChartSheet) -> ChartDrawing:
     found = {group: points for group in sheet.groups if (points := curve_of(sheet, group))}
     # pass@3 of a generator with a backbone, or averaged over backbones.
-    of_paper = [row for row in sheet.published if row.paper == PAPER and row.metric == "pass@3"]
+    of_paper = [row for row in sheet.printed if row.paper == PAPER and row.metric == "pass@3"]
     published = [row for row in of_paper if row.value is not None and row.condition]
     if not found and not published:
         absent = "No task of these runs has two scored samples, so there is no pass@k beyond the plain rate."
@@ -142,10 +142,10 @@ def _write_printed_hover(row: PrintedNumber) -> str:
 
 def _notes(published: bool) -> Iterable[str]:
     yield (
-        "The unbiased estimator over a task's scored samples, the mean over tasks, then over replicates; tasks with fewer "
-        "than k scored samples are left out at k, so neighbouring points may rest on different tasks."
+        "The unbiased estimator over a task's scored samples, the mean over tasks, then over replicates; tasks with "
+        "fewer than k scored samples are left out at k, so neighbouring points may rest on different tasks."
     )
-    yield "Lines are 95 % intervals: over replicates where there are two or more, else over ten tasks or more, drawn again."
+    yield "Lines are 95 % intervals: over replicates where there are two or more, else over ten tasks or more, drawn again."  # noqa: E501
     yield "The table also counts tasks with a pass among the first k samples, as SkillGenBench does."
     yield from LIMITS
     if published:
@@ -161,5 +161,5 @@ CHART = Chart(
     lacks=lacks_samples,
     after="SkillGenBench, Figure 7",
     finding="pass@{what}: {high} {most}; {low} {least}",
-    published=(PAPER,),
+    papers=(PAPER,),
 )

@@ -1,7 +1,7 @@
 """What kind of learner each group is: a dot per measure, on an axis of its own from zero.
 
-Source: SkillLearnBench, figure 3, there a radar over six normalised dimensions with a table of raw values. A radar's area
-depends on the order of its axes; dots on a common row do not.
+Source: SkillLearnBench, figure 3, there a radar over six normalised dimensions with a table of raw values. A radar's
+area depends on the order of its axes; dots on a common row do not.
 """
 
 from __future__ import annotations
@@ -49,19 +49,18 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A group in one measure. `unit` None: printed, in the unit `unit_name`. `raw`: in the measure's own unit; `over` says what it rests
-    on; `printed`: what is written instead of our own way to write it. `place`: 0 for zero and 1 for the highest of the groups of its
-    source; None where it has no value."""
+    """A group in one measure. `unit` None: printed, in the unit `unit_name`."""
 
     group: str
     measure: str
     unit: MetricUnit | None
     unit_name: str
-    raw: float | None
+    raw: float | None  # in the measure's own unit; `over` says what it rests on
     over: str = ""
     url: str = ""
-    printed: str = ""
+    printed: str = ""  # what is written instead of our own way to write it
     source: str = "own"
+    # 0 for zero and 1 for the highest of the groups of its source; None where it has no value
     place: float | None = None
 
     @property
@@ -161,8 +160,8 @@ def _notes(counts: Mapping[str, int]) -> Iterator[str]:
     yield "Every panel has its own axis from zero. What is better, and how sure that is, the forest plot shows."
     if "published" in counts:
         yield (
-            "Published: SkillLearnBench, Table 2 (averages) and the numbers inside Figure 3; placed among themselves, since "
-            f"tasks and agents differ. {plural(counts['published'], 'method')}."
+            "Published: SkillLearnBench, Table 2 (averages) and the numbers inside Figure 3; placed among themselves, "
+            f"since tasks and agents differ. {plural(counts['published'], 'method')}."
         )
     yield from note_crowd(counts.get("own", 0), "groups")
 
@@ -224,7 +223,7 @@ def _count_skills(sheet: ChartSheet) -> Measure:
 
 def list_printed_measures(sheet: ChartSheet) -> list[Measure]:
     """Those that the paper prints of at least one of the methods, which are called as in Table 2."""
-    rows = [row for row in sheet.published if row.paper == PAPER and row.model in AVERAGES and not row.group]
+    rows = [row for row in sheet.printed if row.paper == PAPER and row.model in AVERAGES and not row.group]
     labels = {row.condition: row.row for row in rows if row.table == "Table 2"}
     found: list[Measure] = []
     for table, metric, name in PRINTED:
@@ -249,5 +248,5 @@ CHART = Chart(
     after="SkillLearnBench, Figure 3",
     repeats="Unlike measures in one picture; the tables of Answer, Cost and Libraries have them with their intervals.",
     uses_metric=True,
-    published=(PAPER,),
+    papers=(PAPER,),
 )

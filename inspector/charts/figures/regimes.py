@@ -30,7 +30,8 @@ NAMES = tuple(SETTINGS.values())
 
 @dataclass(frozen=True, slots=True)
 class SettingPair:
-    """One method by one author for one agent, task-conditioned first. Values as shown, over the tasks scored in both settings."""
+    """One method by one author for one agent, task-conditioned first.
+    Values as shown, over the tasks scored in both settings."""
 
     metric: TrialMetric
     group: Group
@@ -136,9 +137,9 @@ def _figure(pairs: Sequence[SettingPair]) -> go.Figure:
 
 NOT_PUBLISHED = "SkillGenBench's figure 4 is not published as numbers."
 NOTES = (
-    "Over the tasks scored in both settings. Task-conditioned: skills are written with the task in sight; task-agnostic: for a whole "
-    "corpus, before any task is seen. The same method, author, agent and harness in both. Each difference has "
-    "an interval of its own.",
+    "Over the tasks scored in both settings. Task-conditioned: skills are written with the task in sight; "
+    "task-agnostic: for a whole corpus, before any task is seen. The same method, author, agent and harness in both. "
+    "Each difference has an interval of its own.",
     "No skill is the same in both settings: how far its two runs differ shows what a rerun does.",
     NOT_PUBLISHED,
 )

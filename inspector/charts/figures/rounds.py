@@ -1,7 +1,9 @@
-"""Success by round of learning: what the library of each round does on the same tasks, and what trials that are still learning do.
+"""Success by round of learning: what the library of each round does on the same tasks, and what trials that are still
+learning do.
 
-Source: SkillLearnBench, figure 4 (accuracy, coverage and alignment across learning rounds). In the second chart who learned enough
-makes no further rounds, so later rounds have the episodes that are left; the first measures every round on the same tasks.
+Source: SkillLearnBench, figure 4 (accuracy, coverage and alignment across learning rounds). In the second chart who
+learned enough makes no further rounds, so later rounds have the episodes that are left; the first measures every
+round on the same tasks.
 """
 
 from __future__ import annotations
@@ -79,8 +81,8 @@ class CurveRow:
         where = f"after {plural(self.round, 'round')}" if self.round else "no skill"
         over = f"{plural(self.mean.tasks, 'task')}, {plural(self.mean.scored, 'trial')}"
         ended = f"{self.mean.ended} of {self.mean.episodes} episodes had learned to their end"
-        told = f"{self.metric} {percent_text(self.value / 100, 1)}{write_interval(self.around)}"
-        hover = lines(plain(self.group), where, told, over, ended if self.mean.ended else "")
+        text = f"{self.metric} {percent_text(self.value / 100, 1)}{write_interval(self.around)}"
+        hover = lines(plain(self.group), where, text, over, ended if self.mean.ended else "")
         return ChartPoint(self.round, self.value, hover, self.url, self.around)
 
 
@@ -123,11 +125,11 @@ def _follow(
     return rows
 
 
-def _list_panels(sheet: ChartSheet, found: Curves) -> list[LinePanel[tuple[Group, str]]]:
+def _list_panels(sheet: ChartSheet, curves: Curves) -> list[LinePanel[tuple[Group, str]]]:
     """A panel for each metric, and in it one for each agent model."""
     panels = []
     for metric in METRICS:
-        drawn = [group for group in sheet.groups if (group, metric.key) in found]
+        drawn = [group for group in sheet.groups if (group, metric.key) in curves]
         for facet in split_panels(drawn) if drawn else ():
             title = AXES.get(metric.key, f"{metric.name}, of 100") + (f", {facet.title}" if facet.title else "")
             panels.append(LinePanel(title, tuple((name, (group, metric.key)) for name, group in facet.lines)))
@@ -142,32 +144,32 @@ def _draw_lines(panels: Sequence[LinePanel[tuple[Group, str]]], found: Curves) -
     return figure.update_layout(showlegend=True)
 
 
-def _note_curve(found: Curves) -> Iterable[str]:
+def _note_curve(curves: Curves) -> Iterable[str]:
     yield (
-        "Every point of a line is over the same tasks: the library of each round, frozen, on all tasks that the run deploys. The "
-        "last round is the run’s own deployment, earlier ones are probes. An episode whose learning ended keeps its last library; a "
-        "decision that changed nothing makes no round."
+        "Every point of a line is over the same tasks: the library of each round, frozen, on all tasks that the run "
+        "deploys. The last round is the run’s own deployment, earlier ones are probes. An episode whose learning "
+        "ended keeps its last library; a decision that changed nothing makes no round."
     )
-    start = any(row.round == 0 for rows in found.values() for row in rows)
+    start = any(row.round == 0 for rows in curves.values() for row in rows)
     zero = "Round 0 is no-skill on the same tasks. " if start else ""
     yield (
-        f"{zero}Mean over a task’s trials, over the tasks of a family, over families, over replicates. Lines are 95 % intervals: over "
-        "replicates where there are two or more, else of tasks passed over six families or more. With one learning run they "
-        "cover tasks, not reruns."
+        f"{zero}Mean over a task’s trials, over the tasks of a family, over families, over replicates. Lines are 95 % "
+        "intervals: over replicates where there are two or more, else of tasks passed over six families or more. With "
+        "one learning run they cover tasks, not reruns."
     )
     yield NOT_PUBLISHED
 
 
 def _note_unmeasured(sheet: ChartSheet, rounds: Mapping[int, tuple[EpisodeRounds, ...]]) -> str:
     """Groups with a library that no finished trials were given frozen, and how many."""
-    told = []
+    notes = []
     for group in sheet.groups:
         episodes = [each for run in group.runs for each in rounds[run.pk]]
         missing = sum(len(each.unmeasured) for each in episodes)
         if missing:
             total = sum(len(set(each.libraries)) for each in episodes)
-            told.append(f"{group.label}: {missing} of {plural(total, 'library', 'libraries')}")
-    return f"Not measured yet, so not drawn: {'; '.join(told)}. {MEASURE}." if told else ""
+            notes.append(f"{group.label}: {missing} of {plural(total, 'library', 'libraries')}")
+    return f"Not measured yet, so not drawn: {'; '.join(notes)}. {MEASURE}." if notes else ""
 
 
 def lacks_rounds(sheet: ChartSheet) -> str:
@@ -224,27 +226,26 @@ ROUND_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class AtRound:
-    """Trials of a group, of acquisition or evaluation, that were given the library of one round; the baseline on the same tasks.
-    `around`: the interval of the share, in percent."""
+    """Trials of a group, of acquisition or evaluation, that were given the library of one round;
+    the baseline on the same tasks."""
 
     group: str
     url: str
     round: int
     rate: Rate
     baseline: Rate | None
-    around: Ends | None = None
+    around: Ends | None = None  # the interval of the share, in percent
 
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
-    """Trials of acquisition and evaluation of all replicates of a group as columns, [n] each, tainted episodes left out. NaN: not scored.
+    """Trials of acquisition and evaluation of all replicates of a group as columns, [n] each,
+    tainted episodes left out. NaN: not scored."""
 
-    `run`: place of the replicate. `given`: the round of its library, -1 where none is known."""
-
-    run: Ints
+    run: Ints  # place of the replicate
     task: Ints
     success: Floats
-    given: Ints
+    given: Ints  # the round of its library, -1 where none is known
 
     @classmethod
     def of(cls, runs: Sequence[Outcomes], given: Sequence[Ints]) -> Acquired:
@@ -262,7 +263,8 @@ class Acquired:
         return [number for number in np.unique(self.given).tolist() if number >= 0]
 
     def count(self, keys: Ints, places: int) -> Ints:
-        """Passed, scored and planned trials of each of the keys 0.. below `places`, [3, places]; keys are [n], -1: not counted."""
+        """Passed, scored and planned trials of each of the keys 0..
+        below `places`, [3, places]; keys are [n], -1: not counted."""
         kept = keys >= 0
         known = kept & ~np.isnan(self.success)
         passed = np.bincount(keys[known], weights=self.success[known], minlength=places)
@@ -280,8 +282,8 @@ class Acquired:
         return np.asarray(of_task @ is_met.T)
 
     def intervals(self) -> dict[int, Ends | None]:
-        """Round -> the interval of its share, in percent; none where one run tried a task several times: such draws depend on
-        each other."""
+        """Round -> the interval of its share, in percent; none where one run tried a task several times:
+        such draws depend on each other."""
         last, runs = int(self.given.max(initial=-1)), int(self.run.max(initial=-1)) + 1
         counts = self.count(np.where(self.given >= 0, self.given * runs + self.run, -1), (last + 1) * runs)
         by_run = counts.reshape(3, last + 1, runs)
@@ -378,8 +380,8 @@ def _sides(values: Sequence[float]) -> list[str]:
     """Where a number is clear of its own line: under a value that is lower than a neighbour and above no other."""
     near = [values[max(0, place - 1) : place + 2] for place in range(len(values))]
     return [
-        "bottom center" if value == min(beside) < max(beside) else "top center"
-        for value, beside in zip(values, near, strict=True)
+        "bottom center" if value == min(neighbour) < max(neighbour) else "top center"
+        for value, neighbour in zip(values, near, strict=True)
     ]
 
 
@@ -402,11 +404,11 @@ def _baseline_trace(sheet: ChartSheet, steps: Sequence[AtRound], *, named: bool)
 
 ROUND_NOTES = (
     "Trials of acquisition or evaluation by the rounds behind the library they were given; a decision that changed "
-    "nothing makes no round. Replicates and episodes are added up. Lines are 95 % intervals: over replicates where there "
-    "are two or more, else over ten trials or more.",
-    "These are survivors: an episode that stopped learning has no trial in later rounds, so a fall may be the harder tasks that "
-    "are left. Later rounds may also meet other tasks. The dotted line is the baseline on the very tasks met in each round. "
-    "The learning curve measures every round on all tasks.",
+    "nothing makes no round. Replicates and episodes are added up. Lines are 95 % intervals: over replicates where "
+    "there are two or more, else over ten trials or more.",
+    "These are survivors: an episode that stopped learning has no trial in later rounds, so a fall may be the harder "
+    "tasks that are left. Later rounds may also meet other tasks. The dotted line is the baseline on the very tasks "
+    "met in each round. The learning curve measures every round on all tasks.",
     NOT_PUBLISHED,
 )
 ROUNDS_CHART = Chart(

@@ -1,6 +1,7 @@
 """How skills are written, as rules read them: six static axes, and patterns A, B, C.
 
-Sources: SkillGenBench, figure 5 and Table 3 (a radar of six axes by method); SkillLearnBench, Table 5 (patterns by method).
+Sources: SkillGenBench, figure 5 and Table 3 (a radar of six axes by method); SkillLearnBench, Table 5 (patterns by
+method).
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ KINDS = kinds_of_part(*NAMES.values())
 
 @dataclass(frozen=True, slots=True)
 class ProfiledGroup:
-    """A group, or a row of a paper: the part of its skills of each pattern in percent; of own runs the profile and its axes in percent."""
+    """A group, or a row of a paper: the part of its skills of each pattern in percent;
+    of own runs the profile and its axes in percent."""
 
     label: str
     source: str
@@ -66,7 +68,7 @@ def list_profiled(sheet: ChartSheet) -> list[ProfiledGroup]:
     return rows
 
 
-# --- six axes -------------------------------------------------------------------------------------------------------------
+# --- six axes -------------------------------------------------------------------------------------------------------
 
 
 COUNTS = (
@@ -103,9 +105,9 @@ def draw_axes(sheet: ChartSheet) -> ChartDrawing:
 
 
 NOTES = (
-    "Part of the cues that rules find in a skill, on six axes as SkillGenBench groups them, as the mean over the skills of the "
-    "libraries as they are now. A cue is a word or is not there. The cues are ours, so these are not the paper's scores, and the "
-    "paper finds that static quality and success differ. Overall is the mean of the six.",
+    "Part of the cues that rules find in a skill, on six axes as SkillGenBench groups them, as the mean over the "
+    "skills of the libraries as they are now. A cue is a word or is not there. The cues are ours, so these are not "
+    "the paper's scores, and the paper finds that static quality and success differ. Overall is the mean of the six.",
     "SkillGenBench's figure 5 is not published as numbers.",
 )
 AXES_CHART = Chart(
@@ -120,7 +122,7 @@ AXES_CHART = Chart(
 )
 
 
-# --- patterns -------------------------------------------------------------------------------------------------------------
+# --- patterns -------------------------------------------------------------------------------------------------------
 
 
 PATTERN_COLUMNS = (
@@ -135,7 +137,7 @@ PATTERN_COLUMNS = (
 
 
 def draw_patterns(sheet: ChartSheet) -> ChartDrawing:
-    own, printed = list_profiled(sheet), _list_printed(sheet.published)
+    own, printed = list_profiled(sheet), _list_printed(sheet.printed)
     table = ChartTable.of(PATTERN_COLUMNS, (*own, *printed))
     if not own and not printed:
         return ChartDrawing(None, table, absent=UNREAD)
@@ -172,8 +174,9 @@ def _list_printed(rows: Sequence[PrintedNumber]) -> list[ProfiledGroup]:
 
 
 PATTERN_NOTES = (
-    "Part of all skills in the libraries as they are now. C: a file configures subagents or MCP servers, or the instructions name one; "
-    "B: else a file is code; A: else. The paper names the three and prints no rule, so the rule is ours.",
+    "Part of all skills in the libraries as they are now. C: a file configures subagents or MCP servers, or the "
+    "instructions name one; B: else a file is code; A: else. The paper names the three and prints no rule, so the "
+    "rule is ours.",
 )
 PATTERNS_CHART = Chart(
     key="patterns",
@@ -183,6 +186,6 @@ PATTERNS_CHART = Chart(
     lacks=lacks_libraries,
     after="SkillLearnBench, Table 5",
     finding="{what}: {high} {most} of skills; {low} {least}",
-    published=(PAPER,),
+    papers=(PAPER,),
     is_kept=False,
 )

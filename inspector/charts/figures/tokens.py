@@ -1,4 +1,5 @@
-"""What a trial and writing a library take: tokens of agent and author by kind. The table has whole runs and what they cost."""
+"""What a trial and writing a library take: tokens of agent and author by kind.
+The table has whole runs and what they cost."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ from inspector.charts.drawing.quantities import tokens
 from inspector.charts.sheet import ChartSheet
 from runner.base.text import plural
 
-FRESH, CACHED, UNTOLD, OUTPUT = (
+FRESH, CACHED, UNSPLIT, OUTPUT = (
     "input, not cached",
     "input, from the cache",
     "input, cached part not reported",
     "output",
 )
 AGENT, AUTHOR = "agent", "author"
-KINDS = kinds_of_part(FRESH, CACHED, UNTOLD, OUTPUT)
+KINDS = kinds_of_part(FRESH, CACHED, UNSPLIT, OUTPUT)
 PAPER, TABLE = "skilllearnbench", "Table 6"  # solving tokens per instance
 PRINTED = "Published: tokens of solving alone, per instance, averaged over the paper's models."
 Amounts = Sequence[float | None]  # input, of it from the cache, output; per run also cost and estimated cost
@@ -51,8 +52,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """What the agent or the author of a group used per run, all replicates added up, or a printed line. `spent`: in all runs, with how
-    many attempts or calls report it. `per_trial`: of the agent, over the `trials` of the metric that report tokens. `bar` draws
+    """What the agent or the author of a group used per run, all replicates added up, or a printed line. `bar` draws
     `per_trial`; of the author its tokens per run."""
 
     group: str
@@ -61,14 +61,14 @@ class TokenRow:
     bar: Bar
     per_run: Amounts
     runs: int | None = None
-    spent: Spending | None = None
+    spent: Spending | None = None  # in all runs, with how many attempts or calls report it
     url: str = ""
     trials: int | None = None
-    per_trial: Amounts = UNKNOWN
+    per_trial: Amounts = UNKNOWN  # of the agent, over the `trials` of the metric that report tokens
 
 
 def draw(sheet: ChartSheet) -> ChartDrawing:
-    own, printed = list_own_rows(sheet), _list_printed_rows(sheet.published)
+    own, printed = list_own_rows(sheet), _list_printed_rows(sheet.printed)
     if not own and not printed:
         absent = "No attempt and no author call of these runs has been recorded."
         return ChartDrawing(None, ChartTable(COLUMNS), absent=absent)
@@ -120,8 +120,8 @@ def _per_run(spent: Spending, runs: int) -> list[float | None]:
 
 
 def _measure_trials(sheet: ChartSheet, group: Group) -> tuple[int, Amounts]:
-    """Means over the trials that the metric counts (all without one) and that report their tokens, and how many these are. Cached input
-    of trials that do not report it counts as not cached; None where none does."""
+    """Means over the trials that the metric counts (all without one) and that report their tokens, and how many these
+    are. Cached input of trials that do not report it counts as not cached; None where none does."""
     covered = [
         sheet.metric.select_covered(outcomes) if sheet.metric else outcomes
         for outcomes in sheet.comparison.of_group(group)
@@ -143,7 +143,7 @@ def _mean(amounts: Floats) -> float:
 
 def _build_bar(label: str, amounts: Amounts, who: str, url: str, after: str = "") -> Bar:
     total, cached, output = amounts
-    means = [(UNTOLD, total), (OUTPUT, output)]
+    means = [(UNSPLIT, total), (OUTPUT, output)]
     if cached is not None and total is not None:
         means = [(FRESH, max(0.0, total - cached)), (CACHED, cached), (OUTPUT, output)]
     parts = tuple(
@@ -164,7 +164,7 @@ def _list_printed_rows(published: Sequence[PrintedNumber]) -> list[TokenRow]:
     for label, of_label in cells.items():
         counts = {metric: 1000 * cell.value for metric, cell in of_label.items() if cell.value is not None}
         parts = []
-        for name, metric in ((UNTOLD, "input_tokens"), (OUTPUT, "output_tokens")):
+        for name, metric in ((UNSPLIT, "input_tokens"), (OUTPUT, "output_tokens")):
             if metric in counts:
                 text = of_label[metric].printed
                 parts.append(BarPart(name, counts[metric], text, lines(plain(label), f"{text} {name}")))
@@ -175,10 +175,10 @@ def _list_printed_rows(published: Sequence[PrintedNumber]) -> list[TokenRow]:
 
 
 NOTES = (
-    "Agent: the mean over the trials that the metric counts. Author: all its calls in a run. The table adds up whole runs, every "
-    "billed attempt and call; runs with more phases have more trials.",
-    "A sum shows how many calls reported it, and is too low by the rest. Where only some report cached input, the others' "
-    "input counts as not cached.",
+    "Agent: the mean over the trials that the metric counts. Author: all its calls in a run. The table adds up whole "
+    "runs, every billed attempt and call; runs with more phases have more trials.",
+    "A sum shows how many calls reported it, and is too low by the rest. Where only some report cached input, the "
+    "others' input counts as not cached.",
 )
 CHART = Chart(
     key="tokens",
@@ -187,6 +187,6 @@ CHART = Chart(
     draw=draw,
     after="SkillLearnBench, Table 6",
     uses_metric=True,
-    published=(PAPER,),
+    papers=(PAPER,),
     finding="A trial takes {most} tokens with {high}; {least} with {low}",
 )

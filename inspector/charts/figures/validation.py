@@ -158,8 +158,8 @@ def lacks_gate(sheet: ChartSheet) -> str:
 
 
 NOTES = (
-    "A candidate is what one decision was about; 0 is the skill that was given. Dotted lines lead from "
-    "what a candidate began with. The score is the part of the validation tasks that it passed, or the mean score of the "
+    "A candidate is what one decision was about; 0 is the skill that was given. Dotted lines lead from what a "
+    "candidate began with. The score is the part of the validation tasks that it passed, or the mean score of the "
     "tool where it has no rule for passing. Marks at the foot have no score on validation.",
     "Validation chose the candidates, so its best score promises too much: the test shows what is left of it.",
 )

@@ -16,8 +16,8 @@ from inspector.publishing.site_files import PublishingError
 class Command(BaseCommand):
     next_line = 0.0  # of progress, by the clock
     help = (
-        "Writes the pages of one experiment as a static site, which any file host serves. Leaves out forms, search, reviews,"
-        " comments and the names of people."
+        "Writes the pages of one experiment as a static site, which any file host serves. Leaves out forms, search, "
+        "reviews, comments and the names of people."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

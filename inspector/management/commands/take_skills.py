@@ -19,8 +19,8 @@ FOLDER = "folder"
 
 class Command(BaseCommand):
     help = (
-        "Takes a library out of the record at any round: its files as a folder or zip, a patch for `git am` with one commit "
-        "for each change, or the text of a pull request."
+        "Takes a library out of the record at any round: its files as a folder or zip, a patch for `git am` with one "
+        "commit for each change, or the text of a pull request."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -44,8 +44,8 @@ class Command(BaseCommand):
     def handle(self, *args: object, episode: UUID, output: Path, form: str, **options: Any) -> None:
         with end_on(CannotTakeSkills, OSError):
             taken = read_taken(find_episode(episode), options["round"], options["start"])
-            said = self._write(taken, output, form, options["prefix"])
-        self.stderr.write(f"{taken.episode.title} at {taken.end.key}: {said} in {output}")
+            message = self._write(taken, output, form, options["prefix"])
+        self.stderr.write(f"{taken.episode.title} at {taken.end.key}: {message} in {output}")
 
     def _write(self, taken: TakenLibrary, output: Path, form: str, prefix: str) -> str:
         if form == FOLDER:

@@ -42,9 +42,9 @@ MOST_FOLLOWED = 200_000  # files looked at each time
 
 class Command(BaseCommand):
     help = (
-        "Shows what a folder holds: runs, workspaces, logs, a release, an archive. Imports it into a record of its own and "
-        "opens the browser. Nothing is sent anywhere, and the folder is only read. Ctrl-C ends it; the record stays, so that "
-        "the next time is quick."
+        "Shows what a folder holds: runs, workspaces, logs, a release, an archive. Imports it into a record of its "
+        "own and opens the browser. Nothing is sent anywhere, and the folder is only read. Ctrl-C ends it; the record "
+        "stays, so that the next time is quick."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -134,7 +134,8 @@ class _QuietHandler(WSGIRequestHandler):
 
 
 def fingerprint_files(paths: list[Path]) -> str:
-    """Return a digest that differs when a file came, went or changed. Of each folder the first MOST_FOLLOWED files count."""
+    """Return a digest that differs when a file came, went or changed. Of each folder the first MOST_FOLLOWED files
+    count."""
     digest = hashlib.sha256()
     for path in paths:
         for file in islice(path.rglob("*"), MOST_FOLLOWED) if path.is_dir() else [path]:
@@ -148,8 +149,8 @@ def fingerprint_files(paths: list[Path]) -> str:
 
 def choose_page() -> str:
     """Choose the comparison if there are several conditions, else the library if it changed (in git: of the skill that
-    changed most and exists), else the trial if there is one, the trials if they have one condition, else the experiment or
-    the list of them. Of sessions and one git repository, choose the skill that most read."""
+    changed most and exists), else the trial if there is one, the trials if they have one condition, else the
+    experiment or the list of them. Of sessions and one git repository, choose the skill that most read."""
     experiments = list(Experiment.objects.filter(deleted_at=None).values_list("pk", "public_id")[:2])
     if len(experiments) != 1:
         is_joined = all(run.is_of_git or run.is_of_sessions for run in Run.objects.not_deleted())

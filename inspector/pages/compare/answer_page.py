@@ -1,4 +1,4 @@
-"""What `/compare/` and the page of an experiment share: the verdict, the table that is its chart, declared differences."""
+"""What `/compare/` and the page of an experiment share: the verdict, the table that is its chart, what was declared."""
 
 from __future__ import annotations
 
@@ -193,7 +193,8 @@ def _describe_endings(groups: Sequence[Group]) -> dict[str, list[tuple[Group, tu
 
 
 def _list_baselines(comparison: GroupComparison) -> list[tuple[str, str]]:
-    """Return (value of the choice, name): every condition of the runs shown, then every agent model where there are several."""
+    """Return (value of the choice, name): every condition of the runs shown,
+    then every agent model where there are several."""
     groups = comparison.groups.all
     conditions = dict.fromkeys(group.condition for group in groups if group.condition != Run.UNKNOWN)
     models = dict.fromkeys(group.agent_model for group in groups if group.agent_model != Run.UNKNOWN)
@@ -225,8 +226,9 @@ def build_head(sheet: ChartSheet) -> AnswerHead | None:
 
 
 def write_headline(answer: Answer) -> str:
-    """The best against its baseline, in tasks: "Self-written, always revised solved 9 of 12 new tasks; no skill solved 4.". In
-    quotation marks where it is worse than the baseline, or where no direction is better: then nothing is praised."""
+    """Compare the best with its baseline, in tasks: "Self-written, always revised solved 9 of 12 new tasks; no skill
+    solved 4.". In quotation marks if it is worse than the baseline, or if no direction is better: then no word of
+    praise."""
     best, metric = answer.best, answer.metric
     if best is None:
         return _write_alone(answer)
@@ -323,8 +325,8 @@ def _write_missing(comparison: GroupComparison) -> str:
 
 
 def _find_library(answer: Answer) -> str:
-    """The library of the best group's first run; empty where it has none, where others are as good, and where it does no
-    better than the baseline or could not be tested."""
+    """Return the library of the best group's first run; empty if it has none, if others are almost as good, and if it
+    does no better than the baseline or could not be tested."""
     best = answer.best
     if best is None or best.group.side or len(answer.alike) > 1 or best.group.condition in conditions_without_library():
         return ""
@@ -338,8 +340,8 @@ def _find_library(answer: Answer) -> str:
 def write_declared(each: Hypothesis) -> dict[str, object]:
     """Return one declared difference as `_declared_rows.html` shows it; texts are empty where there is none.
 
-    `notes`: of a comparison that is still interim. `drawn`: the interval on a line from -50 to +50 points, with its mark
-    at the estimate."""
+    `notes`: of a comparison that is still interim. `drawn`: the interval on a line from -50 to +50 points, with its
+    mark at the estimate."""
     notes = [f"waits for {plural(each.waiting, 'trial')}"] if each.waiting else []
     if each.interim:
         notes.append(each.interim.short)
@@ -361,6 +363,7 @@ def write_declared(each: Hypothesis) -> dict[str, object]:
 
 
 def say_held(hypotheses: Sequence[Hypothesis]) -> str:
-    """Say which way those that hold differ: "1 better, 1 worse"; empty where neither way is better, and of one alone."""
+    """Say which way the hypotheses that hold differ: "1 better, 1 worse"; empty if neither way is better, and for a
+    single one."""
     tones = [each.effect.tone for each in hypotheses if each.is_found and len(hypotheses) > 1]
     return ", ".join(f"{tones.count(tone)} {tone}" for tone in ("better", "worse") if tone in tones)

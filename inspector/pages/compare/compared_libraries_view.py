@@ -42,15 +42,16 @@ SHOWN = 5  # sets of lines of a group
 MAX_ASKED = 2_000  # characters of an address for the lines that a probe is asked about; servers refuse long addresses
 
 
+# A probe that was tested, and the lines that it took out: (key of the decision, path, text as suspects have it).
 Tested = tuple[ProbeResult, frozenset[tuple[int, str, str]]]
-"""A probe that was tested, and the lines that it took out: (key of the decision, path, text as suspects have it)."""
 GROUPS_PER_PAGE = 25
 LATER = (Phase.DEPLOYMENT, Phase.REPLAY, Phase.EVALUATION)  # trials that a finished library was carried to
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSuspects:
-    """`judged`: where the group is worst; None where nothing was compared or nothing got worse."""
+    """The lines that a group's failed trials read.
+    `judged`: where the group is worst; None if nothing was compared or nothing got worse."""
 
     group: Group
     judged: JudgedGroup | None
@@ -69,7 +70,8 @@ class GroupSuspects:
 
     @property
     def rows(self) -> list[tuple[SuspectLines, str, ProbeResult | None]]:
-        """With the address of a probe, empty where nothing can be probed, and what the newest probe of them found."""
+        """Return the suspects, each with the address of a probe (empty if nothing can be probed) and the result of
+        its newest probe."""
         rows = []
         for found in self.found:
             places = [(place, line.text) for line in found.lines for place in line.places]
@@ -107,15 +109,16 @@ def lines(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     return render_page(request, "compare/compare_lines.html", data=data, context=context, as_json=as_json)
 
 
-def write_probe_address(found: SuspectLines) -> str:
-    """The probe of the library where the first line opens, with every line of the row that its author wrote there."""
-    place = found.lines[0].place
+def write_probe_address(suspects: SuspectLines) -> str:
+    """Return the address that probes the library where the first line opens, with every line of the row that its
+    author wrote there."""
+    place = suspects.lines[0].place
     if place.decision is None or not place.run.was_launched:
         return ""
     pairs = [("episode", str(place.episode.public_id)), ("decision", str(place.decision.number))]
-    pairs += [("state", place.state.key), ("lines", str(len(found.lines))), ("libraries", str(found.libraries))]
+    pairs += [("state", place.state.key), ("lines", str(len(suspects.lines))), ("libraries", str(suspects.libraries))]
     room = MAX_ASKED
-    for line in found.lines:
+    for line in suspects.lines:
         text = line.text[:ASKED_LENGTH]
         room -= len(quote_plus(text)) + len("&line=")
         if room >= 0:
@@ -126,7 +129,8 @@ def write_probe_address(found: SuspectLines) -> str:
 def _read_suspects(
     sheet: ChartSheet, group: Group, judged: JudgedGroup | None, closed: frozenset[int]
 ) -> GroupSuspects:
-    """Kept with the comparison: a run that changes makes another one. `closed`: runs whose libraries the reader may not see."""
+    """Read the suspect lines. Kept with the comparison: a run that changes makes another one.
+    `closed`: runs whose libraries the reader may not see."""
     runs = [run for run in group.runs[:MAX_RUNS] if run.pk not in closed]
     key = "suspects", group.identity, tuple(run.pk for run in runs)
     ranked = sheet.comparison.draw(key, lambda: rank_suspects(runs))
@@ -163,7 +167,7 @@ SUSPECTS = JsonShape(
 
 @dataclass(frozen=True, slots=True)
 class GroupLibraries(Shaped):
-    """One group, its replicates added up; tainted episodes are left out."""
+    """The libraries of one group, its replicates added up, without tainted episodes."""
 
     group: Group
     libraries: tuple[LibrarySize, ...]
@@ -185,7 +189,7 @@ class GroupLibraries(Shaped):
 
     @property
     def is_library(self) -> bool:
-        """Whether there is anything to show: a condition without skills has empty libraries that nobody wrote to."""
+        """Does it have anything to show? A condition without skills has empty libraries that nobody wrote to."""
         return bool(self.skills or self.decisions)
 
     @property
@@ -194,7 +198,7 @@ class GroupLibraries(Shaped):
 
     @property
     def files(self) -> list[tuple[str, int]]:
-        """Kind -> files, in the order of FILE_KINDS; kinds without a file are left out."""
+        """Return kind -> files, in the order of FILE_KINDS, without kinds that have no file."""
         total: Counter[str] = Counter()
         for library in self.libraries:
             total.update(library.files)
@@ -221,23 +225,24 @@ class GroupLibraries(Shaped):
 
     @property
     def later(self) -> PhaseReuse:
-        """Trials that the finished library was carried to."""
+        """Return the trials that were given the finished library."""
         return _add_up(*self.reuse)
 
     @property
     def drawn(self) -> SafeString:
-        """The share of later trials that read a skill of theirs, with its interval; empty where no trial had one to read."""
+        """Draw the share of later trials that read one of its skills, with its interval; empty if no trial had one to
+        read."""
         share = self.later.share_of_mounted
         if share is None:
             return SafeString("")
         counts = [_add_up(of_run) for of_run in self.reuse]
         ends = pooled_interval([Rate(each.read_own, each.mounted) for each in counts if each.mounted])
-        says = f"{self.later.read_own} of {self.later.mounted} later trials read a skill"
-        return draw_share(self.group.condition, share, ends, says)
+        label = f"{self.later.read_own} of {self.later.mounted} later trials read a skill"
+        return draw_share(self.group.condition, share, ends, label)
 
     @property
     def answers(self) -> tuple[int, int]:
-        """Answers of the author that changed the library, and all of them."""
+        """Return how many answers of the author changed the library, and how many there are."""
         found = dict(self.decisions)
         return found.get(DecisionStatus.APPLIED.value, 0), sum(found.values())
 
@@ -272,26 +277,26 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
 
 
 def _sort_readers_first(groups: Sequence[Group]) -> list[Group]:
-    """Groups with a library first, so that no page of others hides them."""
+    """Sort groups with a library first, so that no page of others hides them."""
     runs = [run.pk for group in groups for run in group.runs]
     held = set(Episode.objects.filter(run__in=runs, library__files_total__gt=0).values_list("run", flat=True))
     return sorted(groups, key=lambda group: not any(run.pk in held for run in group.runs))
 
 
 def _answer(shown: Sequence[GroupLibraries]) -> list[str]:
-    """Who read the libraries, and what of them nobody read."""
+    """Say who read the libraries, and what nobody read."""
     read, mounted = (sum(getattr(each.later, name) for each in shown) for name in ("read_own", "mounted"))
     skills, unread = sum(each.skills for each in shown), sum(len(each.never_read) for each in shown)
-    said = [f"Agents opened a skill in {read:,} of {mounted:,} later trials."] if mounted else []
+    sentences = [f"Agents opened a skill in {read:,} of {mounted:,} later trials."] if mounted else []
     if mounted and skills:
         which = "Every skill was" if not unread else f"{plural(unread, 'skill was', 'skills were')} never"
-        said.append(f"{which} opened by some trial." if not unread else f"{which} opened.")
-    return said
+        sentences.append(f"{which} opened by some trial." if not unread else f"{which} opened.")
+    return sentences
 
 
 def _of_groups(groups: Sequence[Group], as_of: datetime | None, access: ReviewAccess) -> list[GroupLibraries]:
-    """Only of the groups on the page: a history of a whole campaign takes a second to read. Skills that are closed to the
-    reader have no names."""
+    """Read the libraries of the groups on the page only: a history of a whole campaign takes a second to read. Skills
+    that are closed to the reader have no names."""
     runs = [run for group in groups for run in group.runs]
     libraries, uses = read_library_numbers(runs, as_of), dict(reuse(runs, as_of))
     for pk in access.closed_runs().filter(pk__in=uses).values_list("pk", flat=True):

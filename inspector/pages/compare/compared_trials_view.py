@@ -66,7 +66,8 @@ class ListedTrial:
 
 
 class _TrialTotals:
-    """Rows whose number is known already: counting fifty thousand twice would double the time of the page."""
+    """Pages through rows whose number is already known: counting fifty thousand twice would double the time of the
+    page."""
 
     def __init__(self, trials: QuerySet[Trial], total: int) -> None:
         self.trials, self.total = trials, total
@@ -79,7 +80,8 @@ class _TrialTotals:
         return self.total
 
     def __getitem__(self, part: slice) -> list[Trial]:
-        """The numbers first: to sort thousands of whole rows for the last hundred would take three times as long."""
+        """Select the keys first: sorting thousands of whole rows for the last hundred would take three times as
+        long."""
         numbers = list(self.trials.values_list("pk", flat=True)[part])
         found = Trial.objects.select_related("episode", "task__family").prefetch_related("episode__run")
         by_number = found.only(*_OF_TRIAL, *_BESIDE).in_bulk(numbers)
@@ -156,7 +158,7 @@ def compared_trials(request: HttpRequest, *, as_json: bool = False) -> HttpRespo
 
 
 def _tally(trials: QuerySet[Trial], choices: Choices) -> TrialTally:
-    """By success, as the record knew it at the pin."""
+    """Count by success, as the record had it at the pin."""
     passed, failed = success_is(True, choices), success_is(False, choices)
     counts = trials.aggregate(
         total=Count("pk"),
@@ -168,7 +170,7 @@ def _tally(trials: QuerySet[Trial], choices: Choices) -> TrialTally:
 
 
 def read_reasons(trials: Iterable[Trial], user: User) -> dict[int, str]:
-    """Failed trial -> its first failed check and how many more, else what ended the agent."""
+    """Return failed trial -> its first failed check and how many more, else what ended the agent."""
     failed = [trial.pk for trial in trials if trial.success is False]
     closed = ReviewAccess(user).closed_trials().filter(pk__in=failed).values("pk")
     attempts = Attempt.objects.filter(trial__in=failed, counts=True).exclude(trial__in=closed)
@@ -183,7 +185,8 @@ def read_reasons(trials: Iterable[Trial], user: User) -> dict[int, str]:
 
 
 def _list_trials(trials: list[Trial], choices: Choices, reasons: Mapping[int, str]) -> Iterable[ListedTrial]:
-    """With the first tries of replays and the origins of copied sessions, in one query each for the page."""
+    """List the trials with the first tries of replays and the origins of copied sessions, in one query each for the
+    page."""
     replays = [trial for trial in trials if trial.phase == Phase.REPLAY]
     tries = Trial.objects.none()
     if replays:

@@ -1,5 +1,6 @@
-"""`/comparisons/`: comparisons that were saved, and what was declared with them; saved once, never edited. Their numbers as
-files: reports, `/compare/export/<what>.<format>`, and `/compare/dictionary/` for what every column means."""
+"""`/comparisons/`: comparisons that were saved, and what was declared with them; saved once, never edited. Their
+numbers as files: reports, `/compare/export/<what>.<format>`, and `/compare/dictionary/` for what every column
+means."""
 
 from __future__ import annotations
 
@@ -46,8 +47,8 @@ TEX = "application/x-tex; charset=utf-8"
 
 
 class SaveForm(forms.Form):
-    """`metrics`: the differences of these, every group against its baseline, are corrected together. `understood`: the
-    metrics that the form has called too weak to find anything."""
+    """The form that saves a comparison. `metrics`: the differences of these, every group against its baseline, are
+    corrected together. `understood`: the metrics that the form has called too weak to find anything."""
 
     name = forms.CharField(max_length=200, error_messages={"required": "Give it a name, so that others find it."})
     metrics = forms.MultipleChoiceField(error_messages={"required": "Choose at least one metric to correct."})
@@ -78,8 +79,8 @@ def comparisons(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 @needs(User.Level.REVIEWER)
 def comparison_save(request: HttpRequest) -> HttpResponse:
-    """The choices come from the address, the name and the metrics from the form. A set of metrics that can show nothing is
-    saved only after a warning."""
+    """Save a comparison: its choices from the address, the name and the metrics from the form. A set of metrics that
+    can show nothing is saved only after a warning."""
     choices, problems = parse_choices(request.GET)
     sheet = build_sheet(choices)
     problems += sheet.problems
@@ -156,7 +157,7 @@ def comparison_report(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def compare_report(request: HttpRequest) -> HttpResponse:
-    """The report of unsaved choices: no correction is made."""
+    """Return the report of unsaved choices, without a correction for several tests."""
     choices, problems = parse_choices(request.GET)
     slug = slugify(title_of(comparison_of(choices))) or "comparison"
     text = report_of(choices, request.build_absolute_uri(reverse("compare")), problems=problems)
@@ -164,7 +165,7 @@ def compare_report(request: HttpRequest) -> HttpResponse:
 
 
 def comparison_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
-    """Differences with their corrected p values."""
+    """Export the differences with their corrected p values."""
     if form not in FORMATS:
         raise Http404(f"There are {', '.join(FORMATS)}.")
     reopened = _reopen(public_id)
@@ -185,8 +186,8 @@ DIFFERENCE = JsonShape(HYPOTHESIS)
 
 
 def export(request: HttpRequest, what: str, form: str) -> HttpResponseBase:
-    """`table.tex` is the condition table for a paper. What is not understood is not left out of the filter: that would
-    give out more than was asked for."""
+    """Export what is compared; `table.tex` is the condition table for a paper. A part of the filter that is not
+    understood is refused: ignoring it would give more than was asked for."""
     is_table = (what, form) == ("table", "tex")
     if not is_table and (what not in EXPORTS or form not in FORMATS):
         raise Http404(f"There are {', '.join(EXPORTS)}, each as {', '.join(FORMATS)}.")
@@ -202,7 +203,7 @@ def export(request: HttpRequest, what: str, form: str) -> HttpResponseBase:
 
 
 def _stream_export(asked: Export, form: str) -> HttpResponseBase:
-    """Parquet, whose end holds the places of its parts, goes through a temporary file."""
+    """Stream an export. Parquet, whose end holds the places of its parts, goes through a temporary file."""
     name = f"skillglass-{asked.what}.{form}"
     if form == "parquet":
         file = TemporaryFile()  # noqa: SIM115  (the response closes it)

@@ -53,7 +53,8 @@ class RefusedTrial:
 
 @dataclass(frozen=True, slots=True)
 class FailureCell:
-    """One class of one row: refusals it is the first class of, their share of the row, and those it is a `further` one of."""
+    """One class in one row: the refusals with it as first class, their share of the row, and those that have it as a
+    `further` class."""
 
     count: int
     share: float | None
@@ -123,7 +124,8 @@ def failures(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def _list_refused_trials(comparison: GroupComparison, found: dict[int, Failures]) -> Iterator[RefusedTrial]:
-    """Those that the record knew at the pin, of trials that a finished library was tried on, outside tainted episodes."""
+    """List the refused trials that the record knew at the pin, among trials that a finished library was tried on,
+    outside tainted episodes."""
     for group in comparison.groups.all:
         for run in group.runs:
             outcomes = comparison.outcomes[run.pk]
@@ -132,7 +134,7 @@ def _list_refused_trials(comparison: GroupComparison, found: dict[int, Failures]
 
 
 def _count_by_group(shown: Sequence[RefusedTrial]) -> list[tuple[Group, FailureRow]]:
-    """Count in the order of every list."""
+    """Count failures by group, in the order of every list."""
     refused: dict[int, list[RefusedRow]] = defaultdict(list)
     unique = {id(each.group): each.group for each in shown}
     for each in shown:
@@ -163,8 +165,8 @@ def _rank_causes(choices: Choices, refused: Sequence[RefusedRow]) -> list[dict[s
 
 def _quote(refused: RefusedRow) -> str:
     """Return the verifier's words that decided the class; empty if only a name or a marker did."""
-    said = (sign.quote for sign in refused.classified.signs if sign.failure == refused.classified.primary)
-    return redact_text(next(filter(None, said), ""))
+    quotes = (sign.quote for sign in refused.classified.signs if sign.failure == refused.classified.primary)
+    return redact_text(next(filter(None, quotes), ""))
 
 
 def _cells(choices: Choices, row: FailureRow, places: Iterable[int], **narrower: str) -> list[FailureCell]:

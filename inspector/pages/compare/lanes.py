@@ -1,6 +1,7 @@
 """Rows of tables as drawings as wide as their cell.
 
-The answer of a comparison is a table that is its chart: a row per group, its interval on one axis, other metrics as columns."""
+The answer of a comparison is a table that is its chart: a row per group, its interval on one axis, other metrics as
+columns."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ class PointAxis:
 
     @classmethod
     def spanning(cls, values: Sequence[float]) -> PointAxis:
-        """Wide enough for every value, with some five round ticks: 1, 2 or 5 times a power of ten apart."""
+        """Return an axis wide enough for every value, with about five round ticks: 1, 2 or 5 times a power of ten
+        apart."""
         low, high = min(values), max(values)
         about, step = (high - low) / TICKS, 1.0
         if about > 0:
@@ -54,11 +56,11 @@ class PointAxis:
         return cls(low, high, tuple(step * place for place in range(ceil(low / step), floor(high / step) + 1)))
 
     def share(self, value: float) -> float:
-        """Its place in percent of the width."""
+        """Return a value's place in percent of the width."""
         return round(100 * (value - self.low) / (self.high - self.low), 2)
 
     def place(self, value: float) -> str:
-        """The same for an attribute of an SVG."""
+        """Return it as text for an attribute of an SVG."""
         return f"{self.share(value):.2f}%"
 
 
@@ -66,30 +68,31 @@ def _say_missing(group: Group) -> str:
     return "not yet" if group.is_unfinished else "unknown"
 
 
-def draw_share(condition: str, share: float, ends: tuple[float, float] | None, says: str) -> SafeString:
-    """Draw a share as a bar from nothing to all; `ends` of its interval as a thin line over the bar."""
+def draw_share(condition: str, share: float, ends: tuple[float, float] | None, label: str) -> SafeString:
+    """Draw a share as a bar on a scale of 0 to 1; `ends` of its interval as a thin line over the bar."""
     parts = [f'<line class="grid-line" x1="{at}%" x2="{at}%" y1="0" y2="{BAR_HEIGHT}"/>' for at in (0, 25, 50, 75, 100)]
     parts.append(draw_bar(0, 100 * share, f"c-{name_condition(condition).colour or 'ink'}"))
     if ends:
         line = f'x1="{100 * ends[0]:.2f}%" x2="{100 * ends[1]:.2f}%" y1="{BAR_HEIGHT / 2:g}" y2="{BAR_HEIGHT / 2:g}"'
         parts += [f'<line class="halo" {line}/>', f'<line class="whisker" {line}/>']
-    return draw_lane(parts, says)
+    return draw_lane(parts, label)
 
 
 def draw_bar(start: float, end: float, kind: str) -> str:
-    """`start` and `end` in percent of the width."""
+    """Draw a bar from `start` to `end`, in percent of the width."""
     width = max(0.0, end - start)
     return f'<rect class="bar {kind}" x="{start:.2f}%" width="{width:.2f}%" y="6" height="{BAR_HEIGHT - 12}"/>'
 
 
-def draw_lane(parts: Sequence[str], says: str, height: int = BAR_HEIGHT, role: str = "img") -> SafeString:
-    """Return one row's drawing; `says` is for readers who cannot see it."""
-    size = f'width="100%" height="{height}" role="{role}" aria-label="{escape(says)}"'
+def draw_lane(parts: Sequence[str], label: str, height: int = BAR_HEIGHT, role: str = "img") -> SafeString:
+    """Return the drawing of one row; `label` is for readers who cannot see it."""
+    size = f'width="100%" height="{height}" role="{role}" aria-label="{escape(label)}"'
     return SafeString(f'<svg class="lane" {size}>{"".join(parts)}</svg>')
 
 
 class ForestBuilder:
-    """Builds the rows of these groups, in this order; the axis is that of all, so that every page of a list has the same."""
+    """Builds the rows of these groups, in this order.
+    The axis is that of all groups, so that every page of a list has the same."""
 
     def __init__(self, sheet: ChartSheet, answer: Answer, groups: Sequence[Group]) -> None:
         self.sheet, self.comparison, self.metric = sheet, sheet.comparison, answer.metric
@@ -114,7 +117,8 @@ class ForestBuilder:
         """Return what `_forest.html` shows.
 
         `sections`: lanes under a title, the model where there are several. `ticks`: place in the width, and words.
-        `heads`: the other metrics; `query` moves one into the chart. `left_out`: groups that the metric does not cover."""
+        `heads`: the other metrics; `query` moves one into the chart. `left_out`: groups that the metric does not
+        cover."""
         arms = arms_of(self.covered)
         if len(arms) > 1:
             sections = [(arm.title, [self._build_lane(group, headed=True) for group in arm.groups]) for arm in arms]
@@ -130,16 +134,16 @@ class ForestBuilder:
             "unit": "points" if self.metric.is_share else self.metric.unit.value,
             "heads": [*heads, *({"name": name_metric(each), "metric": each} for each in self.of_runs)],
             "left_out": [group for group in self.groups if group not in self.covered],
-            "papers": list(dict.fromkeys(row.paper for row in self.sheet.published)) if self.printed else [],
+            "papers": list(dict.fromkeys(row.paper for row in self.sheet.printed)) if self.printed else [],
             "has_dots": bool(self.judged) and any(group.replicates > 1 for group in self.covered),
         }
 
     def _build_lane(self, group: Group, *, headed: bool) -> dict[str, object]:
         """Return one group's row.
 
-        `solved` and `count`: its value and k of n. `lines`: what it is beyond its condition. `cells`: its other metrics,
-        as the heads of the forest name them. `drawn`: interval, mark, replicates and papers' differences as one SVG.
-        `headed`: leave out of its lines what the title of its section says."""
+        `solved` and `count`: its value and k of n. `lines`: what it is beyond its condition. `cells`: its other
+        metrics, as the heads of the forest name them. `drawn`: interval, mark, replicates and papers' differences as
+        one SVG. `headed`: leave out of its lines what the title of its section says."""
         comparison, metric = self.comparison, self.metric
         cell, judged = comparison.cell(group, metric), self.judged.get(group.identity)
         rate = cell.rate
@@ -158,7 +162,7 @@ class ForestBuilder:
             ends = (interval.low, interval.high) if interval else ()
             around = " to ".join(_write_change(self.scale * end, metric) for end in ends) or "no interval"
             delta = _write_change(self.scale * judged.difference.delta, metric)
-        said = (group.agent_model, group.harness, group.first.experiment.name) if headed else ()
+        heading = (group.agent_model, group.harness, group.first.experiment.name) if headed else ()
         if self.judged:
             drawn = self._draw_lane(group, cell, judged, f"{solved}, {delta}, {around}".strip(", "))
         elif metric.is_share and cell.value is not None:  # nothing to compare with: the value as a bar
@@ -172,7 +176,7 @@ class ForestBuilder:
             "solved": solved,
             "count": count,
             "is_baseline": comparison.groups.is_baseline(group),
-            "lines": [line for line in self._describe(group) if line not in said],
+            "lines": [line for line in self._describe(group) if line not in heading],
             "cells": [
                 *(self.write_cell(group, each, of.get(group.identity)) for each, of in self.others.items()),
                 *(self._write_run_cell(group, each) for each in self.of_runs),
@@ -184,7 +188,8 @@ class ForestBuilder:
         }
 
     def _draw_lane(self, group: Group, cell: MetricCell, judged: JudgedGroup | None, words: str) -> SafeString:
-        """As wide as its cell: grid, printed differences, interval, mark, and below them a dot per replicate that leads to its run."""
+        """Draw a lane as wide as its cell: grid, printed differences, interval, mark, and below them a dot per
+        replicate that links to its run."""
         axis, name = self.axis, name_condition(group.condition)
         colour, is_baseline = f"c-{name.colour or 'ink'}", self.comparison.groups.is_baseline(group)
         zero = axis.place(0)
@@ -192,10 +197,10 @@ class ForestBuilder:
         parts = [f'<line class="{kind}" x1="{at}" x2="{at}" y1="0" y2="36"/>' for kind, at in grid]
         dots: list[str] = []
         if judged or is_baseline:
-            for delta, says in self.printed.get(group.condition, ()):
+            for delta, text in self.printed.get(group.condition, ()):
                 at = axis.place(delta)
                 parts.append(
-                    f'<line class="printed-mark" x1="{at}" x2="{at}" y1="5" y2="24"><title>{escape(visible(says))}</title></line>'
+                    f'<line class="printed-mark" x1="{at}" x2="{at}" y1="5" y2="24"><title>{escape(visible(text))}</title></line>'  # noqa: E501
                 )
             base = judged.difference.other if judged else cell.value
             if judged and (interval := judged.difference.interval):
@@ -204,10 +209,10 @@ class ForestBuilder:
             for run, mean in zip(group.runs, cell.replicates, strict=True) if group.replicates > 1 else ():
                 if mean is not None and base is not None:
                     at = axis.place(min(axis.high, max(axis.low, self.scale * (mean - base))))
-                    says = escape(f"replicate {run.replicate}: {render_metric(mean, self.metric.unit)}")
+                    text = escape(f"replicate {run.replicate}: {render_metric(mean, self.metric.unit)}")
                     dots.append(
-                        f'<a href="{run.get_absolute_url()}" aria-label="{says}">'
-                        f'<circle class="replicate {colour}" r="2.6" cx="{at}" cy="27"><title>{says}</title></circle></a>'
+                        f'<a href="{run.get_absolute_url()}" aria-label="{text}">'
+                        f'<circle class="replicate {colour}" r="2.6" cx="{at}" cy="27"><title>{text}</title></circle></a>'  # noqa: E501
                     )
             at = axis.place(self.scale * judged.difference.delta if judged else 0)
             hollow = " open" if judged and not judged.effect.is_clear else ""
@@ -216,7 +221,7 @@ class ForestBuilder:
         return draw_lane(parts, words, 36, "group") if dots else draw_lane(parts, words, 28)
 
     def _describe(self, group: Group) -> Iterator[str]:
-        """What its label says beyond the condition, and what a reader must know before trusting the row."""
+        """Return what the label says beyond the condition, and what a reader must know before trusting the row."""
         yield from group.label.split(SEPARATOR)[1:]
         tally = self.comparison.tally(group)
         if not tally.is_over:
@@ -235,8 +240,8 @@ class ForestBuilder:
             yield f"equals no-skill{which}: no skill in any library"
 
     def write_cell(self, group: Group, metric: TrialMetric, judged: JudgedGroup | None) -> dict[str, str]:
-        """Another metric of the group. Whole percent, since the difference to the baseline is next to it; of few trials how many
-        passed. `mark`: of a clear effect, since colour alone would not do."""
+        """Write another metric of the group: whole percent, since the difference to the baseline is next to it, and k
+        of n for few trials. `mark`: of a clear effect, since colour alone would not do."""
         cell, name = self.comparison.cell(group, metric), name_metric(metric).short
         if cell.value is None:
             return {
@@ -265,7 +270,8 @@ class ForestBuilder:
         }
 
     def _write_run_cell(self, group: Group, metric: RunMetric) -> dict[str, str]:
-        """A number of whole runs is not a mean over tasks and cannot be paired with the baseline's, so it is shown unpaired."""
+        """Write a number of whole runs.
+        It is not a mean over tasks and cannot be paired with the baseline's, so it is shown unpaired."""
         found = self.comparison.run_value(group, metric)
         text = _say_missing(group) if found.value is None else render_metric(found.value, metric.unit)
         return {"name": name_metric(metric).short, "text": text, "says": found.note}
@@ -280,14 +286,14 @@ class ForestBuilder:
             yield from (delta for delta, _ in self.printed[condition])
 
     def _list_printed(self) -> dict[str, list[tuple[float, str]]]:
-        """Condition -> differences that papers print, with what they say."""
+        """Return condition -> the differences that papers print, each with its sentence."""
         found: dict[str, list[tuple[float, str]]] = {}
-        for row in list_published_rows(self.sheet.published, self.metric.key, self.comparison.groups.baseline):
-            found.setdefault(row.condition, []).append((row.delta, f"{row.label}: {row.says}"))
+        for row in list_published_rows(self.sheet.printed, self.metric.key, self.comparison.groups.baseline):
+            found.setdefault(row.condition, []).append((row.delta, f"{row.label}: {row.sentence}"))
         return found
 
     def _write_ticks(self) -> Iterator[tuple[str, str]]:
-        """The baseline's word at 0, and the numbers that have room next to it; percent where nothing is compared."""
+        """Return the baseline's word at 0 and the numbers that fit next to it; percent if nothing is compared."""
         if not self.judged:
             yield from ((f"{tick}%", f"{tick} %") for tick in (0, 25, 50, 75, 100) if self.metric.is_share)
             return
@@ -302,7 +308,8 @@ class ForestBuilder:
 
 
 def list_run_metrics(sheet: ChartSheet) -> list[RunMetric]:
-    """The numbers of whole runs that belong to the table and that some group has. Those of replay have a page of their own."""
+    """List the metrics of whole runs that belong to the table and that some group has.
+    Those of replay have a page of their own."""
     comparison = sheet.comparison
     return [
         metric
@@ -312,7 +319,7 @@ def list_run_metrics(sheet: ChartSheet) -> list[RunMetric]:
 
 
 def _write_change(value: float, metric: TrialMetric) -> str:
-    """Whole points for shares; other units keep the digits they need."""
+    """Format a change in whole points for shares; other units keep the digits they need."""
     if metric.is_share:
         return render_signed(value, 0)
     return render_signed(value, 0 if abs(value) >= 100 else 1 if abs(value) >= 1 else 4)

@@ -130,14 +130,15 @@ def list_metrics(layout: Layout) -> dict[str, int]:
 
 
 def _name_metric(metric: str) -> str:
-    """Name it as every page does; of one that only a paper has, its code as words."""
+    """Return the name that every page uses; for a metric that only a paper has, its code as words."""
     return METRIC_NAMES[metric].title if metric in METRIC_NAMES else metric.replace("_", " ").capitalize()
 
 
 def draw_lanes(layout: Layout, column: int) -> tuple[str, list[PrintedLane], PointAxis]:
     """Return what distinguishes the lanes, the lanes, and their axis.
 
-    Model, harness and group distinguish lanes, each only where it has several values; in running text also the place."""
+    Model, harness and group distinguish lanes, each only where it has several values; in running text also the
+    place."""
     found = [(line, row.cells[column]) for line, row in enumerate(layout.lines)]
     numbers = [(line, number) for line, number in found if number and number["value"] is not None]
     conditions = any(number["condition"] for _, number in numbers)
@@ -168,7 +169,7 @@ def _find_bare(numbers: Iterable[Number]) -> Number | None:
 
 
 def _place_dots(row: Sequence[tuple[int, Number]], axis: PointAxis) -> Iterator[PrintedDot]:
-    """Place them from low to high; one that would cover the last of a level goes to the next level."""
+    """Place the dots from low to high. One that would cover the last of a level goes to the next level."""
     last: list[float] = []
     for line, number in sorted(row, key=lambda each: float(each[1]["value"])):
         x = axis.share(number["value"])

@@ -1,4 +1,5 @@
-"""The printable report of a comparison: one HTML file that holds everything it shows and asks the network for nothing."""
+"""The printable report of a comparison: one HTML file that holds everything it shows and asks the network for
+nothing."""
 
 from __future__ import annotations
 
@@ -38,15 +39,15 @@ BUNDLE = "vendor/plotly-cartesian-*.min.js"
 
 
 def report_of(choices: Choices, compare: str, *, saved: Reopened | None = None, problems: Sequence[str] = ()) -> str:
-    """Write the report. `compare`: the whole address of Compare, for the way back to these numbers. `saved`: add its name,
-    its declared set and what has changed in the record since."""
+    """Write the report. `compare`: the whole address of Compare, for the way back to these numbers. `saved`: add its
+    name, its declared set and what has changed in the record since."""
     plates, absent = _draw_plates(choices)
     context = {**_build_context(choices, compare, saved, problems), "plates": plates, "absent": absent}
     return render_to_string("compare/report.html", {**context, **_embed_assets(with_charts=bool(plates))})
 
 
 def write_markdown(choices: Choices, compare: str, *, saved: Reopened | None = None) -> str:
-    """The same without its charts, as text."""
+    """Write the report as text, without its charts."""
     return render_markdown_file("compare/report.md", _build_context(choices, compare, saved, ()))
 
 
@@ -67,7 +68,7 @@ def _build_context(
         judged = head.answer.judged if head else []
         sentences = [(each.sentence, each.group.label.partition(SEPARATOR)[2]) for each in judged]
     tables: dict[str, dict[str, None]] = {}  # paper -> the tables and texts of it that the charts were given
-    for row in sheet.published:
+    for row in sheet.printed:
         tables.setdefault(row.paper, {})[row.table] = None
     pinned = choices.but(as_of=choices.as_of or made_at, seen=sheet.comparison.fingerprint)
     return {
@@ -96,7 +97,7 @@ def _build_context(
 
 
 def title_of(comparison: GroupComparison) -> str:
-    """The sides, or the only experiment by its name."""
+    """Return the title: the sides, or the only experiment by its name."""
     if comparison.choices.sides:
         return name_comparison(comparison)
     names = [*experiment_names(comparison.groups.all).values()]
@@ -104,7 +105,7 @@ def title_of(comparison: GroupComparison) -> str:
 
 
 def _came_since(comparison: GroupComparison) -> list[str]:
-    """What a pinned report leaves out; empty where nothing is pinned or nothing came."""
+    """Say what a pinned report leaves out; empty if nothing is pinned or nothing came in later."""
     runs, trials = count_added_since(comparison.choices), comparison.revised
     came = [plural(runs, "matching run")] if runs else []
     came += [f"results of {plural(trials, 'trial')}"] if trials else []
@@ -112,7 +113,7 @@ def _came_since(comparison: GroupComparison) -> list[str]:
 
 
 def least_bytes() -> int:
-    """What a report with charts weighs before its own numbers: the drawing code and the rules of its looks."""
+    """Return the size of a report with charts before its own numbers: the drawing code and its styles."""
     return sum(len(text.encode()) for text in (static_text("css/report.css"), static_text("js/report.js"), _bundle()))
 
 
@@ -135,16 +136,16 @@ def _draw_plates(choices: Choices) -> tuple[list[dict[str, object]], list[tuple[
 
 
 def _choices_in_words(choices: Choices, sheet: ChartSheet) -> list[tuple[str, str]]:
-    """Everything that narrows, by the name the page gives it, and the baseline."""
+    """List everything that narrows the comparison, by the name the page gives it, and the baseline."""
     names = {group.first.experiment.public_id: group.first.experiment.name for group in sheet.comparison.groups.all}
-    said = [("Experiment", ", ".join(names.get(each, str(each)) for each in choices.experiment))]
-    said += [("Condition", "; ".join(name_condition(code).title for code in choices.condition))]
-    said += [
+    rows = [("Experiment", ", ".join(names.get(each, str(each)) for each in choices.experiment))]
+    rows += [("Condition", "; ".join(name_condition(code).title for code in choices.condition))]
+    rows += [
         (name.replace("_", " ").capitalize(), ", ".join(str(each) or "none" for each in getattr(choices, name)))
         for name in ("suite", "agent_model", "author_model", "author_agent", "harness", "replicate")
     ]
-    said += [(f"Taken in {name}", str(getattr(choices, name) or "")) for name in ("since", "until")]
-    return [(name, value) for name, value in said if value] + [
+    rows += [(f"Taken in {name}", str(getattr(choices, name) or "")) for name in ("since", "until")]
+    return [(name, value) for name, value in rows if value] + [
         ("Compared with", say_label(choices.baseline.removeprefix(MODEL)))
     ]
 
@@ -182,5 +183,6 @@ def static_text(name: str) -> str:
 
 
 def _unending(script: str) -> str:
-    """HTML ends a script at the first "</script" anywhere; inside strings the backslash changes nothing."""
+    """Escape the end of a script: HTML ends one at the first "</script" anywhere; inside strings the backslash
+    changes nothing."""
     return script.replace("</script", "<\\/script").replace("\r\n", "\n")

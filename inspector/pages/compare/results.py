@@ -1,4 +1,5 @@
-"""What the pages of results share: the tabs over them, the experiment they are of, and the beginning of their twin."""
+"""What the pages of results share: the tabs over them, the experiment they belong to, and the beginning of their
+twin."""
 
 from __future__ import annotations
 
@@ -49,9 +50,10 @@ MOST_NAMED = 3  # suites and models in the head
 
 @dataclass(frozen=True, slots=True)
 class Permalink(Shaped):
-    """`added`: runs that match and came later. `revised`: trials of the shown runs that were settled later. Both are left
-    out. `unfinished`: one sentence about what has not come yet, or "". `differs`: the numbers are others than those the link was made with, although nothing came later that could be
-    left out: something was deleted or edited since."""
+    """`added`: runs that match and came later. `revised`: trials of the shown runs that were settled later. Both are
+    left out. `unfinished`: one sentence about what has not come yet, or "". `differs`: the numbers are others than
+    those the link was made with, although nothing came later that could be left out: something was deleted or edited
+    since."""
 
     as_of: datetime | None
     added: int
@@ -85,14 +87,15 @@ def build_permalink(request: HttpRequest, comparison: GroupComparison) -> Permal
 
 
 def read_parent(choices: Choices) -> Experiment | None:
-    """The one experiment that the choices name; None for a comparison. One query where one experiment is asked for."""
+    """Return the one experiment that the choices name; None for a comparison.
+    One query if one experiment is asked for."""
     if len(choices.experiment) != 1 or choices.sides:
         return None
     return Experiment.objects.not_deleted().filter(public_id=choices.experiment[0]).first()
 
 
 def begin_page(comparison: GroupComparison, here: str) -> dict[str, object]:
-    """What `_result_head.html` needs. `here`: the name of the page's address."""
+    """Return what `_result_head.html` needs. `here`: the name of the page's address."""
     parent = read_parent(comparison.choices)
     return {
         "parent": parent,
@@ -105,7 +108,7 @@ def begin_page(comparison: GroupComparison, here: str) -> dict[str, object]:
 
 
 def name_comparison(comparison: GroupComparison) -> str:
-    """ "With skills against no skill" for sides, else "Comparison"."""
+    """Return "With skills against no skill" for sides, else "Comparison"."""
     if not comparison.choices.sides:
         return "Comparison"
     names = list(dict.fromkeys(name_condition(group.condition).title for group in comparison.groups.all if group.side))
@@ -114,7 +117,7 @@ def name_comparison(comparison: GroupComparison) -> str:
 
 
 def name_baseline(comparison: GroupComparison) -> str:
-    """As in a sentence: "no skill"; the model where models are compared."""
+    """Name the baseline as in a sentence: "no skill"; the model if models are compared."""
     baseline = comparison.groups.baseline
     if baseline.startswith(MODEL):
         return baseline.removeprefix(MODEL)
@@ -123,7 +126,7 @@ def name_baseline(comparison: GroupComparison) -> str:
 
 
 def summarise(comparison: GroupComparison) -> str:
-    """What was compared: "Starter suite · 4 conditions × 4 replicates · gpt-5"."""
+    """Say what was compared: "Starter suite · 4 conditions × 4 replicates · gpt-5"."""
     suites = list(dict.fromkeys(run.experiment.suite.name for run in comparison.runs if run.experiment.suite))
     models = list(dict.fromkeys(run.agent_model for run in comparison.runs if run.agent_model not in ("", Run.UNKNOWN)))
     conditions = len({group.condition for group in comparison.groups.all})
@@ -146,7 +149,8 @@ def begin_twin(request: HttpRequest, sheet: ChartSheet) -> dict[str, object]:
 
 
 def find_answer(choices: Choices, parent: Experiment | None) -> str:
-    """The page that answers: an experiment's own, which needs no choice of an experiment; else the comparison."""
+    """Return the page with the answer: an experiment's own, which needs no choice of an experiment; else the
+    comparison."""
     if parent is None:
         query = choices.query()
         return reverse("compare") + (f"?{query}" if query else "")
@@ -155,8 +159,8 @@ def find_answer(choices: Choices, parent: Experiment | None) -> str:
 
 
 def find_new_address(choices: Choices, parent: Experiment | None, *, as_json: bool) -> str:
-    """Return the page of an address from before results had tabs: `q=` asked a question, and an experiment had a second
-    page here."""
+    """Return the current address for one from before results had tabs: `q=` asked a question, and an experiment had a
+    second page here."""
     name = OF_QUESTIONS.get(choices.q)
     choices = choices.but(q="")
     if name is None:
@@ -166,8 +170,8 @@ def find_new_address(choices: Choices, parent: Experiment | None, *, as_json: bo
 
 
 def count_all(comparison: GroupComparison) -> dict[str, str]:
-    """How much each page has, by its name, without those that have nothing; empty where a number would say little. Kept with the
-    comparison, whose columns it counts."""
+    """Count what each page has, by its name, without pages that have nothing; empty where a number would mean little.
+    Kept with the comparison, whose columns it counts."""
     return comparison.once("counts", lambda: _count(comparison))
 
 
@@ -197,8 +201,8 @@ def _count(comparison: GroupComparison) -> dict[str, str]:
 def list_tabs(
     choices: Choices, here: str, parent: Experiment | None, counts: Mapping[str, str] | None = None
 ) -> Iterator[dict[str, object]]:
-    """List the pages that have data, by `count_all`; all of them, without numbers, where no counts are given. `count`: how much
-    there is, with its unit where the title does not say it; empty: unknown."""
+    """List the pages that have data, by `count_all`; all of them, without numbers, where no counts are given.
+    `count`: how much there is, with its unit where the title does not say it; empty: unknown."""
     choices = choices.but(q="", option=())
     query = f"?{choices.query()}" if choices.query() else ""
     for name, title in TITLES.items():

@@ -49,8 +49,8 @@ Members = Mapping[str, Sequence[Run]]  # letter of a side -> its runs
 
 
 def choose_sides(request: HttpRequest, *, as_json: bool = False, missing: Sequence[Side] = ()) -> HttpResponse:
-    """What can be compared: suggested pairs of sides, and every condition of every experiment to put on one. `missing`:
-    sides of the address that name no run here."""
+    """List what can be compared: suggested pairs of sides, and every condition of every experiment to put on one.
+    `missing`: sides of the address that name no run here."""
     choices, problems = parse_choices(request.GET)
     for side in missing:
         problems.append(
@@ -106,7 +106,7 @@ def choose_sides(request: HttpRequest, *, as_json: bool = False, missing: Sequen
 
 
 def _list_unlisted(choices: Choices, ticked: Mapping[str, Sequence[SideRow]]) -> Iterator[tuple[str, str]]:
-    """(letter, part) of what is on a side and has no row here."""
+    """Return (letter, part) of what is on a side and has no row here."""
     for side in choices.sides:
         rows = ticked[side.letter]
         covered = {part for row in rows for run in row.runs for part in (row.part, str(run.run), str(run.experiment))}
@@ -137,7 +137,7 @@ def _list_cards(comparison: GroupComparison, members: Members) -> Iterator[dict[
 
 
 def _say_opened(skills: Floats) -> str:
-    """`skills`: how many each trial opened, [n]; NaN where it is unknown."""
+    """Say how many skills the trials opened. `skills`: the number for each trial, [n]; NaN if unknown."""
     known = skills[~np.isnan(skills)]
     opened = int((known > 0).sum())
     if not len(known):
@@ -150,7 +150,7 @@ def _say_opened(skills: Floats) -> str:
 
 
 def build_sides(comparison: GroupComparison) -> dict[str, object]:
-    """What `_sides.html` needs."""
+    """Return what `_sides.html` needs."""
     choices = comparison.choices
     members = assign(comparison.runs, choices.sides)
     (shared, tasks), (shared_rows, rows) = (
@@ -176,7 +176,8 @@ def build_sides(comparison: GroupComparison) -> dict[str, object]:
 
 
 def _count_shared(comparison: GroupComparison, choices: Choices) -> tuple[int, int]:
-    """Tasks that all sides tried, and those that any did; of each agent model by itself where these are rows."""
+    """Count the tasks that all sides tried, and those that any did; for each agent model by itself if models are
+    rows."""
     groups = Groups.chosen(comparison.runs, choices)
     rows: dict[str, list[set[int]]] = {}
     for group in groups.all:
@@ -188,7 +189,7 @@ def _count_shared(comparison: GroupComparison, choices: Choices) -> tuple[int, i
 
 
 def _name_unpaired(comparison: GroupComparison, members: Members) -> list[str]:
-    """Keys of tasks that not every side tried: shown, and never part of a difference. One query."""
+    """Return the keys of tasks that not every side tried: shown, and never part of a difference. One query."""
     tried = [{int(pk) for run in runs for pk in comparison.outcomes[run.pk].task} for runs in members.values()]
     everywhere: set[int] = set.intersection(*tried)
     alone = set.union(*tried) - everywhere
@@ -196,7 +197,7 @@ def _name_unpaired(comparison: GroupComparison, members: Members) -> list[str]:
 
 
 def _list_merged_names(comparison: GroupComparison) -> Iterator[str]:
-    """Names of models that mean one model: "google/gemini-3-flash and gemini/gemini-3-flash"."""
+    """List names of models that mean one model: "google/gemini-3-flash and gemini/gemini-3-flash"."""
     names: dict[str, list[str]] = {}
     for model in dict.fromkeys(run.agent_model for run in comparison.runs):
         names.setdefault(merge_model_name(model), []).append(model)
@@ -204,7 +205,7 @@ def _list_merged_names(comparison: GroupComparison) -> Iterator[str]:
 
 
 def _list_unmatched_models(members: Members) -> Iterator[str]:
-    """One sentence for each side with agent models that no other side has: a difference may come from them."""
+    """Write a sentence for each side with agent models that no other side has: a difference may come from them."""
     models = {letter: {merge_model_name(run.agent_model) for run in runs} for letter, runs in members.items()}
     for letter, own in models.items():
         alone = own.difference(*(other for name, other in models.items() if name != letter))

@@ -75,8 +75,8 @@ class TaskCell:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """`gain`: of the best condition over its baseline, in the metric's unit; None where the two do not share the task. `change`: that
-    in words."""
+    """`gain`: of the best condition over its baseline, in the metric's unit;
+    None where the two do not share the task. `change`: that in words."""
 
     task: Task
     cells: tuple[TaskCell, ...]
@@ -145,7 +145,7 @@ def _list_tasks(comparison: GroupComparison, metric: TrialMetric | None) -> list
 def _read_rows(
     comparison: GroupComparison, metric: TrialMetric, groups: Page[Group], tasks: Page[Task], gains: Mapping[int, float]
 ) -> list[TaskRow]:
-    """One query for the trials of these tasks."""
+    """Read the trials of these tasks in one query."""
     group_of = {
         trial: group
         for group in groups
@@ -214,21 +214,21 @@ def replay(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "answer": _answer(sheet, replays),
         "flips": noise,
         "swatch": _choose_colour(shown[0].group.condition) if shown else "ink",
-        "sources": [(said, flips) for name, said in SOURCES.items() if (flips := getattr(noise, name)).pairs],
+        "sources": [(title, flips) for name, title in SOURCES.items() if (flips := getattr(noise, name)).pairs],
         "baseline": comparison.groups.baseline,
         "not_replayed": len(comparison.groups.all) - len(replays),
     }
     return render_page(request, "compare/compare_replay.html", data=data, context=context, page=page, as_json=as_json)
 
 
-def _build_replayed(sheet: ChartSheet, group: Group, found: ReplayResult, axis: tuple[float, float]) -> ReplayedGroup:
+def _build_replayed(sheet: ChartSheet, group: Group, result: ReplayResult, axis: tuple[float, float]) -> ReplayedGroup:
     squares = {
-        cell: {"count": len(getattr(found.own, cell)), "url": sheet.trials_url(group, replay=cell)} for cell in CELLS
+        cell: {"count": len(getattr(result.own, cell)), "url": sheet.trials_url(group, replay=cell)} for cell in CELLS
     }
-    says = f"{len(found.own.fail_pass)} fixed, {len(found.own.pass_fail)} broken, of {found.own.total}"
-    luck = _share_sides(found.placebo) if found.placebo else None
+    label = f"{len(result.own.fail_pass)} fixed, {len(result.own.pass_fail)} broken, of {result.own.total}"
+    luck = _share_sides(result.placebo) if result.placebo else None
     return ReplayedGroup(
-        group, found, squares, draw_two_sided(axis, group.condition, _share_sides(found.own), luck, says)
+        group, result, squares, draw_two_sided(axis, group.condition, _share_sides(result.own), luck, label)
     )
 
 
@@ -243,9 +243,10 @@ def _choose_colour(condition: str) -> str:
 
 
 def draw_two_sided(
-    axis: tuple[float, float], condition: str, own: tuple[float, float], luck: tuple[float, float] | None, says: str
+    axis: tuple[float, float], condition: str, own: tuple[float, float], luck: tuple[float, float] | None, label: str
 ) -> SafeString:
-    """Draw what broke to the left of zero, and what was fixed to the right; `axis`: how far each side reaches, as shares.
+    """Draw what broke to the left of zero, and what was fixed to the right; `axis`: how far each side reaches, as
+    shares.
 
     `luck`: the same of a second try where nothing was learned, as a tick on either side."""
 
@@ -260,18 +261,21 @@ def draw_two_sided(
     ]
     for at in (place(-luck[0]), place(luck[1])) if luck else ():
         parts.append(f'<line class="luck" x1="{at:.2f}%" x2="{at:.2f}%" y1="2" y2="{BAR_HEIGHT - 2}"/>')
-    return draw_lane(parts, says)
+    return draw_lane(parts, label)
 
 
 def _answer(sheet: ChartSheet, replays: Mapping[Group, ReplayResult]) -> list[str]:
-    """Return two sentences: what replay changed over all groups that learned, and what a second try changes by luck alone."""
+    """Return two sentences: what replay changed over all groups that learned,
+    and what a second try changes by luck alone."""
     learned = [found.own for group, found in replays.items() if group.condition not in WITHOUT_LIBRARY]
     bare = [found.own for group, found in replays.items() if group.condition == NO_SKILL]
-    said = [_write_pairs("Replay", sum(learned, ReplayPairs()))] if learned else []
+    sentences = [_write_pairs("Replay", sum(learned, ReplayPairs()))] if learned else []
     if bare:
-        return [*said, _write_pairs("A second try without skills", sum(bare, ReplayPairs()))]
+        return [*sentences, _write_pairs("A second try without skills", sum(bare, ReplayPairs()))]
     rate = sheet.comparison.noise.rate
-    return [*said, f"{half_up(100 * rate)} % of repeats end differently by chance."] if rate is not None else said
+    if rate is not None:
+        sentences.append(f"{half_up(100 * rate)} % of repeats end differently by chance.")
+    return sentences
 
 
 def _write_pairs(who: str, pairs: ReplayPairs) -> str:
@@ -293,13 +297,12 @@ def _rates(pairs: ReplayPairs | None) -> dict[str, object] | None:
 
 @dataclass(frozen=True, slots=True)
 class CostRow(Shaped):
-    """What one group spent. `writing`: on its library, per run, in the unit of the cost; None: nobody wrote, or it is unknown.
-    `times`: per trial, over that of the baseline."""
+    """What one group spent."""
 
     of_group: GroupCost
     cell: MetricCell
-    writing: float | None
-    times: float | None
+    writing: float | None  # on its library, per run, in the unit of the cost; None: nobody wrote, or it is unknown
+    times: float | None  # per trial, over that of the baseline
 
     json_shape = JsonShape("*of_group passed=cell.rate.passed scored=cell.rate.scored writing times")
 
@@ -360,9 +363,11 @@ def _compare_passes(of_baseline: CostRow, others: list[CostRow]) -> str:
     known = [(row.of_group.group.condition, row.of_group.cost.interval) for row in others]
     more = [name_condition(code).title for code, own in known if base and own and own.low > base.high]
     less = [name_condition(code).title for code, own in known if base and own and own.high < base.low]
-    said = [f"{word} with “{'”, “'.join(names)}”" for word, names in (("less", less), ("more", more)) if names]
+    parts = [f"{word} with “{'”, “'.join(names)}”" for word, names in (("less", less), ("more", more)) if names]
     return (
-        f"A pass costs clearly {' and clearly '.join(said)}." if said else "What a pass costs is not clearly different."
+        f"A pass costs clearly {' and clearly '.join(parts)}."
+        if parts
+        else "What a pass costs is not clearly different."
     )
 
 

@@ -1,4 +1,5 @@
-"""The project's own documents (docs/), drawn as pages, so that an installation without a checkout at hand has them too."""
+"""The project's own documents (docs/), drawn as pages,
+so that an installation without a checkout at hand has them too."""
 
 from __future__ import annotations
 
@@ -40,13 +41,14 @@ _PARSER = make_parser(html=True).enable("table")
 
 
 class Section(NamedTuple):
-    """A heading of a document with the words below it. What comes before the first heading has none. `passages`: its
-    paragraphs and the rows of its tables (first and last cell), which read as sentences; commands and drawings do not."""
+    """A heading of a document with the words below it. What comes before the first heading has none."""
 
     level: int
     title: str
     anchor: str
     text: str
+    # its paragraphs and the rows of its tables (first and last cell), which read as sentences; commands and drawings
+    # do not
     passages: tuple[str, ...] = ()
 
 
@@ -74,7 +76,7 @@ class IndexEntry(NamedTuple):
 
 
 def read_document(name: str) -> ProjectDocument:
-    """Return the document of that name. KeyError where there is none."""
+    """Return the document of that name. KeyError if there is none."""
     title, _, text = _name_commands(_find_files("*.md")[f"{name}.md"].read_text("utf-8")).partition("\n")
     tokens = _PARSER.parse(text)
     sections = _split_sections(tokens)
@@ -92,12 +94,12 @@ def read_index() -> Mapping[str, Sequence[IndexEntry]]:
 
 
 def list_entries() -> list[IndexEntry]:
-    """Every document but the index itself, in its order."""
+    """List every document but the index itself, in its order."""
     return [entry for entries in read_index().values() for entry in entries]
 
 
 def find_picture(name: str) -> Path:
-    """The picture of that name ("charts/forest-light"). KeyError where there is none."""
+    """Return the picture of that name ("charts/forest-light"). KeyError if there is none."""
     return _find_files("*.png")[f"pictures/{name}.png"]
 
 
@@ -107,7 +109,8 @@ def _find_files(pattern: str) -> dict[str, Path]:
 
 
 def _name_commands(text: str) -> str:
-    """Return the commands as they are typed here. Documents are written for a clone; what runs in a container is unchanged."""
+    """Return the commands as they are typed here.
+    Documents are written for a clone; what runs in a container is unchanged."""
     if not IS_INSTALLED:
         return text
     text = text.replace("make demo MODEL=small", f"{DEMO} --model small").replace("make demo", DEMO)
@@ -115,7 +118,8 @@ def _name_commands(text: str) -> str:
 
 
 def _split_sections(tokens: Sequence[Token]) -> list[Section]:
-    """Give every heading its anchor, and cut the words of a document at them. A repeated heading is numbered as code hosts do."""
+    """Give every heading its anchor, and cut the words of a document at them.
+    A repeated heading is numbered as code hosts do."""
     found, used = [Section(0, "", "", "")], Counter[str]()
     row: list[str] | None = None  # the cells of a table's row so far
     for before, token in pairwise(tokens):
@@ -143,7 +147,7 @@ def _split_sections(tokens: Sequence[Token]) -> list[Section]:
 
 
 def _render(tokens: Sequence[Token], folder: str) -> SafeString:
-    """HTML of the text. Links between documents, and to pictures, become addresses of this site."""
+    """Return the text as HTML. Links between documents, and to pictures, become addresses of this site."""
 
     def rewrite(element: str, attribute: str, value: str) -> str | None:
         return _rewrite_link(value, folder) if attribute in {"href", "src", "srcset"} else value
@@ -155,7 +159,7 @@ def _render(tokens: Sequence[Token], folder: str) -> SafeString:
 
 
 def _rewrite_link(link: str, folder: str) -> str | None:
-    """None for a file outside docs/: an installation need not have it."""
+    """Return the address on this site; None for a file outside docs/, which an installation need not have."""
     path, hash_sign, anchor = link.partition("#")
     if not path or ":" in path:
         return link

@@ -25,7 +25,7 @@ SECTIONS_SHOWN = 3  # of one document
 BEFORE, EXCERPT = 60, 210  # characters before the first hit, and in total
 MAX_WORDS, LONGEST = 8, 100
 SHORT = 3  # letters
-Words = Sequence[re.Pattern[str]]
+WordPatterns = Sequence[re.Pattern[str]]
 LAST_LEVEL = 3  # of the headings that the contents of a page list
 
 
@@ -44,14 +44,15 @@ class FoundDocument(NamedTuple):
 
 
 def search_documents(text: str) -> list[FoundDocument]:
-    """Return the documents whose title, heading and text have every word between them. Titles count most, then headings."""
+    """Return the documents whose title, heading and text have every word between them.
+    Titles count most, then headings."""
     words = [_compile(word) for word in dict.fromkeys(text.lower().split()[:MAX_WORDS])]
     found = [each for entry, sections in _read_all() if words and (each := _search(entry, sections, words))]
     return [document for _, document in sorted(found, key=lambda each: -each[0])]
 
 
 def _compile(word: str) -> re.Pattern[str]:
-    """A word finds those that begin with it; a short one only itself."""
+    """Compile a word of the search: it finds words that begin with it; a short one only itself."""
     return re.compile(rf"(?<!\w){re.escape(word)}" + r"(?!\w)" * (len(word) <= SHORT), re.IGNORECASE)
 
 
@@ -60,7 +61,7 @@ def _read_all() -> Sequence[tuple[IndexEntry, Sequence[Section]]]:
     return [(entry, read_document(entry.name).sections) for entry in list_entries()]
 
 
-def _search(entry: IndexEntry, sections: Sequence[Section], words: Words) -> tuple[float, FoundDocument] | None:
+def _search(entry: IndexEntry, sections: Sequence[Section], words: WordPatterns) -> tuple[float, FoundDocument] | None:
     hits: list[tuple[float, Section]] = []
     for section in sections:
         parts = (entry.title, section.title, section.text)
@@ -80,7 +81,7 @@ def _search(entry: IndexEntry, sections: Sequence[Section], words: Words) -> tup
     return hits[0][0], FoundDocument(entry, shown, len(hits) - len(shown))
 
 
-def _choose_passage(section: Section, words: Words) -> str:
+def _choose_passage(section: Section, words: WordPatterns) -> str:
     """Return the first passage with most of the words; one that begins with a word defines it."""
 
     def count(passage: str) -> int:
@@ -89,7 +90,7 @@ def _choose_passage(section: Section, words: Words) -> str:
     return max(section.passages, key=count, default="")
 
 
-def _cut(text: str, words: Words) -> Iterator[tuple[str, bool]]:
+def _cut(text: str, words: WordPatterns) -> Iterator[tuple[str, bool]]:
     """Cut a piece around the first hit, at spaces, and mark every hit in it."""
     text = " ".join(text.split())
     pattern = re.compile("|".join(word.pattern for word in words), re.IGNORECASE)

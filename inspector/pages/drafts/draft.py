@@ -1,4 +1,5 @@
-"""One draft: what it is now, what it waits for, and what to do next; its tasks with how ready they are; its steps and files."""
+"""One draft: what it is now, what it waits for, and what to do next; its tasks with how ready they are;
+its steps and files."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ from runner.drafting.draft import Loop
 LOOP_WORDS = {
     Loop.CORPUS: (
         "From documents",
-        "A reader takes units of knowledge from a corpus. A planner turns them into scenarios, and each becomes a task.",
+        "A reader takes units of knowledge from a corpus. A planner turns them into scenarios, and each becomes a "
+        "task.",
     ),
     Loop.EXPANSION: (
         "Over one workflow",
@@ -63,7 +65,7 @@ class DraftedTask(Shaped):
 
     @property
     def checks(self) -> list[tuple[str, ReadinessCheck, str]]:
-        """(name, what it found, tone of its state)"""
+        """Return (name, what it found, tone of its state) of each check."""
         tones = {Readiness.PASSED: "ok", Readiness.FAILED: "bad", Readiness.OPEN: ""}
         found = [(words, getattr(self.ready, name)) for name, words in CHECKS.items()]
         return [(words, check, tones[check.state]) for words, check in found]
@@ -85,8 +87,8 @@ CONTINUE, TRY, STOP = DraftAct("Continue", "go-on"), DraftAct("Try as suite", "t
 
 @dataclass(frozen=True, slots=True)
 class DraftState(Shaped):
-    """`says`: its state. `waits`: who or what it waits for, or what comes next. `acts`: the first is the next to do. `why`: of one
-    that stopped."""
+    """`says`: its state. `waits`: who or what it waits for, or what comes next.
+    `acts`: the first is the next to do. `why`: of one that stopped."""
 
     says: str
     waits: str = ""
@@ -126,7 +128,7 @@ class ShownDraft(Shaped):
 
     @property
     def spent(self) -> dict[str, float | None]:
-        """Sums of what is known; None where nothing is."""
+        """Return the sums of what is known; None if nothing is."""
         names = ("input_tokens", "output_tokens", "cost_usd")
         known = {name: [value for row in self.answers if (value := getattr(row, name)) is not None] for name in names}
         return {name: sum(found) if found else None for name, found in known.items()}
@@ -137,12 +139,12 @@ class ShownDraft(Shaped):
 
     @property
     def is_tried(self) -> bool:
-        """Whether its files are under trial as they are now: else no check leads anywhere yet."""
+        """Are its files under trial as they are now? Else no check leads anywhere yet."""
         return self.row.suite is not None and any(task.ready.screening.url for task in self.tasks)
 
     @property
     def is_edited(self) -> bool:
-        """Whether a person changed files after the last answer, so that the loop may find something to ask again."""
+        """Did a person change files after the last answer, so that the loop may find something to ask again?"""
         changed = [step for step in order_by_effect(self.steps) if step.changes]
         return bool(changed) and changed[-1].is_edit
 
@@ -150,15 +152,15 @@ class ShownDraft(Shaped):
     def state(self) -> DraftState:
         if self.row.status == Draft.Status.WAITING:
             return describe_waiting(self.row, self.steps[-1].row if self.steps else None)
-        told = _describe_rest(self)
+        rest = _describe_rest(self)
         if self.row.status == Draft.Status.STOPPED:
-            waits = f"Continue, or change its files first. {told.says if self.tasks else ''}".strip()
-            return DraftState("Stopped.", waits, (CONTINUE, *told.acts), told.may_admit, self.row.reason)
-        return replace(told, acts=(*told.acts, CONTINUE)) if self.is_edited else told
+            waits = f"Continue, or change its files first. {rest.says if self.tasks else ''}".strip()
+            return DraftState("Stopped.", waits, (CONTINUE, *rest.acts), rest.may_admit, self.row.reason)
+        return replace(rest, acts=(*rest.acts, CONTINUE)) if self.is_edited else rest
 
 
 def read_draft(row: Draft) -> ShownDraft:
-    """Its head, suites and people must be loaded."""
+    """Read a draft for its page. Its head, suites and people must be loaded."""
     steps = read_steps(row)
     files = list_files(steps)
     tasks = []
@@ -170,7 +172,7 @@ def read_draft(row: Draft) -> ShownDraft:
 
 
 def describe_waiting(row: Draft, last: DraftStep | None) -> DraftState:
-    """Of a draft that a worker works on, or will. `last`: its last step."""
+    """Describe a draft that a worker works on, or will. `last`: its last step."""
     is_held = bool(row.worker) and (row.lease_until is None or row.lease_until > timezone.now())
     if is_held and last and last.status == DraftStep.Status.STARTED:
         return DraftState(
@@ -186,7 +188,7 @@ def describe_waiting(row: Draft, last: DraftStep | None) -> DraftState:
 
 
 def _describe_rest(draft: ShownDraft) -> DraftState:
-    """Of a draft that no worker works on: from its files to an admitted suite."""
+    """Describe a draft that no worker works on: from its files to an admitted suite."""
     row, drafted = draft.row, f"{plural(len(draft.tasks), 'task')} drafted"
     if not draft.tasks:
         return DraftState("No task is drafted.", "Add one below, or start another draft.")
@@ -203,22 +205,22 @@ def _describe_rest(draft: ShownDraft) -> DraftState:
 
 def _describe_tried(draft: ShownDraft, suite: str) -> DraftState:
     ready, total = len(draft.ready), len(draft.tasks)
-    says = f"{ready} of {plural(total, 'task')} ready."
+    ready_text = f"{ready} of {plural(total, 'task')} ready."
     if ready == total:
-        return DraftState(says, "Give their suite a key below, and admit them.", (), may_admit=True)
+        return DraftState(ready_text, "Give their suite a key below, and admit them.", (), may_admit=True)
     acts = tuple(filter(None, (_find_act(draft, name, suite) for name in CHECKS)))[:1]
     failed = [task.ready.key for task in draft.tasks if any(tone == "bad" for *_, tone in task.checks)]
-    told = (
+    sentence = (
         f"{plural(len(failed), 'task')} failed a check: change {'it' if len(failed) == 1 else 'them'}."
         if failed
         else ""
     )
     opens = f"Next: {acts[0].words.lower()}." if acts else ""
-    return DraftState(says, f"{told} {opens}".strip(), acts, may_admit=ready > 0)
+    return DraftState(ready_text, f"{sentence} {opens}".strip(), acts, may_admit=ready > 0)
 
 
 def _find_act(draft: ShownDraft, check: str, suite: str) -> DraftAct | None:
-    """What closes this check, where some task has it open."""
+    """Return the act that settles this check, if some task has it open."""
     if all(getattr(task.ready, check).state is not Readiness.OPEN for task in draft.tasks):
         return None
     if check == "screening":

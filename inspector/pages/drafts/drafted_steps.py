@@ -1,4 +1,5 @@
-"""The steps of a draft as its page shows them: who did what, what changed, and for each file the step that wrote it last."""
+"""The steps of a draft as its page shows them: who did what, what changed,
+and for each file the step that wrote it last."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class DraftedStep(Shaped):
 
     @property
     def title(self) -> str:
-        """What happened: the role that answered, or what a person did."""
+        """Return what happened: the role that answered, or what a person did."""
         if self.row.kind == DraftStep.Kind.ANSWER:
             return self.row.role.replace("-", " ").capitalize() or "Answer"
         return KINDS[DraftStep.Kind(self.row.kind)]
@@ -58,12 +59,12 @@ class DraftedStep(Shaped):
 
     @property
     def is_verdict(self) -> bool:
-        """Of a critic, whose words say more than the summary made of them."""
+        """Is it a critic's? Its words say more than the summary made of them."""
         return self.row.accepts is not None and bool(self.row.words)
 
     @property
     def places(self) -> list[str]:
-        """Where its changes are: a few paths, else the groups that these are in."""
+        """Return where its changes are: a few paths, else their groups."""
         paths = [change.path for change in self.changes]
         return paths if len(paths) <= FEW_PATHS else list(dict.fromkeys(_group_of(path) or path for path in paths))
 
@@ -77,7 +78,7 @@ class DraftedStep(Shaped):
 
     @property
     def by_status(self) -> list[tuple[str, list[FileChange]]]:
-        """("added", its files), then changed and removed ones; only what there is."""
+        """Return ("added", its files), then changed and removed ones, without empty lists."""
         words = {"A": "added", "M": "changed", "R": "renamed", "D": "removed"}
         found = [(word, [each for each in self.changes if each.status == status]) for status, word in words.items()]
         return [each for each in found if each[1]]
@@ -95,12 +96,12 @@ class DraftedFile(Shaped):
 
     @property
     def name(self) -> str:
-        """Its path below the group that it is in."""
+        """Return its path below its group."""
         return self.path.removeprefix(f"{_group_of(self.path)}/")
 
 
 def read_steps(draft: Draft) -> list[DraftedStep]:
-    """In their order. Two queries, however many there are; no content is read."""
+    """Read the steps in order, in two queries, however many there are. No content is read."""
     rows = list(draft.steps.select_related("by", "before", "after", "draft"))
     snapshots = [each for row in rows for each in (row.before, row.after)]
     states = dict(zip((each.pk for each in snapshots), read_versions(*snapshots), strict=True))
@@ -108,20 +109,21 @@ def read_steps(draft: Draft) -> list[DraftedStep]:
 
 
 def _compare(before: Versions, after: Versions) -> list[FileChange]:
-    """Most files stay as they are in every step, so only the others are put in order."""
+    """Return the files that differ. Most stay as they are in every step, so only the others are sorted."""
     gone = {path: version for path, version in before.items() if after.get(path) != version}
     come = {path: version for path, version in after.items() if before.get(path) != version}
     return compare_versions(gone, come)
 
 
 def order_by_effect(steps: Iterable[DraftedStep]) -> list[DraftedStep]:
-    """As they changed the files: an edit during a call has the later number, and came first."""
+    """Sort steps as they changed the files: an edit during a call has the later number but came first."""
     over = [step for step in steps if step.row.finished_at is not None]
     return sorted(over, key=lambda step: (step.row.finished_at, step.row.number))
 
 
 def list_files(steps: Iterable[DraftedStep]) -> list[DraftedFile]:
-    """What the steps left, in reading order. A draft's first step is what it was given, so nothing is older."""
+    """List the files that the steps left, in reading order.
+    A draft's first step is what it was given, so nothing is older."""
     found: dict[str, DraftedFile] = {}
     for step in order_by_effect(steps):
         for change in step.changes:
@@ -134,7 +136,7 @@ def list_files(steps: Iterable[DraftedStep]) -> list[DraftedFile]:
 
 
 def group_files(files: Sequence[DraftedFile]) -> Mapping[str, list[DraftedFile]]:
-    """By the folder that a reader thinks in: corpus, notes, each task, each skill; "" for what is in none."""
+    """Group files by the folder that a reader thinks in: corpus, notes, each task, each skill; "" for the others."""
     grouped: dict[str, list[DraftedFile]] = {}
     for file in files:
         grouped.setdefault(_group_of(file.path), []).append(file)

@@ -73,8 +73,8 @@ STATUS_WORDS = {Draft.Status.WAITING: "running", Draft.Status.DONE: "drafted", D
 
 @dataclass(frozen=True, slots=True)
 class OpenedFile(Shaped):
-    """`text`: what the form shows; of a binary file or too large a one None. `exists`: the head has it. `steps`: those that
-    changed it. `typed`: what somebody would have saved and could not, as a difference from the head."""
+    """`text`: what the form shows; of a binary file or too large a one None. `exists`: the head has it. `steps`:
+    those that changed it. `typed`: what somebody would have saved and could not, as a difference from the head."""
 
     path: str
     head: str
@@ -97,22 +97,22 @@ def _find_draft(public_id: UUID) -> Draft:
 @never_cache
 @needs(User.Level.OPERATOR, to_change=True)
 def draft(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    """POST: `act` stop, go-on, try, admit, or open with the path of a file."""
+    """Show a draft. POST carries out an act: `act` stop, go-on, try, admit, or open with the path of a file."""
     row = _find_draft(public_id)
     if request.method != "POST":
         return _show(request, row, as_json=as_json)
     if request.POST.get("act") == "open":
         return _open_typed(request, row)
     try:
-        said = _act(request, row)
+        problem = _act(request, row)
     except RunnerError as error:
         return _show(request, _find_draft(public_id), problem=str(error))
-    messages.success(request, said)
+    messages.success(request, problem)
     return HttpResponseRedirect(reverse("draft", args=[public_id]))
 
 
 def _act(request: HttpRequest, row: Draft) -> str:
-    """What was done, in a sentence."""
+    """Carry out an act and say what was done, in a sentence."""
     act, user = request.POST.get("act", ""), user_of(request)
     if act == "stop":
         stop(row, user)
@@ -158,7 +158,7 @@ def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool 
 
 
 def _show_now(request: HttpRequest, row: Draft) -> HttpResponse:
-    """The head alone, every few seconds: while a worker works no file is read for it."""
+    """Render the head alone, every few seconds: while a worker works no file is read for it."""
     steps = row.steps.order_by("number")
     total = steps.count()
     seen = parse_count(request.GET.get("seen", ""), total)
@@ -181,7 +181,8 @@ def _is_live(row: Draft) -> bool:
 
 
 def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: bool = False) -> HttpResponse:
-    """The differences of its files, and the prompt and reply behind it. `file`: the one that is shown whole."""
+    """Show one step: the differences of its files, and the prompt and reply behind it.
+    `file`: the one that is shown whole."""
     row = _find_draft(public_id)
     steps = read_steps(row)
     place = next((place for place, each in enumerate(steps) if each.row.number == number), None)
@@ -226,7 +227,7 @@ def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: b
 @never_cache
 @needs(User.Level.OPERATOR, to_change=True)
 def draft_file(request: HttpRequest, public_id: UUID, path: str, *, as_json: bool = False) -> HttpResponse:
-    """POST: saves the text that was sent, or (`act` remove) removes the file."""
+    """Show a file. POST saves the text that was sent, or (`act` remove) removes the file."""
     row, user = _find_draft(public_id), user_of(request)
     try:
         file = _open_file(row, path)
@@ -258,7 +259,8 @@ def _show_file(
 
 
 def _open_file(draft: Draft, path: str, typed: str | None = None) -> OpenedFile:
-    """Also of a path that the head lacks: somebody may add the file. ValueError where no file can have this path."""
+    """Open a file, also at a path that the head lacks: somebody may add it.
+    ValueError if no file can have this path."""
     check_relative(path)
     if len(path) > MAX_PATH or not path.isprintable():
         raise ValueError(f"{path[:80]!r}: expected a printable path of at most {MAX_PATH} characters")
@@ -281,7 +283,7 @@ def _version_of(content: bytes) -> Version:
 
 
 class BriefForm(forms.Form):
-    """What a person asks for, and the limits of it."""
+    """What a person asks for, and its limits."""
 
     loop = forms.ChoiceField(choices=[(each.value, LOOP_WORDS[each][0]) for each in LOOP_WORDS])
     family = forms.RegexField(
@@ -301,7 +303,7 @@ class BriefForm(forms.Form):
     max_usd = forms.FloatField(required=False, min_value=0)
 
     def build_brief(self) -> DraftBrief:
-        """Of valid fields."""
+        """Build the brief from valid fields."""
         given = self.cleaned_data
         names = ("family", "goal", "tasks", "max_revisions", "image")
         return DraftBrief(loop=Loop(given["loop"]), **{name: given[name] for name in names})
@@ -330,12 +332,12 @@ class DraftWish:
 
     @property
     def takes_family(self) -> bool:
-        """A reference skill is for all tasks of a family; other loops begin with one."""
+        """Does it draft a reference skill for all tasks of a family? Other loops begin with one task."""
         return self.loop is Loop.REFERENCE
 
     @property
     def models(self) -> list[tuple[str, list[Option]]]:
-        """By whether their keys are here."""
+        """List the models, those whose keys are set first."""
         options = list_models()
         ready, waiting = ([each for each in options if bool(each.waits_for) is waits] for waits in (False, True))
         return [("ready", ready), *([("their key is not set here", waiting)] if waiting else [])]
@@ -352,7 +354,7 @@ class DraftWish:
 
     @property
     def begins(self) -> list[tuple[str, list[Option]]]:
-        """What the chosen suite offers: (family, its tasks), or one group of its families."""
+        """Return what the chosen suite offers: (family, its tasks), or one group of its families."""
         try:
             families = list_families(self.values["suite"]) if self.values["suite"] else []
         except RunnerError:  # the form reports it when it is sent
@@ -363,7 +365,7 @@ class DraftWish:
 
 
 def _read_wish(given: QueryDict) -> DraftWish:
-    """As it was sent, or as an address asks for it; what is not given is as in an empty form."""
+    """Read what was sent, or what an address asks for; what is missing is as in an empty form."""
     values = {name: given.get(name, default).replace("\r\n", "\n").strip() for name, default in START.items()}
     pairs = zip(given.getlist("path"), given.getlist("text"), strict=False)
     typed = [(path.strip(), text.replace("\r\n", "\n")) for path, text in pairs]
@@ -371,7 +373,7 @@ def _read_wish(given: QueryDict) -> DraftWish:
 
 
 def _read_start(wish: DraftWish, family: str) -> Files:
-    """The files that it begins with. SetupError says what of them cannot be read."""
+    """Read the files that the draft begins with. SetupError names those that cannot be read."""
     return {**_read_chosen(wish, family), **dict(_read_typed(wish.typed))}
 
 
@@ -441,7 +443,8 @@ def drafts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 @needs(User.Level.OPERATOR, to_change=True)
 def draft_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """POST: starts a draft, or (`act` add, write) shows the form again as it follows from what was chosen."""
+    """Show the form of a new draft.
+    POST starts it, or (`act` add, write) shows the form again as it follows from what was chosen."""
     if request.method != "POST":
         return _show_form(request, _read_wish(request.GET), as_json=as_json)
     wish = _read_wish(request.POST)
@@ -472,7 +475,7 @@ def _show_form(
     faults = {name: [str(each) for each in found] for name, found in form.errors.items()} if form else {}
     data = {
         "values": wish.values,
-        "loops": [{"loop": loop, "title": title, "says": says} for loop, title, says in wish.loops],
+        "loops": [{"loop": loop, "title": title, "says": about} for loop, title, about in wish.loops],
         "problems": {**faults, **({"start": [problem]} if problem else {})},
     }
     typed = [*wish.typed, *([("", "")] if adds and len(wish.typed) < MAX_FILES else [])]

@@ -88,38 +88,39 @@ DECLARED = JsonShape(HYPOTHESIS, "waiting is_found")
 
 
 def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found = get_object_or_404(Experiment.objects.for_list(), public_id=public_id)
+    experiment = get_object_or_404(Experiment.objects.for_list(), public_id=public_id)
     if wants_fragment(request) and read_htmx(request).target == "live":
-        return _render_count(request, found)
-    sheet = sheet_of(request, experiment=(found.public_id,))
+        return _render_count(request, experiment)
+    sheet = sheet_of(request, experiment=(experiment.public_id,))
     if sheet.comparison.choices.q:
-        return redirect(find_new_address(sheet.comparison.choices, found, as_json=as_json))
+        return redirect(find_new_address(sheet.comparison.choices, experiment, as_json=as_json))
     as_of = sheet.comparison.choices.as_of
-    runs = list(found.runs.filter(created_at__lte=as_of) if as_of else found.runs.all())
+    runs = list(experiment.runs.filter(created_at__lte=as_of) if as_of else experiment.runs.all())
     groups = paginate(request, arrange(sheet.comparison.groups.all), per_page=GROUPS_PER_PAGE, name="groups")
     outcomes = _read_outcomes(runs, as_of)
     total = sum((TrialTally.of(each) for each in outcomes.values()), TrialTally())
-    file = describe_launched(found.spec) if found.origin == Experiment.Origin.RUN and found.spec else None
-    still = _read_standing_still(found)
+    is_ours = experiment.origin == Experiment.Origin.RUN
+    file = describe_launched(experiment.spec) if is_ours and experiment.spec else None
+    still = _read_standing_still(experiment)
     data = {
         **comparison_twin(request, sheet),
-        **EXPERIMENT.read(found),
+        **EXPERIMENT.read(experiment),
         "file": file and yaml.safe_dump(file, sort_keys=False, allow_unicode=True, width=88, default_flow_style=None),
         "scripted": any(run.scripted for run in runs),
         "is_probe": any(run.is_probe for run in runs),
         "trials": total,
         "runs_total": len(runs),
-        "libraries": [] if sheet.metric else _list_libraries(request, found),
-        "scores": [] if sheet.metric else _list_scores(request, found),
-        **TIMES.read(found),
+        "libraries": [] if sheet.metric else _list_libraries(request, experiment),
+        "scores": [] if sheet.metric else _list_scores(request, experiment),
+        **TIMES.read(experiment),
         "spent": sum_up(spending_of(runs, as_of).values()),
-        "estimate": found.estimate.get("whole"),  # null for what was not launched here
+        "estimate": experiment.estimate.get("whole"),  # null for what was not launched here
         "standing_still": [{"status": word, "reason": why or None, "episodes": n} for word, why, n in still],
     }
-    declared = correct_hypotheses(sheet.comparison).get(found.pk)
+    declared = correct_hypotheses(sheet.comparison).get(experiment.pk)
     if declared:
         data["declared"] = {
-            "unknown_metrics": list_unknown_metrics(found),
+            "unknown_metrics": list_unknown_metrics(experiment),
             "futile": declared.futile or None,
             "tested": declared.tested,
             "without_runs": declared.missing,
@@ -132,27 +133,27 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         page = paginate(request, runs, per_page=RUNS_PER_PAGE)
         data["runs"] = MEMBER.read_all(build_members(list(page), outcomes, as_of))
         return render_page(request, "experiments/experiment.html", data=data, page=page, as_json=True)
-    verdicts = read_verdicts(found) if any(run.is_qualification for run in runs) else []
+    verdicts = read_verdicts(experiment) if any(run.is_qualification for run in runs) else []
     context = {
         **build_answer_context(request, sheet, list(groups)),
-        "experiment": found,
-        "facets": [facet for facet in facets_of(sheet.comparison.choices, found) if facet.axis in AXES_CHOSEN],
+        "experiment": experiment,
+        "facets": [facet for facet in facets_of(sheet.comparison.choices, experiment) if facet.axis in AXES_CHOSEN],
         "papers": PAPERS,
         "qualified": say_verdicts(verdicts) if verdicts else "",
         "solved": say_solved(verdicts),
         "checks": sum_up_checks(verdicts),
         "stand_ins": join_stand_ins(runs),
-        **(_read_probed(request, found) if data["is_probe"] else {"title": found.name, "is_probe": False}),
+        **(_read_probed(request, experiment) if data["is_probe"] else {"title": experiment.name, "is_probe": False}),
         "page": groups,
         "page_name": "groups",
         "scores_shown": data["scores"][:SCORES],
         "validation": next(iter(build_gallery((VALIDATION,), sheet).cards), None),
         "total": total,
         "seen": total.done,
-        "is_live": as_of is None and found.is_live,
+        "is_live": as_of is None and experiment.is_live,
         "standing_still": still,
         "notices": sorted({run.notice for run in runs} - {""}),
-        "launch_again": f"{reverse('launch')}?from={found.public_id}" if file else "",
+        "launch_again": f"{reverse('launch')}?from={experiment.public_id}" if file else "",
         "has_authors": bool(file) and any(run.author_model and not run.is_probe for run in runs),
     }
     if declared and declared.total:
@@ -160,16 +161,17 @@ def experiment(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
             "declared": declared,
             "declared_rows": [write_declared(each) for each in declared.hypotheses],
             "held_in_words": say_held(declared.hypotheses),
-            "unknown_metrics": list_unknown_metrics(found),
+            "unknown_metrics": list_unknown_metrics(experiment),
         }
     return render_page(request, "experiments/experiment.html", data=data, context=context)
 
 
-def _list_libraries(request: HttpRequest, found: Experiment) -> list[dict[str, object]]:
-    """List the libraries with a history where no metric has an answer: a git repository of skills has no trial, and a loop that
-    only learned has none that shows the result. `rounds`: trials of the author by the round of the library that they had."""
+def _list_libraries(request: HttpRequest, experiment: Experiment) -> list[dict[str, object]]:
+    """List the libraries with a history where no metric has an answer: a git repository of skills has no trial, and a
+    loop that only learned has none that shows the result. `rounds`: trials of the author by the round of the library
+    that they had."""
     closed = review_access(request).closed_runs().values("pk")
-    episodes = Episode.objects.filter(run__experiment=found).exclude(run__in=closed)
+    episodes = Episode.objects.filter(run__experiment=experiment).exclude(run__in=closed)
     counted = episodes.annotate(total=Count("decisions")).filter(total__gt=0).order_by("ordinal", "pk")
     rows = list(counted.values_list("pk", "public_id", "title", "total", "run__public_id")[:GROUPS_PER_PAGE])
     rates = read_round_rates([pk for pk, *_ in rows])
@@ -185,11 +187,11 @@ def _list_libraries(request: HttpRequest, found: Experiment) -> list[dict[str, o
     ]
 
 
-def _list_scores(request: HttpRequest, found: Experiment) -> list[dict[str, object]]:
+def _list_scores(request: HttpRequest, experiment: Experiment) -> list[dict[str, object]]:
     """Sum up the scores of each task under each condition, of trials without a verdict: all that there is to compare
     where a tool only grades. Two queries."""
     access = review_access(request)
-    graded = Trial.objects.filter(episode__run__experiment=found, success=None, reward__isnull=False).order_by()
+    graded = Trial.objects.filter(episode__run__experiment=experiment, success=None, reward__isnull=False).order_by()
     graded = graded.exclude(pk__in=access.closed_trials()).exclude(episode__run__in=access.closed_runs().values("pk"))
     ends = {"first": Min("pk"), "last": Max("pk"), "best": Max("reward"), "trials": Count("pk")}
     rows = list(
@@ -211,61 +213,64 @@ def _list_scores(request: HttpRequest, found: Experiment) -> list[dict[str, obje
     ]
 
 
-def _read_probed(request: HttpRequest, found: Experiment) -> dict[str, object]:
-    """Return what its probes found, which answers another question than its conditions. Left out: forks, imports that do not
-    say what they probe, and runs that the reader reviews blind."""
+def _read_probed(request: HttpRequest, experiment: Experiment) -> dict[str, object]:
+    """Return what its probes found, which answers another question than its conditions. Left out: forks, imports that
+    do not say what they probe, and runs that the reader reviews blind."""
     closed = review_access(request).closed_runs().values("pk")
-    probes = list(Probe.objects.not_deleted().filter(run__experiment=found).exclude(origin__run__in=closed))
-    title = next((name_probe(probe) for probe in probes if probe.origin), found.name)
+    probes = list(Probe.objects.not_deleted().filter(run__experiment=experiment).exclude(origin__run__in=closed))
+    title = next((name_probe(probe) for probe in probes if probe.origin), experiment.name)
     return {"probed": read_results(probes), "title": title, "is_probe": True}
 
 
-def _render_count(request: HttpRequest, found: Experiment) -> HttpResponse:
-    """How far it is, every few seconds, and what came since the page was loaded (`?seen=` trials). The browser loads the
-    page again for the first result and at the end; in between its reader decides."""
-    progress = progress_of([found])[found.pk]
+def _render_count(request: HttpRequest, experiment: Experiment) -> HttpResponse:
+    """Render how far it is, every few seconds, and what came since the page was loaded (`?seen=` trials). The browser
+    loads the page again for the first result and at the end; in between its reader decides."""
+    progress = progress_of([experiment])[experiment.pk]
     seen = parse_count(request.GET.get("seen", ""))
     seen = progress.done if seen is None else seen
     counts = {"total": progress, "time_left": progress.time_left, "seen": seen, "newer": progress.done - seen}
-    context = {"experiment": found, "is_live": found.is_live, "is_fragment": True, **counts}
+    context = {"experiment": experiment, "is_live": experiment.is_live, "is_fragment": True, **counts}
     response = render(request, "experiments/_experiment_live.html", context)
-    is_over = found.origin == Experiment.Origin.RUN and not found.is_open
+    is_over = experiment.origin == Experiment.Origin.RUN and not experiment.is_open
     if is_over or (progress.done and not seen):
         response["HX-Refresh"] = "true"
     return response
 
 
-def _read_standing_still(found: Experiment) -> list[tuple[str, str, int]]:
-    """(status, how its reason begins, episodes) of what waits for an operator or fails and is tried again, the most
-    frequent reason first."""
-    if found.origin != Experiment.Origin.RUN or found.status in (Experiment.Status.DONE, Experiment.Status.CANCELLED):
+def _read_standing_still(experiment: Experiment) -> list[tuple[str, str, int]]:
+    """Return (status, beginning of the reason, episodes) of what waits for an operator or fails and is tried again,
+    the most frequent reason first."""
+    status = Experiment.Status
+    if experiment.origin != Experiment.Origin.RUN or experiment.status in (status.DONE, status.CANCELLED):
         return []
-    troubled = (
-        Episode.objects.filter(run__experiment=found).troubled().order_by().annotate(told=Left(REASON, REASON_LENGTH))
-    )
-    told = troubled.annotate(state=Case(When(FAILING, then=FAILS), default="status")).values_list("state", "told")
-    return list(told.annotate(n=Count("pk")).order_by("-n", "state", "told")[:MOST_REASONS])
+    own = Episode.objects.filter(run__experiment=experiment).order_by()
+    troubled = own.troubled().annotate(reason=Left(REASON, REASON_LENGTH))
+    counted = troubled.annotate(state=Case(When(FAILING, then=FAILS), default="status")).values_list("state", "reason")
+    return list(counted.annotate(n=Count("pk")).order_by("-n", "state", "reason")[:MOST_REASONS])
 
 
 def _read_outcomes(runs: list[Run], as_of: datetime | None) -> Mapping[int, Outcomes]:
-    """run pk -> its trials; what was settled after the pin is planned, as everywhere on a pinned page."""
+    """Return run pk -> its trials.
+    What was settled after the pin counts as planned, as everywhere on a pinned page."""
     found = outcomes_of(runs)
     later = read_settled_after(runs, as_of) if as_of else set()
     return {pk: each.without(later) for pk, each in found.items()} if later else found
 
 
-# --- a model judges the runs --------------------------------------------------------------------------------------------
+# --- a model judges the runs ----------------------------------------------------------------------------------------
 
 
 @needs(User.Level.OPERATOR, to_change=True)
 def experiment_judging(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found = get_object_or_404(Experiment.objects.not_deleted(), public_id=public_id)
-    problem = _order_judging(request, found) if request.method == "POST" else ""
+    experiment = get_object_or_404(Experiment.objects.not_deleted(), public_id=public_id)
+    problem = _order_judging(request, experiment) if request.method == "POST" else ""
     if request.method == "POST" and not problem:
         return redirect("experiment-judging", public_id)
-    progress = progress_of_judging(JudgingOrder.objects.filter(run__experiment=found))
-    passes = Judging.objects.filter(run__experiment=found).select_related("run").order_by("-started_at", "-pk")[:100]
-    data = {"experiment": found, "judging": progress, "passes": PASS.read_all(passes)}
+    progress = progress_of_judging(JudgingOrder.objects.filter(run__experiment=experiment))
+    passes = (
+        Judging.objects.filter(run__experiment=experiment).select_related("run").order_by("-started_at", "-pk")[:100]
+    )
+    data = {"experiment": experiment, "judging": progress, "passes": PASS.read_all(passes)}
     context = {
         "passes": passes,
         "is_live": any(each.is_open for each in progress),
@@ -273,16 +278,16 @@ def experiment_judging(request: HttpRequest, public_id: UUID, *, as_json: bool =
         "asked": request.POST if problem else {"prompts": OWN, "calls": FIRST_CALLS},
         "metrics": [(metric.value, not problem or metric in request.POST.getlist("metrics")) for metric in SCORED],
         "presets": sorted(preset_files()),
-        "runs": found.runs.count(),
-        "ended": found.runs.filter(status=Run.Status.DONE).count(),
+        "runs": experiment.runs.count(),
+        "ended": experiment.runs.filter(status=Run.Status.DONE).count(),
         "live_url": reverse("experiment-judging", args=[public_id]),
     }
     template = "experiments/_judging_live.html" if wants_fragment(request) else "experiments/judging.html"
     return render_page(request, template, data=data, context=context, as_json=as_json, status=422 if problem else 200)
 
 
-def _order_judging(request: HttpRequest, found: Experiment) -> str:
-    """What is wrong with what was sent; empty: it is ordered."""
+def _order_judging(request: HttpRequest, experiment: Experiment) -> str:
+    """Order the judging that was sent for. Return what is wrong with it; empty if it is ordered."""
     wish, problem = _read_judging_wish(request.POST)
     if wish is None:
         return problem
@@ -291,15 +296,15 @@ def _order_judging(request: HttpRequest, found: Experiment) -> str:
     except SetupError as error:
         return str(error)
     by = user_of(request)
-    ordered = order_judging(found.runs.all(), wish, by)
+    ordered = order_judging(experiment.runs.all(), wish, by)
     detail = {"model": wish.model, "prompts": wish.prompts, "metrics": list(wish.metrics)}
-    note_activity(by, "experiment.judged", found, detail={**detail, "calls": wish.max_calls, "usd": wish.max_usd})
+    note_activity(by, "experiment.judged", experiment, detail={**detail, "calls": wish.max_calls, "usd": wish.max_usd})
     messages.success(request, f"{wish.model} judges {plural(ordered, 'run')}, each after its end.")
     return ""
 
 
 def _read_judging_wish(sent: QueryDict) -> tuple[JudgingWish | None, str]:
-    """Or what is wrong with a field, and what was expected."""
+    """Return what is asked for, or what is wrong with a field and what was expected."""
     calls, usd = sent.get("calls", "").strip(), sent.get("usd", "").strip()
     try:
         max_calls, max_usd = int(calls) if calls else None, float(usd) if usd else None
@@ -317,26 +322,26 @@ def _read_judging_wish(sent: QueryDict) -> tuple[JudgingWish | None, str]:
     return JudgingWish(model, sent.get("prompts", "").strip() or OWN, metrics, max_calls, max_usd), ""
 
 
-# --- libraries are tried on all deployed tasks --------------------------------------------------------------------------
+# --- libraries are tried on all deployed tasks ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class AskedMeasuring:
-    """`runs`: public ids; none: all. `max_usd`: of all probes together; None: each as its run. `design`: each round's library, or the
-    last one without each of its skills."""
+    """`runs`: public ids; none: all. `max_usd`: of all probes together; None: each as its run. `design`: each round's
+    library, or the last one without each of its skills."""
 
     runs: tuple[str, ...] = ()
     times: int = FIRST_TIMES
     max_usd: float | None = None
     design: str = ROUNDS
 
-    def takes(self, found: RunRounds) -> bool:
-        return not self.runs or str(found.run.public_id) in self.runs
+    def takes(self, rounds: RunRounds) -> bool:
+        return not self.runs or str(rounds.run.public_id) in self.runs
 
 
 @needs(User.Level.OPERATOR, to_change=True)
 def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    """`?times=` asks for the estimate as well, which reads the suite."""
+    """Show what measuring the rounds would take. `?times=` asks for the estimate as well, which reads the suite."""
     experiment = get_object_or_404(Experiment.objects.not_deleted(), public_id=public_id)
     is_post = request.method == "POST"
     if is_post and request.POST.get("act") == "cancel":
@@ -383,18 +388,18 @@ def experiment_rounds(request: HttpRequest, public_id: UUID, *, as_json: bool = 
     )
 
 
-def _read_run(found: RunRounds, *, is_chosen: bool) -> dict[str, object]:
+def _read_run(rounds: RunRounds, *, is_chosen: bool) -> dict[str, object]:
     return {
-        "run": RUN_HEAD.read(found.run),
+        "run": RUN_HEAD.read(rounds.run),
         "chosen": is_chosen,
-        "episodes": len(found.episodes),
-        "rounds": found.most_rounds,
-        "libraries": found.libraries,
-        "measured": found.measured,
-        "under_way": found.coming,
-        "open": len(found.open),
-        "probe_trials": found.probed,
-        "url": PageLink("run-json", found.run.public_id),
+        "episodes": len(rounds.episodes),
+        "rounds": rounds.most_rounds,
+        "libraries": rounds.libraries,
+        "measured": rounds.measured,
+        "under_way": rounds.coming,
+        "open": len(rounds.open),
+        "probe_trials": rounds.probed,
+        "url": PageLink("run-json", rounds.run.public_id),
     }
 
 
@@ -422,30 +427,30 @@ def _preview_probes(runs: Sequence[RunRounds], asked: AskedMeasuring) -> RoundsP
     return preview_rounds(chosen, times=asked.times, max_usd=asked.max_usd)
 
 
-def _launch_probes(request: HttpRequest, found: Experiment) -> bool:
-    """Launch what was estimated. False where it is refused: the page says why."""
+def _launch_probes(request: HttpRequest, experiment: Experiment) -> bool:
+    """Launch what was estimated. Return False if it is refused: the page says why."""
     asked, problem = _read_measuring(request.POST)
     try:
         if problem:
             raise RunnerError(problem)
-        wanted = _preview_probes(list_learning_runs(found), asked)
+        wanted = _preview_probes(list_learning_runs(experiment), asked)
         judged = bool(request.POST.get("judged"))
         probes = launch_rounds(wanted, reason=request.POST.get("reason", ""), by=user_of(request), judged=judged)
     except RunnerError as error:
         messages.error(request, f"Nothing was launched. {error}")
         return False
-    told = f"{plural(len(probes), 'probe')}, {wanted.trials} trials"
+    message = f"{plural(len(probes), 'probe')}, {wanted.trials} trials"
     place = "What skills add" if asked.design == SKILLS else "The learning curve"
-    messages.success(request, f"Launched: {told}. {place} appears when they have ended.")
+    messages.success(request, f"Launched: {message}. {place} appears when they have ended.")
     return True
 
 
-def _cancel_probes(request: HttpRequest, found: Experiment) -> HttpResponse:
+def _cancel_probes(request: HttpRequest, experiment: Experiment) -> HttpResponse:
     reason = request.POST.get("reason", "")
     try:
-        stopped = cancel_rounds(list_learning_runs(found), reason=reason, by=user_of(request))
+        stopped = cancel_rounds(list_learning_runs(experiment), reason=reason, by=user_of(request))
     except RunnerError as error:
         messages.error(request, f"Nothing was cancelled. {error}")
     else:
         messages.success(request, f"Cancelled: {plural(stopped, 'probe')}. What they recorded stays.")
-    return redirect("experiment-rounds", found.public_id)
+    return redirect("experiment-rounds", experiment.public_id)

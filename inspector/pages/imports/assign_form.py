@@ -20,8 +20,8 @@ CONDITIONS = [*reversed({each.title: code for code, each in reversed(KNOWN.items
 class AssignForm(forms.Form):
     """A person says what the files of an import did not, for some of its runs, and why. Empty fields change nothing.
 
-    Condition, replicate and author model belong to the run; family, role, phase and scorer to those of its trials whose task
-    key matches the pattern `tasks` (all of them without one).
+    Condition, replicate and author model belong to the run; family, role, phase and scorer to those of its trials
+    whose task key matches the pattern `tasks` (all of them without one).
     """
 
     runs = forms.ModelMultipleChoiceField(
@@ -48,7 +48,7 @@ class AssignForm(forms.Form):
     TRIAL_FIELDS = ("family", "role", "phase", "scorer")
 
     def __init__(self, *args: Any, user: User | None = None, **kwargs: Any) -> None:
-        """`user`: whose account makes the change; without one the form asks who it is."""
+        """`user`: the account that makes the change; without one the form asks for a name."""
         super().__init__(*args, **kwargs)
         self.user = user
         if user:
@@ -63,7 +63,7 @@ class AssignForm(forms.Form):
         return cleaned
 
     def apply(self) -> int:
-        """Makes the edits in one transaction and returns how many rows changed. EditRefused leaves all as it was."""
+        """Make the edits in one transaction and return how many rows changed. EditRefused changes nothing."""
         runs, reason = list(self.cleaned_data["runs"]), self.cleaned_data["reason"]
         author = Author(self.user, self.cleaned_data.get("name", ""))
         given = {name: value for name, value in self.cleaned_data.items() if value}

@@ -64,7 +64,7 @@ def imports(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 @needs(User.Level.OPERATOR)
 def assign(request: HttpRequest) -> HttpResponse:
-    """Sets what the files did not say. Each change is recorded with its author and reason."""
+    """Set what the files did not say. Each change is recorded with its author and reason."""
     form = AssignForm(request.POST, user=_find_account(request))
     if form.is_valid():
         try:
@@ -80,8 +80,8 @@ def assign(request: HttpRequest) -> HttpResponse:
 
 @needs(User.Level.OPERATOR)
 def accept(request: HttpRequest) -> HttpResponse:
-    """Give runs of a batch that are listed under the form's `condition` the condition `as`; without one that which names of their
-    folders suggest."""
+    """Give runs of a batch that are listed under the form's `condition` the condition `as`;
+    without one that which names of their folders suggest."""
     batch = get_object_or_404(ImportBatch, public_id=parse_id(request.POST.get("batch", "")))
     wanted, given = set(request.POST.getlist("condition")), request.POST.get("as", "")
     author, changed = Author(user_of(request)), 0
@@ -138,7 +138,7 @@ def list_arrivals(batch: ImportBatch) -> list[CandidateExperiment]:
 
 
 def group_by_condition(arrivals: Sequence[CandidateExperiment]) -> dict[str, list[CandidateRun]]:
-    """Condition, recorded or suggested, in the order of every list -> its runs."""
+    """Return condition, recorded or suggested, in the order of every list -> its runs."""
     found: dict[str, list[CandidateRun]] = {}
     for experiment in arrivals:
         for row in experiment.rows:
@@ -163,32 +163,34 @@ def find_contradiction(condition: str, runs: Sequence[CandidateRun]) -> str:
 def write_heading(
     batch: ImportBatch, runs: Sequence[CandidateRun], problems: int, lacking: Sequence[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Say what came in, in sentences, and what it lacks or could not be read; of an undone import who undid it and why."""
+    """Say what came in, in sentences, and what it lacks or could not be read;
+    of an undone import who undid it and why."""
     if batch.undone_at:
         return [f"Undone{f' by {batch.undone_by}' if batch.undone_by else ''}: {batch.undo_reason}"], []
-    trials, said, faults = batch.counts.get("trials", 0), ["Nothing came in."], []
+    trials, sentences, faults = batch.counts.get("trials", 0), ["Nothing came in."], []
     if batch.status == ImportBatch.Status.RUNNING:
-        said = [f"Still reading. {plural(trials, 'trial') if trials else 'No trial'} came in so far."]
+        sentences = [f"Still reading. {plural(trials, 'trial') if trials else 'No trial'} came in so far."]
     elif trials:
-        said = [f"{plural(trials, 'trial')} came in."]
+        sentences = [f"{plural(trials, 'trial')} came in."]
     if runs:
         known = sum(run.recorded != Run.UNKNOWN for run in runs)
         suggested = sum(run.recorded != run.condition for run in runs)
-        told = f"{suggested} of {plural(len(runs), 'run')} {'has' if suggested == 1 else 'have'} a condition in folder names"
-        some = f"{known} of {plural(len(runs), 'run')} {'has' if len(runs) == 1 else 'have'} a condition"
+        of_runs = f"of {plural(len(runs), 'run')}"
+        guessed = f"{suggested} {of_runs} {'has' if suggested == 1 else 'have'} a condition in folder names"
+        some = f"{known} {of_runs} {'has' if len(runs) == 1 else 'have'} a condition"
         if known == len(runs):
-            said += ["Every run has a condition."]
+            sentences += ["Every run has a condition."]
         elif suggested:
-            said += [f"{told}, {known} on record." if known else f"{told}."]
+            sentences += [f"{guessed}, {known} on record." if known else f"{guessed}."]
         else:
-            said += [f"{some}."]
+            sentences += [f"{some}."]
     if problems:
         faults += [f"{plural(problems, 'problem')}."]
     if lacking:
         faults += [f"{', '.join(lacking)}."]
     elif trials and not lacking and batch.status == ImportBatch.Status.DONE:
         faults += ["No problems."]
-    return said, faults
+    return sentences, faults
 
 
 def name_folder(run: CandidateRun) -> str:
@@ -198,8 +200,8 @@ def name_folder(run: CandidateRun) -> str:
 
 
 def show_evidence(run: CandidateRun, name: str) -> tuple[str, str, str, str] | None:
-    """Return what comes before the part of a folder's name that suggests the condition, that part, what follows, and the
-    folder if it is another than `name`. None: nothing is suggested."""
+    """Return what comes before the part of a folder's name that suggests the condition, that part, what follows, and
+    the folder if it is another than `name`. None: nothing is suggested."""
     matched, _, hint = run.suggested_by.partition(" in ")
     words = [re.escape(word) for word in re.split("[-_/]", matched) if word]
     if run.recorded != Run.UNKNOWN or not words:
@@ -233,7 +235,7 @@ def _list_lacking(
 
 
 def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> dict[str, object]:
-    """What came in, by condition, and the comparison it suggests."""
+    """Return what came in, by condition, and the comparison it suggests."""
     arrivals = list_arrivals(batch)
     groups = group_by_condition(arrivals)
     suggested = [code for code, runs in groups.items() if any(run.suggested == code != run.recorded for run in runs)]
@@ -245,7 +247,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> 
     paths = [Path(str(path)) for path in batch.paths]
     shared = {path.parent for path in paths} if len(paths) > 1 else set()
     lacking, lacking_named = _list_lacking(kept, access)
-    said, faults = write_heading(batch, runs, problems, lacking_named)
+    sentences, faults = write_heading(batch, runs, problems, lacking_named)
 
     names = {run.run: name_folder(run) for run in runs}
     if len(runs) > 1 and len(set(names.values())) == 1:  # all runs have the name of the release
@@ -260,7 +262,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> 
         return run, name, lacking.get(run.run, ()), show_evidence(run, name)
 
     return {
-        "heading": " ".join([doubts[NO_SKILL], *said] if NO_SKILL in doubts else said),
+        "heading": " ".join([doubts[NO_SKILL], *sentences] if NO_SKILL in doubts else sentences),
         "faults": " ".join(faults),
         "lacking": lacking,
         "arrived": [
@@ -288,7 +290,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> 
 
 
 def _find_account(request: HttpRequest) -> User | None:
-    """Who is logged in; None for the local user, whose name says nothing about who sits there."""
+    """Return the account that is logged in; None for the local user, whose name says nothing about who sits there."""
     user = user_of(request)
     return None if is_local(user) else user
 
@@ -327,7 +329,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         uploads = [(upload, describe_upload(request, upload)) for upload in waiting]
         context["uploads"] = uploads
         if "batch" not in request.GET:  # a page of one import stays with it
-            under_way = (told for _, told in uploads if told["state"] in ("waiting", "importing"))
+            under_way = (row for _, row in uploads if row["state"] in ("waiting", "importing"))
             context["reading"] = next(under_way, None)
         context["reads_paths"] = bool(list_roots(request))
         context["undoing"] = Undoing.of(chosen) if chosen else None
@@ -337,8 +339,8 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
 def _name_batches(
     batches: list[ImportBatch], access: ReviewAccess
 ) -> list[tuple[ImportBatch, str, str, list[Experiment], int]]:
-    """Return each batch with what it holds, "" where it has no trial; its source in short; its remaining experiments or the
-    ones they were joined into; and the number of their incomplete trials, as its own page counts them."""
+    """Return each batch with what it holds, "" where it has no trial; its source in short; its remaining experiments
+    or the ones they were joined into; and the number of their incomplete trials, as its own page counts them."""
     titles = dict(Upload.objects.filter(batch__in=batches, server_path="").values_list("batch", "title"))
     arrivals = list(
         ImportedExperiment.objects.filter(batch__in=batches).values_list("batch", "experiment").order_by("pk")
@@ -379,7 +381,8 @@ def _name_batches(
 
 
 def _describe_contents(batches: list[ImportBatch]) -> dict[int, str]:
-    """Return key of a batch -> "Harbor: 11 tasks, 9 models": of the trials in the experiments that it read and that remain."""
+    """Return key of a batch -> "Harbor: 11 tasks, 9 models":
+    of the trials in the experiments that it read and that remain."""
     of_batch, model = "episode__run__experiment__arrivals__batch", "episode__run__agent_model"
     trials = Trial.objects.filter(**{f"{of_batch}__in": batches}, episode__run__experiment__deleted_at=None).order_by()
     is_known = ~Q(**{model: Run.UNKNOWN})
@@ -402,12 +405,12 @@ def _describe_contents(batches: list[ImportBatch]) -> dict[int, str]:
 
 
 def _select_batches() -> QuerySet[ImportBatch]:
-    """Newest first: grouping drops the order of the model."""
+    """Select batches, newest first: grouping drops the order of the model."""
     return ImportBatch.objects.annotate(problems_total=Count("problems")).order_by("-started_at", "-id")
 
 
 def _choose_batch(request: HttpRequest, batches: list[ImportBatch]) -> ImportBatch | None:
-    """The batch that `?batch=` names; without one the newest that has problems, else the newest."""
+    """Return the batch that `?batch=` names; without one the newest that has problems, else the newest."""
     wanted = (request.POST or request.GET).get("batch", "")
     named = next((batch for batch in batches if str(batch.public_id) == wanted), None)
     if named is None and (public_id := parse_id(wanted)):
@@ -417,7 +420,7 @@ def _choose_batch(request: HttpRequest, batches: list[ImportBatch]) -> ImportBat
 
 
 def _select_editable(batch: ImportBatch | None) -> QuerySet[Run]:
-    """Runs of an import that a person may edit, those without a condition first."""
+    """Select the runs of an import that a person may edit, those without a condition first."""
     brought = Experiment.objects.not_deleted().brought_by(batch) if batch else Experiment.objects.none()
     runs = Run.objects.filter(experiment__in=brought, experiment__origin__in=EDITABLE).select_related("experiment")
     return runs.annotate(trials_total=Count("episodes__trials")).order_by(

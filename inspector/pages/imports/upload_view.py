@@ -1,6 +1,7 @@
 """`/imports/uploads/`: files come in, from a browser or a program, piece by piece, and are imported by a worker.
 
-All answers are JSON, errors as `{"error": ...}`; forms of the page are answered by the page. docs/how-to/importing.md describes it for programs.
+All answers are JSON, errors as `{"error": ...}`; forms of the page are answered by the page. docs/how-to/importing.md
+describes it for programs.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ BINARY = "application/octet-stream"
 
 
 class NoSuchUpload(UploadRefused):
-    """It was discarded, or is somebody else's."""
+    """The upload was discarded, or belongs to somebody else."""
 
 
 STATUS = {NoSuchUpload: 404, TooMuch: 413, uploads.OutOfStep: 409, uploads.NoSpace: 507}
 
 
 def _for_programs(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Operators and their programs may ask the view. What it refuses is JSON, or the page with the refusal."""
+    """Let operators and their programs call the view. What it refuses is JSON, or the page with the refusal."""
 
     @wraps(view)
     def answered(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
@@ -59,15 +60,15 @@ def _for_programs(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespon
 
 @_for_programs
 def begin(request: HttpRequest) -> HttpResponse:
-    """Begin an upload from its list of files, or continue the unfinished one with the same list. `files`: of each, in the order
-    of the request, its number and how many bytes are here."""
+    """Begin an upload from its list of files, or continue the unfinished one with the same list. `files`: of each, in
+    the order of the request, its number and how many bytes are here."""
     try:
-        told = json.loads(request.body)
+        body = json.loads(request.body)
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
+        body = None
+    if not isinstance(body, dict):
         raise UploadRefused("Expected JSON: an object with files.")
-    upload, files, is_new = uploads.begin_upload(user_of(request), told.get("files"))
+    upload, files, is_new = uploads.begin_upload(user_of(request), body.get("files"))
     have = [[file.number, file.received] for file in files]
     more = {"files": have, "piece_bytes": uploads.PIECE_BYTES, "piece_files": uploads.MAX_PARTS}
     return JsonResponse({**describe_upload(request, upload), **more}, status=201 if is_new else 200)
@@ -75,13 +76,14 @@ def begin(request: HttpRequest) -> HttpResponse:
 
 @_for_programs
 def upload(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """How far it is, in facts and in a sentence."""
+    """Return how far the upload is, in facts and in a sentence."""
     return JsonResponse(describe_upload(request, _find(request, public_id)))
 
 
 @_for_programs
 def pieces(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Take a line that names stretches of files, and their bytes behind it. The body is streamed, never held as a whole."""
+    """Take a line that names stretches of files, and their bytes behind it.
+    The body is streamed, never held as a whole."""
     found = _find(request, public_id)
     if request.content_type != BINARY:
         return JsonResponse({"error": f"Expected Content-Type: {BINARY}."}, status=415)
@@ -91,7 +93,7 @@ def pieces(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @_for_programs
 def finish(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Have it imported, or tried again where the import stopped."""
+    """Queue the upload for its import, or again where the import stopped."""
     found = _find(request, public_id)
     uploads.finish_upload(found)
     return _accept(request, found)
@@ -110,7 +112,8 @@ def discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @_for_programs
 def run_log(request: HttpRequest, log: UUID) -> HttpResponse:
-    """GET: how many bytes of each file of a run log are here. POST: take a line that names stretches of them, and their bytes."""
+    """GET: how many bytes of each file of a run log are here.
+    POST: take a line that names stretches of them, and their bytes."""
     user = user_of(request)
     if request.method == "GET":
         return JsonResponse({"files": sent_logs.list_received(user, log)})
@@ -124,22 +127,23 @@ def run_log(request: HttpRequest, log: UUID) -> HttpResponse:
 
 @_for_programs
 def read_path(request: HttpRequest) -> HttpResponse:
-    """Have a path on the server imported."""
+    """Import a path on the server."""
     return _accept(request, uploads.ask_for_path(user_of(request), request.POST.get("path", ""), list_roots(request)))
 
 
 def list_roots(request: HttpRequest) -> list[Path]:
-    """List the folders of the server that the reader may import from. A token does not count as the person at the machine."""
+    """List the folders of the server that the reader may import from.
+    A token does not count as the person at the machine."""
     at_machine = is_local(request.user) and not hasattr(request, "token")
     return settings.IMPORT_ROOTS or ([Path.home()] if settings.IMPORTS_FROM_HOME and at_machine else [])
 
 
 def _find(request: HttpRequest, public_id: UUID) -> Upload:
     """Find an upload of the user who asks. Others cannot see it before it is imported."""
-    found = Upload.objects.select_related("batch").filter(public_id=public_id, by=user_of(request)).first()
-    if found is None:
+    upload = Upload.objects.select_related("batch").filter(public_id=public_id, by=user_of(request)).first()
+    if upload is None:
         raise NoSuchUpload("There is no such upload of yours.")
-    return found
+    return upload
 
 
 def _accept(request: HttpRequest, upload: Upload) -> HttpResponse:
@@ -150,7 +154,7 @@ def _accept(request: HttpRequest, upload: Upload) -> HttpResponse:
 
 
 def describe_upload(request: HttpRequest, upload: Upload) -> dict[str, object]:
-    """Facts for programs, and the sentence that pages show."""
+    """Return the facts for programs, and the sentence that pages show."""
     files, received = upload.count_received() if upload.whole_at is None else (upload.files_total, upload.bytes_total)
     batch = f"{absolute(request, 'imports')}?batch={upload.batch.public_id}" if upload.batch else None
     return {

@@ -12,7 +12,7 @@ from benchapp.record.json_shape import Shaped
 
 @dataclass(frozen=True, slots=True)
 class BudgetPart(Shaped):
-    """In one unit. `spent` is None where it is unknown; it leaves out attempts without a known cost."""
+    """A budget in one unit. `spent` is None if unknown; it leaves out attempts without a known cost."""
 
     unit: str  # "USD" or "tokens"
     limit: float
@@ -28,7 +28,7 @@ class BudgetPart(Shaped):
 
 
 def budget_of(runs: Sequence[Run], progress: WorkProgress) -> list[BudgetPart]:
-    """Of these runs together, with what they spent; empty where one of them has no limit."""
+    """Return the budgets of these runs together, with what they spent; none if one of them has no limit."""
     limits: dict[str, list[float | None]] = {
         "USD": [run.budget_usd for run in runs],
         "tokens": [run.budget_tokens for run in runs],

@@ -67,7 +67,7 @@ _UNDECIDED = (*_OPEN, Episode.Status.BLOCKED, Episode.Status.PAUSED)
 
 
 class Trouble(StrEnum):
-    """Why an episode needs somebody, the worst first. The order is that of the page."""
+    """Why an episode needs somebody, the worst first, in the order of the page."""
 
     BLOCKED = "blocked"  # nothing continues until an operator acts
     CRASHING = "crash-looping"  # the machine failed and it is tried again, with growing pauses
@@ -91,7 +91,7 @@ class Troubled(Shaped):
 
     @property
     def reason(self) -> str:
-        """Whole text, a traceback as a rule. Its first line says what happened."""
+        """Return the whole text, usually a traceback. Its first line says what happened."""
         if self.trouble is Trouble.ASIDE and self.latest:
             return self.hidden or render_error(self.latest.exception_type, self.latest.exception_message)
         return self.episode.blocked_reason or self.episode.last_failure
@@ -102,17 +102,18 @@ class Troubled(Shaped):
 
     @property
     def next_try(self) -> datetime | None:
-        """When it is taken again by itself."""
+        """Return when it is tried again without anybody's help."""
         waits = self.trouble is Trouble.CRASHING and not self.episode.lease_owner
         return self.episode.lease_until if waits else None
 
 
 @dataclass(frozen=True, slots=True)
 class OpenExperiment(Shaped):
-    """An experiment with work left, and the states of its episodes. `progress`, `budget`: of the newest `MAX_COUNTED`."""
+    """An experiment with work left, and the states of its episodes."""
 
     experiment: Experiment
     counts: dict[str, int]
+    # progress, budget: of the newest `MAX_COUNTED`
     progress: WorkProgress | None
     stand_ins: frozenset[StandIn]
     budget: list[BudgetPart]
@@ -125,13 +126,13 @@ class OpenExperiment(Shaped):
 
     @property
     def to_do(self) -> int:
-        """Number of episodes that continue by themselves, running at this moment or not."""
+        """Return the number of episodes that continue without help, running at this moment or not."""
         return sum(self.counts.get(status, 0) for status in _OPEN)
 
 
 @dataclass(frozen=True, slots=True)
 class EndedExperiment(Shaped):
-    """An experiment that came to its end, and what it took. `verdicts`: of a qualification, on each task."""
+    """An experiment that ended, and what it took. `verdicts`: of a qualification, on each task."""
 
     experiment: Experiment
     progress: WorkProgress
@@ -166,8 +167,8 @@ def _find_troubled(access: ReviewAccess, stuck: Iterable[AtWork]) -> tuple[list[
     total = len(episodes) if len(episodes) <= MAX_TROUBLED else found.count()
     shown = episodes[:MAX_TROUBLED]
     latest = _find_latest_attempts(shown, Attempt.objects.all())
-    aside = _find_latest_attempts(shown, Attempt.objects.filter(trial__status=Trial.Status.BLOCKED))
-    rows = [_name_trouble(episode, latest.get(episode.pk), aside.get(episode.pk), access) for episode in shown]
+    blocked = _find_latest_attempts(shown, Attempt.objects.filter(trial__status=Trial.Status.BLOCKED))
+    rows = [_name_trouble(episode, latest.get(episode.pk), blocked.get(episode.pk), access) for episode in shown]
     known = {row.episode.pk for row in rows}
     silent = [
         Troubled(row.attempt.trial.episode, Trouble.STUCK, row.attempt)
@@ -178,17 +179,17 @@ def _find_troubled(access: ReviewAccess, stuck: Iterable[AtWork]) -> tuple[list[
     return sorted([*rows, *silent], key=lambda row: order.index(row.trouble)), total + len(silent)
 
 
-def _name_trouble(episode: Episode, latest: Attempt | None, aside: Attempt | None, access: ReviewAccess) -> Troubled:
+def _name_trouble(episode: Episode, latest: Attempt | None, blocked: Attempt | None, access: ReviewAccess) -> Troubled:
     if episode.status == Episode.Status.BLOCKED:
         return Troubled(episode, Trouble.BLOCKED, latest)
     if episode.failures:
         return Troubled(episode, Trouble.CRASHING, latest)
-    queue = access.closing_trial(aside.trial.task_id, episode.key) if aside else None
-    return Troubled(episode, Trouble.ASIDE, aside, hidden_until(queue) if queue else "")
+    queue = access.closing_trial(blocked.trial.task_id, episode.key) if blocked else None
+    return Troubled(episode, Trouble.ASIDE, blocked, hidden_until(queue) if queue else "")
 
 
 def _find_latest_attempts(episodes: Sequence[Episode], among: QuerySet[Attempt]) -> dict[int, Attempt]:
-    """By episode."""
+    """Return the latest attempt of each episode."""
     if not episodes:
         return {}
     newest = among.filter(trial__episode__in=episodes).order_by().values("trial__episode")
@@ -198,7 +199,7 @@ def _find_latest_attempts(episodes: Sequence[Episode], among: QuerySet[Attempt])
 
 
 def _open_experiments(workers: int | None = None) -> list[OpenExperiment]:
-    """Experiments of ours that are not at their end, newest first. `workers`: how many share their work, if known."""
+    """List our experiments that have not ended, newest first. `workers`: how many share their work, if known."""
     states = (
         Episode.objects.own()
         .filter(status__in=_UNDECIDED)
@@ -224,7 +225,7 @@ def _open_experiments(workers: int | None = None) -> list[OpenExperiment]:
 
 
 def _ended_experiments() -> list[EndedExperiment]:
-    """Those of ours that ended last, with what they took; numbers of ended runs are kept from one look to the next."""
+    """List our experiments that ended last, with what they took. Numbers of ended runs are kept between requests."""
     own = Experiment.objects.not_deleted().filter(origin=Experiment.Origin.RUN, finished_at__isnull=False)
     ended = own.filter(status__in=(Experiment.Status.DONE, Experiment.Status.CANCELLED)).defer("spec", "estimate")
     found = list(ended.order_by("-finished_at", "-id")[:MAX_ENDED])

@@ -175,21 +175,21 @@ def _count_passes(target: Target, progress: WorkProgress | None) -> list[tuple[s
 def _read_episode_parts(
     episode: Episode, attempts: Sequence[Mapping[str, object]], log: Sequence[str] | None, access: ReviewAccess
 ) -> dict[str, object]:
-    """What only the page of one episode shows. `results`: each attempt with the number of trials like its own, and with the
-    verdict and the duration of its trial, if it counts and this reader may see it."""
+    """Return what only the page of one episode shows. `results`: each attempt with the number of trials like its own,
+    and with the verdict and the duration of its trial, if it counts and this reader may see it."""
     trials = episode.trials.exclude(pk__in=access.closed_trials())
     found = {pk: rest for pk, *rest in trials.values_list("pk", "success", "duration_seconds")}
     hidden = {trial.pk: trial for trial in access.hidden_results().filter(episode=episode)}
     alike: Counter[tuple[object, object]] = Counter(episode.trials.values_list("task__key", "phase"))
-    aside = []
+    blocked = []
     for trial, reason in episode.trials.explain_blocked():
         queue = access.closing_trial(trial.task_id, episode.key)
-        aside.append((trial, hidden_until(queue) if queue else reason))
+        blocked.append((trial, hidden_until(queue) if queue else reason))
     return {
         "single": True,
         "places": _list_places(episode),
         "open_trials": _list_open_trials(episode),
-        "aside": aside,
+        "aside": blocked,
         "results": [
             (
                 each,
@@ -223,10 +223,10 @@ def operate_act(request: HttpRequest, kind: str, public_id: UUID, act: str) -> H
     if ACTS[act].needs_reason and not reason:
         return refuse("Say why. It is kept with the act.")
     try:
-        said, new_run = _carry_out(act, target, request.POST, reason=reason, by=user_of(request))
+        message, new_run = _carry_out(act, target, request.POST, reason=reason, by=user_of(request))
     except RunnerError as error:
         return refuse(str(error))
-    messages.success(request, said)
+    messages.success(request, message)
     return redirect("operate", "run", new_run.public_id) if new_run else redirect("operate", kind, public_id)
 
 
@@ -246,7 +246,7 @@ def _run_of(target: Run | Episode) -> Run:
 
 
 def _read_activity(target: Target) -> list[tuple[Activity, str]]:
-    """What people did with it, newest first, each in words."""
+    """Return what people did with it, newest first, each in words."""
     kind = type(target).__name__.lower()
     of_itself = Q(target_kind=kind, target_id=target.public_id)
     if isinstance(target, Episode):  # a skip is kept at its trial
@@ -256,7 +256,7 @@ def _read_activity(target: Target) -> list[tuple[Activity, str]]:
 
 
 def _list_places(episode: Episode) -> list[tuple[int, str]]:
-    """Where a fork can begin: (sequence, the trial recorded there)."""
+    """List where a fork can begin: (sequence, the trial recorded there)."""
     trials = episode.entries.filter(kind=Entry.Kind.TRIAL).select_related("attempt__trial__task").order_by("sequence")
     return [
         (entry.sequence, f"{entry.attempt.trial.phase} · {entry.attempt.trial.task.title}")
@@ -266,7 +266,7 @@ def _list_places(episode: Episode) -> list[tuple[int, str]]:
 
 
 def _list_open_trials(episode: Episode) -> list[tuple[str, str]]:
-    """What can be skipped: (slot, the trial in words), blocked ones first."""
+    """List what can be skipped: (slot, the trial in words), blocked ones first."""
     trials = episode.trials.exclude(CLOSED).select_related("task").order_by("pk")[:MAX_OPEN]
     blocked_first = sorted(trials, key=lambda trial: trial.status != Trial.Status.BLOCKED)
     return [
@@ -284,7 +284,8 @@ def _list_open_trials(episode: Episode) -> list[tuple[str, str]]:
 
 
 def _carry_out(act: str, target: Target, given: Mapping[str, str], *, reason: str, by: User) -> tuple[str, Run | None]:
-    """Return a sentence about what was done, and the run to continue on if there is a new one. RunnerError says why not."""
+    """Carry out the act. Return a sentence about it, and the run to continue on if there is a new one.
+    RunnerError gives the reason of a refusal."""
     if act == PAUSE.key:
         return (
             f"{plural(operations.pause(target, reason=reason, by=by), 'episode')} paused. Running trials finish first.",

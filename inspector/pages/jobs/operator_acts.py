@@ -24,7 +24,7 @@ class Act:
 
     key: str  # in the address
     title: str
-    says: str
+    about: str
     needs_reason: bool = False
     grave: bool = False
     form: str = ""  # "budget", "fork", "skip" or "answer"
@@ -38,7 +38,7 @@ RETRY = Act(
 ASK_AGAIN = replace(
     RETRY,
     title="Ask the author again",
-    says="Sends the author's call again. Fix the cause first: key, model name, address or server limit.",
+    about="Sends the author's call again. Fix the cause first: key, model name, address or server limit.",
 )
 SKIP = Act(
     "skip",
@@ -105,7 +105,7 @@ class ActState:
 
 
 def possible(state: ActState) -> Iterator[Act]:
-    """The acts that would change something, the mildest first."""
+    """List the acts that would change something, the mildest first."""
     if not state.is_ours:
         return
     blocked, paused = state.count(Episode.Status.BLOCKED), state.count(Episode.Status.PAUSED)
@@ -130,7 +130,7 @@ def possible(state: ActState) -> Iterator[Act]:
 
 
 def episodes_of(target: Target) -> QuerySet[Episode]:
-    """Every episode of it, in the order of the plan, with its run as far as a row names it."""
+    """Return every episode of the target, in the order of the plan, with the run as far as a row names it."""
     own = Episode.objects.select_related("run").defer("run__setup")
     if isinstance(target, Experiment):
         return own.filter(run__experiment=target).order_by("run_id", "ordinal", "id")
@@ -140,9 +140,9 @@ def episodes_of(target: Target) -> QuerySet[Episode]:
 
 
 def in_lines(episodes: QuerySet[Episode]) -> QuerySet[Episode]:
-    """Load the episodes for a page with a line for each: `told` begins what stopped it or failed last, without whole
-    tracebacks."""
-    return episodes.defer("run__setup", "blocked_reason", "last_failure").annotate(told=Left(REASON, 500))
+    """Load the episodes for a page with a line for each.
+    `reason`: the beginning of what stopped it or failed last, without whole tracebacks."""
+    return episodes.defer("run__setup", "blocked_reason", "last_failure").annotate(reason=Left(REASON, 500))
 
 
 def read_act_state(kind: str, target: Target, episodes: QuerySet[Episode]) -> ActState:
@@ -166,8 +166,9 @@ def read_act_state(kind: str, target: Target, episodes: QuerySet[Episode]) -> Ac
 
 
 def _find_place(episode: Episode) -> tuple[str, bool, str]:
-    """(key of the author's answer that is due or "", whether a trial can be skipped, why nothing can be). The last if the
-    episode cannot continue: its suite or setup is no longer that of the launch, or not on this machine."""
+    """Return (key of the author's answer that is due or "", whether a trial can be skipped, why nothing can be). The
+    last if the episode cannot continue: its suite or setup is no longer that of the launch, or not on this
+    machine."""
     ended = episode.status in (Episode.Status.DONE, Episode.Status.CANCELLED)
     if ended or experiment_of(episode).origin != Experiment.Origin.RUN:
         return "", False, ""

@@ -1,4 +1,5 @@
-"""Experiments over time: a row per episode, a block per trial and, while they run, now and when each is expected to end."""
+"""Experiments over time: a row per episode, a block per trial and, while they run,
+now and when each is expected to end."""
 
 from __future__ import annotations
 
@@ -46,18 +47,18 @@ class EpisodeRow:
 
     @property
     def state(self) -> str:
-        """The status, where somebody stopped it or must act; the blocks show the rest."""
+        """Return the status, if somebody stopped it or must act; the blocks show the rest."""
         status = self.episode.status
         return status if status in (Episode.Status.BLOCKED, Episode.Status.PAUSED, Episode.Status.CANCELLED) else ""
 
     @property
     def reason(self) -> str:
-        """Why it stopped or failed last, where the page loads that (`in_lines`)."""
-        return getattr(self.episode, "told", "")
+        """Return why it stopped or failed last, if the page loads that (`in_lines`)."""
+        return getattr(self.episode, "reason", "")
 
     @property
     def head(self) -> tuple[str, ...]:
-        """What its run has in common with its replicates: they share one condition in the table."""
+        """Return what its run has in common with its replicates: they share one condition in the table."""
         run = self.episode.run
         return run.condition, run.agent_model, run.author_model, run.harness
 
@@ -72,9 +73,10 @@ class EpisodeRow:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """`ticks`: place in percent, and time. `now`: its place, "" if nothing runs. `anchor`: of the word at `now`. `has_more`:
-    trials are left to run. `bound`: "least" or "most" time left, as drawn; "" without any. `left_out`: episodes without a
-    row. `hidden_by`: the queue that hides trials from this reader. `is_paused`: the whole job is; its rows need not say so."""
+    """`ticks`: place in percent, and time. `now`: its place, "" if nothing runs. `anchor`: of the word at `now`.
+    `has_more`: trials are left to run. `bound`: "least" or "most" time left, as drawn; "" without any. `left_out`:
+    episodes without a row. `hidden_by`: the queue that hides trials from this reader. `is_paused`: the whole job is;
+    its rows need not say so."""
 
     rows: list[EpisodeRow]
     ticks: list[tuple[str, datetime]]
@@ -109,15 +111,15 @@ class _Axis:
     stopped: bool
 
     def place(self, moment: datetime) -> float:
-        """In percent of the width."""
+        """Return a time's place in percent of the width."""
         return 100 * (moment - self.start) / (self.end - self.start)
 
 
 def draw_timelines(
     experiments: Sequence[Experiment], access: ReviewAccess, progress: Mapping[int, WorkProgress | None]
 ) -> dict[int, Timeline]:
-    """Return timelines by pk, without experiments whose first trial has not started. `progress`: of those that run. Four
-    queries. Running episodes come before those that wait or ended."""
+    """Return timelines by pk, without experiments whose first trial has not started. `progress`: of those that run.
+    Four queries. Running episodes come before those that wait or ended."""
     episodes, left_out = _choose_episodes(experiments)
     counted, attempts = _count_trials(episodes, access), _find_attempts(episodes, access)
     found = {}
@@ -138,7 +140,8 @@ def draw_timeline(
 
 
 def _count_trials(episodes: Sequence[Episode], access: ReviewAccess) -> dict[int, list[int]]:
-    """By episode: planned trials, those closed, passed, scored, and scored but hidden from this reader."""
+    """Return for each episode: planned trials, those closed, passed, scored, and scored but hidden from this
+    reader."""
     scored, hidden = Q(success__isnull=False), Q(pk__in=access.closed_trials())
     return {
         pk: counts
@@ -156,7 +159,7 @@ def _count_trials(episodes: Sequence[Episode], access: ReviewAccess) -> dict[int
 
 
 def _find_attempts(episodes: Sequence[Episode], access: ReviewAccess) -> defaultdict[int, list[Attempt]]:
-    """By episode, newest first, without trials that this reader still reviews blind."""
+    """Return the attempts of each episode, newest first, without trials that this reader still reviews blind."""
     attempts = (
         Attempt.objects.filter(trial__episode__in=episodes, is_copy=False)
         .exclude(started_at=None)
@@ -175,7 +178,7 @@ def _find_attempts(episodes: Sequence[Episode], access: ReviewAccess) -> default
 
 
 def _choose_episodes(experiments: Sequence[Experiment]) -> tuple[list[Episode], Counter[int]]:
-    """Those that get a row, in the order of the runs, and how many of each experiment get none."""
+    """Return the episodes that get a row, in the order of the runs, and how many of each experiment get none."""
     order = {status: place for place, status in enumerate(("running", "waiting", "blocked", "paused"))}
     states = Episode.objects.filter(run__experiment__in=experiments).values_list("pk", "status", "run__experiment")
     chosen: defaultdict[int, list[int]] = defaultdict(list)
@@ -255,13 +258,13 @@ def _expect_ends(
 def _draw(
     axis: _Axis, attempts: Sequence[Attempt], end: datetime | None, must_pass: bool | None, counts: bool
 ) -> SafeString:
-    """`counts`: only the count decides, so one failed trial breaks no rule. `must_pass`: the verdict that each trial must get
-    otherwise; it is drawn as passed."""
+    """`counts`: only the count decides, so one failed trial breaks no rule. `must_pass`: the verdict that each trial
+    must get otherwise; it is drawn as passed."""
     here = axis.place(axis.now)
     parts = [f'<line class="track" x1="0" x2="100%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>']
     if end:
         parts.append(
-            f'<line class="expected" x1="{here:.2f}%" x2="{axis.place(end):.2f}%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>'
+            f'<line class="expected" x1="{here:.2f}%" x2="{axis.place(end):.2f}%" y1="{HEIGHT / 2:g}" y2="{HEIGHT / 2:g}"/>'  # noqa: E501
         )
     for attempt in reversed(attempts):
         if attempt.started_at is None:
@@ -273,11 +276,11 @@ def _draw(
             words, kind = SafeString(f"{words}, expected to fail"), KINDS_INVERTED[kind]
         top = HEIGHT / 2 if kind == "failed" else 3  # half as high: visible without colour, however narrow
         parts.append(
-            f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}{" counts" if counts else ""}" x="{left:.2f}%" y="{top:g}"'
-            f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 3 - top:g}" rx="2"><title>{words}</title></rect></a>'
+            f'<a href="{reverse("trial", args=[attempt.trial.public_id])}" aria-label="{words}"><rect class="{kind}{" counts" if counts else ""}" x="{left:.2f}%" y="{top:g}"'  # noqa: E501
+            f' width="{max(LEAST_WIDTH, right - left):.2f}%" height="{HEIGHT - 3 - top:g}" rx="2"><title>{words}</title></rect></a>'  # noqa: E501
         )
     if not axis.stopped:
         parts.append(f'<line class="now" x1="{here:.2f}%" x2="{here:.2f}%" y1="-1" y2="{HEIGHT + 1}"/>')
     return SafeString(
-        f'<svg class="timeline" width="100%" height="{HEIGHT}" role="group" aria-label="Trials over time">{"".join(parts)}</svg>'
+        f'<svg class="timeline" width="100%" height="{HEIGHT}" role="group" aria-label="Trials over time">{"".join(parts)}</svg>'  # noqa: E501
     )

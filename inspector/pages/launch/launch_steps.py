@@ -20,7 +20,7 @@ from benchapp.experiments.plans import PUBLISHED_HARNESS
 from benchapp.models import Suite
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.stats.comparing.condition_names import SHAPE_WORDS, Origin, name_condition
-from inspector.pages.launch.launch import FIELDS, ONE_CALL, SAMPLING, SESSION, LaunchField, Value, is_set
+from inspector.pages.launch.launch_form import FIELDS, ONE_CALL, SAMPLING, SESSION, LaunchField, Value, is_set
 from runner import protocols
 from runner.agents import IN_HARBOR, MODELLESS
 from runner.authoring.occasion import FeedbackLevel, Profile
@@ -148,7 +148,7 @@ def _draw_field(
 
 
 def _belongs_to(problem: str, name: str) -> bool:
-    """ "conditions.0" belongs to the field "conditions"."""
+    """Does the problem's place belong to the field? "conditions.0" belongs to "conditions"."""
     return problem == name or problem.startswith(f"{name}.")
 
 
@@ -184,7 +184,8 @@ def _list_names(names: Iterable[str]) -> list[Option]:
 
 
 def list_models() -> list[Option]:
-    """List the script, then every preset with the variables it reads that this process does not have: the workers may."""
+    """List the script, then every preset with the variables it reads that this process does not have:
+    the workers may."""
     found = [Option("scripted/apprentice", "scripted/apprentice", "A script. It says nothing about any model.")]
     try:
         files = preset_files()
@@ -257,12 +258,12 @@ def _list_generators() -> Iterator[Option]:
 
 def describe_preset(name: str, file: Mapping[str, object]) -> dict[str, object]:
     """Describe a file to start from: by name for those that come along, else as the file calls itself."""
-    title, says = PRESET_WORDS.get(name, (str(file.get("name", name)), ""))
+    title, about = PRESET_WORDS.get(name, (str(file.get("name", name)), ""))
     conditions, replicates = file.get("conditions"), file.get("replicates")
     return {
         "name": name,  # in the address
         "title": title,
-        "says": says,
+        "says": about,
         "conditions": conditions if isinstance(conditions, list) else [],
         "replicates": replicates if isinstance(replicates, int) else 3,  # as LaunchSpec has it
         "scripted": "scripted/" in str(file.get("agent_model") or file.get("agent_models") or ""),
@@ -272,8 +273,8 @@ def describe_preset(name: str, file: Mapping[str, object]) -> dict[str, object]:
 def build_way_table(shown: ShownField) -> dict[str, object]:
     """Return conditions as boxes of a table.
 
-    `rows`: who writes the first skill, with a cell for each time of revision, and a sentence where there is only the first.
-    `others`: conditions of no known origin."""
+    `rows`: who writes the first skill, with a cell for each time of revision, and a sentence where there is only the
+    first. `others`: conditions of no known origin."""
     chosen = shown.value if isinstance(shown.value, list) else []
     ways = [(name_condition(option.value), option) for option in shown.options]
     steps = sorted({name.step for name, _ in ways if name.origin})
@@ -288,8 +289,8 @@ def build_way_table(shown: ShownField) -> dict[str, object]:
     return {
         "heads": [SHAPE_WORDS[step] for step in steps],
         "rows": [
-            {"title": title, "says": says, "cells": [list_boxes(origin, step) for step in steps]}
-            for origin, (title, says) in ROWS.items()
+            {"title": title, "says": about, "cells": [list_boxes(origin, step) for step in steps]}
+            for origin, (title, about) in ROWS.items()
             if list_boxes(origin)
         ],
         "others": list_boxes(None),

@@ -34,7 +34,7 @@ from benchapp.models import Suite as SuiteRow
 from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.sets.suite_files import find_suite
 from benchapp.stats.comparing.condition_names import name_condition
-from inspector.pages.launch import launch as form
+from inspector.pages.launch import launch_form as form
 from inspector.pages.launch.launch_steps import (
     FRONT,
     build_way_table,
@@ -69,7 +69,8 @@ FEW = ("no-skill", "raw-trajectory", "selfgen-always")  # ways to begin with; of
 
 
 def find_new_suite(asked: str = "") -> str:
-    """Return the suite to open with: the one that is asked for, else the newest that was loaded and never launched; "" if none."""
+    """Return the suite to open with: the one that is asked for, else the newest that was loaded and never launched;
+    "" if none."""
     loaded = SuiteRow.objects.exclude(path="")
     if asked in SUITES or loaded.filter(key=asked).exists():
         return asked
@@ -80,41 +81,42 @@ def find_new_suite(asked: str = "") -> str:
 def follow_choice(
     before: Mapping[str, object], after: Mapping[str, object]
 ) -> tuple[dict[str, object], tuple[str, ...]]:
-    """Return `after` with what its new suite or its new protocol asks for, where `before` had another, and what was changed
-    for that, in sentences. Only what did not change itself follows."""
-    file, said = dict(after), list[str]()
+    """Return `after` with what its new suite or its new protocol asks for, where `before` had another, and what was
+    changed for that, in sentences. Only what did not change itself follows."""
+    file, notes = dict(after), list[str]()
     try:
         suite = find_suite(str(file.get("suite", "")))
     except RunnerError:  # the check says so
         return file, ()
     if before.get("suite") != file.get("suite"):
-        said += _follow_suite(file, before, suite)
+        notes += _follow_suite(file, before, suite)
     if before.get("protocol") != file.get("protocol"):
-        said += _drop_unknown_ways(file)
+        notes += _drop_unknown_ways(file)
     if before.get("agents") != file.get("agents"):
-        said += _drop_unused_models(file)
+        notes += _drop_unused_models(file)
     if before.get("suite") != file.get("suite") or before.get("protocol") != file.get("protocol"):
-        said += _drop_unknown_parts(file, suite)
-    return file, tuple(said)
+        notes += _drop_unknown_parts(file, suite)
+    return file, tuple(notes)
 
 
 def _follow_suite(file: dict[str, object], before: Mapping[str, object], suite: Suite) -> list[str]:
-    """Own tasks run in containers; the bundled ones where they did before somebody tried own ones."""
-    said = []
+    """Choose the protocol and the sandbox that fit the suite: own tasks run in containers; the bundled ones where
+    they did before somebody tried own ones."""
+    notes = []
     row = SuiteRow.objects.filter(key=suite.key).first()
     fitting = find_fitting_protocol(suite, BUNDLED_FORMATS.get(suite.key) or (row.format if row else ""))
     if file.get("protocol", PROTOCOL) == before.get("protocol", PROTOCOL) != fitting:
         file["protocol"] = fitting
-        said.append(f"Protocol: {fitting}. It fits the tasks of {suite.key}.")
+        notes.append(f"Protocol: {fitting}. It fits the tasks of {suite.key}.")
     sandbox = file.get("sandbox", "local")
     if sandbox != before.get("sandbox", "local"):
-        return said
+        return notes
     if not suite.trusted and sandbox == "local":
         file["sandbox"] = "docker"
-        said.append("Sandbox: docker. Your own tasks run in containers only.")
+        notes.append("Sandbox: docker. Your own tasks run in containers only.")
     elif suite.trusted and before.get("suite") not in SUITES and file.pop("sandbox", "local") != "local":
-        said.append("Sandbox: local, as bundled tasks may.")
-    return said
+        notes.append("Sandbox: local, as bundled tasks may.")
+    return notes
 
 
 def _drop_unknown_ways(file: dict[str, object]) -> list[str]:
@@ -139,22 +141,23 @@ def drop_models(file: dict[str, object]) -> None:
 
 
 def _drop_unused_models(file: dict[str, object]) -> list[str]:
-    """Agents that ask no model get none, and no author: it would learn from trials that nobody thought about."""
+    """Remove the models and the author if no agent asks a model: the author would learn from trials that nobody
+    thought about."""
     agents, chosen = file.get("agents"), file.get("conditions")
     if not isinstance(agents, list) or not agents or not set(map(str, agents)) <= MODELLESS:
         return []
     drop_models(file)
-    said = [f"Models: none. {' and '.join(map(str, agents))} use{'s' if len(agents) == 1 else ''} no model."]
+    notes = [f"Models: none. {' and '.join(map(str, agents))} use{'s' if len(agents) == 1 else ''} no model."]
     try:
         known = conditions_of(str(file.get("protocol", PROTOCOL)))
     except SetupError:
-        return said
+        return notes
     names = [str(name) for name in chosen] if isinstance(chosen, list) else []
     dropped = [name for name in names if (base := name.partition("@")[0]) in known and known[base].has_author]
     if dropped:
         file["conditions"] = [name for name in names if name not in dropped] or [next(iter(known))]
-        said.append(f"Dropped {', '.join(dropped)}: without a model nobody writes a skill.")
-    return said
+        notes.append(f"Dropped {', '.join(dropped)}: without a model nobody writes a skill.")
+    return notes
 
 
 def _drop_unknown_parts(file: dict[str, object], suite: Suite) -> list[str]:
@@ -199,11 +202,11 @@ class LaunchDraft:
     file: Mapping[str, object] | None  # None: no YAML
     problems: tuple[SpecProblem, ...] = ()
     drawn: str | None = None
-    said: tuple[str, ...] = ()  # what followed a choice without being chosen
+    notes: tuple[str, ...] = ()  # what followed a choice without being chosen
 
     @classmethod
-    def of(cls, file: Mapping[str, object], said: tuple[str, ...] = ()) -> LaunchDraft:
-        return cls(form.write(file), form.values_of(file), file, said=said)
+    def of(cls, file: Mapping[str, object], notes: tuple[str, ...] = ()) -> LaunchDraft:
+        return cls(form.write(file), form.values_of(file), file, notes=notes)
 
     @property
     def fields_from(self) -> str:
@@ -238,7 +241,8 @@ class CheckedLaunch(Shaped):
 
     @property
     def asks_models(self) -> bool:
-        """Not where the tasks' own solutions run, or nothing: then tasks are tried and no conditions are compared."""
+        """Does any agent ask a model?
+        If the tasks' own solutions run, or nothing, tasks are tried and no conditions are compared."""
         return any(arm.agent_model for arm in self.prepared.setups)
 
     @property
@@ -256,8 +260,8 @@ class CheckedLaunch(Shaped):
 
     @property
     def factors(self) -> list[tuple[int, str]]:
-        """What the runs are made of, "2 conditions x 3 replicates". But for conditions, what there is one of is left
-        out. A condition with two choices of prompts is two."""
+        """Say what the runs are made of, "2 conditions x 3 replicates". Except for conditions, a factor with one
+        value is left out. A condition with two choices of prompts counts twice."""
         spec = self.prepared.spec
         counted = (
             (len(spec.agents), "agents"),
@@ -272,7 +276,7 @@ class CheckedLaunch(Shaped):
 
     @property
     def author_works(self) -> list[str]:
-        """How authors answer, where an agent is among them: names for people."""
+        """Name how authors answer, if an agent is among them."""
         agents = self.prepared.spec.author_agents
         return [agent_title(name) if name else "one call" for name in agents] if any(agents) else []
 
@@ -290,24 +294,24 @@ class CheckedLaunch(Shaped):
 
     @property
     def models(self) -> list[str]:
-        """Of agents and authors; none where no agent asks any."""
+        """Name the models of agents and authors; none if no agent asks any."""
         spec = self.prepared.spec
         return [] if set(spec.agents) <= MODELLESS else [*map(str, (*spec.agent_models, *spec.author_models))]
 
     @property
     def fails_own_tasks(self) -> bool:
-        """A script is to solve tasks that it does not know."""
+        """Is a script to solve tasks that it does not know?"""
         return self.scripted and not self.prepared.suite.trusted
 
     @property
     def can_try_solutions(self) -> bool:
-        """Whether somebody without a key can see the tasks run: each has a solution of its own."""
+        """Can somebody without a key see the tasks run? Each needs a solution of its own."""
         tasks = [task for part in self.prepared.suite.environments for each in part.families for task in each.tasks]
         return self.fails_own_tasks and all(map(has_solution, tasks))
 
     @property
     def units(self) -> list[str]:
-        """Keys of all parts that the protocol makes of the suite, also of those that were left out."""
+        """Return the keys of all parts that the protocol makes of the suite, also of those that were left out."""
         return [unit.key for unit in protocols.units(self.prepared.spec.protocol, self.prepared.suite)]
 
     @property
@@ -336,7 +340,7 @@ def launch(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def _read_sent(request: HttpRequest) -> LaunchDraft:
-    """The file as sent, with what was changed in fields since they were drawn."""
+    """Return the file as sent, with what was changed in fields since they were drawn."""
     text, earlier = (request.POST.get(name, "").replace("\r\n", "\n") for name in ("file", "drawn"))
     sent = form.values_sent(request.POST)
     try:
@@ -373,11 +377,12 @@ def _change(draft: LaunchDraft, act: str) -> LaunchDraft:
         file |= {"environments": form.units(draft.values)[:1], "replicates": 1}
     if draft.file is None or file == draft.file:
         return draft
-    return LaunchDraft.of(file, draft.said)
+    return LaunchDraft.of(file, draft.notes)
 
 
 def _check(draft: LaunchDraft, stated: Mapping[str, float]) -> tuple[LaunchDraft, CheckedLaunch | None]:
-    """The bill, or every problem. Nothing is written. `stated`: of the plan, in place of what was measured or guessed."""
+    """Return the bill, or every problem. Nothing is written.
+    `stated`: numbers of the plan, in place of what was measured or guessed."""
     if draft.file is None:
         return draft, None
     try:
@@ -396,7 +401,8 @@ def _check(draft: LaunchDraft, stated: Mapping[str, float]) -> tuple[LaunchDraft
 
 
 def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
-    """Once, however often the button was pressed: a file without a key gets one that this page and this text make."""
+    """Launch once, however often the button was pressed: a file without a key gets one made of this page and this
+    text."""
     file = dict(draft.file or {})
     token = f"{request.POST.get('once', '')[:64]}:{draft.digest}"
     file.setdefault("key", "form-" + hashlib.sha256(token.encode()).hexdigest()[:24])
@@ -406,10 +412,11 @@ def _launch(request: HttpRequest, draft: LaunchDraft) -> HttpResponse:
 
 
 def _build_start(request: HttpRequest) -> LaunchDraft:
-    """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key, or the qualification of a suite (`?qualify=`). A new
-    file is over the suite that is asked for (`?suite=`), or that was loaded and never launched. `?model=`: a preset that agents and authors use."""
+    """A new file, a bundled example (`?example=`), or that of an earlier experiment (`?from=`) without its key, or
+    the qualification of a suite (`?qualify=`). A new file is over the suite that is asked for (`?suite=`), or that
+    was loaded and never launched. `?model=`: a preset that agents and authors use."""
     file, text = dict(START), ""
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     try:
         presets = preset_files()
     except SetupError:
@@ -427,13 +434,13 @@ def _build_start(request: HttpRequest) -> LaunchDraft:
         except SetupError:  # the form says so at the field of the suite
             file |= {"suite": name, "protocol": QUALIFICATION, "conditions": [NO_SKILL], "replicates": 1}
     elif (key := find_new_suite(request.GET.get("suite", ""))) not in ("", START["suite"]):
-        file, said = follow_choice(file, {**file, "suite": key, "name": f"First run of {key}"})
+        file, notes = follow_choice(file, {**file, "suite": key, "name": f"First run of {key}"})
     model = request.GET.get("model", "")
     if model in presets and file.get("protocol") != QUALIFICATION:
         file |= {"agent_models": [model], "author_models": [model]}
     if file.pop("key", None) or model in presets or not text:
         text = form.write(file)
-    return LaunchDraft(text, form.values_of(file), file, said=said)
+    return LaunchDraft(text, form.values_of(file), file, notes=notes)
 
 
 def _is_default(name: str, value: object) -> bool:
@@ -476,7 +483,7 @@ def _render(
         "file": draft.text,
         "problems": draft.problems,
         "checked": checked,
-        "followed": draft.said,
+        "followed": draft.notes,
         "examples": [{"name": name, "url": PageLink("launch-json", example=name)} for name in _read_examples()],
     }
     if as_json:
@@ -486,7 +493,7 @@ def _render(
     qualifies = draft.values.get("protocol") == QUALIFICATION
     context = {
         "draft": draft,
-        "told": [(find_field(problem.field), problem) for problem in draft.problems],
+        "faults": [(find_field(problem.field), problem) for problem in draft.problems],
         "fields": {name.replace(".", "_"): shown for name, shown in fields.items()},
         "more": [fields[name] for name in form.MORE],
         "more_is_open": any(fields[name].errors for name in form.MORE)

@@ -44,7 +44,7 @@ def server(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def _require(asked: TryoutRequest, user: User) -> None:
-    """What is known without asking the server."""
+    """Check what is known without asking the server."""
     if asked.preset:
         if asked.preset not in preset_files():
             raise SetupError(f"there is no preset {asked.preset!r}")

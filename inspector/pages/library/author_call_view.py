@@ -1,5 +1,5 @@
-"""`/runs/<id>/library/author/`, what the author saw: its prompt and reply, what its agent did, and the evidence with what was
-cut greyed."""
+"""`/runs/<id>/library/author/`, what the author saw: its prompt and reply, what its agent did,
+and the evidence with what was cut greyed."""
 
 from __future__ import annotations
 
@@ -175,7 +175,8 @@ def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> Htt
 def _read_session(
     call: ModelCall, worked: Sequence[Trajectory], read: Trajectory, query: Mapping[str, str]
 ) -> tuple[dict[str, object], dict[str, object]]:
-    """Return the session in the reader of trials, for the page and for the twin. `read`: the one of `worked` that is shown."""
+    """Return the session in the reader of trials, for the page and for the twin.
+    `read`: the one of `worked` that is shown."""
     reading, turns = read_trajectory(read, query), worked[0].extra.get("turns")
     facts = {
         "turns": turns if isinstance(turns, int) else None,
@@ -193,7 +194,7 @@ def _read_session(
     return {"title": title, "trajectories": worked, "trajectory": read, "reading": reading, **facts}, twin
 
 
-# --- what student and teacher wrote before it --------------------------------------------------------------------------
+# --- what student and teacher wrote before it -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,17 +202,17 @@ class TalkTurn:
     """One answered call. `messages`: how many its prompt has; each is a text of its own, as the reply is."""
 
     call: ModelCall
-    said: str  # exactly
+    text: str  # exactly
     messages: int
     is_held_back: bool
 
     @property
     def shown(self) -> str:
-        return visible(self.said[:MAX_SAID])
+        return visible(self.text[:MAX_SAID])
 
     @property
     def left_out(self) -> int:
-        return max(0, len(self.said) - MAX_SAID)
+        return max(0, len(self.text) - MAX_SAID)
 
     @property
     def places(self) -> range:
@@ -219,8 +220,8 @@ class TalkTurn:
 
 
 def _read_talk(decision: Decision) -> list[TalkTurn]:
-    """Return the turns in the order of the calls; none where nobody taught. Needs the decision's family and trial with its
-    task."""
+    """Return the turns in the order of the calls; none where nobody taught.
+    Needs the decision's family and trial with its task."""
     if decision.after_trial is None:
         return []
     keys = list_teaching_keys(decision.family.key, slot_of(decision.after_trial))
@@ -240,21 +241,21 @@ def _read_talk(decision: Decision) -> list[TalkTurn]:
     return turns
 
 
-# --- what a pack has the author asked, next to what Skillglass would ask -----------------------------------------------
+# --- what a pack has the author asked, next to what Skillglass would ask --------------------------------------------
 
 
 def _compare_prompts(decision: Decision) -> tuple[dict[str, object], dict[str, object]] | None:
-    """Return the prompts of a decision that came from packs, each against ours before the values, for the page and for the twin.
-    `missing` says why they cannot be compared. None where everything was asked in our words."""
+    """Return the prompts of a decision that came from packs, each against ours before the values, for the page and
+    for the twin. `missing` says why they cannot be compared. None where everything was asked in our words."""
     run, protocol = decision.episode.run, decision.episode.protocol
-    told = run.setup.get("prompts") if isinstance(run.setup, dict) else None
-    if not isinstance(told, dict) or not told:
+    described = run.setup.get("prompts") if isinstance(run.setup, dict) else None
+    if not isinstance(described, dict) or not described:
         return None
-    packs = tuple(dict.fromkeys(str(each.get("pack")) for each in told.values() if isinstance(each, dict)))
+    packs = tuple(dict.fromkeys(str(each.get("pack")) for each in described.values() if isinstance(each, dict)))
     missing, found = "", list[tuple[Asked, list[tuple[int, FileDiff]]]]()
     try:
         condition = find_condition(run.condition, protocol)
-        if describe_prompts(condition, protocol) == told:
+        if describe_prompts(condition, protocol) == described:
             chosen, numbers = choose_prompts(condition, protocol).prompts, count()
             asked = [each for each in list_asked(condition, protocol) if each in chosen and _belongs(each, decision)]
             found = [
@@ -276,7 +277,7 @@ def _compare_prompts(decision: Decision) -> tuple[dict[str, object], dict[str, o
 
 
 def _belongs(asked: Asked, decision: Decision) -> bool:
-    """The decision's own question, and the talk before a correction."""
+    """Is it the decision's own question, or the talk before a correction?"""
     if asked in (QUESTIONS, ADVICE):
         return decision.mode == AuthorMode.CORRECT
     return asked.occasion.removesuffix("-tier3") == decision.mode
@@ -303,12 +304,13 @@ def _name_values(message: PackMessage) -> str:
     )
 
 
-# --- the evidence: what compaction kept of a trial ---------------------------------------------------------------------
+# --- the evidence: what compaction kept of a trial ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SeenPassage:
-    """A piece of a field. Of one that the author did not see, `left_out` characters from `start` to `end` are not drawn."""
+    """A piece of a field. Of one that the author did not see,
+    `left_out` characters from `start` to `end` are not drawn."""
 
     seen: bool
     head: str
@@ -342,12 +344,12 @@ class SeenStep:
 
 @dataclass(frozen=True, slots=True)
 class SeenTrial:
-    """One trial of the evidence. Without a compaction it is unknown what was shown. `runs`: of shown steps, on the strip."""
+    """One trial of the evidence. Without a compaction it is unknown what was shown."""
 
     evidence: DecisionEvidence
     window: StepWindow | None = None
     steps: Sequence[SeenStep] = ()
-    runs: Sequence[Mapping[str, object]] = ()
+    runs: Sequence[Mapping[str, object]] = ()  # of shown steps, on the strip
 
 
 def _read_seen(evidence: DecisionEvidence, query: Mapping[str, str]) -> SeenTrial:
@@ -401,7 +403,8 @@ def _draw_step(
 
 
 def _split_passages(text: str, whole: int, kept: Sequence[tuple[int, int]]) -> Iterator[SeenPassage]:
-    """The field from its beginning to its end. `text` may be cut short of `whole`: only a beginning was loaded."""
+    """Split the field from its beginning to its end.
+    `text` may be cut short of `whole`: only a beginning was loaded."""
     at = 0
     for start, end in kept:
         if start > at:
@@ -420,7 +423,7 @@ def _cut_passage(text: str, start: int, end: int) -> SeenPassage:
     return SeenPassage(False, visible(head), visible(tail), start + len(head), end - len(tail))
 
 
-# --- the twin ----------------------------------------------------------------------------------------------------------
+# --- the twin -------------------------------------------------------------------------------------------------------
 
 
 CALL = JsonShape(
@@ -430,7 +433,7 @@ CALL = JsonShape(
 MESSAGE = JsonShape("role length", ("text", lambda message: message.text[:JSON_CHARS]))
 TURN = JsonShape(
     "purpose=call.purpose",
-    ("said", lambda turn: turn.said[:JSON_CHARS]),
+    ("said", lambda turn: turn.text[:JSON_CHARS]),
     "held_back=is_held_back",
     ("call", lambda turn: CALL.read(turn.call)),
 )

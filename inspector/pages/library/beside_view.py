@@ -1,5 +1,5 @@
-"""Two libraries of one experiment after their last change, this one and one of another condition or author: skill by skill,
-line by line, and on the same tasks.
+"""Two libraries of one experiment after their last change, this one and one of another condition or author: skill by
+skill, line by line, and on the same tasks.
 
 Likeness is that of words: it says what two texts name alike, not whether they mean the same.
 """
@@ -105,8 +105,8 @@ class LibrarySide:
 
 @of_run
 def library_beside(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    """`other` in the address names the other episode; `skill` one of the left library, or of the right one; `show=differs`
-    leaves out the lines with a counterpart."""
+    """Show two libraries side by side. `other` in the address names the other episode; `skill` one of the left
+    library, or of the right one; `show=differs` leaves out the lines with a counterpart."""
     query = request.GET
     episodes, episode = choose_episode(run, query.get("episode", ""))
     data: dict[str, object] = {
@@ -169,7 +169,8 @@ def library_beside(request: HttpRequest, run: Run, *, as_json: bool = False) -> 
 
 
 def list_others(run: Run, episode: Episode) -> list[Episode]:
-    """Return the libraries of the same tasks in this experiment, first those of the same replicate and agent. One query."""
+    """Return the libraries of the same tasks in this experiment, first those of the same replicate and agent.
+    One query."""
     same = Q(environment=episode.environment, family=episode.family)
     if not episode.environment_id and not episode.family_id:
         same = Q(key=episode.key)
@@ -255,7 +256,8 @@ def _read_lines(side: LibrarySide, skill: SkillFacts | None) -> Sequence[DiffRow
 
 
 def align_lines(left: Sequence[DiffRow], right: Sequence[DiffRow]) -> list[SideBySide]:
-    """Align in the order of both, so that all pairs share as many words as possible. A pair shares a third of its words."""
+    """Align the lines in the order of both files, so that all pairs share as many words as possible.
+    A pair shares at least a third of its words."""
     like = [[_compare_lines(one, other) for other in map(_line_words, right)] for one in map(_line_words, left)]
     best = [[0.0] * (len(right) + 1) for _ in range(len(left) + 1)]
     for i in range(len(left) - 1, -1, -1):
@@ -288,8 +290,8 @@ def _compare_lines(left: tuple[str, frozenset[str]], right: tuple[str, frozenset
 
 def _find_most_read(rows: Iterable[DiffRow | None]) -> DiffRow | None:
     """Return the line with most later readers who passed."""
-    told = [row for row in rows if row and row.readers and row.readers.scored and len(find_words(row.text)) > 2]
-    return max(told, key=lambda row: row.readers.passed if row.readers else 0, default=None)
+    read = [row for row in rows if row and row.readers and row.readers.scored and len(find_words(row.text)) > 2]
+    return max(read, key=lambda row: row.readers.passed if row.readers else 0, default=None)
 
 
 # --- the same tasks ---------------------------------------------------------------------------------------------------
@@ -310,7 +312,7 @@ def _count_passed(pairs: Sequence[TaskPair]) -> tuple[int, int]:
     return sum(bool(pair.left.success) for pair in pairs), sum(bool(pair.right.success) for pair in pairs)
 
 
-# --- the twin ----------------------------------------------------------------------------------------------------------
+# --- the twin -------------------------------------------------------------------------------------------------------
 
 
 SKILL = JsonShape("name path lines readers")

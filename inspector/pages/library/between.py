@@ -1,5 +1,5 @@
-"""What happened between two states of a library, line by line and decision by decision: which decision wrote a line, how the
-later trials ended that read it, and what came and went so that no difference of the two states shows it.
+"""What happened between two states of a library, line by line and decision by decision: which decision wrote a line,
+how the later trials ended that read it, and what came and went so that no difference of the two states shows it.
 
 Association, not effect; the page says so once.
 """
@@ -23,8 +23,8 @@ MAX_GONE = 12
 
 
 def add_gutters(course: LibraryCourse, selection: Selection, files: Iterable[ShownFile]) -> list[ShownFile]:
-    """Add to each line how its readers ended and who wrote it. Authors are named only where several decisions are between
-    the two states."""
+    """Add to each line how its readers ended and who wrote it.
+    Authors are named only where several decisions are between the two states."""
     if course.lineage.too_big:
         return list(files)
     before, after = course.place_of(selection.before), course.place_of(selection.after)
@@ -113,12 +113,12 @@ class LibraryRange:
 
     @property
     def keeping(self) -> int:
-        """Decisions that wrote a line which is still there at the end."""
+        """Count the decisions that wrote a line which is still there at the end."""
         return sum(row.kept > 0 for row in self.rows)
 
 
 def list_range(course: LibraryCourse, selection: Selection, path: str) -> LibraryRange:
-    """`path`: the file shown first."""
+    """List the changes between two states. `path`: the file shown first."""
     traced = course.lineage.blame
     before, after = course.place_of(selection.before), course.place_of(selection.after)
     written: Counter[int] = Counter()

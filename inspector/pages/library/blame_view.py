@@ -1,4 +1,5 @@
-"""`/runs/<id>/library/blame/`: who wrote each line of a skill, from what, and how the later trials ended that had it."""
+"""`/runs/<id>/library/blame/`: who wrote each line of a skill, from what,
+and how the later trials ended that had it."""
 
 from __future__ import annotations
 
@@ -105,7 +106,7 @@ class ChosenLine:
 
     @property
     def length(self) -> int:
-        """Of the lines around it that came with it."""
+        """Return the number of lines around it that came with it."""
         return self.last - self.first + 1
 
 
@@ -216,8 +217,8 @@ def _build_ledger(episode: Episode, course: LibraryCourse) -> list[LedgerEntry]:
 
 
 def _choose_path(files: Sequence[FileChange], skill: str, file: str) -> tuple[str, str]:
-    """Return (path, what of the query is missing). `file` is a path of the library, or of the folder that `skill` names;
-    else it is the folder's SKILL.md or first file; else the library's."""
+    """Return (path, what of the query is missing). `file` is a path of the library, or of the folder that `skill`
+    names; else it is the folder's SKILL.md or first file; else the library's."""
     paths = [change.path for change in files]
     for wanted in (f"{skill}/{file}", file):
         if file and wanted in paths:
@@ -242,7 +243,8 @@ def _read_rows(files: Sequence[FileChange], path: str, lineage: Lineage) -> tupl
 
 
 def _trace_origins(course: LibraryCourse, place: int, path: str) -> dict[int, LineOrigin]:
-    """Return the state a line was written in -> its origin. Later trials are those that had any of its lines of this file."""
+    """Return the state a line was written in -> its origin.
+    Later trials are those that had any of its lines of this file."""
     found = {}
     rail, traced = course.rail, course.lineage.blame
     borns = traced.origins(place, path)
@@ -332,7 +334,7 @@ def _find_alike(line: str, evidence: Sequence[ShownTrial]) -> list[Likeness]:
     return sorted(found, key=lambda one: -len(one.overlap.shared))[:4]
 
 
-# --- the twin ----------------------------------------------------------------------------------------------------------
+# --- the twin -------------------------------------------------------------------------------------------------------
 
 
 def _origin_twin(episode: Episode, origin: LineOrigin) -> dict[str, object]:

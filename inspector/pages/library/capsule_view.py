@@ -1,5 +1,5 @@
-"""Evidence capsules, to download: one static HTML file with the diff, the steps, the checks and the digests behind one claim
-about a decision or a trial.
+"""Evidence capsules, to download: one static HTML file with the diff, the steps, the checks and the digests behind
+one claim about a decision or a trial.
 
 It needs no script and asks the network for nothing. Equal records give equal bytes (there is no time in it), so its own
 SHA-256, which its file name carries, can be given with the claim. Secrets are taken out once more on the way out.
@@ -77,7 +77,8 @@ class CapsuleChange:
 
 @of_run
 def library_capsule(request: HttpRequest, run: Run) -> HttpResponse:
-    """`?episode=&decision=` name the decision, `claim=` is printed at the top. 404 where there is no such decision."""
+    """Show a decision on one printable page. `?episode=&decision=` name it, `claim=` is printed at the top.
+    404 if there is no such decision."""
     try:
         episode_id, number = UUID(request.GET.get("episode", "")), int(request.GET.get("decision", ""))
     except ValueError as error:

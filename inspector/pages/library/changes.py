@@ -1,4 +1,5 @@
-"""The difference of two states of a library: changed files, their tree, and as much of their difference as a page holds.
+"""The difference of two states of a library: changed files, their tree, and as much of their difference as a page
+holds.
 
 Only the contents of the files that are shown are loaded, in one query.
 """
@@ -60,7 +61,7 @@ class FileChange:
 
     @property
     def latest(self) -> Version:
-        """As the later side has it, else as the earlier one had it."""
+        """Return the file as the later side has it, else as the earlier one had it."""
         if found := self.new or self.old:
             return found
         raise LookupError(f"{self.path} is on neither side")
@@ -105,8 +106,8 @@ def read_versions(*snapshots: Snapshot | None) -> list[Versions]:
 def compare_versions(
     before: Versions, after: Versions, contents: Mapping[str, bytes] | None = None
 ) -> list[FileChange]:
-    """Return every path of either side, sorted, SKILL.md before the other files of its folder. A file that went and one that
-    came with its content are one renamed file; with `contents`, also where they are alike."""
+    """Return every path of either side, sorted, SKILL.md before the other files of its folder. A file that went and
+    one that came with its content are one renamed file; with `contents`, also where they are alike."""
     moves = match_files(_list_digests(before), _list_digests(after), contents or {})
     renamed = {move.old for move in moves.values()}
     paths = sorted({*before, *after} - renamed, key=_reading_order)
@@ -132,7 +133,8 @@ def read_changes(
 
 
 def _propose(before: Versions, patch: Patch) -> Versions:
-    """Return the versions that a patch asks for, even if it breaks rules. A deleted SKILL.md takes its whole skill along."""
+    """Return the versions that a patch asks for, even if it breaks rules.
+    A deleted SKILL.md takes its whole skill along."""
     upserts, deletes = patch.upsert_files, patch.delete_paths
     written = {path.partition("/")[0] for path in upserts}
     gone = {path.partition("/")[0] for path in deletes if path.count("/") == 1 and path.endswith("/SKILL.md")} - written
@@ -172,7 +174,8 @@ def read_contents(versions: Iterable[Version | None]) -> dict[str, bytes]:
 
 
 def draw_changes(changes: Sequence[FileChange], *, whole: bool = False) -> list[ShownFile]:
-    """Draw the differences of these files within the page's room. A collapsed file keeps its counts and loses its rows."""
+    """Draw the differences of these files within the page's room.
+    A collapsed file keeps its counts and loses its rows."""
     contents = read_contents(version for change in changes[:PAGE_FILES] for version in (change.old, change.new))
     rows_left, chars_left = (WHOLE_ROWS, WHOLE_CHARS) if whole else (PAGE_ROWS, PAGE_CHARS)
     shown = []
@@ -211,6 +214,6 @@ def _fit(diff: FileDiff, rows_left: int, chars_left: int) -> tuple[FileDiff, int
 
 
 def _reading_order(path: str) -> tuple[tuple[int, str], ...]:
-    """Folder by folder: SKILL.md first, then subfolders, then other files."""
+    """Sort folder by folder: SKILL.md first, then subfolders, then other files."""
     *folders, name = path.split("/")
     return (*((1, folder) for folder in folders), (0 if name == "SKILL.md" else 2, name))

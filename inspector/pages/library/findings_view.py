@@ -67,7 +67,8 @@ class ShownFinding:
 
 @of_run
 def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    """Show the state and group of rules that the address names. Nonsense falls back to the last state and all groups."""
+    """Show the state and group of rules that the address names.
+    Nonsense falls back to the last state and all groups."""
     present = LibraryDiagnosis.objects.filter(episode=OuterRef("pk"), snapshot=OuterRef("library"))
     with_library = select_with_library(run.episodes.select_related("library", "family", "run"))
     # None where no rule has read the current library.
@@ -94,9 +95,8 @@ def findings(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRe
     group = group if group in GROUPS else ""
 
     # What this person may see of it, alarms first, then group by group.
-    open_rows = LibraryFinding.objects.filter(diagnosis=diagnosis).exclude(
-        trial__in=review_access(request).closed_trials()
-    )
+    closed = review_access(request).closed_trials()
+    open_rows = LibraryFinding.objects.filter(diagnosis=diagnosis).exclude(trial__in=closed)
     counts = Counter(open_rows.order_by().values_list("group", "severity"))
     totals, of_groups = Counter[str](), Counter[str]()
     for (name, severity), count in counts.items():
@@ -187,7 +187,8 @@ def _count_severities(diagnosis: LibraryDiagnosis | None) -> dict[str, int]:
 def _draw_trend(
     episode: Episode, states: Sequence[tuple[LibraryState, LibraryDiagnosis | None]]
 ) -> list[dict[str, object]]:
-    """Return a column for each state: `bars` of (severity, count, y, height), `top` of all, in the drawing's own units."""
+    """Return a column for each state: `bars` of (severity, count, y, height), `top` of all,
+    in the drawing's own units."""
     most = max((sum(_count_severities(each).values()) for _, each in states), default=0) or 1
     columns: list[dict[str, object]] = []
     for place, (state, diagnosis) in enumerate(states):
@@ -214,7 +215,7 @@ def _build_skill_row(facts: StoredSkill) -> dict[str, object]:
                 "found": sum(cues.values()),
                 "total": len(cues),
                 "missing": (missing := [cue for cue, is_there in cues.items() if not is_there]),
-                "said": [LACK_WORDS.get(cue, f"no {cue}") for cue in missing],
+                "lacks": [LACK_WORDS.get(cue, f"no {cue}") for cue in missing],
             }
         )
     return {**facts, "groups": groups}
@@ -276,7 +277,7 @@ def _cut_pieces(line: str, start: int, end: int) -> list[tuple[str, bool]]:
     return [(visible(text), marked) for text, marked in pieces if text]
 
 
-# --- the twin ----------------------------------------------------------------------------------------------------------
+# --- the twin -------------------------------------------------------------------------------------------------------
 
 
 DIAGNOSIS = JsonShape("left_out files_cut=cut tasks_seen trials_read trials_left_out references")

@@ -110,7 +110,8 @@ def library(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpRes
 
 @of_run
 def library_file(request: HttpRequest, run: Run) -> HttpResponse:
-    """Send the file that the page's own query names, whole: as the later state has it, else as the earlier one had it."""
+    """Send the file that the page's own query names, whole: as the later state has it,
+    else as the earlier one had it."""
     asked = request.GET.get("episode", "")
     episode = next((each for each in choose_episode(run)[0] if str(each.public_id) == asked), None)
     chosen = None
@@ -129,8 +130,8 @@ def library_file(request: HttpRequest, run: Run) -> HttpResponse:
 
 @of_run
 def library_sessions(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    """Which version of a skill in git each session could see, who read it, and how they went. `version` in the address lists
-    the sessions of one version, `show` some of them. Nonsense lists all."""
+    """Show which version of a skill in git each session could see, who read it, and how they ended. `version` in the
+    address lists the sessions of one version, `show` some of them. Nonsense lists all."""
     episodes, episode = choose_episode(run, request.GET.get("episode", ""))
     found = SkillSessions((), 0, 0, 0)
     if episode and run.is_of_git:
@@ -212,7 +213,8 @@ class TimeMachine:
 
     @property
     def lines(self) -> tuple[int, int]:
-        """(added, removed): what the record counted for a decision that is shown whole, else of the files drawn."""
+        """Return (added, removed): what the record counted for a decision that is shown whole, else the counts of the
+        files drawn."""
         if self.decision and not self.is_proposal and len(self.files) == len(self.changed):
             return self.decision.lines_added, self.decision.lines_removed
         return sum(shown.diff.added for shown in self.files), sum(shown.diff.removed for shown in self.files)
@@ -323,7 +325,8 @@ def _read_selected(selection: Selection) -> tuple[list[FileChange], bool]:
 
 
 def _draw_document(change: FileChange, view: str) -> dict[str, object]:
-    """Return the file at the later state, as rows of source or as drawn Markdown, or a note that says why there is neither."""
+    """Return the file at the later state, as rows of source or as drawn Markdown,
+    or a note that says why there is neither."""
     content = read_contents([change.latest])[change.latest.digest]
     if is_binary(content):
         return {"change": change, "note": f"Binary file, {len(content):,} bytes, not shown."}

@@ -64,8 +64,8 @@ def read_probes_of_run(run: Run, access: ReviewAccess) -> dict[str, object]:
 
 
 def _read_newest(probes: QuerySet[Probe], limit: int, *, sort: bool = True) -> tuple[list[ProbeResult], bool]:
-    """Return the results of the newest, controls last if sorted, and whether there are older ones. One short query where
-    there is none, as for most runs."""
+    """Return the results of the newest, controls last if sorted, and whether there are older ones. One short query
+    where there is none, as for most runs."""
     newest = list(probes.values_list("pk", flat=True)[: limit + 1])
     found = list(probes.filter(pk__in=newest[:limit])) if newest else []
     results = read_results(found) if found else []

@@ -1,4 +1,5 @@
-"""`/runs/<id>/library/probe/`: freeze a round again, without some lines if wanted, rerun tasks, and what that showed."""
+"""`/runs/<id>/library/probe/`: freeze a round again, without some lines if wanted, rerun tasks,
+and what that showed."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ PREVIEW = JsonShape("trials estimate=estimate.whole")
 @needs(User.Level.OPERATOR, to_change=True)
 @of_run
 def probe(request: HttpRequest, run: Run, *, as_json: bool = False) -> HttpResponse:
-    """`?times=` asks for the estimate as well, which reads the suite."""
+    """Show what a probe would take. `?times=` asks for the estimate as well, which reads the suite."""
     episodes = list(run.episodes.select_related("run__experiment__suite", "environment", "library"))
     query = request.POST if request.method == "POST" else request.GET
     episode = choose_row(episodes, query.get("episode", ""), lambda each: each.library and each.library.files_total)
@@ -131,8 +132,8 @@ def _launch(request: HttpRequest, episode: Episode) -> HttpResponse | None:
         messages.error(request, f"Nothing was launched. {error}")
         return None
     trials = sum(each.trials for each in wanted)
-    beside = " and the round with nothing taken back" if len(probes) > 1 else ""
-    messages.success(request, f"Launched: {probes[0]}{beside}; {trials} trials. Their result appears here.")
+    control_text = " and the round with nothing taken back" if len(probes) > 1 else ""
+    messages.success(request, f"Launched: {probes[0]}{control_text}; {trials} trials. Their result appears here.")
     pairs = [("episode", str(episode.public_id))]
     if decision := probes[0].decision:
         pairs.append(("decision", str(decision.number)))
@@ -160,8 +161,8 @@ def _read_asked(query: QueryDict) -> tuple[AskedProbe, str]:
 def _tick_hunks(
     choice: ProbeChoice, asked: AskedProbe, query: QueryDict
 ) -> tuple[AskedProbe, dict[str, object] | None]:
-    """Return what is asked with the hunks to tick, and about the lines that another page asked about: how many, in how many
-    libraries they are, and how many are ticked here."""
+    """Return what is asked with the hunks to tick, and about the lines that another page asked about: how many, in
+    how many libraries they are, and how many are ticked here."""
     names = ("times", "revert") if query.get("line") else ("times", "state", "revert")
     texts = list(dict.fromkeys(query.getlist("line")))[:MAX_LINES] if choice.decision else []
     found_lines = [_find_line(choice, query.get("file", ""), text) for text in texts]
@@ -181,8 +182,8 @@ def _tick_hunks(
 
 
 def _find_line(choice: ProbeChoice, path: str, line: str) -> list[Hunk]:
-    """The line alone wherever the decision added it, with its echoes, in one file where a path is given; else the hunks
-    that added it."""
+    """Find the line alone wherever the decision added it, with its echoes, in one file if a path is given; else the
+    hunks that added it."""
 
     def adds(hunk: Hunk) -> bool:
         texts = (text.decode(errors="replace").strip() for text in hunk.added)
@@ -196,7 +197,7 @@ def _find_line(choice: ProbeChoice, path: str, line: str) -> list[Hunk]:
     return [*found, *filter(adds, choice.echoes)] if found else []
 
 
-# --- hunks --------------------------------------------------------------------------------------------------------------
+# --- hunks ----------------------------------------------------------------------------------------------------------
 
 
 def _draw_hunk(hunk: Hunk, taken: Sequence[str]) -> dict[str, object]:

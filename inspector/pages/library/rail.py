@@ -1,5 +1,5 @@
-"""The time machine's rail: the states of an episode's library (`library_states`) and what happened between them, in words.
-Below it what explains a state: the evidence shown to an author, and the later trials that had the text."""
+"""The time machine's rail: the states of an episode's library (`library_states`) and what happened between them, in
+words. Below it what explains a state: the evidence shown to an author, and the later trials that had the text."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ from inspector.web.subject import choose_row, find_neighbours, once_for
 
 
 def choose_episode(run: Run, public_id: str = "") -> tuple[Sequence[Episode], Episode | None]:
-    """Return all episodes, with `decisions_total`, and the one to show: the one asked for; else the first where an author
-    worked and left something; else the first where one worked; else the first with a library; else the first."""
+    """Return all episodes, with `decisions_total`, and the one to show: the one asked for; else the first where an
+    author worked and left something; else the first where one worked; else the first with a library; else the
+    first."""
     related: QuerySet[Episode] = run.episodes.select_related("library", "family", "environment")
     episodes = once_for(run, "episodes", lambda: list(related.annotate(decisions_total=Count("decisions"))))
     return episodes, choose_row(
@@ -80,14 +81,14 @@ class RailStop:
 
     @property
     def key(self) -> str:
-        """Its name on the strip: "d2" is decision 2."""
+        """Return its name on the strip: "d2" is decision 2."""
         if self.decision:
             return f"d{self.decision.number}"
         return self.after.key.lower() if self.seeding else ""
 
     @property
     def family(self) -> int | None:
-        """The family that the change was made for."""
+        """Return the family that the change was made for."""
         return self.decision.family_id if self.decision else self.seeding.family_id if self.seeding else None
 
 
@@ -142,7 +143,7 @@ def open_rail(run: Run, episode: Episode) -> Rail:
 
 
 def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
-    """`seeded`: the word for what comes in without an author."""
+    """Build the rail. `seeded`: the word for what comes in without an author."""
     start = history.states[0]
     word = "Library at the start" if start.snapshot and start.snapshot.files_total else "Empty library"
     first = RailStop("start", word, "○", "", start, start)
@@ -163,7 +164,8 @@ def build_rail(history: LibraryHistory, *, seeded: str = CURATED) -> Rail:
 def select(
     rail: Rail, *, decision: str | None, start: str | None, end: str | None, opens: RailStop | None = None
 ) -> Selection:
-    """Return the selection a URL asks for. Nonsense falls back to `opens`, else to the last change or the only state."""
+    """Return the selection a URL asks for.
+    Nonsense falls back to `opens`, else to the last change or the only state."""
     if stop := rail.decision(decision):
         return Selection(stop.before, stop.after, stop)
     before, after = find_state(rail.states, start), find_state(rail.states, end)
@@ -187,7 +189,7 @@ def find_stops_beside(rail: Rail, selection: Selection) -> tuple[RailStop | None
     return None, next((stop for stop in stops if stop.before is selection.after), None)
 
 
-# --- why a library is what it is, and who worked with it ---------------------------------------------------------------
+# --- why a library is what it is, and who worked with it ------------------------------------------------------------
 
 
 MAX_USERS = 300  # trials drawn; beyond it they are counted
@@ -203,7 +205,8 @@ class ShownTrial:
 
 @dataclass(frozen=True, slots=True)
 class Users(Shaped):
-    """Later trials whose library held exactly this text, counted as in the ledger next to it: association, not effect."""
+    """Later trials whose library held exactly this text, counted as in the ledger next to it: association,
+    not effect."""
 
     path: str
     later: LaterTrials = LaterTrials()
@@ -280,7 +283,7 @@ class LibraryCourse:
 
 
 def open_course(run: Run, episode: Episode, history: LibraryHistory | None = None) -> LibraryCourse:
-    """`history`: where the page has read it."""
+    """Open the course of a library. `history`: its states, if the page has read them."""
     history = history or once_for(run, ("history", episode.pk), lambda: read_history(episode))
     rail = build_rail(history, seeded=describe_seeding(run, episode))
     lineage = read_lineage(run, episode, rail.states)

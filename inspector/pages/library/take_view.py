@@ -50,7 +50,8 @@ MAX_CELL = 120  # characters
 
 @of_run
 def library_take(request: HttpRequest, run: Run, form: str) -> HttpResponse:
-    """`?episode=` names the library, `round=` its state, `from=` where patches and text begin, `prefix=` their folder."""
+    """Show what can be taken out of a library.
+    `?episode=` names it, `round=` its state, `from=` where patches and text begin, `prefix=` their folder."""
     query = request.GET
     episodes = run.episodes.select_related("run__experiment", "library")
     try:
@@ -82,7 +83,7 @@ def take(taken: TakenLibrary, form: str, prefix: str) -> bytes:
     raise CannotTakeSkills(f"{form[:40]!r}: expected one of {', '.join(FORMS)}")
 
 
-# --- the text of a pull request -----------------------------------------------------------------------------------------
+# --- the text of a pull request -------------------------------------------------------------------------------------
 
 
 def write_pull_request(taken: TakenLibrary) -> str:
@@ -127,8 +128,8 @@ def _describe_change(change: TakenChange) -> dict[str, object]:
 
 
 def _read_comparison(run: Run) -> tuple[Row, list[Row], Sequence[Run]]:
-    """Return metric and unit in words, the rows of the experiment's own page for this condition and its baseline, and the runs
-    that count for this condition."""
+    """Return metric and unit in words, the rows of the experiment's own page for this condition and its baseline, and
+    the runs that count for this condition."""
     sheet = build_sheet(Choices(experiment=(run.experiment.public_id,)))
     groups = sheet.comparison.groups
     own = next((group for group in groups.all if run in group.runs), None)

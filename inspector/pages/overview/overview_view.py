@@ -59,8 +59,8 @@ MAX_RANKED = 1_000  # experiments that are judged to be sorted by their gain; ol
 
 
 def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """List the experiments. Probes are found from the line they took back, qualifications from their suite's page: here they
-    would push the experiments off the page, so they are counted and listed on demand."""
+    """List the experiments. Probes are found from the line they took back, qualifications from their suite's page:
+    here they would push the experiments off the page, so they are counted and listed on demand."""
     if request.GET.get("tour") in ("hide", "show") and not as_json:
         # Per browser: whether somebody has seen enough of it is nothing to keep on record.
         response = HttpResponseRedirect(reverse("index"))
@@ -149,30 +149,32 @@ class ListFilter:
         if not self.with_probes:
             found = found.comparing()
         for word in self.text.split():
-            told = Q(agent_model__icontains=word) | Q(author_model__icontains=word) | Q(condition__icontains=word)
-            runs = Run.objects.filter(told, experiment=OuterRef("pk"))
+            matches = Q(agent_model__icontains=word) | Q(author_model__icontains=word) | Q(condition__icontains=word)
+            runs = Run.objects.filter(matches, experiment=OuterRef("pk"))
             found = found.filter(Q(name__icontains=word) | Q(suite__name__icontains=word) | Exists(runs))
         return found
 
-    def order_by_tab(self, found: QuerySet[Experiment]) -> QuerySet[Experiment] | list[Experiment]:
+    def order_by_tab(self, experiments: QuerySet[Experiment]) -> QuerySet[Experiment] | list[Experiment]:
         """Select those of the tab, in the order asked for."""
-        found = found.filter(TABS[self.tab][1])
+        experiments = experiments.filter(TABS[self.tab][1])
         if self.sort == "name":
-            return found.order_by(Lower("name"), "-id")
+            return experiments.order_by(Lower("name"), "-id")
         if self.sort == "trials":
-            return found.annotate(planned=Count("runs__episodes__trials")).order_by("-planned", "-created_at", "-id")
-        return _rank_by_gain(list(found)) if self.sort == "gain" else found
+            return experiments.annotate(planned=Count("runs__episodes__trials")).order_by(
+                "-planned", "-created_at", "-id"
+            )
+        return _rank_by_gain(list(experiments)) if self.sort == "gain" else experiments
 
 
-def _rank_by_gain(found: list[Experiment]) -> list[Experiment]:
-    runs = read_runs(found[:MAX_RANKED])
-    verdicts = judge_experiments({each: runs[each.pk] for each in found[:MAX_RANKED] if not each.is_open})
+def _rank_by_gain(experiments: list[Experiment]) -> list[Experiment]:
+    runs = read_runs(experiments[:MAX_RANKED])
+    verdicts = judge_experiments({each: runs[each.pk] for each in experiments[:MAX_RANKED] if not each.is_open})
 
     def rank(each: Experiment) -> tuple[bool, float]:
         gain = verdicts[each.pk].gain if each.pk in verdicts else None
         return gain is None, -(gain or 0.0)
 
-    return sorted(found, key=rank)
+    return sorted(experiments, key=rank)
 
 
 # --- a row --------------------------------------------------------------------------------------------------------
@@ -211,13 +213,13 @@ class ExperimentRow(Shaped):
 
     @property
     def measure(self) -> str:
-        """The trials that its conditions are compared by: deployment where there is any, else all trials."""
+        """Return the trials that compare its conditions: deployment if there is any, else all trials."""
         deployed = any(phase == Phase.DEPLOYMENT for _, phase in self.phases)
         return Phase.DEPLOYMENT.value if deployed else "all trials"
 
     @property
     def results(self) -> list[tuple[str, TrialTally]]:
-        """Each condition with what it passed by `measure`; counts of replicates are added up."""
+        """Return each condition with what it passed by `measure`; counts of replicates are added up."""
         sums = dict.fromkeys(self.conditions, TrialTally())
         for (condition, phase), tally in self.phases.items():
             if self.measure in ("all trials", phase):
@@ -226,7 +228,7 @@ class ExperimentRow(Shaped):
 
     @property
     def conditions(self) -> list[str]:
-        """Each once, in the order of their first runs; unknown ones last."""
+        """List each condition once, in the order of their first runs; unknown ones last."""
         named = dict.fromkeys(run.condition for run in self.runs)
         return sorted(named, key=lambda condition: condition == Run.UNKNOWN)
 
@@ -240,17 +242,17 @@ class ExperimentRow(Shaped):
 
     @property
     def models(self) -> list[str]:
-        """Agent models, each once; where none is known there is none."""
+        """List each agent model once; none if none is known."""
         return [name for name in dict.fromkeys(run.agent_model for run in self.runs) if name not in ("", Run.UNKNOWN)]
 
     @property
     def is_probe(self) -> bool:
-        """It reruns tasks with another run's library, and compares no conditions."""
+        """Does it rerun tasks with another run's library, and compare no conditions?"""
         return any(run.is_probe for run in self.runs)
 
     @property
     def is_qualification(self) -> bool:
-        """It tries the tasks of a suite."""
+        """Does it try the tasks of a suite?"""
         return any(run.is_qualification for run in self.runs)
 
     @property
@@ -263,7 +265,7 @@ class ExperimentRow(Shaped):
 
     @property
     def is_failing(self) -> bool:
-        """Workers still try, and the machine fails them."""
+        """Do workers still try while the machine fails them?"""
         return bool(self.stopped) and self.experiment.is_open
 
     @property
@@ -272,7 +274,7 @@ class ExperimentRow(Shaped):
 
     @property
     def why_untested(self) -> str:
-        """What keeps it from an answer; empty where it has one."""
+        """Say what keeps it from an answer; empty if it has one."""
         if self.verdict is None:
             return "" if _is_extra(self.runs) else "Still running"
         if self.verdict.is_baseline_alone:
@@ -283,7 +285,7 @@ class ExperimentRow(Shaped):
 
     @property
     def said_more(self) -> str:
-        """The line below the answer."""
+        """Return the line below the answer."""
         found = self.verdict
         if found is None or not found.has_baseline:
             return ""
@@ -319,7 +321,8 @@ def build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
 
 
 def _name_rows(experiments: Sequence[Experiment]) -> dict[int, Hashable]:
-    """Return the keys of the rows of ended experiments: all that they show of their runs, and the state of their numbers."""
+    """Return the keys of the rows of ended experiments: all that they show of their runs,
+    and the state of their numbers."""
     ended = {each.pk: each for each in experiments if each.status not in (*STOPPED, *OPEN)}
     states: dict[int, list[tuple[object, ...]]] = {pk: [] for pk in ended}
     runs = Run.objects.filter(experiment__in=list(ended)).order_by("id")
@@ -372,11 +375,11 @@ def _read_stopped(experiments: Sequence[Experiment]) -> dict[int, str]:
     if not waiting:
         return {}
     found = Episode.objects.filter(run__experiment__in=waiting).troubled().order_by("-ordinal")
-    told = found.annotate(told=Left(REASON, REASON_LENGTH)).values_list("run__experiment", "told")
-    return {pk: why.partition("\n")[0] for pk, why in told}
+    reasons = found.annotate(reason=Left(REASON, REASON_LENGTH)).values_list("run__experiment", "reason")
+    return {pk: why.partition("\n")[0] for pk, why in reasons}
 
 
-# --- its forest: a lane for each condition, points against no skill, the same axis in every row ------------------------
+# --- its forest: a lane for each condition, points against no skill, the same axis in every row ---------------------
 
 
 WIDTH, MIDDLE, EDGE = 200, 100.0, 94.0  # pixels; from the middle to the edge
@@ -385,22 +388,23 @@ LANE, MAX_HEIGHT = 11.0, 66.0  # many lanes are drawn closer
 
 
 def draw_forest(verdict: ExperimentVerdict | None) -> SafeString:
-    """Draw it, empty where nothing could be compared with a baseline. Put together here: a list has hundreds of marks."""
+    """Draw it, empty where nothing could be compared with a baseline.
+    Put together here: a list has hundreds of marks."""
     if verdict is None or not verdict.ways:
         return SafeString("")
     ways = sorted(verdict.ways, key=lambda way: (name_condition(way.condition).order, way.label))
     lane = min(LANE, MAX_HEIGHT / len(ways))
     height = lane * len(ways) + 4
     words = [
-        f"{name_condition(way.condition).title}: {percent_text(way.own, 0)} %, {render_signed(100 * way.delta, 0)} points,"
-        f" {way.words}"
+        f"{name_condition(way.condition).title}: {percent_text(way.own, 0)} %, {render_signed(100 * way.delta, 0)} "
+        f"points, {way.words}"
         for way in ways
     ]
     lanes = (
-        _draw_lane(way, said, 2 + lane * (at + 0.5)) for at, (way, said) in enumerate(zip(ways, words, strict=True))
+        _draw_lane(way, label, 2 + lane * (at + 0.5)) for at, (way, label) in enumerate(zip(ways, words, strict=True))
     )
     return SafeString(
-        f'<svg class="small-forest" width="{WIDTH}" height="{height:g}" role="img" aria-label="{escape("; ".join(words))}">'
+        f'<svg class="small-forest" width="{WIDTH}" height="{height:g}" role="img" aria-label="{escape("; ".join(words))}">'  # noqa: E501
         f'<line class="zero" x1="{MIDDLE:g}" x2="{MIDDLE:g}" y1="0" y2="{height:g}"/>{"".join(lanes)}</svg>'
     )
 

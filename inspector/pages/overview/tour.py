@@ -1,7 +1,7 @@
 """The tour: four stops on one story of the record. A change of a skill, a failed check, readers of its line, a probe.
 
-Nothing here is written by hand. Of the probes that were tested, the story is the one whose line has the largest gap between
-its readers and no skill on the same tasks.
+Nothing here is written by hand. Of the probes that were tested, the story is the one whose line has the largest gap
+between its readers and no skill on the same tasks.
 """
 
 from __future__ import annotations
@@ -45,18 +45,19 @@ SAID = {Effect.BETTER: "The change helped.", Effect.WORSE: "The change did harm.
 
 @dataclass(frozen=True, slots=True)
 class TourStop:
-    """`says`: what to look at there."""
+    """`sentence`: what to look at there."""
 
     number: int
     name: str
-    says: str
+    sentence: str
     url: str
 
 
 @dataclass(frozen=True, slots=True)
 class Tour(Shaped):
-    """`share`, `bare`: later readers of the lines and no skill, on the same tasks; `kept`, `taken`: the probe's two sides.
-    `caused_it`: the failed trial came before the change, whose author saw it; else it is one that read the line."""
+    """`share`, `bare`: later readers of the lines and no skill, on the same tasks; `kept`, `taken`: the probe's two
+    sides. `caused_it`: the failed trial came before the change, whose author saw it; else it is one that read the
+    line."""
 
     trial: Trial
     caused_it: bool
@@ -88,7 +89,8 @@ class Tour(Shaped):
 
     @property
     def sides(self) -> list[tuple[str, Rate, list[bool] | None]]:
-        """(words, rate, its trials, passed ones first) of both sides; None where they are too many to draw one by one."""
+        """Return (words, rate, its trials, passed ones first) of both sides; None if they are too many to draw one by
+        one."""
         both = (("read the line", self.share), ("no skill", self.bare))
         are_few = max(self.share.scored, self.bare.scored) <= MAX_SQUARES
         return [
@@ -98,18 +100,18 @@ class Tour(Shaped):
 
     @property
     def gap(self) -> float:
-        """0..1: how far the readers are from no skill, whichever way."""
+        """Return how far the readers are from no skill, 0..1, in either direction."""
         return abs((self.share.value or 0.0) - (self.bare.value or 0.0))
 
     @property
     def headline(self) -> str:
-        """What the readers of the line did next to no skill."""
+        """Compare what the readers of the line did with no skill, in a sentence."""
         own, other = (f"{rate.passed} of {rate.scored}" for rate in (self.share, self.bare))
         return f"Trials that read one line passed {own}. Without a skill, {other}."
 
     @property
-    def said(self) -> str:
-        """What the probe found about the change, whose hunks it took back together."""
+    def decision_label(self) -> str:
+        """Say what the probe found about the change, whose hunks it took back together."""
         return SAID.get(self.effect, f"{self.effect.words.capitalize()}.")
 
 
@@ -140,7 +142,8 @@ def find_story(user: User) -> tuple[Tour | None, Queue | None]:
 
 
 def find_place(user: User, asked: str) -> dict[str, object] | None:
-    """Return the stop of the number in an address, as `_list_stops` writes it, among the others; None where it names none."""
+    """Return the stop of the number in an address, as `_list_stops` writes it, among the others;
+    None where it names none."""
     tour = find_tour(user) if asked.isdecimal() else None
     stop = next((stop for stop in tour.stops if str(stop.number) == asked), None) if tour else None
     if tour is None or stop is None:
@@ -260,8 +263,8 @@ def _find_check(trial: Trial) -> Check | None:
 
 
 def _take_line(probe: Probe, decision: Decision, hunk: Hunk) -> tuple[int, Rate, Rate]:
-    """Return the number of the hunk's first line as it is in the probed state, 0 where another answer wrote over it since;
-    and how its later readers and no skill ended on the tasks that both were scored on.
+    """Return the number of the hunk's first line as it is in the probed state, 0 where another answer wrote over it
+    since; and how its later readers and no skill ended on the tasks that both were scored on.
 
     Finding it reads the blame, so it is kept on disk until a run of the experiment changes. One query."""
     experiment = _origin_of(probe).run.experiment
@@ -275,6 +278,6 @@ def _take_line(probe: Probe, decision: Decision, hunk: Hunk) -> tuple[int, Rate,
         text = hunk.added[0].decode("utf-8", "replace").rstrip("\r\n")
         found = find_line(_origin_of(probe), decision, probe.state, hunk.path, text)
         own = found.later.total if found else Ended()
-        fact = {"number": found.number if found else 0, "share": asdict(own.own), "bare": asdict(own.beside)}
+        fact = {"number": found.number if found else 0, "share": asdict(own.own), "bare": asdict(own.no_skill)}
         keep_fact(experiment, FACT, key, fact)
     return int(fact["number"]), Rate(**fact["share"]), Rate(**fact["bare"])

@@ -104,14 +104,13 @@ VERBS = {
 
 @dataclass(frozen=True, slots=True)
 class ActThing:
-    """How to name a target. `of`: the preposition before its parent's name ("run of X"); empty if it has a name of its own.
-    `parent`: kind of that parent, and the lookup of it."""
+    """How to name a target."""
 
     noun: str
-    of: str = ""
+    of: str = ""  # the preposition before its parent's name ("run of X"); empty if it has a name of its own
     model: type[Model] | None = None
     name: str = ""  # lookup of the name
-    parent: tuple[str, str] | None = None
+    parent: tuple[str, str] | None = None  # kind of that parent, and the lookup of it
 
 
 THINGS = {
@@ -145,7 +144,7 @@ def say_verb(verb: str) -> str:
 
 
 def say_act(verb: str, detail: Mapping[str, object]) -> str:
-    """The verb, with the reviewer by name where the details name one."""
+    """Return the verb of an act, with the reviewer by name if the details name one."""
     reviewer = detail.get("reviewer")
     return say_verb(verb).replace("a reviewer", str(reviewer)) if reviewer else say_verb(verb)
 
@@ -160,8 +159,8 @@ def say_thing(kind: str, *, is_named: bool, count: int = 1) -> str:
     if is_named and not thing.of:
         return f"the {thing.noun}"
     article = "an" if thing.noun[0] in "aeiou" else "a"
-    said = f"{count} {thing.noun}s" if count > 1 else f"{article} {thing.noun}"
-    return f"{said} {thing.of}" if is_named else said
+    named = f"{count} {thing.noun}s" if count > 1 else f"{article} {thing.noun}"
+    return f"{named} {thing.of}" if is_named else named
 
 
 def read_names(targets: Iterable[tuple[str, UUID | None]]) -> Mapping[tuple[str, UUID], tuple[str, UUID | None]]:

@@ -39,8 +39,9 @@ PAGES = {
 }
 COMMENTED = {"step": "a step", "line": "a line of a library", "chart": "a chart"}
 SAID_ALREADY = frozenset({"name", "account", "on", "reviewer"})  # details that the sentence holds
-# What somebody wrote about an item is shown with the item, where blindness is kept; the log shows only that they did. The
-# same holds for how a queue was drawn and how far its reviewers agree, while the reader still answers items of it unseen.
+# What somebody wrote about an item is shown with the item, where blindness is kept; the log shows only that they did.
+# The same holds for how a queue was drawn and how far its reviewers agree, while the reader still answers items of it
+# unseen.
 ABOUT_ITEMS = frozenset({"queueitem", "review", "resolution", "suggestion", "judgecall"})
 
 Names = Mapping[tuple[str, UUID], tuple[str, UUID | None]]
@@ -58,8 +59,8 @@ def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     reader = user_of(request)
     unseen = _unseen_queues(reader)
     acts = [_row(act, reader, unseen) for act in page]
-    told = {act.target_id for act in acts if act.detail or act.reason}
-    note_items_seen(reader, QueueItem.objects.filter(public_id__in=told, resolutions__isnull=False).distinct())
+    explained = {act.target_id for act in acts if act.detail or act.reason}
+    note_items_seen(reader, QueueItem.objects.filter(public_id__in=explained, resolutions__isnull=False).distinct())
     data = {"acts": acts, "filter": chosen}
     context = {
         "lines": _tell_acts(acts),
@@ -76,7 +77,8 @@ def _values(field: str) -> list[str]:
 
 
 def _unseen_queues(reader: User) -> frozenset[UUID]:
-    """Return public ids of the queues that hide something from the reader, directly or through another queue. One query."""
+    """Return public ids of the queues that hide something from the reader, directly or through another queue.
+    One query."""
     hides = Q(pk__in=[])
     for name in ("conditions", "models", "labels", "suggestions"):
         hides |= Q(**{f"queue__hides_{name}": True})
@@ -100,7 +102,7 @@ class ActRow(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class ActLine:
-    """An act as a sentence, or neighbouring ones that read the same: person, `words`, name. `told`: their details.
+    """An act as a sentence, or neighbouring ones that read the same: person, `words`, name. `details`: what changed.
     `things`: what was acted on, fewer than the acts where one was acted on again. `url`: the page of what is named."""
 
     act: ActRow
@@ -109,11 +111,11 @@ class ActLine:
     url: str | None
     count: int
     things: int
-    told: list[list[tuple[str, str, str]]]
+    details: list[list[tuple[str, str, str]]]
 
     @property
     def often(self) -> str:
-        """How many acts, where the sentence does not say so by counting its things."""
+        """Say how many acts it stands for, if the sentence does not count its things already."""
         if self.things > 1 and f" {self.things} " in self.words:
             return "" if self.things == self.count else f"in {self.count} acts"
         return f"{self.count} times" if self.count > 1 else ""
@@ -135,8 +137,8 @@ def _tell_acts(acts: Sequence[ActRow]) -> list[ActLine]:
         words = did if invites else f"{did} {say_thing(kind, is_named=bool(name), count=things)}"
         if first.verb == JOIN:
             words = f"{did} {say_thing(kind, is_named=False, count=things)} into"
-        told = [details for act in same if (details := _list_details(act.detail))]
-        lines.append(ActLine(first, words, name, _link_name(first, things, names), len(same), things, told))
+        details_of_acts = [details for act in same if (details := _list_details(act.detail))]
+        lines.append(ActLine(first, words, name, _link_name(first, things, names), len(same), things, details_of_acts))
     return lines
 
 
@@ -176,20 +178,21 @@ def _address(act: Activity) -> str | None:
 
 
 def _list_details(detail: dict[str, object]) -> list[tuple[str, str, str]]:
-    """(what, before, after) where both are known, (what, "", value) for the rest. Ids and digests are for the twin."""
+    """Return (what, before, after) if both are known, else (what, "", value).
+    Ids and digests are for the twin only."""
     before, after = detail.get("before"), detail.get("after")
-    told = []
+    details = []
     if isinstance(before, dict) and isinstance(after, dict):
-        told = [(_unjoin(name), _shorten(before.get(name)), _shorten(after.get(name))) for name in after]
+        details = [(_unjoin(name), _shorten(before.get(name)), _shorten(after.get(name))) for name in after]
         detail = {name: value for name, value in detail.items() if name not in {"before", "after"}}
     rest = {name: value for name, value in detail.items() if name not in SAID_ALREADY and value not in (None, "", [])}
     for name, value in rest.items():
-        told += _flatten(_unjoin(name), value)
-    return told
+        details += _flatten(_unjoin(name), value)
+    return details
 
 
 def _flatten(name: str, value: object) -> list[tuple[str, str, str]]:
-    """An object's members one by one, a change in it as before and after."""
+    """Return an object's members one by one, a change in it as before and after."""
     if not isinstance(value, dict):
         return [] if _ID.match(str(value)) else [(name, "", _shorten(value))]
     if value.keys() == {"before", "after"}:

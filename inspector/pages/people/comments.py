@@ -39,7 +39,8 @@ def count_step_comments(trial: Trial, trajectory: Trajectory | None) -> Commente
 
 
 def count_line_comments(run: Run, state: Mapping[str, str]) -> dict[str, object]:
-    """`state`: what of the library the page shows (episode, from, to, decision, view)."""
+    """Count the comments on each line.
+    `state`: what of the library the page shows (episode, from, to, decision, view)."""
     query = urlencode({"on": "line", "run": run.public_id, **{name: text for name, text in state.items() if text}})
     return {"url": f"{reverse('comments-about')}?{query}", "counts": counts_below(line_prefix(run))}
 

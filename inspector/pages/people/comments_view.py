@@ -1,4 +1,5 @@
-"""`/comments/`: mentions of the reader and the latest comments; and the thread at one place, as a part of its page or alone."""
+"""`/comments/`: mentions of the reader and the latest comments; and the thread at one place,
+as a part of its page or alone."""
 
 from __future__ import annotations
 
@@ -50,13 +51,13 @@ def comments(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def about(request: HttpRequest) -> HttpResponse:
-    """The thread at one place: a fragment for htmx, a page of its own without."""
+    """Show the thread at one place: a fragment for htmx, else a page of its own."""
     return _thread(request, _place(request))
 
 
 @needs(User.Level.REVIEWER)
 def write(request: HttpRequest) -> HttpResponse:
-    """The place is in the address, the text in the form; `parent` is the comment it answers."""
+    """Save a comment. The place is in the address, the text in the form; `parent` is the comment it answers."""
     place, author = _place(request), user_of(request)
     text, answers = request.POST.get("text", ""), request.POST.get("parent", "")
     parent = get_object_or_404(Comment, public_id=_uuid(answers)) if answers else None
@@ -110,12 +111,13 @@ def _thread(
     answers: str = "",
     taken: str | None = None,
 ) -> HttpResponse:
-    """`problem`: why `text`, which answers `answers`, was refused. `taken`: what the text answered that was kept."""
-    said, total = thread_at(place, user_of(request))
+    """Render a thread. `problem`: why `text`, which answers `answers`, was refused.
+    `taken`: the comment that the saved text answers."""
+    comments, total = thread_at(place, user_of(request))
     mine = Mention.objects.filter(user=user_of(request), comment__place=place.name, read_at=None)
     context = {
         "place": place,
-        "thread": [(_render_text(first), [_render_text(each) for each in answered]) for first, answered in said],
+        "thread": [(_render_text(first), [_render_text(each) for each in answered]) for first, answered in comments],
         "query": request.GET.urlencode(),
         "problem": problem,
         "text": text,
@@ -123,7 +125,7 @@ def _thread(
         "taken": taken,
         "max_chars": MAX_CHARS,
         "total": total,
-        "earlier": total - sum(not each.retracted_at for first, answered in said for each in (first, *answered)),
+        "earlier": total - sum(not each.retracted_at for first, answered in comments for each in (first, *answered)),
         "unread": set(mine.values_list("comment", flat=True)),
     }
     template = "people/_thread.html" if wants_fragment(request) else "people/thread.html"

@@ -37,11 +37,11 @@ class Braked(FormPage):
     """A page whose form checks a password: too many tries are answered 429 before it is looked at."""
 
     def account(self) -> str:
-        """Whose password is tried."""
+        """Return the account whose password is tried."""
         raise NotImplementedError
 
     def is_wrong(self, form: BaseForm) -> bool:
-        """Whether a form that was refused was refused for its password."""
+        """Was the form refused because of its password?"""
         return True
 
     def post(self, request: HttpRequest, *args: str, **kwargs: Any) -> HttpResponse:
@@ -83,7 +83,7 @@ class Login(Braked, LoginView):
     template_name = "people/login.html"
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
-        """The local user has not logged in, so the form is for them too."""
+        """Show the form also to the local user, who has not logged in."""
         self.redirect_authenticated_user = not is_local(request.user)
         return super().dispatch(request, *args, **kwargs)
 
@@ -111,7 +111,7 @@ class Password(Braked, PasswordChangeView):
 
 
 class CodeForm(forms.Form):
-    """Enough for somebody who then logs in at the provider."""
+    """A form with nothing but the code: enough for somebody who then logs in at the provider."""
 
     code = forms.CharField(max_length=100, error_messages={"required": "Paste the code of your invitation."})
 
@@ -136,7 +136,7 @@ class Join(Braked):
         return CodeForm if needs_no_password else JoinForm
 
     def known(self) -> str:
-        """Who gets a new password."""
+        """Return the account that gets a new password."""
         return self.request.GET.get("account", "")[:MAX_NAME]
 
     def level(self) -> str:
@@ -148,7 +148,7 @@ class Join(Braked):
         return "an invitation"
 
     def is_wrong(self, form: BaseForm) -> bool:
-        """All but a good code with a name or password that cannot be."""
+        """Was the form refused for its code? A good code with an impossible name or password is no guess."""
         return not self.is_code_good
 
     def form_valid(self, form: BaseForm) -> HttpResponse:

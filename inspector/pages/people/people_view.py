@@ -75,8 +75,8 @@ def accounts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 @never_cache
 @needs(User.Level.ADMIN)
 def account_invite(request: HttpRequest) -> HttpResponse:
-    """Show the link of a new invitation, this once; as a file with `form=file`, for who is not on this network. The address stays in the
-    browser, so reading it leads back."""
+    """Show the link of a new invitation, this once; as a file with `form=file`, for who is not on this network. The
+    address stays in the browser, so reading it leads back."""
     if request.method != "POST":
         return redirect("people")
     form = InviteForm(request.POST)
@@ -129,7 +129,7 @@ def account_change(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def me(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """One's own account: level, pseudonym, reviews, tokens. Open to everybody who is logged in."""
+    """Show the reader's own account: level, pseudonym, reviews, tokens. Open to everybody who is logged in."""
     return _own_page(request, as_json=as_json)
 
 
@@ -146,7 +146,7 @@ def token_make(request: HttpRequest) -> HttpResponse:
 
 
 def token_revoke(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """One's own; an admin may revoke anybody's."""
+    """Revoke a token: one's own, or anybody's for an admin."""
     user = user_of(request)
     tokens = ApiToken.objects.all() if user.may(User.Level.ADMIN) else user.tokens.all()
     token = get_object_or_404(tokens, public_id=public_id)
@@ -155,7 +155,7 @@ def token_revoke(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def _list_scopes(user: User) -> dict[ApiToken.Scope, str]:
-    """Scope -> what a token of it does. Runs are handed in by operators alone."""
+    """Return scope -> what a token with it may do. Only operators may send runs."""
     may_log = user.may(User.Level.OPERATOR)
     return {scope: meaning for scope, meaning in SCOPES.items() if may_log or scope != ApiToken.Scope.LOG}
 
@@ -211,5 +211,5 @@ def _page(request: HttpRequest, *, as_json: bool, extra: Mapping[str, object] | 
 
 
 TOKEN = JsonShape("id=public_id name scope hint made_at last_used_at")
+# A person without the pseudonym: only its bearer may say who is behind one in an export.
 PERSON = JsonShape("account=username level active=is_active joined_at=date_joined last_login last_act")
-"""Without the pseudonym: who stands behind one in an export is for its bearer to tell."""

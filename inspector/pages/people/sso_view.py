@@ -1,8 +1,9 @@
 """`/login/sso/`: logging in at a provider of OpenID Connect. allauth speaks the protocol; who may come in is decided in
 `benchapp/people/single_sign_on.py`. None of allauth's own addresses, pages, forms and mails is used.
 
-A link leads to the provider, not a form: the content policy lets no form lead elsewhere, and browsers apply it to redirects as well. So
-another site can make a browser begin a login, but only as the person who uses that browser, and not for somebody who is logged in.
+A link leads to the provider, not a form: the content policy lets no form lead elsewhere, and browsers apply it to
+redirects as well. So another site can make a browser begin a login, but only as the person who uses that browser, and
+not for somebody who is logged in.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class Provider(OpenIDConnectProvider):
         return cls(request, app=app)
 
     def extract_uid(self, data: dict[str, dict[str, object]]) -> str:
-        """The id that the signed part of the answer has; both parts have to be about the same person."""
+        """Return the id in the signed part of the answer; both parts have to be about the same person."""
         signed, claims = data["id_token"], {**data["id_token"], **data["userinfo"]}
         if signed["sub"] != claims["sub"]:
             raise OAuth2Error("the user info is about somebody else")
@@ -165,7 +166,7 @@ def _describe(error: Exception) -> str:
 
 
 def _refuse(request: HttpRequest, problem: str, target: str = "") -> HttpResponse:
-    """Lead to the login page, which says why. The address with the provider's code is left behind."""
+    """Redirect to the login page, which gives the reason. The address with the provider's code is left behind."""
     messages.error(request, problem.format(name=settings.OIDC_NAME))
     query = f"?{urlencode({REDIRECT_FIELD_NAME: target})}" if target else ""
     return redirect(f"{reverse('login')}{query}")

@@ -87,8 +87,8 @@ class PublishForm(forms.Form):
 
 @needs(User.Level.REVIEWER, to_change=True)
 def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """The address names the subject: `queue=`, `saved=`, or the choices of a comparison. Only a single experiment also has a
-    site."""
+    """Show the forms that can be published. The address names the subject: `queue=`, `saved=`, or the choices of a
+    comparison. Only a single experiment also has a site."""
     subject = _read_subject(request)
     if request.method == "POST":
         form = PublishForm(request.POST)
@@ -121,7 +121,8 @@ def publish(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def _list_publications(subject: Subject | None) -> QuerySet[Publication]:
-    """Those of the subject; a comparison, whose query is pinned again each time, goes by its title."""
+    """List the publications of the subject.
+    A comparison, whose query is pinned again each time, is found by its title."""
     rows = Publication.objects.select_related("made_by")
     if subject is None:
         return rows
@@ -130,8 +131,8 @@ def _list_publications(subject: Subject | None) -> QuerySet[Publication]:
 
 
 def _describe_offers(subject: Subject, access: ReviewAccess) -> dict[str, object]:
-    """`offers`: each form with what it holds, in numbers, and the last file of its kind; `trials`: each choice of trials for
-    a site, and how many it is."""
+    """Describe each form with what it contains, in numbers, and the last file of its kind. `trials`: each choice of
+    trials for a site, and how many it is."""
     parts, trials = dict[str, str](), dict[str, str]()
     if queue := subject.queue:
         parts["codes"] = plural(queue.version.codes.count(), "code")
@@ -156,8 +157,8 @@ def _describe_offers(subject: Subject, access: ReviewAccess) -> dict[str, object
 
 
 def _find_last(form: Publication.Form, subject: Subject) -> dict[str, object] | None:
-    """Return the last file of this form that was made here, of this subject where there is one, with the seconds from its
-    order to its end."""
+    """Return the last file of this form that was made here, of this subject where there is one,
+    with the seconds from its order to its end."""
     made = Publication.objects.filter(form=form, status=Publication.Status.DONE).exclude(finished_at=None)
     own = _list_publications(subject).filter(pk__in=made).first()
     last = own or made.first()
@@ -168,7 +169,7 @@ def _find_last(form: Publication.Form, subject: Subject) -> dict[str, object] | 
 
 
 def _say_chosen(number: int) -> str:
-    """How many trials a choice of them is, and how many of these a site takes."""
+    """Say how many trials are chosen, and how many of these a site takes."""
     if not number:
         return ""
     return f" ({MOST_TRIALS} of {number:,}, failed ones first)" if number > MOST_TRIALS else f" ({number:,})"
@@ -181,8 +182,8 @@ def _count_unresolved(subject: Subject | None, user: User) -> int:
 
 
 def _offer_subjects(find: str) -> dict[str, object]:
-    """Experiments that compare conditions, then the other ones, and review queues, the newest first. `find`: part of
-    the name."""
+    """List experiments that compare conditions, then the others, and review queues, the newest first.
+    `find`: part of the name."""
     experiments = Experiment.objects.not_deleted().comparing().filter(name__icontains=find)
     experiments = experiments.annotate(conditions=Count("runs__condition", distinct=True))
     experiments = experiments.annotate(single=Case(When(conditions__gt=1, then=0), default=1)).only("public_id", "name")
@@ -206,19 +207,19 @@ def _offer_subjects(find: str) -> dict[str, object]:
 
 def publication_file(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
     """Send the zip, unless this person still has to review, blind, something that it shows."""
-    found = get_object_or_404(Publication, public_id=public_id, status=Publication.Status.DONE)
-    _refuse_blind(found, user_of(request))
+    publication = get_object_or_404(Publication, public_id=public_id, status=Publication.Status.DONE)
+    _refuse_blind(publication, user_of(request))
     try:
-        file = found.path.open("rb")
+        file = publication.path.open("rb")
     except OSError:
         raise Http404("The file is gone from the data folder. Publish it again.") from None
-    name = f"skillglass-{found.form}-{slugify(found.title)[:60] or found.public_id}.zip"
+    name = f"skillglass-{publication.form}-{slugify(publication.title)[:60] or publication.public_id}.zip"
     return FileResponse(file, as_attachment=True, filename=name, content_type="application/zip")
 
 
 @needs(User.Level.REVIEWER)
 def publication_delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """By the person who made it, or an admin."""
+    """Delete a publication: by the person who made it, or an admin."""
     found, user = get_object_or_404(Publication, public_id=public_id), user_of(request)
     if found.made_by_id != user.pk and not user.may(User.Level.ADMIN):
         raise PermissionDenied("Only its maker or an admin can delete a publication.")
@@ -239,7 +240,7 @@ def _refuse_blind(publication: Publication, user: User) -> None:
 
 
 def _read_subject(request: HttpRequest) -> Subject | None:
-    """None without one: the page lists what was published."""
+    """Return the subject that the address names; None without one: the page then lists what was published."""
     query = request.GET.copy()
     query.pop("page", None)
     query.pop("find", None)

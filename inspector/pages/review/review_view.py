@@ -63,15 +63,16 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def _to_settle(user: User, rows: list[QueueProgress], unresolved: dict[int, int]) -> list[tuple[Queue, int]]:
-    """Those of these queues whose reviews are all in, with how many open disagreements this person may settle."""
+    """Return those of these queues whose reviews are all in, with how many open disagreements this person may
+    settle."""
     ready = [each.queue for each in rows if unresolved.get(each.queue.pk) and (each.is_done or not each.queue.is_open)]
     counts = count_settleable(ready, user)
     return [(queue, counts[queue.pk]) for queue in ready if counts.get(queue.pk)]
 
 
 def _offer_starts() -> list[dict[str, object]]:
-    """Failures that somebody without a queue can code at once, of the experiments that ended last; none where none that ended
-    has a failed trial. query: of the form, empty where it opens with them."""
+    """Offer failures that somebody without a queue can code at once, of the experiments that ended last; none if none
+    that ended has a failed trial. query: of the form, empty if it opens with them."""
     found = list(list_failing()[:OFFERED])
     runs = Run.objects.filter(experiment__in=found).only("public_id", "revision", "status", "experiment_id")
     tallies, failed = tally_by_phase(runs), Counter[int]()

@@ -143,8 +143,8 @@ def _find_event(timeline: Timeline, key: str) -> tuple[TimelineTrial | None, Tim
 
 
 def _choose_key(run: Run, timeline: Timeline) -> str:
-    """Choose what the cursor shows first: of an open run what happened last; else the change that the library page shows first,
-    else the last change, else the first failure."""
+    """Choose what the cursor shows first: of an open run what happened last; else the change that the library page
+    shows first, else the last change, else the first failure."""
     keyed = [patch for patch in timeline.patches if patch.key]
     if not keyed:
         failed = (trial.key for trial in timeline.trials if trial.square.success is False)
@@ -229,7 +229,8 @@ def _read_lines(patch: TimelinePatch) -> tuple[str, list[DiffRow]]:
 def _count_readers(timeline: Timeline, patch: TimelinePatch, no_skill: Successes) -> dict[str, object]:
     """Count the later trials that read a skill which the patch wrote: association, not effect.
 
-    Those of the same family are compared with no-skill on the tasks that were scored on both sides, where there are any.
+    Those of the same family are compared with no-skill on the tasks that were scored on both sides, where there are
+    any.
     """
     readers = timeline.list_readers(patch)
     source = patch.decision or patch.step.entry.seeding

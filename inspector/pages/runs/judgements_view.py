@@ -62,7 +62,8 @@ HEADS = {"level_1": LEVEL_1, "level_2": LEVEL_2, "measured": COLUMNS}
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """A row of the table: the measures of levels 1 and 2 in their order, then what needs no judge. family -1: of none."""
+    """A row of the table: the measures of levels 1 and 2 in their order, then what needs no judge.
+    family -1: of none."""
 
     name: str
     family: int | None

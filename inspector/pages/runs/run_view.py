@@ -78,7 +78,7 @@ LIBRARY = JsonShape(
     "episode=public_id title digest=library.digest skills=library.skills_total files=library.files_total",
     "bytes=library.bytes_total",
 )
-STANDING_STILL = JsonShape("episode=public_id status reason=told?")
+STANDING_STILL = JsonShape("episode=public_id status reason?")
 
 
 def run_page(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
@@ -224,7 +224,8 @@ def _list_page(request: HttpRequest, run: Run, tally: TrialTally, *, as_json: bo
 
 
 def _begin_twin(request: HttpRequest, run: Run, tally: TrialTally) -> dict[str, object]:
-    """Return how both twins begin. The lines that a probe took back are hidden where its library is closed to the reader."""
+    """Return how both twins begin.
+    The lines that a probe took back are hidden where its library is closed to the reader."""
     twin = {**RUN.read(run), "trial_counts": tally, "library": PageLink("library-json", run.public_id)}
     origin = run.probe.origin if hasattr(run, "probe") else None
     if origin and (queue := review_access(request).closing_library(origin)):
@@ -237,7 +238,7 @@ def _read_headway(run: Run) -> tuple[WorkProgress | None, Sequence[BudgetPart], 
     if run.experiment.origin != Experiment.Origin.RUN or run.status in (Run.Status.DONE, Run.Status.CANCELLED):
         return None, [], []
     progress = progress_of([run])[run.pk]
-    troubled = list(run.episodes.troubled().annotate(told=Left(REASON, REASON_LENGTH)))
+    troubled = list(run.episodes.troubled().annotate(reason=Left(REASON, REASON_LENGTH)))
     return progress, budget_of([run], progress), troubled
 
 
@@ -261,7 +262,7 @@ class RateCard:
     name: str
     meaning: str
     rate: Rate | None
-    beside: BesideNoSkill | None
+    no_skill: BesideNoSkill | None
     beside_word: str = ""  # what the sibling's number is, where it is not the same
     is_pooled: bool = False  # trials of one task, again and again: no independent draws, so they carry no interval
     note: str = ""
@@ -285,16 +286,16 @@ def build_cards(
             if key in rates:
                 repeats = key == "LSR" or samples > 1
                 note = "trials, several of each task" if key != "LSR" and repeats else ""
-                beside = compared.get(key)
-                cards.append(RateCard(key, "", name, meaning, rates[key], beside, is_pooled=repeats, note=note))
+                difference = compared.get(key)
+                cards.append(RateCard(key, "", name, meaning, rates[key], difference, is_pooled=repeats, note=note))
         return cards
     has_roles = not protocols or not protocols.isdisjoint({"skillevolbench", ""})
     for metric in SKILLEVOLBENCH:
         if metric.key in rates or has_roles:
-            key, beside = metric.key, compared.get(metric.key)
+            key, difference = metric.key, compared.get(metric.key)
             # The reference of the replay rate is no-skill's first try at the same tasks.
-            word = "LSR" if beside and beside.phase != metric.phase else ""
-            cards.append(RateCard(key, key, metric.name, metric.meaning, rates.get(key), beside, word))
+            word = "LSR" if difference and difference.phase != metric.phase else ""
+            cards.append(RateCard(key, key, metric.name, metric.meaning, rates.get(key), difference, word))
     return cards
 
 
@@ -384,7 +385,8 @@ def _read_libraries(run: Run) -> tuple[dict[int, str], dict[int, int], Lines]:
             seals[episode] = seal
         elif family:
             lines[episode, family] = {"seeded": True}
-    # Grouped by status, not filtered: a filter leads the planner of SQLite to the index of all applied decisions there are.
+    # Grouped by status, not filtered: a filter leads the planner of SQLite to the index of all applied decisions
+    # there are.
     decisions = Decision.objects.filter(episode__run=run).order_by().values_list("episode_id", "family_id", "status")
     sums = (Sum("lines_added"), Sum("lines_removed"), Max("round"))
     for episode, family, status, added, removed, last in decisions.annotate(*sums):
@@ -417,8 +419,8 @@ def count_retests(squares: Iterable[Square]) -> dict[str, int] | None:
 
 
 def _find_bypasses(run: Run, squares: Sequence[Square]) -> list[Square]:
-    """Return the failed ones among the silent bypasses of `benchapp.stats.learning.funnel`: had a skill for it, read none of
-    the library. Two queries."""
+    """Return the failed ones among the silent bypasses of `benchapp.stats.learning.funnel`: had a skill for it,
+    read none of the library. Two queries."""
     failed = [square for square in squares if square.success is False]
     held = read_skills_held({square.snapshot_id for square in failed if square.snapshot_id})
     counting = SkillUse.objects.filter(attempt__counts=True, attempt__trial__episode__run=run)

@@ -1,4 +1,5 @@
-"""`/runs/<id>/skills/`, the usage funnel: which skills there were, which were read, followed, and how those trials ended."""
+"""`/runs/<id>/skills/`, the usage funnel: which skills there were, which were read, followed,
+and how those trials ended."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.record.visible import visible
 from benchapp.stats.learning.funnel import (
     LEAST_SHARE,
-    Chance,
     Funnel,
+    NoiseRate,
     SkillFunnel,
     by_skill,
     chances_of,
@@ -41,7 +42,7 @@ BAR = 1_000  # width of a bar's picture
 
 @dataclass(frozen=True, slots=True)
 class FunnelChoices:
-    """`?phase=deployment&whose=own&skill=tidy-tables&episode=...&share=50`; nonsense is as if it were not there."""
+    """`?phase=deployment&whose=own&skill=tidy-tables&episode=...&share=50`; what makes no sense is ignored."""
 
     phase: str
     whose: str
@@ -62,7 +63,7 @@ class FunnelChoices:
     def least(self) -> float:
         return dict(SHARES)[self.share]
 
-    def takes(self, chance: Chance, episodes: Mapping[int, Episode]) -> bool:
+    def takes(self, chance: NoiseRate, episodes: Mapping[int, Episode]) -> bool:
         return (
             (self.whose != "own" or chance.is_for_it)
             and self.skill in ("", chance.skill)
@@ -86,7 +87,7 @@ class FunnelStage:
 
     @property
     def parts(self) -> list[tuple[str, float, float]]:
-        """(class, x, width) of passed, failed, unscored, unknown."""
+        """Return (class, x, width) of passed, failed, unscored, unknown."""
         counts = self.tally.passed, self.failed, self.tally.unscored, self.unknown
         found, x = [], 0.0
         for name, count in zip(("passed", "failed", "unscored", "unsure"), counts, strict=True):
@@ -189,10 +190,11 @@ def build_stages(funnel: Funnel) -> tuple[FunnelStage, ...]:
     )
 
 
-def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Trial]) -> dict[str, object]:
-    """Return one row per trial, failed ones first, as far as there is room, with the totals of all. A row has `trial`, `chance`,
-    `step`, the `skills` concerned and the `others` that were read instead. `trials`: public ids, all of them."""
-    groups: dict[int, list[Chance]] = defaultdict(list)
+def _list_trials(name: str, chances: Sequence[NoiseRate], trials: Mapping[int, Trial]) -> dict[str, object]:
+    """Return one row per trial, failed ones first, as far as there is room, with the totals of all. A row has
+    `trial`, `chance`, `step`, the `skills` concerned and the `others` that were read instead. `trials`: public ids,
+    all of them."""
+    groups: dict[int, list[NoiseRate]] = defaultdict(list)
     for chance in chances:
         groups[chance.trial].append(chance)
     ordered = sorted(groups, key=lambda pk: trials[pk].success is not False)
@@ -221,7 +223,7 @@ def _list_trials(name: str, chances: Sequence[Chance], trials: Mapping[int, Tria
     }
 
 
-def _count_cues(chances: Iterable[Chance]) -> list[tuple[str, int, int]]:
+def _count_cues(chances: Iterable[NoiseRate]) -> list[tuple[str, int, int]]:
     """Return (cue, trials whose later actions name it, trials where that is known) of what the skill names."""
     found: dict[str, list[int]] = {}
     for chance in chances:

@@ -1,4 +1,5 @@
-"""`/palette/?q=`: what the palette finds by name, for the signed-in person. `>` before the words asks for acts alone."""
+"""`/palette/?q=`: what the palette finds by name, for the signed-in person.
+`>` before the words asks for acts alone."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ Row = Mapping[str, str]
 
 
 def palette(request: HttpRequest) -> JsonResponse:
-    """At most six queries: one a kind, two for skills, and one for what the reader may not see yet."""
+    """Answer the palette, in at most six queries: one a kind, two for skills, and one for what the reader may not see
+    yet."""
     text = request.GET.get("q", "").strip()[:LONGEST]
     asked = text.removeprefix(">").lower().split()[:MOST_WORDS]
     user = user_of(request)
@@ -60,7 +62,7 @@ def _list_runs(asked: Sequence[str]) -> Iterator[Row]:
 
 
 def _list_skills(request: HttpRequest, asked: Sequence[str]) -> Iterator[Row]:
-    """Each leads to the newest library that holds it, among those open to the reader."""
+    """List skills, each with the newest library that has it, among those open to the reader."""
     seen = Episode.objects.exclude(pk__in=review_access(request).closed_episodes())
     rows = seen.count_libraries(asked)[:SHOWN]
     episodes = Episode.objects.select_related("run__experiment").in_bulk([newest for *_, newest in rows])
@@ -84,6 +86,6 @@ def _list_places(places: Mapping[str, Place], asked: Sequence[str], user: User) 
 
 
 def _sort_named(titles: Mapping[str, str], asked: Sequence[str]) -> Iterable[str]:
-    """The names whose title has every word, those that begin with the first one before the others."""
+    """Return the names whose title has every word, those that begin with the first one before the others."""
     found = (name for name, title in titles.items() if all(word in title.lower() for word in asked))
     return sorted(found, key=lambda name: not titles[name].lower().startswith(tuple(asked[:1])))

@@ -1,4 +1,5 @@
-"""`/search/`: full text over steps, skills, decisions, checks and notes. The query is the state; a hit opens at its step."""
+"""`/search/`: full text over steps, skills, decisions, checks and notes.
+The query is the state; a hit opens at its step."""
 
 from __future__ import annotations
 
@@ -186,7 +187,7 @@ def _trial_address(document: SearchDocument, trial: Trial, step: int | None, tex
 
 
 def _fragment(anchor: str, text: str) -> str:
-    """The anchor and, for browsers that know it, the text to mark (URL fragment text directive)."""
+    """Return the anchor and, for browsers that know it, the text to mark (URL fragment text directive)."""
     word = " ".join(visible(text[:MAX_QUOTE]).split())
     directive = f":~:text={quote(word, safe='').replace('-', '%2D')}" if word and len(text) <= MAX_QUOTE else ""
     return f"#{anchor}{directive}" if anchor or directive else ""
@@ -195,8 +196,9 @@ def _fragment(anchor: str, text: str) -> str:
 def _list_facets(
     query: SearchQuery, found: Found
 ) -> Iterator[tuple[str, dict[str, int], dict[str, object], list[tuple[dict[str, object], str]]]]:
-    """Yield the facets with a value: its name, the hits of each value, the head of its list, and its values each with the address
-    of the search narrowed to it, "" where it is narrowed so already. `more`: how many values are not listed."""
+    """Yield the facets with a value: its name, the hits of each value, the head of its list, and its values each with
+    the address of the search narrowed to it, "" where it is narrowed so already. `more`: how many values are not
+    listed."""
     for name in FACETS:
         ordered = sorted(found.facets.get(name, Counter()).items(), key=lambda item: (-item[1], item[0]))
         chosen = {value.text.lower() for part in query.filters if part.name == name for value in part.values}
@@ -224,7 +226,8 @@ KEPT: Recent[tuple[int, str], list[tuple[str, str, str]]] = Recent(50)
 
 
 def _list_examples(reader: User, known: IndexProgress) -> list[tuple[str, str, str]]:
-    """All of them where none finds anything: they still show how to write. Found again when the index has grown by a tenth."""
+    """List the examples that find something; all of them if none does: they still show how to write.
+    Searched again when the index has grown by a tenth."""
     key = reader.pk, f"{known.indexed:.1e}"
     if not (found := KEPT.get(key)):
         open_to = documents_for(reader)
@@ -236,7 +239,7 @@ def _list_examples(reader: User, known: IndexProgress) -> list[tuple[str, str, s
 
 
 def _says(query: SearchQuery, found: Found, known: IndexProgress, after: HitPlace | None) -> str:
-    """The answer in a sentence; what is not indexed yet is no "not found"."""
+    """Return the answer in a sentence; what is not indexed yet is no "not found"."""
     if query.is_empty or query.problems:
         return ""
     total = len(found.numbers)

@@ -41,7 +41,7 @@ from runner.suites.tasks.task_files import TestsFile, outline_tests
 from runner.suites.tasks.task_groups import KNOWN
 
 NO_FOLDER = "Created by an import; its task folder is not on this server."
-UNTOLD = "not stated"  # heads the tasks without a value of the attribute they are listed by
+NOT_STATED = "not stated"  # heads the tasks without a value of the attribute they are listed by
 PLACES = ("environment", "family", "role")  # what tasks are listed by besides the attributes of their groups
 FIT = "fit"
 MAX_SKILL = 20_000  # characters of one SKILL.md
@@ -51,8 +51,8 @@ HIDDEN = ("gap", "trap", "composition")  # attributes of a task that say what is
 
 @dataclass(frozen=True, slots=True)
 class SuiteTask(Shaped):
-    """`rate`: over the recorded trials of experiments that were not deleted, without probes, qualifications and trials that
-    the reader has yet to code; None: no trial."""
+    """`rate`: over the recorded trials of experiments that were not deleted, without probes, qualifications and
+    trials that the reader has yet to code; None: no trial."""
 
     key: str
     title: str
@@ -83,8 +83,8 @@ class SuiteTask(Shaped):
     @property
     def tests(self) -> str:
         """Return what it tests, in words: its role, and what its suite states as hard about it."""
-        said = dict(self.signals)
-        hard = [(name, said[name_attribute(name)]) for name in HIDDEN if name in self.groups]
+        signals = dict(self.signals)
+        hard = [(name, signals[name_attribute(name)]) for name in HIDDEN if name in self.groups]
         if self.role and len(hard) == 1 and name_role(self.role) == hard[0][0]:
             return f"{name_role(self.role)}: {hard[0][1]}"
         return " · ".join(filter(None, [name_role(self.role), *(f"{name}: {values}" for name, values in hard)]))
@@ -115,8 +115,7 @@ class SuiteFamily(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class SuiteView:
-    """`read`: the suite as its folder has it; if None, `absent` says why. `folder_only`: why the record lacks its files; ""
-    if it has them, or needs none. `format` as in the list of suites."""
+    """`format` as in the list of suites."""
 
     key: str
     name: str
@@ -124,9 +123,9 @@ class SuiteView:
     format: str
     digest: str
     row: models.Suite | None
-    read: Suite | None
+    read: Suite | None  # the suite as its folder has it; if None, `absent` says why
     absent: str
-    folder_only: str
+    folder_only: str  # why the record lacks its files; "" if it has them, or needs none
     families: tuple[SuiteFamily, ...]
     tasks: tuple[SuiteTask, ...]
     experiments: tuple[models.Experiment, ...]
@@ -139,8 +138,8 @@ class SuiteView:
     @property
     def attributes(self) -> list[str]:
         """Return the attributes that some task has."""
-        said = {attribute for task in self.tasks for attribute in task.groups}
-        return [*(name for name in KNOWN if name in said), *sorted(said - set(KNOWN))]
+        attributes = {attribute for task in self.tasks for attribute in task.groups}
+        return [*(name for name in KNOWN if name in attributes), *sorted(attributes - set(KNOWN))]
 
     @property
     def splits(self) -> list[str]:
@@ -160,7 +159,8 @@ class SuiteView:
         return "family"
 
     def compose(self, by: str, within: str) -> list[dict[str, object]]:
-        """Count tasks by two splits, in the order of both: the rings of a paper's figure as rows. One split where they are equal."""
+        """Count tasks by two splits, in the order of both: the rings of a paper's figure as rows.
+        One split where they are equal."""
         inner = [(value, {task.key for task in tasks}) for value, tasks in self.list_by(within)]
         if by == within:
             return [{"inner": value, "tasks": len(keys)} for value, keys in inner]
@@ -182,7 +182,7 @@ class SuiteView:
         if by == FIT:
             values = [each.words for each in Fit if each.words in found]
         named = [(value if by in (*PLACES, FIT) else name_value(by, value), found[value]) for value in values if value]
-        return [*named, *([(UNTOLD, found[""])] if "" in found else [])]
+        return [*named, *([(NOT_STATED, found[""])] if "" in found else [])]
 
 
 def read_suite_view(name: str, access: ReviewAccess) -> SuiteView:
@@ -254,7 +254,7 @@ def _list_tasks_of_folder(read: Suite | None) -> Iterator[SuiteTask]:
 
 
 def _list_families(row: models.Suite, read: Suite | None) -> Iterator[SuiteFamily]:
-    """Skills are in the folder alone."""
+    """List the families with their skills, which only the folder has."""
     skills = {family.key: family.skills for family in _list_families_of_folder(read)}
     rows = row.families.annotate(total=Count("tasks")).filter(total__gt=0).select_related("environment")
     for each in rows.order_by("environment__ordinal", "environment__key", "ordinal", "key"):
@@ -263,11 +263,12 @@ def _list_families(row: models.Suite, read: Suite | None) -> Iterator[SuiteFamil
 
 
 def _list_tasks(row: models.Suite, read: Suite | None, access: ReviewAccess) -> Iterator[SuiteTask]:
-    """A suite that was recorded before there were groups has those of its folder until it is loaded again."""
+    """List the tasks. A suite that was recorded before there were groups has those of its folder until it is loaded
+    again."""
     stated = {task.key: task.groups for task, _, _ in _iterate_tasks(read)}
     groups: dict[int, dict[str, list[str]]] = {}
-    said = models.TaskGroup.objects.filter(task__suite=row).order_by("pk")
-    for pk, attribute, value in said.values_list("task", "attribute", "value"):
+    rows = models.TaskGroup.objects.filter(task__suite=row).order_by("pk")
+    for pk, attribute, value in rows.values_list("task", "attribute", "value"):
         groups.setdefault(pk, {}).setdefault(attribute, []).append(value)
     rates = dict(_count_trials(row.tasks.all(), "task", access))
     # The list of trials, narrowed to the experiments over this suite. Those that were imported name none.
@@ -304,8 +305,8 @@ def summarise(view: SuiteView, by: str, groups: Mapping[str, int]) -> str:
         sum(getattr(task.rate, name) for task in view.tasks if task.rate) for name in ("scored", "passed")
     )
     many = f"{plural(tasks, 'task')} in {plural(families, 'family', 'families')}"
-    told = len([value for value in groups if value != UNTOLD])
-    split = f", {told:,} by {name_attribute(by)}" if told > 1 and by != "family" else ""
+    stated = len([value for value in groups if value != NOT_STATED])
+    split = f", {stated:,} by {name_attribute(by)}" if stated > 1 and by != "family" else ""
     tried = f"{passed:,} of {scored:,} scored trials passed" if scored else "no trial of them is scored yet"
     if not scored and view.is_joined:
         tried = "their trials count in another suite"

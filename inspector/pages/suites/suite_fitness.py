@@ -52,7 +52,8 @@ from runner.protocols.plan import Rule
 from runner.screening.suite_findings import KINDS, Screening, SuiteFinding, Weight
 from runner.suites import SUITES
 
-SHIPPED = "qualification.json"  # in a bundled suite's folder: `qualification` of its page's twin, as it was when it was released
+# in a bundled suite's folder: `qualification` of its page's twin, as it was when it was released
+SHIPPED = "qualification.json"
 TONES = {Admission.ADMIT: "ok", Admission.REJECT: "bad", Admission.LOOK: "warn"}
 BARE = "no-skill"
 TRACES = frozenset({"raw-trajectory", "history-context"})  # no skill, and not bare either
@@ -68,12 +69,12 @@ FINDING = JsonShape("kind weight tasks says", ("quotes", lambda finding: QUOTE.r
 class ShownScreening(Shaped):
     """`kinds`: (in words, its findings, whether any is a leak), those with leaks first."""
 
-    says: str
+    sentence: str
     found: Screening
     kinds: tuple[tuple[str, tuple[SuiteFinding, ...], bool], ...]
 
     json_shape = JsonShape(
-        "says",
+        "says=sentence",
         ("leaks", lambda row: row.found.count(Weight.LEAK)),
         ("looks", lambda row: row.found.count(Weight.LOOK)),
         ("more", lambda row: row.found.more),
@@ -83,8 +84,8 @@ class ShownScreening(Shaped):
 
 
 def read_screening(view: SuiteView, *, asked: bool) -> ShownScreening | None:
-    """Return what is kept. Where nothing is, a bundled suite is screened at once, another one when somebody asks. None: the folder
-    is not here, or nobody has asked yet."""
+    """Return what is kept. Where nothing is, a bundled suite is screened at once, another one when somebody asks.
+    None: the folder is not here, or nobody has asked yet."""
     if view.read is None:
         return None
     found = screen_once(view.read) if asked or view.key in SUITES else take_screening(view.read)
@@ -127,7 +128,7 @@ class SuiteQualification(Shaped):
         return count_admissions(self.tasks)
 
     @property
-    def says(self) -> str:
+    def sentence(self) -> str:
         return say_verdicts(self.tasks)
 
     @property
@@ -158,7 +159,7 @@ class SuiteQualification(Shaped):
 
     @property
     def checks(self) -> list[str]:
-        """Names of the checks that some task has, in their order."""
+        """List the checks that some task has, in their order."""
         names = {check.name for each in self.tasks for check in each.checks}
         return [name for name in CHECK_WORDS if name in names]
 
@@ -172,32 +173,32 @@ class SuiteQualification(Shaped):
 
     @property
     def rows(self) -> list[tuple[TaskVerdict, str, list[TaskCheck | None]]]:
-        """Each task, the tone of its verdict, and its checks below `heads`. While runs are to come, only tasks that they
-        cannot change."""
+        """Return each task, the tone of its verdict, and its checks below `heads`.
+        While runs are to come, only tasks whose verdict they cannot change."""
         tasks = [each for each in self.tasks if each.admission is not Admission.LOOK or not self.experiment.is_open]
         found = [(each, {check.name: check for check in each.checks}) for each in tasks]
         return [(each, TONES[each.admission], [checks.get(name) for name in self.checks]) for each, checks in found]
 
     @property
     def rules(self) -> list[tuple[str, Rule]]:
-        """Each check in words, and its rule."""
+        """Return each check in words, and its rule."""
         found = {check.name: check.rule for each in self.tasks for check in each.checks}
         return [(CHECK_WORDS[name], found[name]) for name in self.checks]
 
     @property
     def chances(self) -> list[tuple[str, str, list[str]]]:
-        """How many of 100 tasks keep each rule whose runs pass at one of RATES."""
+        """Return how many of 100 tasks keep each rule if their runs pass at one of RATES."""
         return [(title, str(rule), [_write_chance(rule.chance(rate)) for rate in RATES]) for title, rule in self.rules]
 
 
 def _read_chances(title: str, rule: Rule) -> dict[str, object]:
-    """How probable it is that a task keeps the rule whose runs pass at one of RATES."""
+    """Return how probable it is that a task keeps the rule if its runs pass at one of RATES."""
     chances = [{"rate": rate, "kept": rule.chance(rate)} for rate in RATES]
     return {"check": title, "rule": str(rule), "chances": chances}
 
 
 def _write_chance(chance: float) -> str:
-    """Of 100 tasks; ends of the scale only where they are meant."""
+    """Write a chance as a number of 100 tasks; 0 and 100 only if they are exact."""
     if 0.005 <= chance <= 0.995 or chance in (0.0, 1.0):
         return f"{100 * chance:.0f}"
     return "<1" if chance < 0.5 else ">99"
@@ -271,7 +272,7 @@ class MatrixCell:
 
     @property
     def marks(self) -> list[str]:
-        """One word a square, passed trials first; empty where only the count is shown."""
+        """Return one word a square, passed trials first; empty if only the count is shown."""
         if self.rate.planned > MOST_SQUARES:
             return []
         failed = self.rate.scored - self.rate.passed
@@ -322,7 +323,8 @@ def read_matrix(view: SuiteView, asked: str, access: ReviewAccess) -> tuple[Task
 
 
 def _choose_experiment(view: SuiteView) -> Experiment | None:
-    """Return the newest of those with enough trials without a skill for most tasks: a run of one trial each rates none."""
+    """Return the newest of those with enough trials without a skill for most tasks:
+    a run of one trial each rates none."""
     if len(view.experiments) < 2:
         return next(iter(view.experiments), None)
     trials = Trial.objects.pooled().filter(task__suite=view.row, episode__run__experiment__in=view.experiments)
@@ -333,7 +335,7 @@ def _choose_experiment(view: SuiteView) -> Experiment | None:
 
 
 def _read_cells(suite: int, experiment: int, public_id: UUID, access: ReviewAccess) -> dict[str, dict[str, MatrixCell]]:
-    """One query, and another one for who reviews blind."""
+    """Read the cells in one query, and another one for readers who review blind."""
     by = ("task__key", "episode__run__condition")
     trials = Trial.objects.pooled().filter(task__suite=suite, episode__run__experiment=experiment)
     trials, closed = trials.exclude(phase=Phase.REPLAY).order_by(), access.closed_trials()
@@ -360,8 +362,8 @@ def _read_cells(suite: int, experiment: int, public_id: UUID, access: ReviewAcce
 def judge_tasks(
     view: SuiteView, matrix: TaskMatrix, qualification: SuiteQualification | None, shipped: ShippedVerdicts | None
 ) -> tuple[SuiteView, TaskMatrix]:
-    """Return the view with the fit of each task: by its qualification in this state, or by the verdicts that came along,
-    or by trials. A qualification that still runs counts once nothing else judges a task."""
+    """Return the view with the fit of each task: by its qualification in this state, or by the verdicts that came
+    along, or by trials. A qualification that still runs counts once nothing else judges a task."""
     by_trials = {key: _judge_row(cells) for key, cells in matrix.cells.items()}
     is_judged = bool(shipped) or any(each.fit is not Fit.UNKNOWN for each in by_trials.values())
     if qualification and qualification.is_of_this_state and not (qualification.experiment.is_open and is_judged):

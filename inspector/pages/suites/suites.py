@@ -48,10 +48,10 @@ class ListedQualification(NamedTuple):
     def words(self) -> str:
         if self.is_open:
             return "qualification is running"
-        aside = sum(self.counts.values()) - self.counts["admit"]
+        not_admitted = sum(self.counts.values()) - self.counts["admit"]
         if not self.is_current:
             return "changed since its qualification"
-        return f"{plural(aside, 'task')} not qualified" if aside else "qualified"
+        return f"{plural(not_admitted, 'task')} not qualified" if not_admitted else "qualified"
 
     @property
     def tone(self) -> str:
@@ -60,8 +60,9 @@ class ListedQualification(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListedSuite(Shaped):
-    """`rate`: as in `SuiteTask`, over all tasks. `format`: of its folder; bundled or imported where it was loaded from none.
-    `can_launch`: its folder is on this machine. `account`: of every task in its folder, when it was loaded."""
+    """`rate`: as in `SuiteTask`, over all tasks. `format`: of its folder; bundled or imported where it was loaded
+    from none. `can_launch`: its folder is on this machine. `account`: of every task in its folder, when it was
+    loaded."""
 
     key: str
     name: str
@@ -93,7 +94,7 @@ class ListedSuite(Shaped):
 
     @property
     def source(self) -> str:
-        """Where it is from, of a suite that did not come along."""
+        """Return where a suite comes from that is not bundled."""
         return "" if self.format == BUNDLED else f"{self.format}, {self.licence or 'licence unknown'}"
 
     @property
@@ -111,8 +112,8 @@ class ListedSuite(Shaped):
 
 
 def list_suites(access: ReviewAccess) -> list[ListedSuite]:
-    """Those that can be launched first, bundled ones before others, each part by name. Counts leave out trials that this
-    reader has yet to code."""
+    """List the suites: those that can be launched first, bundled ones before others, each part by name. Counts leave
+    out trials that this reader has yet to code."""
     counts = count_experiments()
     attributes: dict[str, list[str]] = {}
     for key, attribute in Suite.objects.values_list("key", "tasks__groups__attribute").distinct().order_by():
@@ -150,13 +151,13 @@ def list_suites(access: ReviewAccess) -> list[ListedSuite]:
 
 @cache
 def _list_bundled(key: str) -> ListedSuite:
-    """They do not change while the process lives."""
+    """List the bundled suites. They do not change while the process lives."""
     suite = find_suite(key)
     families = [family for environment in suite.environments for family in environment.families]
     tasks = [task for family in families for task in family.tasks]
-    said = sorted({attribute for task in tasks for attribute in task.groups})
+    attributes = sorted({attribute for task in tasks for attribute in task.groups})
     return ListedSuite(
-        key, suite.name, suite.version, BUNDLED, OURS, len(families), len(tasks), tuple(said), digest=suite.digest
+        key, suite.name, suite.version, BUNDLED, OURS, len(families), len(tasks), tuple(attributes), digest=suite.digest
     )
 
 
@@ -177,14 +178,15 @@ def _list_recorded(row: Suite) -> ListedSuite:
 
 
 def experiments_of(suite: Suite) -> QuerySet[Experiment]:
-    """Experiments launched over the suite or imported with trials of its tasks, without deleted ones, probes and qualifications; newest first."""
+    """Select experiments launched over the suite or imported with trials of its tasks, without deleted ones, probes
+    and qualifications; newest first."""
     imported = Experiment.objects.filter(suite=None, runs__episodes__trials__task__suite=suite)
     mine = Q(suite=suite) | Q(pk__in=imported.order_by().values("pk"))
     return Experiment.objects.not_deleted().comparing().filter(mine).order_by("-created_at", "-pk")
 
 
 def count_experiments() -> Counter[str]:
-    """By the key of the suite; probes and qualifications do not count as experiments."""
+    """Count experiments by the key of the suite, without probes and qualifications."""
     kept = Experiment.objects.not_deleted().comparing().order_by()
     found = Counter(key for key in kept.values_list("suite__key", flat=True) if key)
     imported = kept.filter(suite=None).values_list("pk", "runs__episodes__trials__task__suite__key").distinct()
@@ -193,7 +195,8 @@ def count_experiments() -> Counter[str]:
 
 
 def describe_account(account: StoredAccount | None, *, only_partial: bool = False) -> str:
-    """ "Found 56 tasks: 22 loaded, 34 set aside. "; empty for a suite of no folder, or where everything was loaded."""
+    """Describe the account: "Found 56 tasks: 22 loaded, 34 set aside.
+    "; empty for a suite without a folder, or if everything was loaded."""
     if not account or (only_partial and account["found"] == account["loaded"]):
         return ""
     set_aside, left_out = (

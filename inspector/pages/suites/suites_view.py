@@ -1,4 +1,5 @@
-"""`/suites/` and `/suites/<key>/`: what can be tried, by group, with what each task asks for and how often it was passed."""
+"""`/suites/` and `/suites/<key>/`: what can be tried, by group,
+with what each task asks for and how often it was passed."""
 
 from __future__ import annotations
 
@@ -174,7 +175,7 @@ def _find_another(key: str) -> Experiment | None:
 
 @needs(User.Level.OPERATOR)
 def families(request: HttpRequest, name: str) -> HttpResponse:
-    """Families by an attribute of the suite's tasks; `by` empty: those of its folder."""
+    """Show the families by an attribute of the suite's tasks; `by` empty: those of its folder."""
     view, by = read_suite_view(name, review_access(request)), request.POST.get("by", "")
     if by and by not in view.attributes:
         return HttpResponse("by: expected an attribute of its tasks.", "text/plain; charset=utf-8", status=400)
@@ -187,7 +188,8 @@ def families(request: HttpRequest, name: str) -> HttpResponse:
 
 @needs(User.Level.OPERATOR)
 def join(request: HttpRequest, name: str) -> HttpResponse:
-    """Joins an imported suite with the loaded one named in `loaded`, by the names of their tasks; without one, separates it."""
+    """Join an imported suite with the loaded one named in `loaded`, by the names of their tasks; without one,
+    separate it."""
     imported, loaded = get_object_or_404(Suite, key=name), request.POST.get("loaded", "")
     try:
         if loaded:

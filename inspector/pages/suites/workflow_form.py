@@ -57,7 +57,7 @@ class WorkflowCanvas:
 
 
 def draw_workflow(workflow: Workflow, title: str, alone: Collection[str | Edge] = ()) -> SafeString:
-    """`title` says whose it is, for who cannot see it; what is drawn follows in words."""
+    """Draw a workflow. `title` says whose it is, for readers who cannot see it; what is drawn follows in words."""
     if not workflow.steps:
         return SafeString('<p class="muted">No step yet.</p>')
     canvas = _lay_out(workflow, alone)
@@ -68,7 +68,7 @@ def draw_workflow(workflow: Workflow, title: str, alone: Collection[str | Edge] 
 
 
 def describe_workflow(workflow: Workflow) -> str:
-    """Every step with what it needs, in one line."""
+    """Describe every step with what it needs, in one line."""
     return "; ".join(
         name_step(step) + (f" after {', '.join(step.needs)}" if step.needs else "")
         for layer in workflow.layers()
@@ -98,7 +98,7 @@ def _lay_out(workflow: Workflow, alone: Collection[str | Edge]) -> WorkflowCanva
 
 
 def _draw_edges(canvas: WorkflowCanvas) -> Iterator[str]:
-    """To the next layer straight down; others run next to the steps, each in a lane of its own."""
+    """Draw edges to the next layer straight down; others run next to the steps, each in a lane of its own."""
     lane, high = 0, canvas.high
     right = max(x + canvas.widths[step] for step, (x, _) in canvas.places.items())
     for edge in sorted(canvas.workflow.edges, key=lambda pair: (canvas.layers[pair[0]], canvas.layers[pair[1]], pair)):
@@ -108,13 +108,13 @@ def _draw_edges(canvas: WorkflowCanvas) -> Iterator[str]:
         if canvas.layers[edge[1]] - canvas.layers[edge[0]] == 1:
             start, end = (x1 + first / 2, y1 + high), (x2 + second / 2, y2)
             middle = (start[1] + end[1]) / 2
-            path = f"M{start[0]:g} {start[1]:g}C{start[0]:g} {middle:g} {end[0]:g} {middle - 4:g} {end[0]:g} {end[1] - 6:g}"
+            path = f"M{start[0]:g} {start[1]:g}C{start[0]:g} {middle:g} {end[0]:g} {middle - 4:g} {end[0]:g} {end[1] - 6:g}"  # noqa: E501
             head = f"M{end[0]:g} {end[1]:g}l-4-7h8z"
         else:
             lane += 1
             out = right + LANE * lane
             y1, y2 = y1 + high / 2 + 6, y2 + high / 2 - 6
-            path = f"M{x1 + first:g} {y1:g}H{out - 6:g}Q{out:g} {y1:g} {out:g} {y1 + 6:g}V{y2 - 6:g}Q{out:g} {y2:g} {out - 6:g} {y2:g}H{x2 + second + 6:g}"
+            path = f"M{x1 + first:g} {y1:g}H{out - 6:g}Q{out:g} {y1:g} {out:g} {y1 + 6:g}V{y2 - 6:g}Q{out:g} {y2:g} {out - 6:g} {y2:g}H{x2 + second + 6:g}"  # noqa: E501
             head = f"M{x2 + second:g} {y2:g}l7-4v8z"
         yield f'<path class="edge {kind}" d="{path}"/><path class="head {kind}" d="{head}"/>'
 
@@ -189,8 +189,8 @@ class WorkflowEditor:
 
 
 def open_editor(seen: SeenWorkflows, *, settles: bool) -> WorkflowEditor:
-    """Open with the person's draft, else a blank workflow. An adjudicator begins with the settled workflow, else with what
-    both annotators have, in the words of the first."""
+    """Open with the person's draft, else a blank workflow. An adjudicator begins with the settled workflow, else with
+    what both annotators have, in the words of the first."""
     draft = seen.settling if settles else seen.own
     if draft:
         return WorkflowEditor(draft.workflow, draft.revision)
@@ -288,7 +288,7 @@ class DrawnWorkflow(Shaped):
 
     @property
     def steps(self) -> list[str]:
-        """Ids of those that the other lacks."""
+        """Return the ids of the steps that the other lacks."""
         return [step.id for step in self.row.workflow.steps if step.id in self.alone]
 
     @property
@@ -297,12 +297,12 @@ class DrawnWorkflow(Shaped):
 
     @property
     def own_steps(self) -> list[tuple[str, WorkflowStep]]:
-        """(its name, the step)"""
+        """Return (its name, the step) of each."""
         return [(name_step(step), step) for each in self.steps if (step := self.row.workflow.by_id[each])]
 
     @property
     def own_edges(self) -> list[str]:
-        """Between steps that both have, in words: those of a single step come with it."""
+        """Return the edges between steps that both have, in words: those of a single step come with it."""
         labels = {step.id: name_step(step) for step in self.row.workflow.steps}
         return [f"{labels[a]} → {labels[b]}" for a, b in self.edges if a not in self.alone and b not in self.alone]
 

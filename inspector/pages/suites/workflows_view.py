@@ -1,4 +1,5 @@
-"""`/suites/<key>/workflows/`: a suite's workflows by family, one task's to draw, and one to settle; out to a file, in from one."""
+"""`/suites/<key>/workflows/`: a suite's workflows by family, one task's to draw, and one to settle; out to a file,
+in from one."""
 
 from __future__ import annotations
 
@@ -92,12 +93,12 @@ class WorkflowRow(Shaped):
 
     @property
     def is_hidden(self) -> bool:
-        """There is something, and this person does not see it yet."""
+        """Does it have something that this person does not see yet?"""
         return self.seen.is_hidden and self.seen.handed_in > 0
 
     @property
     def varies(self) -> list[str]:
-        """In words."""
+        """Say in what the tasks vary."""
         return [VARIATIONS[kind] for kind in self.seen.agreed.varies] if self.seen.agreed else []
 
     @property
@@ -107,17 +108,17 @@ class WorkflowRow(Shaped):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowFamily(Shaped):
-    """`shared`: what all settled workflows of its tasks have; `settled_total`: their number. Tasks without a family share
-    nothing; `name` is then empty."""
+    """The tasks of a family with their workflows. Tasks without a family share nothing; `name` is then empty."""
 
     environment: str
     name: str
     rows: tuple[WorkflowRow, ...]
-    shared: Workflow
-    settled_total: int
+    shared: Workflow  # what all settled workflows of its tasks have
+    settled_total: int  # their number
 
     json_shape = JsonShape(
-        "environment? name? standing=settled_total",
+        "environment? name?",
+        ("standing", lambda family: family.settled_total),
         ("shared", lambda family: to_plain(family.shared)),
         ("agreement", lambda family: family.agreement),
         "tasks=rows",
@@ -129,7 +130,7 @@ class WorkflowFamily(Shaped):
 
     @property
     def is_begun(self) -> bool:
-        """Somebody handed in a workflow of one of its tasks."""
+        """Did somebody hand in a workflow of one of its tasks?"""
         return any(row.seen.handed_in for row in self.rows)
 
     @property
@@ -138,7 +139,7 @@ class WorkflowFamily(Shaped):
 
     @property
     def agreement(self) -> dict[str, float]:
-        """Means over its tasks that two people drew; empty where there is none."""
+        """Return the means over its tasks that two people drew; empty without any."""
         found = [row.agreement for row in self.rows if row.agreement]
         return {name: fmean(getattr(each, name) for each in found) for name in ("steps", "edges", "graph") if found}
 
@@ -158,7 +159,7 @@ class WorkflowFamily(Shaped):
 @never_cache
 @needs(User.Level.REVIEWER, to_change=True)
 def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
-    """POST: takes in a file."""
+    """Show the workflows of a suite. POST imports a file."""
     view, problems = read_suite_view(name, review_access(request)), list[str]()
     if request.method == "POST":
         problems = _take_file(request, view)
@@ -183,7 +184,8 @@ def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> Http
 
 
 def list_families(view: SuiteView, user: User) -> list[WorkflowFamily]:
-    """List every family of the suite with all its tasks; a task that this person may still draw counts for nothing here."""
+    """List every family of the suite with all its tasks;
+    a task that this person may still draw counts for nothing here."""
     seen = read_seen(view.row, user)
     families: dict[tuple[str, str], list[SuiteTask]] = {}
     for task in view.tasks:
@@ -236,14 +238,15 @@ def _take_file(request: HttpRequest, view: SuiteView) -> list[str]:
 @never_cache
 @needs(User.Level.REVIEWER, to_change=True)
 def workflow(request: HttpRequest, name: str, task: str, *, as_json: bool = False) -> HttpResponse:
-    """POST: what the form sends as annotator, or what an annotator says about the other's workflow."""
+    """Show the workflow of a task.
+    POST takes what the form sends as annotator, or what an annotator says about the other's workflow."""
     return _answer(request, name, task, settles=False, as_json=as_json)
 
 
 @never_cache
 @needs(User.Level.REVIEWER, to_change=True)
 def workflow_settle(request: HttpRequest, name: str, task: str, *, as_json: bool = False) -> HttpResponse:
-    """POST: what the form sends as adjudicator."""
+    """Show the form of the adjudicator. POST takes what it sends."""
     return _answer(request, name, task, settles=True, as_json=as_json)
 
 
@@ -269,7 +272,7 @@ def _answer(request: HttpRequest, name: str, key: str, *, settles: bool, as_json
 
 
 def _act(request: HttpRequest, task: Task, drawn: Workflow, *, settles: bool) -> tuple[WorkflowEditor | None, bool]:
-    """(what the form shows now, whether that was the last of it)"""
+    """Return (what the form shows now, whether that was the last of it)."""
     user, revision = user_of(request), read_revision(request.POST)
     act, _, what = request.POST.get("act", "").partition(":")
     if act == "screen":
@@ -298,7 +301,7 @@ def _act(request: HttpRequest, task: Task, drawn: Workflow, *, settles: bool) ->
 
 
 def _take(drawn: Workflow, what: str, seen: SeenWorkflows) -> Workflow:
-    """With a step of one of the two annotators: "0:s3"."""
+    """Take a step of one of the two annotators: "0:s3"."""
     number, _, step_id = what.partition(":")
     source = {str(place): each.workflow for place, each in enumerate(seen.compared)}.get(number)
     if source is None or step_id not in source.by_id or not WorkflowEditor(drawn, 0).may_add:

@@ -75,7 +75,7 @@ class Half:
 
     @property
     def piece_at(self) -> str:
-        """Where pieces of its folded texts are asked for."""
+        """Return the address that answers with pieces of its folded texts."""
         return (
             f"{self.trial.get_absolute_url()}field/?trajectory={self.trajectory.public_id}" if self.trajectory else ""
         )
@@ -86,13 +86,13 @@ class Half:
 
 
 class Deed(NamedTuple):
-    """What one side did where the two part. `is_next`: its step there has no counterpart, so the next own step is shown."""
+    """What one side did where the two part."""
 
     letter: str
     number: int | None
     tool: str
     text: str
-    is_next: bool
+    is_next: bool  # its step there has no counterpart, so the next own step is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class PairUnit:
 
     @property
     def words(self) -> str:
-        """In what a pair of steps differs."""
+        """Say in what a pair of steps differs."""
         return " and ".join(DIFFERS[DifferingPart(part)] for part in self.differs)
 
     @property
@@ -156,7 +156,7 @@ class TrialPair:
 
     @property
     def parting_row(self) -> tuple[int | None, int | None]:
-        """The places of the two steps where they part, None where a side has none there."""
+        """Return the places of the two steps where they part, None if a side has none there."""
         if self.parting.first is None:
             return None, None
         row = self.alignment.rows[self.parting.first]
@@ -167,17 +167,17 @@ class TrialPair:
         return self.alignment.count(RowKind.SAME) + self.alignment.count(RowKind.CHANGED)
 
     def unit_at(self, row: int) -> PairUnit | None:
-        """The unit that an address points at by a row's number."""
+        """Return the unit that an address points at by a row's number."""
         return next((unit for unit in self.units if unit.row <= row <= unit.last), None)
 
     def unit_of(self, place: int) -> PairUnit | None:
-        """The unit that holds a row (from 0)."""
+        """Return the unit that has a row (from 0)."""
         row = self.alignment.rows[place]
         return next((unit for unit in self.units if row in unit.rows), None)
 
     @property
     def answer(self) -> str:
-        """Where they part, without a full stop."""
+        """Say where they part, without a full stop."""
         if not all(half.side.signs for half in self.halves):
             return "Nothing to compare step by step"
         if self.parting.first is None:
@@ -196,7 +196,7 @@ class TrialPair:
 
     @property
     def deeds(self) -> list[Deed]:
-        """What either side did where they part, in a line each."""
+        """Say what either side did where they part, in a line each."""
         at = self.parting.first
         return [] if at is None else [self._deed(half, at) for half in self.halves]
 
@@ -215,7 +215,8 @@ class TrialPair:
 
 
 def build_pair(left: Trial, right: Trial, query: Mapping[str, str]) -> TrialPair:
-    """`?a=` and `?b=` choose another trajectory of either trial. The number of queries is the same for every length."""
+    """Build the pair. `?a=` and `?b=` choose another trajectory of either trial.
+    The number of queries is the same for every length."""
     labels = _choose_labels(left, right)
     one, other = (
         _read_half("A", labels[0], left, query.get("a", "")),
@@ -234,7 +235,7 @@ def build_pair(left: Trial, right: Trial, query: Mapping[str, str]) -> TrialPair
 
 
 def draw_units(pair: TrialPair, units: Iterable[PairUnit]) -> list[PairUnit]:
-    """The units of one page with their steps. Four queries, and only the chunks these steps lie in."""
+    """Draw the units of one page with their steps. Four queries, and only the chunks with these steps."""
     shown = list(units)
     places = [row for unit in shown if unit.kind != "same" for row in unit.rows]
     left = _draw_steps(pair.left, [row.left + 1 for row in places if row.left is not None])
@@ -255,7 +256,7 @@ def draw_units(pair: TrialPair, units: Iterable[PairUnit]) -> list[PairUnit]:
 
 
 def _draw_steps(half: Half, numbers: list[int]) -> dict[int | None, tuple[StepCard, StoredStep]]:
-    """The steps of one side that a page shows, by their place: as drawn and as stored."""
+    """Return the steps of one side that a page shows, by their place: as drawn and as stored."""
     found = read_picked(half.trajectory, numbers) if half.trajectory else {}
     stored = [found[number] for number in sorted(found)]
     cards = draw_cards(draw_steps(stored, skills=half.skill_steps), stored)
@@ -374,7 +375,8 @@ class FieldPair:
 
 
 def pair_fields(left: StepCard, right: StepCard, stored: tuple[StoredStep, StoredStep]) -> tuple[FieldPair, ...]:
-    """Pair the fields, in the order of the left step; a field that only the right step has comes after its predecessor there.
+    """Pair the fields, in the order of the left step; a field that only the right step has comes after its
+    predecessor there.
 
     A message next to a tool call is not compared."""
     names, before = list(left.texts), ""
@@ -401,7 +403,8 @@ def pair_fields(left: StepCard, right: StepCard, stored: tuple[StoredStep, Store
 
 
 def _draw_lines(left: str, right: str) -> list[RowPair | Mapping[str, list[str]]]:
-    """Return the lines around the differences. Texts without a common line are compared only if they have equally many."""
+    """Return the lines around the differences.
+    Texts without a common line are compared only if they have equally many."""
     diff = diff_file("text", *(f"{text.rstrip(chr(10))}\n".encode("utf-8", "replace") for text in (left, right)))
     if not any(row.sign == "same" for block in diff.blocks for row in block.rows) and diff.added != diff.removed:
         return []

@@ -1,4 +1,5 @@
-"""`/trials/<a>/compare/<b>/`: two trials of one task side by side. Where did they part, and what had each been given?"""
+"""`/trials/<a>/compare/<b>/`: two trials of one task side by side.
+Where did they part, and what had each been given?"""
 
 from __future__ import annotations
 
@@ -96,14 +97,15 @@ def _find_problem(left: Trial, right: Trial, query: Mapping[str, str]) -> str:
 
 
 def _find_opening(request: HttpRequest, units: list[PairUnit]) -> int:
-    """How many units come before the parting, where the address asks for no place: the page opens at the parting."""
+    """Return how many units come before the parting, if the address asks for no place: the page opens at the
+    parting."""
     if "row" in request.GET or "page" in request.GET:
         return 0
     return next((place for place, unit in enumerate(units) if unit.is_parting), 0)
 
 
 def _find_earlier(request: HttpRequest, this: TrialPair) -> dict[str, str]:
-    """Where the two had read or received something different before they first acted differently."""
+    """Find where the two had read or received something different before they first acted differently."""
     action = this.parting.action
     if action is None:
         return {}
@@ -144,7 +146,7 @@ class CheckPair:
 
     @property
     def differs(self) -> bool:
-        """Both sides name it, and it ended differently."""
+        """Do both sides name it, and did it end differently?"""
         return not self.is_one_sided and self.left != self.right
 
     @property
@@ -161,8 +163,8 @@ class SkillPair(NamedTuple):
 
 
 def pair_checks(left: VerdictView | None, right: VerdictView | None) -> list[CheckPair]:
-    """Those that ended differently first, then those that one side names; else in the verifier's order. A name used twice
-    is held apart."""
+    """Pair the checks: those that ended differently first, then those that one side names; else in the verifier's
+    order. A name used twice is kept apart."""
     mine, theirs = _list_statuses(left), _list_statuses(right)
     pairs = [
         CheckPair(visible(key[1]), key[0], mine.get(key), theirs.get(key)) for key in dict.fromkeys([*mine, *theirs])
@@ -181,7 +183,7 @@ def _list_statuses(view: VerdictView | None) -> dict[tuple[str, str, int], str]:
 
 
 def pair_skills(left: Sequence[SkillUsage], right: Sequence[SkillUsage]) -> list[SkillPair]:
-    """Those that were used on either side first."""
+    """Pair the skills, those that were used on either side first."""
     mine, theirs = ({fact.slug: fact for fact in facts} for facts in (left, right))
     pairs = [SkillPair(slug, mine.get(slug), theirs.get(slug)) for slug in dict.fromkeys([*mine, *theirs])]
     return sorted(pairs, key=lambda pair: not any(fact and fact.kinds for fact in (pair.left, pair.right)))
@@ -191,7 +193,7 @@ def pair_skills(left: Sequence[SkillUsage], right: Sequence[SkillUsage]) -> list
 
 
 def _draw_strip(alignment: Alignment) -> Iterator[dict[str, object]]:
-    """The rows from left to right; where many fall on one place the one that differs most shows."""
+    """Draw the rows from left to right; if many fall on one place, the one that differs most is shown."""
     total = len(alignment.rows)
     places = min(total, STRIP_PLACES)
     kinds = []
@@ -213,13 +215,13 @@ def _draw_strip(alignment: Alignment) -> Iterator[dict[str, object]]:
 
 
 def sum_tokens(tokens: Tokens) -> list[int]:
-    """Input and output up to each step. A step without a report adds nothing."""
+    """Sum input and output up to each step. A step without a report adds nothing."""
     return list(accumulate(sum(part or 0 for part in step) for step in tokens))
 
 
 def draw_curves(left: Tokens, right: Tokens, marked: tuple[int | None, int | None]) -> dict[str, object]:
-    """Tokens summed step by step, as two lines on one scale: `most` tokens high, `steps` wide. A side without a step that
-    reports tokens has no curve. `marked`: the place of the step to mark on either side, from 0."""
+    """Draw tokens summed step by step, as two lines on one scale: `most` tokens high, `steps` wide. A side without a
+    step that reports tokens has no curve. `marked`: the place of the step to mark on either side, from 0."""
     steps = max(len(left), len(right), 1)
     most = max([0, *sum_tokens(left)[-1:], *sum_tokens(right)[-1:]])
     return {
@@ -233,8 +235,8 @@ def draw_curves(left: Tokens, right: Tokens, marked: tuple[int | None, int | Non
 
 
 def _draw_curve(tokens: Tokens, steps: int, most: int, marked: int | None) -> dict[str, object] | None:
-    """`points` as SVG wants them; `known` of `steps` report tokens; if one of them reports only input or only output,
-    `total` is a lower bound."""
+    """Draw one curve. `points` as SVG wants them; `known` of `steps` report tokens; if one of them reports only input
+    or only output, `total` is a lower bound."""
     known = sum(any(part is not None for part in step) for step in tokens)
     if not known or not most:
         return None
@@ -280,7 +282,7 @@ def _twin(this: TrialPair) -> dict[str, object]:
 
 
 def _compare_revisions(this: TrialPair) -> bool | None:
-    """None if a side does not report its revision."""
+    """Compare the revisions of the task; None if a side does not report its revision."""
     revisions = [half.trial.task_revision for half in this.halves]
     if any(revision is None or revision.digest == "unknown" for revision in revisions):
         return None
@@ -288,7 +290,7 @@ def _compare_revisions(this: TrialPair) -> bool | None:
 
 
 def _sum_by_step(half: Half) -> list[int] | None:
-    """None if no step reports any."""
+    """Sum a number of each step; None if no step reports any."""
     is_reported = any(part is not None for step in half.side.tokens for part in step)
     return sum_tokens(half.side.tokens) if is_reported else None
 

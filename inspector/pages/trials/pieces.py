@@ -36,7 +36,7 @@ PIECE_PARTS = ("first", "middle", "last")
 
 
 def parting(request: HttpRequest, public_id: UUID, other_id: UUID) -> HttpResponse:
-    """Where two trials of one task first part, for htmx; anybody else is sent to the two side by side."""
+    """Render where two trials of one task first part, for htmx; redirect anybody else to the two side by side."""
     if not read_htmx(request):
         return redirect("compare-pair", public_id, other_id)
     left = get_object_or_404(Trial.objects.for_detail(), public_id=public_id)
@@ -54,9 +54,10 @@ def parting(request: HttpRequest, public_id: UUID, other_id: UUID) -> HttpRespon
 
 
 def _find_parting(trial: Trial, other: Trial) -> dict[str, object]:
-    """Return for the template: `row`, of the alignment, from 1, None where the two never act differently; `here` and `there`,
-    numbers of the steps at that row, None where a side has no step of its own there; `did_here` and `did_there`, these
-    steps in a line; `skill`, where they part because one of them alone opened it; `is_mine`, this trial did.
+    """Return for the template: `row`, of the alignment, from 1, None where the two never act differently; `here` and
+    `there`, numbers of the steps at that row, None where a side has no step of its own there; `did_here` and
+    `did_there`, these steps in a line; `skill`, where they part because one of them alone opened it; `is_mine`, this
+    trial did.
 
     A skill that one of them alone opened comes before any other difference. Three queries for each side."""
     mains = [_find_main(each) for each in (trial, other)]
@@ -92,7 +93,7 @@ def _find_lone_skill(
 
 
 def _list_opened(main: Trajectory | None) -> dict[str, int]:
-    """Skill -> place of the step that first opened it."""
+    """Return skill -> place of the step that first opened it."""
     if main is None:
         return {}
     uses = SkillUse.objects.filter(trajectory=main, step__isnull=False).exclude(kind=UseKind.MOUNTED)
@@ -117,7 +118,7 @@ def _find_row(alignment: Alignment, left: AlignedSide) -> int | None:
 
 
 def _is_wording(row: AlignedRow, left: AlignedSide) -> bool:
-    """Another command that printed the same, and wrote no file: what is in a file shows later."""
+    """Is it another command that printed the same and wrote no file? What is in a file shows later."""
     is_pair = row.kind is RowKind.CHANGED and DifferingPart.RESULT not in row.differs
     return is_pair and row.left is not None and row.left + 1 not in left.writes
 
@@ -153,12 +154,13 @@ class FieldPieceForm(forms.Form):
 
 
 @of_trial
-def outline_rows(request: HttpRequest, found: Trial) -> HttpResponse:
-    """What is below one heading of a long outline, for htmx: the headings it joins, or the rows of one chunk."""
+def outline_rows(request: HttpRequest, trial: Trial) -> HttpResponse:
+    """Render what is below one heading of a long outline, for htmx: the headings it joins, or the rows of one
+    chunk."""
     form = OutlineForm(request.GET)
     if not form.is_valid():
         raise Http404("no such rows")
-    trajectory = _find_trajectory(found, form.cleaned_data["trajectory"])
+    trajectory = _find_trajectory(trial, form.cleaned_data["trajectory"])
     attempt = trajectory.attempt
     skills = list_skill_steps(read_uses(attempt), trajectory)
     first, last = form.cleaned_data["first"], form.cleaned_data["last"]
@@ -168,21 +170,21 @@ def outline_rows(request: HttpRequest, found: Trial) -> HttpResponse:
         "headings": headings,
         "lines": [] if headings else read_lines(trajectory, first, count, list(skills)),
         "rows_of": trajectory.public_id,
-        "this_trial": found,
+        "this_trial": trial,
         "this_query": write_query(read_kept_query(attempt, trajectory)),
     }
     return render(request, "trials/_outline_rows.html", context)
 
 
 @of_trial_alone
-def field(request: HttpRequest, found: Trial) -> HttpResponse:
+def field(request: HttpRequest, trial: Trial) -> HttpResponse:
     """Return one field: a bounded piece as HTML for htmx, otherwise all of it as plain text. 404 if the field does
     not exist."""
     form = FieldPieceForm(request.GET)
     if not form.is_valid():
         raise Http404("no such piece")
     asked = form.cleaned_data
-    trajectory = _find_trajectory(found, asked["trajectory"])
+    trajectory = _find_trajectory(trial, asked["trajectory"])
     try:
         stored = open_field(trajectory, asked["step"], asked["field"])
     except KeyError as error:
@@ -203,9 +205,9 @@ def field(request: HttpRequest, found: Trial) -> HttpResponse:
 
 
 @of_trial_alone
-def image(request: HttpRequest, found: Trial, digest: str) -> HttpResponse:
-    """An image of one of the trial's steps. Its content decides its type, never the log."""
-    kept = Chunk.pieces.through.objects.filter(chunk__trajectory__attempt__trial=found, blob=digest)
+def image(request: HttpRequest, trial: Trial, digest: str) -> HttpResponse:
+    """Return an image of one of the trial's steps. Its content decides its type, never the log."""
+    kept = Chunk.pieces.through.objects.filter(chunk__trajectory__attempt__trial=trial, blob=digest)
     content = Blob.objects.read(digest) if kept.exists() else b""
     shape = read_image(content)
     if shape is None:
@@ -218,7 +220,7 @@ def image(request: HttpRequest, found: Trial, digest: str) -> HttpResponse:
 
 
 def _gap(request: HttpRequest, start: int, end: int) -> dict[str, object] | None:
-    """What is not loaded yet between a piece and its neighbour. `address` lacks the part."""
+    """Return what is not loaded yet between a piece and its neighbour. `address` lacks the part."""
     if start >= end:
         return None
     query = request.GET.copy()
@@ -233,12 +235,13 @@ def _gap(request: HttpRequest, start: int, end: int) -> dict[str, object] | None
 
 
 @of_trial
-def text(request: HttpRequest, found: Trial, name: str) -> HttpResponse:
-    """A text about a trial as a whole: `instruction`, or of an attempt `output` (its verifier's) or `exception`."""
-    attempt = choose_attempt(list(found.attempts.order_by("number")), request.GET.get("attempt", ""))
+def text(request: HttpRequest, trial: Trial, name: str) -> HttpResponse:
+    """Return a text about a trial as a whole: `instruction`, or of an attempt `output` (its verifier's) or
+    `exception`."""
+    attempt = choose_attempt(list(trial.attempts.order_by("number")), request.GET.get("attempt", ""))
     verdict = attempt.verdicts.order_by("-is_primary", "id").first() if attempt else None
     digest = {
-        "instruction": found.task_revision.instruction_id if found.task_revision else None,
+        "instruction": trial.task_revision.instruction_id if trial.task_revision else None,
         "output": verdict.output_id if verdict else None,
         "exception": attempt.exception_id if attempt else None,
     }.get(name)
@@ -249,7 +252,7 @@ def text(request: HttpRequest, found: Trial, name: str) -> HttpResponse:
 
 @of_trial_alone
 def trajectory_file(request: HttpRequest, trial: Trial) -> HttpResponse | StreamingHttpResponse:
-    """An ATIF document of the attempt that counts, or of `?attempt=`. 404 where it recorded no step."""
+    """Return an ATIF document of the attempt that counts, or of `?attempt=`. 404 if it recorded no step."""
     attempts = list(trial.attempts.order_by("number"))
     attempt = choose_attempt(attempts, request.GET.get("attempt", ""))
     trajectories = select_trajectories(attempt) if attempt else []

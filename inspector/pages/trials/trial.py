@@ -51,55 +51,56 @@ MORE_STEPS = 60  # in one answer; the next one brings what is left
 START = "0-0"
 _PLACE = re.compile(r"[0-9]{1,19}-[0-9]{1,19}")
 
-Published = tuple[str, Mapping[str, object]]  # id in the stream, ATIF step
+LiveStep = tuple[str, Mapping[str, object]]  # id in the stream, ATIF step
 
 
 @dataclass(frozen=True, slots=True)
 class LiveSteps:
-    """`after`: the id to ask from next. `is_over`: the attempt has ended. `is_away`: the broker is, so nothing is known."""
+    """The steps of a running attempt. `after`: the id to ask from next. `is_over`: the attempt has ended.
+    `is_unreachable`: the broker does not answer, so nothing is known."""
 
     attempt: Attempt
     steps: tuple[StepCard, ...]
-    published: tuple[Published, ...]
+    sent: tuple[LiveStep, ...]
     after: str
     last_number: int | None
     last_at: datetime | None
     is_over: bool = False
-    is_away: bool = False
+    is_unreachable: bool = False
 
     @property
     def earlier(self) -> int:
-        """Steps before the first one drawn."""
+        """Count the steps before the first one drawn."""
         return max(0, self.steps[0].number - 1) if self.steps else 0
 
 
 @of_trial
-def live_trial(request: HttpRequest, found: Trial) -> HttpResponse:
-    """A fragment for htmx; anybody else is sent to the page it belongs to."""
+def live_trial(request: HttpRequest, trial: Trial) -> HttpResponse:
+    """Render the newest steps for htmx; redirect anybody else to the page they belong to."""
     if not read_htmx(request):
-        return redirect(found)
-    attempt = get_object_or_404(found.attempts, number=parse_count(request.GET.get("attempt", "")) or 0)
-    context = {"live": read_steps_since(attempt, request.GET.get("after", "")), "this_trial": found, "is_more": True}
+        return redirect(trial)
+    attempt = get_object_or_404(trial.attempts, number=parse_count(request.GET.get("attempt", "")) or 0)
+    context = {"live": read_steps_since(attempt, request.GET.get("after", "")), "this_trial": trial, "is_more": True}
     return render(request, "trials/_live_more.html", context)
 
 
 def read_live_steps(attempt: Attempt | None) -> LiveSteps | None:
-    """The last steps of a running attempt; None for any other."""
+    """Return the last steps of a running attempt; None for any other."""
     if attempt is None or attempt.status != Attempt.Status.RUNNING:
         return None
     found = live.tail(str(attempt.public_id), FIRST_STEPS)
-    return _draw(attempt, found or (), START, is_away=found is None)
+    return _draw(attempt, found or (), START, is_unreachable=found is None)
 
 
 def read_steps_since(attempt: Attempt, after: str) -> LiveSteps:
-    """What came after the step with the id `after`; nonsense is the beginning."""
+    """Return the steps after the one with the id `after`; nonsense is the beginning."""
     after = after if _PLACE.fullmatch(after) else START
     found = live.read(str(attempt.public_id), after=after, count=MORE_STEPS)
     return _draw(attempt, found, after, is_over=attempt.status != Attempt.Status.RUNNING)
 
 
 def _draw(
-    attempt: Attempt, found: Sequence[Published], after: str, *, is_over: bool = False, is_away: bool = False
+    attempt: Attempt, found: Sequence[LiveStep], after: str, *, is_over: bool = False, is_unreachable: bool = False
 ) -> LiveSteps:
     steps = [step_from_json(raw) for _, raw in found]
     numbered = [StoredStep(step, {}) for step in steps]
@@ -108,12 +109,12 @@ def _draw(
     return LiveSteps(
         attempt=attempt,
         steps=tuple(draw_cards(draw_steps(numbered, skills=skills), numbered)),
-        published=tuple(found),
+        sent=tuple(found),
         after=place,
         last_number=steps[-1].number if steps else None,
         last_at=live.published_at(place) if place != START else None,
         is_over=is_over,
-        is_away=is_away,
+        is_unreachable=is_unreachable,
     )
 
 
@@ -143,26 +144,26 @@ AROUND = (  # rows of the page that `read_trial` does not read
 
 
 @of_trial
-def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpResponse:
+def trial(request: HttpRequest, trial: Trial, *, as_json: bool = False) -> HttpResponse:
     view = request.GET.get("view", "")
     view = view if view in VIEW_WORDS else "full"
-    opened = read_trial(found, request.GET, with_steps=view == "full")
+    opened = read_trial(trial, request.GET, with_steps=view == "full")
     attempt, reading, compactions, verdicts = opened.attempt, opened.steps, opened.compactions, opened.verdicts
-    most = COUNTERPARTS_SEARCHED if found.success is False else COUNTERPARTS_SHOWN
-    others = find_counterparts(found, without=review_access(request).closed_trials(), most=most)
-    live = read_live_steps(attempt) if reading.trajectory is None else None
+    most = COUNTERPARTS_SEARCHED if trial.success is False else COUNTERPARTS_SHOWN
+    others = find_counterparts(trial, without=review_access(request).closed_trials(), most=most)
+    live_steps = read_live_steps(attempt) if reading.trajectory is None else None
     skills = build_skill_usages(opened.uses)
-    ending = write_ending(found, attempt, reading.decided.verdict)
-    prefetch_related_objects([found], *AROUND)
-    decisions = list(found.decisions.all())
-    shown_in = [each.decision for each in found.shown_in.all()]
-    seen = _list_seen(found, opened)
-    retrieved = list(found.retrieved.all()[:MAX_SIBLINGS])
+    ending = write_ending(trial, attempt, reading.decided.verdict)
+    prefetch_related_objects([trial], *AROUND)
+    decisions = list(trial.decisions.all())
+    shown_in = [each.decision for each in trial.shown_in.all()]
+    seen = _list_seen(trial, opened)
+    retrieved = list(trial.retrieved.all()[:MAX_SIBLINGS])
 
     if as_json:
-        _, previous, following = find_surroundings(found)
+        _, previous, following = find_surroundings(trial)
         data = {
-            **FACTS.read(found),
+            **FACTS.read(trial),
             "attempts": ATTEMPT.read_all(opened.attempts),
             "attempt": attempt.number if attempt else None,
             "verdicts": [
@@ -183,15 +184,15 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
             "previous": previous,
             "following": following,
             "next": _build_next(request, reading, view),
-            "live": [step for _, step in live.published] if live else None,
-            "compare_with": [_counterpart_twin(found, each) for each in others[:COUNTERPARTS_SHOWN]],
+            "live": [step for _, step in live_steps.sent] if live_steps else None,
+            "compare_with": [_counterpart_twin(trial, each) for each in others[:COUNTERPARTS_SHOWN]],
         }
         return render_page(request, TEMPLATE, data=data, as_json=True)
 
-    strip = open_strip(found.episode.run, found.episode, review_access(request), trial=found)
-    siblings, previous, following = ([], None, None) if strip else find_surroundings(found)
+    strip = open_strip(trial.episode.run, trial.episode, review_access(request), trial=trial)
+    siblings, previous, following = ([], None, None) if strip else find_surroundings(trial)
     known = [one for one in opened.trajectories if (one.input_tokens, one.output_tokens) != (None, None)]
-    held = read_skills_held({found.snapshot_id}).get(found.snapshot_id, ()) if found.snapshot_id else ()
+    held = read_skills_held({trial.snapshot_id}).get(trial.snapshot_id, ()) if trial.snapshot_id else ()
     this = {
         "ending": ending,
         "decisions": decisions,
@@ -214,39 +215,40 @@ def trial(request: HttpRequest, found: Trial, *, as_json: bool = False) -> HttpR
         "verdicts": verdicts,
         # Its end: that is where a verifier says what it concluded.
         "output": read_long(verdicts[0].verdict.output_id if verdicts else None, slice(-MAX_OUTPUT, None)),
-        "instruction": read_instruction(found),
+        "instruction": read_instruction(trial),
         "origin": read_origins([attempt]).get(attempt.pk) if attempt else None,
-        "unknown": _list_unknown(found, attempt),
+        "unknown": _list_unknown(trial, attempt),
     }
     context = {
         "section": "trial",
         "this": this,
-        "live": live,
+        "live": live_steps,
         "strip": strip,
         "around": {"siblings": siblings, "previous": previous, "following": following},
         "views": list(VIEW_WORDS.items()),
         "counterparts": others[:COUNTERPARTS_SHOWN],
-        "passing": _choose_passing(found, others) if reading.trajectory else None,
-        "failure": _name_failure(found),
-        **_build_step_context(found, attempt, reading, commented=not is_published(request)),
+        "passing": _choose_passing(trial, others) if reading.trajectory else None,
+        "failure": _name_failure(trial),
+        **_build_step_context(trial, attempt, reading, commented=not is_published(request)),
     }
     return render_page(request, TEMPLATE, context=context)
 
 
 @of_trial
-def steps(request: HttpRequest, found: Trial) -> HttpResponse:
-    """Further steps for htmx: from `?first=` on, up to `?to=`, or around `?at=`. Anybody else is sent to the page."""
+def steps(request: HttpRequest, trial: Trial) -> HttpResponse:
+    """Render further steps for htmx: from `?first=` on, up to `?to=`, or around `?at=`.
+    Redirect anybody else to the page."""
     if not read_htmx(request):
         query = request.GET.copy()
         query["at"] = query.get("at") or query.get("first") or query.get("to") or "1"
-        return redirect(f"{found.get_absolute_url()}?{query.urlencode()}")
-    opened = read_trial(found, request.GET)
+        return redirect(f"{trial.get_absolute_url()}?{query.urlencode()}")
+    opened = read_trial(trial, request.GET)
     reading = opened.steps
     context = {
         "reading": reading,
         "above": reading.window.above if "first" not in request.GET else None,
         "below": reading.window.next if "to" not in request.GET else None,
-        **_build_step_context(found, opened.attempt if reading.trajectory else None, reading),
+        **_build_step_context(trial, opened.attempt if reading.trajectory else None, reading),
     }
     return render(request, "trials/_more_steps.html", context)
 
@@ -254,7 +256,7 @@ def steps(request: HttpRequest, found: Trial) -> HttpResponse:
 def _build_step_context(
     trial: Trial, attempt: Attempt | None, reading: StepReading, *, commented: bool = True
 ) -> dict[str, object]:
-    """What the templates of steps and of the outline need, on the page and in its pieces."""
+    """Return what the templates of steps and of the outline need, on the page and in its pieces."""
     trajectory = reading.trajectory
     kept = read_kept_query(attempt, trajectory)
     return {
@@ -269,7 +271,8 @@ def _build_step_context(
 
 
 def read_kept_query(attempt: Attempt | None, trajectory: Trajectory | None) -> list[tuple[str, object]]:
-    """What a link inside the page must say besides its step: nothing while the counting attempt's main one is shown."""
+    """Return what a link inside the page must say besides its step: nothing while the counting attempt's main one is
+    shown."""
     kept: list[tuple[str, object]] = []
     if attempt and not attempt.counts:
         kept.append(("attempt", attempt.number))
@@ -310,8 +313,8 @@ def _list_seen(trial: Trial, opened: TrialReading) -> list[SeenSkill]:
 
 
 def _list_unknown(trial: Trial, attempt: Attempt | None) -> list[str]:
-    """Numbers that nobody recorded, in words. A part of a sum that is known counts as known; without a model there are
-    no tokens to record, and a session has no verdict."""
+    """List numbers that nobody recorded, in words. A part of a sum that is known counts as known; without a model
+    there are no tokens to record, and a session has no verdict."""
     run = trial.episode.run
     free = (_SPENT if run.works_without_model else set()) | (_JUDGED if run.is_of_sessions else set())
     rows = [trial, *([attempt] if attempt and attempt.counts else [])]
@@ -332,18 +335,19 @@ def _count_cuts(opened: TrialReading) -> list[tuple[str, str, int]]:
     return [found for found in counted if found[2]]
 
 
-def _name_failure(found: Trial) -> dict[str, str] | None:
-    """Its class as the tables of failures name it, with its meaning and the address of the others of its experiment."""
-    if not (key := read_class(found)):
+def _name_failure(trial: Trial) -> dict[str, str] | None:
+    """Return its class as the tables of failures name it, with its meaning and the address of the others of its
+    experiment."""
+    if not (key := read_class(trial)):
         return None
     title, meaning = WORDS[key]
-    query = urlencode({"experiment": found.episode.run.experiment.public_id, "class": key})
+    query = urlencode({"experiment": trial.episode.run.experiment.public_id, "class": key})
     return {"title": title, "meaning": meaning, "url": f"{reverse('compare-failures')}?{query}#trials"}
 
 
 def _choose_passing(trial: Trial, others: Sequence[Counterpart]) -> Counterpart | None:
-    """Return the closest passed trial of the same task for a failed one. Trials of probes are left out unless this is one:
-    a library edited for a test does not show how a learning run could have passed."""
+    """Return the closest passed trial of the same task for a failed one. Trials of probes are left out unless this is
+    one: a library edited for a test does not show how a learning run could have passed."""
     if trial.success is not False:
         return None
     with_probes = trial.episode.run.is_probe
@@ -354,13 +358,13 @@ def _choose_passing(trial: Trial, others: Sequence[Counterpart]) -> Counterpart 
 # --- the twin ---------------------------------------------------------------------------------------------------
 
 
-def _counterpart_twin(found: Trial, each: Counterpart) -> dict[str, object]:
-    url = PageLink("compare-pair-json", found.public_id, each.trial.public_id)
+def _counterpart_twin(trial: Trial, each: Counterpart) -> dict[str, object]:
+    url = PageLink("compare-pair-json", trial.public_id, each.trial.public_id)
     return {"id": each.trial, "why": each.why, "status": each.trial.status, "url": url}
 
 
 def _steps_twin(stored: Sequence[StoredStep]) -> list[dict[str, object]]:
-    """Every field with its length; a text over its share of the page is cut, as `length` shows."""
+    """Return every field with its length; a text over its share of the page is cut, as `length` shows."""
     texts = [(found, list(fields(found.step))) for found in stored]
     limit = min(JSON_CHARS, JSON_PAGE_CHARS // max(sum(len(named) for _, named in texts), 1))
     return [
@@ -375,7 +379,7 @@ def _steps_twin(stored: Sequence[StoredStep]) -> list[dict[str, object]]:
 
 
 def _deciding_twin(reading: StepReading) -> Iterator[dict[str, object]]:
-    """Of every check the steps that most likely decided it, by rule."""
+    """Yield for every check the steps that most likely decided it, by rule."""
     verdict = reading.decided.verdict
     for group in verdict.groups if verdict else ():
         for check in (*group.open, *group.good):

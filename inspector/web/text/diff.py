@@ -55,7 +55,7 @@ class LinePiece:
 @dataclass(frozen=True, slots=True)
 class LineReaders:
     """How later trials that read a line ended, and the number of the decision that wrote it, 0 if none did.
-    `is_first`: the first of neighbouring lines with equal numbers, so that they are shown once."""
+    `is_first`: the first of neighbouring lines with equal numbers, which are shown once."""
 
     passed: int
     scored: int
@@ -130,7 +130,8 @@ class _Line(NamedTuple):
 def diff_file(
     path: str, old: bytes | None, new: bytes | None, *, mode_note: str = "", renamed_from: str = ""
 ) -> FileDiff:
-    """The difference of one file; None stands for "does not exist". Never raises for what the contents are."""
+    """Compare one file in two states; None means that it does not exist there.
+    Never raises for what the contents are."""
     status = "A" if old is None else "D" if new is None else "M" if old != new or mode_note else ""
     status = "R" if renamed_from else status
     before, after = old or b"", new or b""
@@ -153,7 +154,7 @@ def diff_file(
 
 
 def _explain_ends(before: bytes, after: bytes, rows: Sequence[DiffRow]) -> str:
-    """How the ends of lines changed that are otherwise the same: rows and counts do not show it."""
+    """Say how the line ends of otherwise equal lines changed: rows and counts do not show it."""
     old, new = before.split(b"\n"), after.split(b"\n")
     kept = [(old[row.old - 1], new[row.new - 1]) for row in rows if row.old and row.new]
     to_lf = sum(ours.endswith(b"\r") and not theirs.endswith(b"\r") for ours, theirs in kept)
@@ -170,7 +171,7 @@ def _explain_ends(before: bytes, after: bytes, rows: Sequence[DiffRow]) -> str:
 
 
 def draw_source_rows(path: str, content: bytes) -> tuple[DiffRow, ...]:
-    """A whole file as unchanged rows, for the source view; empty for binary or too big files."""
+    """Return a whole file as unchanged rows, for the source view; none for binary or too big files."""
     if _explain_not_compared(b"", content):
         return ()
     return tuple(
@@ -180,7 +181,7 @@ def draw_source_rows(path: str, content: bytes) -> tuple[DiffRow, ...]:
 
 
 def explain_no_rows(content: bytes) -> str:
-    """Why `draw_source_rows` gives none of a file that is not binary."""
+    """Say why `draw_source_rows` returned nothing for a file that is not binary."""
     return "Too big to show here." if content else "The file is empty."
 
 
@@ -219,7 +220,8 @@ def _draw_lines(content: bytes, path: str) -> list[_Line]:
 
 
 def _fold_rest(line: str) -> Line:
-    """What follows the beginning of a long line: its middle to open, as far as a page holds it, and its end."""
+    """Return what follows the beginning of a long line: its middle, which opens on demand as far as a page holds it,
+    and its end."""
     if len(line) <= LINE_CHARS:
         return ()
     middle = line[LINE_HEAD:-LINE_TAIL]
@@ -258,7 +260,7 @@ def _compare_files(before: bytes, after: bytes, path: str) -> list[DiffRow]:
 
 
 def _count_word_work(gone: Sequence[_Line], come: Sequence[_Line]) -> int:
-    """How many pairs of words a comparison may look at; lines too long for marks cost nothing."""
+    """Return how many pairs of words a comparison may look at. Lines too long for marks cost nothing."""
     return sum(
         len(_WORDS.findall(before.text)) * len(_WORDS.findall(after.text))
         for before, after in zip(gone, come, strict=False)
@@ -267,7 +269,7 @@ def _count_word_work(gone: Sequence[_Line], come: Sequence[_Line]) -> int:
 
 
 def _mark_words(before: _Line, after: _Line) -> tuple[_Line, _Line]:
-    """Both lines with their changed words marked."""
+    """Return both lines with their changed words marked."""
     old, new = ("".join(piece.text for piece in line.pieces) for line in (before, after))
     old_marks, new_marks = _compare_words(old, new)
     return _mark_spans(before, old_marks), _mark_spans(after, new_marks)
@@ -277,7 +279,7 @@ _Spans = list[tuple[int, int]]
 
 
 def _compare_words(old: str, new: str) -> tuple[_Spans, _Spans]:
-    """Character spans of changed words on both sides; empty where the lines are long or too unlike."""
+    """Return the character spans of changed words on both sides; none if the lines are long or too different."""
     if len(old) > MAX_WORD_CHARS or len(new) > MAX_WORD_CHARS:
         return [], []
     old_words, new_words = _WORDS.findall(old), _WORDS.findall(new)
@@ -295,7 +297,7 @@ def _compare_words(old: str, new: str) -> tuple[_Spans, _Spans]:
 
 
 def _join_spans(spans: _Spans, text: str) -> _Spans:
-    """Neighbouring spans with only a space between them read as one change."""
+    """Join neighbouring spans that only a space separates."""
     joined: _Spans = []
     for start, end in spans:
         if joined and not text[joined[-1][1] : start].strip():
@@ -306,7 +308,7 @@ def _join_spans(spans: _Spans, text: str) -> _Spans:
 
 
 def _mark_spans(line: _Line, spans: _Spans) -> _Line:
-    """The line with its coloured pieces cut at the borders of the marks."""
+    """Return the line with its coloured pieces cut at the borders of the marks."""
     borders = {border for span in spans for border in span}
     pieces, at = [], 0
     for piece in line.pieces:
@@ -323,27 +325,25 @@ def _mark_spans(line: _Line, spans: _Spans) -> _Line:
 
 
 def _split_blocks(rows: list[DiffRow], path: str) -> Iterator[DiffBlock]:
-    """Rows cut into frontmatter, changed parts with their context, and folded unchanged parts between them."""
+    """Split rows into frontmatter, changed parts with their context, and folded unchanged parts between them."""
     front = _find_frontmatter_end(rows) if path.endswith("SKILL.md") else 0
     if front:
         is_changed = any(row.sign is not LineSign.SAME for row in rows[:front])
         yield DiffBlock("", tuple(rows[:front]), is_folded=not is_changed, is_frontmatter=True)
     headings = _find_headings(rows, path)
     near = _find_near_changes(rows)
-    start, said = front, ""
+    start, last = front, ""
     for index in range(front + 1, len(rows) + 1):
         if index == len(rows) or near[index] != near[start]:
             # A fold is labelled with the part that it leads to; that part needs no label again.
             heading = headings[start] if near[start] else headings[index - 1]
-            yield DiffBlock("" if heading == said else heading, tuple(rows[start:index]), is_folded=not near[start])
-            start, said = index, heading
+            yield DiffBlock("" if heading == last else heading, tuple(rows[start:index]), is_folded=not near[start])
+            start, last = index, heading
 
 
 def _find_frontmatter_end(rows: list[DiffRow]) -> int:
-    """How many rows, deletions among them, belong to the frontmatter of either side; 0 where there is none.
-
-    Each side's frontmatter runs from a first line `---` to the next such line.
-    """
+    """Return how many rows, deletions among them, belong to the frontmatter of either side; 0 without one. Each
+    side's frontmatter runs from a first line `---` to the next such line."""
     ends = []
     for is_other in (LineSign.ADD, LineSign.DEL):
         side = [(index, row.text.rstrip()) for index, row in enumerate(rows) if row.sign is not is_other]
@@ -377,7 +377,8 @@ def _find_headings(rows: list[DiffRow], path: str) -> list[str]:
 
 
 def _pair_rows(rows: Sequence[DiffRow]) -> Iterator[RowPair]:
-    """Rows for the split view: unchanged lines on both sides, runs of deletions next to the additions after them."""
+    """Return rows for the split view: unchanged lines on both sides, runs of deletions next to the additions after
+    them."""
     gone: list[DiffRow] = []
     come: list[DiffRow] = []
     for row in rows:

@@ -53,7 +53,7 @@ class FoldedPart:
 
     @property
     def words(self) -> str:
-        """What opening the fold brings."""
+        """Say what opening the fold shows."""
         characters = self.end - self.start
         if self.lines is None:
             return f"Show {characters:,} more characters"
@@ -89,9 +89,10 @@ def fold(
     tail: str = "",
     whole: int = WHOLE_LINES,
 ) -> tuple[FoldedPart, ...]:
-    """The parts of a field from `offset` on. `text` may end before `length`: of huge fields only a beginning is loaded,
-    and their end as `tail`. Only results are searched for error lines: prompts and skills mention errors without having any. `places`:
-    characters of `text` that stay in sight, with the lines around them. `whole`: lines of a text that is not folded."""
+    """Split a field into parts from `offset` on. `text` may end before `length`: of huge fields only a beginning is
+    loaded, and their end as `tail`. Only results are searched for error lines: prompts and skills mention errors
+    without having any. `places`: characters of `text` that stay visible, with the lines around them. `whole`: lines
+    of a text that is not folded."""
     rows = list(_split_rows(text))
     missing = length - offset - len(text)
     if missing <= 0 and len(rows) <= whole and sum(row.size for row in rows) <= WHOLE_CHARS:
@@ -108,7 +109,8 @@ def fold(
 def _fold_cut(
     rows: Sequence[_Row], text: str, tail: str, offset: int, length: int, last: int
 ) -> tuple[FoldedPart, ...]:
-    """The beginning and end of a text that is not loaded whole; between them one fold. `last`: of the rows shown first."""
+    """Return the beginning and end of a text that is not loaded whole, with one fold between them.
+    `last`: of the rows shown first."""
     head = rows[: last + 1]
     ending = list(_split_rows(tail))[1:][-ERROR_LINES[1] :]  # its first line is but the end of one
     at = head[-1].end if head else 0
@@ -167,7 +169,7 @@ def _build_parts(text: str, rows: Sequence[_Row], shown: Sequence[bool]) -> Iter
 
 
 def _cut_lines(text: str, rows: Sequence[_Row]) -> Iterator[FoldedPart]:
-    """Neighbouring rows as one part, broken where a long line is folded in its middle."""
+    """Return neighbouring rows as one part, broken where a long line is folded in its middle."""
     at = rows[0].start
     for row in rows:
         if row.size > LINE_CHARS:

@@ -1,4 +1,5 @@
-"""The words of the glossary, from its document. Every page explains some, so nothing here waits for a parser of Markdown."""
+"""The words of the glossary, from its document.
+Every page explains some, so nothing here waits for a parser of Markdown."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class GlossaryTerm:
 
 @cache
 def read_terms() -> Mapping[str, GlossaryTerm]:
-    """By the word and by every name that pages give it ("left out" is "tainted"); a word of its own comes first."""
+    """Return the terms by their word and by every name that pages use ("left out" is "tainted").
+    A word of its own wins."""
     found = list(_find_terms((DOCS / f"{NAME}.md").read_text()))
     terms = {term.word: term for term, _ in found}
     return terms | {name: term for term, names in found for name in names if name and name not in terms}

@@ -43,10 +43,9 @@ Line = tuple[tuple[str, str], ...]  # (kind or "", text) pairs
 
 
 def highlight(text: str, path: str) -> list[Line] | None:
-    """One line of (kind, text) pairs per line of `text`; None where the file is too big or of no known language.
-
-    Only the file's name decides the language: guessing from the content takes half a second and is often wrong.
-    """
+    """Return one list of (kind, text) pairs per line of `text`; None if the file is too big or its language is
+    unknown. Only the file's name decides the language: guessing from the content takes half a second and is often
+    wrong."""
     found = _highlight_cached(text, path) if len(text) <= KEPT_CHARS else _highlight_text(text, path)
     return None if found is None else list(found)
 
@@ -91,7 +90,7 @@ def _colour_lines(text: str, lexer: Lexer) -> tuple[Line, ...] | None:
 
 
 def _append(line: list[tuple[str, str]], kind: str, part: str) -> None:
-    """Neighbours of one kind become one piece: less HTML for the same colours."""
+    """Join neighbours of one kind into one piece: less HTML for the same colours."""
     if line and line[-1][0] == kind:
         line[-1] = (kind, line[-1][1] + part)
     else:

@@ -24,8 +24,8 @@ from runner.base.text import cut
 
 
 def make_parser(*, html: bool) -> MarkdownIt:
-    """Make a CommonMark parser. It reads one link here, alone: mdurl fills its tables at the first link, and another thread
-    would read them half filled (IndexError)."""
+    """Make a CommonMark parser. It reads one link here, alone: mdurl fills its tables at the first link, and another
+    thread would read them half filled (IndexError)."""
     parser = MarkdownIt("commonmark", {"html": html})
     parser.parse("<https://a/%41>")
     return parser
@@ -63,8 +63,8 @@ _PARSER.block.ruler.at("table", _draw_table, {"alt": ["paragraph", "reference"]}
 
 
 def render_markdown(text: str) -> SafeString:
-    """Safe HTML of the first MAX_CHARS characters, of long lines their ends. Headings start at h3; links never pass on
-    who came from where."""
+    """Return safe HTML of the first MAX_CHARS characters, of long lines their ends. Headings start at h3.
+    Links send no referrer."""
     shown = visible(cut_lines(text[:MAX_CHARS]))
     tokens = _PARSER.parse(shown)
     _lower_headings(tokens)
@@ -86,14 +86,14 @@ def render_markdown(text: str) -> SafeString:
 
 
 def cut_lines(text: str) -> str:
-    """The text with each line of more than MAX_LINE_CHARS cut in its middle, around a mark."""
+    """Return the text with each line of more than MAX_LINE_CHARS cut in its middle, around a mark."""
     if len(text) <= MAX_LINE_CHARS:
         return text
     return "\n".join(cut(line, MAX_LINE_CHARS) for line in text.split("\n"))
 
 
 def split_frontmatter(text: str) -> tuple[str, str]:
-    """(frontmatter without its fences, body). ("", text) where there is none; it is never parsed here."""
+    """Return (frontmatter without its fences, body); ("", text) without frontmatter. It is never parsed here."""
     first, _, rest = text.partition("\n")
     if first.rstrip() != "---":
         return "", text
@@ -111,7 +111,7 @@ def _lower_headings(tokens: list[Token]) -> None:
 
 
 def _bound_links(tokens: list[Token], left: int) -> None:
-    """Take the address from every link after `left` characters of addresses and titles."""
+    """Remove the address of every link after `left` characters of addresses and titles."""
     links = (child for token in tokens for child in token.children or () if child.type == "link_open")
     for token in links:
         if left >= 0:
@@ -121,8 +121,8 @@ def _bound_links(tokens: list[Token], left: int) -> None:
 
 
 def render_markdown_file(template: str, context: Mapping[str, object]) -> str:
-    """Render a template as a Markdown file. Text from outside cannot become HTML there: of what is escaped only "<" and ">"
-    stay so, since other characters are harmless and easier to read as they are."""
+    """Render a template as a Markdown file. Text from outside cannot become HTML there: of what is escaped only "<"
+    and ">" stay so, since other characters are harmless and easier to read as they are."""
     text: str = render_to_string(template, dict(context))
     for escaped, plain in (("&#x27;", "'"), ("&quot;", '"'), ("&amp;", "&")):
         text = text.replace(escaped, plain)

@@ -18,6 +18,7 @@ TRIAL = JsonShape(
 
 ATTEMPT = JsonShape("id=public_id trial task=trial.task.key phase=trial.phase number status started_at exception_type?")
 
+# An AtWork of benchapp.experiments.work.progress.
 AT_WORK = JsonShape(
     "attempt number=attempt.number experiment=attempt.trial.episode.run.experiment run=attempt.trial.episode.run",
     "label=attempt.trial.episode.run.label episode=attempt.trial.episode trial=attempt.trial",
@@ -26,13 +27,12 @@ AT_WORK = JsonShape(
     "started_at=attempt.started_at worker=attempt.worker? lease_until=attempt.trial.episode.lease_until",
     "silent_seconds stuck=is_stuck",
 )
-"""Of a benchapp.experiments.work.progress.AtWork."""
 
+# A ModelCall of an author that runs now.
 AUTHOR_CALL = JsonShape(
     "experiment=episode.run.experiment run=episode.run label=episode.run.label episode model purpose mode family",
     "started_at worker=episode.lease_owner?",
 )
-"""Of a ModelCall of an author at work."""
 
+# How far the setups of compared runs agree; `settings` only where several of one benchmark are compared.
 SETUP = JsonShape("differs unknown *compared")
-"""Of how far the setups of compared runs agree; `settings` only where several of one benchmark are compared."""

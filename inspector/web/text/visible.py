@@ -16,7 +16,7 @@ _PLAIN = bytes([9, 10, *range(0x20, 0x7F)])
 
 
 class VisibleMiddleware:
-    """Writes out what a reader could not see, in every page and fragment. Values of forms and scripts stay as they are."""
+    """Write out invisible characters in every page and fragment. Values of forms and scripts stay as they are."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -31,7 +31,7 @@ class VisibleMiddleware:
 
 
 def visible_page(html: str) -> str:
-    """The page with every unseen character written out, but for scripts and what forms send back."""
+    """Return the page with every invisible character written out, except in scripts and in what forms send back."""
     parts = _KEPT.split(html)
     return "".join(
         part if place % 2 else spell_out(part.replace("\r\n", "\n"), is_markup=True) for place, part in enumerate(parts)

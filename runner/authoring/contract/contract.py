@@ -106,7 +106,8 @@ def _kind(value: object) -> str:
 
 
 def _citations(proposal: Proposal, slug: str, body: str) -> Iterator[BrokenRule]:
-    """Uncited files are this patch's fault if it wrote them or removed their citation. Older ones are not."""
+    """Check citations. Uncited files are this patch's fault if it wrote them or removed their citation.
+    Older ones are not."""
     before = proposal.skill_text(slug, before=True)
     with suppress(SkillFileError):  # its whole text then
         before = None if before is None else parse_skill(before).body
@@ -156,7 +157,7 @@ def _more_than_two_keys(path: str, text: str) -> Iterator[BrokenRule]:
 
 
 def with_folders(patch: Patch, library: Files) -> Patch:
-    """As released: a deleted path that is a folder means every file below it. Other paths stay unchanged."""
+    """Expand deleted folders, as released: such a path means every file below it. Other paths stay unchanged."""
     deletes: list[str] = []
     for path in patch.delete_paths:
         below = [file for file in library if path.strip("/") and file.startswith(path.rstrip("/") + "/")]
@@ -185,7 +186,7 @@ _INTERACTIVE = re.compile(r"^[^#\n]*\b(input\(|read -p\b|pip install\b|npm insta
 
 
 def lint(proposal: Proposal) -> Iterator[BrokenRule]:
-    """Advice on the skills and files that the patch changes."""
+    """Return advice on the skills and files that the patch changes."""
     for slug in proposal.changed_slugs:
         path, text = f"{slug}/{SKILL_FILE}", proposal.skill_text(slug)
         if text is None or not proposal.has_changed(path):
@@ -235,7 +236,7 @@ __all__ = ["apply_patch", "check_patch", "operation_of"]
 
 
 def check_patch(patch: Patch, occasion: Occasion) -> tuple[Finding, ...]:
-    """Every rule the patch breaks or bends under the occasion's profile, errors first."""
+    """Return every rule the patch breaks or bends under the occasion's profile, errors first."""
     proposal = Proposal(patch, occasion)
     broken = [item for check in _CHECKS for item in check(proposal)]
     findings = [
@@ -247,8 +248,8 @@ def check_patch(patch: Patch, occasion: Occasion) -> tuple[Finding, ...]:
 
 
 def operation_of(patch: Patch, occasion: Occasion) -> str:
-    """The operation as recorded. As released, a new slug makes any operation a create, and without one a create is a
-    revise; the other profiles take the author's word and reject it if it does not fit."""
+    """Return the operation as recorded. As released, a new slug makes any operation a create, and without one a
+    create is a revise; the other profiles accept the author's word and reject it if it does not fit."""
     if occasion.mode.names_skills or occasion.profile != "as-released":
         return patch.operation_type
     if Proposal(patch, occasion).new_slugs:

@@ -43,22 +43,22 @@ class ContractRule:
         return {"paper": self.paper, "as-released": self.as_released, "strict": self.strict}[profile]
 
 
-def _always(id: str, says: str) -> ContractRule:
-    return ContractRule(id, says, "error", "error", "error")
+def _always(id: str, sentence: str) -> ContractRule:
+    return ContractRule(id, sentence, "error", "error", "error")
 
 
-def _warn(id: str, says: str) -> ContractRule:
+def _warn(id: str, sentence: str) -> ContractRule:
     """A rule about how the answer was produced, which is not a fault of the patch."""
-    return ContractRule(id, says, "warning", "warning", "warning")
+    return ContractRule(id, sentence, "warning", "warning", "warning")
 
 
-def _announce(id: str, says: str) -> ContractRule:
+def _announce(id: str, sentence: str) -> ContractRule:
     """A rejection that the paper's prompts announce and the released code does not make."""
-    return ContractRule(id, says, "error", "warning", "error")
+    return ContractRule(id, sentence, "error", "warning", "error")
 
 
-def _advice(id: str, says: str, strict: Severity = "warning") -> ContractRule:
-    return ContractRule(id, says, "warning", "off", strict)
+def _advice(id: str, sentence: str, strict: Severity = "warning") -> ContractRule:
+    return ContractRule(id, sentence, "warning", "off", strict)
 
 
 _RULES = (

@@ -122,7 +122,8 @@ _NAMES_AGENTS = re.compile(r"\bmcp__\w+|\bmcpServers\b|\bMCP server\b|\bsub-?age
 
 
 def pattern_of(paths: Iterable[str], instructions: str) -> Pattern:
-    """`paths`: the skill's files, relative to its folder; `instructions`: the body of its SKILL.md."""
+    """Return the pattern of a skill.
+    `paths`: its files, relative to its folder; `instructions`: the body of its SKILL.md."""
     inner = [path.lower() for path in paths]
     if any(path.startswith("agents/") or path.endswith(("mcp.json", ".mcp")) for path in inner):
         return "C"
@@ -137,7 +138,7 @@ def has_code(path: str) -> bool:
 
 
 def read_descriptions(library: Files) -> dict[str, str]:
-    """Slug -> the description in its SKILL.md, "" if it is unreadable."""
+    """Return slug -> the description in its SKILL.md, "" if it is unreadable."""
     found: dict[str, str] = {}
     for path, file in library.items():
         slug, _, rest = path.partition("/")

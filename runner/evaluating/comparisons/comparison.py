@@ -52,8 +52,8 @@ def differs(score: float, differences: Iterable[str], count: int, *, numbers_onl
     """Not passed, with a total of `count` differences. The message names the first few."""
     named = list(differences)[:MAX_DIFFERENCES]
     more = count - len(named)
-    told = "; ".join(named) + (f"; and {more:,} more" if more > 0 else "")
-    return OutputComparison(False, max(0.0, min(score, BELOW_ONE)), told, numbers_only)
+    message = "; ".join(named) + (f"; and {more:,} more" if more > 0 else "")
+    return OutputComparison(False, max(0.0, min(score, BELOW_ONE)), message, numbers_only)
 
 
 def shorten_value(value: object) -> str:

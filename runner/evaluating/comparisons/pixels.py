@@ -42,11 +42,11 @@ class Pixels:
             return SAME
         share = 1 - count / wrong.size
         row, column = (int(each) for each in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
-        told = (
+        message = (
             f"{count:,} of {wrong.size:,} pixels differ; the first at column {column}, row {row}: "
             f"found {_colour(ours[row, column])}, expected {_colour(theirs[row, column])} (red, green, blue, alpha)"
         )
-        return OutputComparison(True, share, told) if share >= self.similarity else differs(share, [told], 1)
+        return OutputComparison(True, share, message) if share >= self.similarity else differs(share, [message], 1)
 
 
 def image_size(content: bytes) -> tuple[int, int, str]:

@@ -43,7 +43,8 @@ _SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """`rows` are as long as `columns`. Cells of CSV and TSV are texts without surrounding blanks; of JSON lines, values."""
+    """`rows` are as long as `columns`.
+    Cells of CSV and TSV are texts without surrounding blanks; of JSON lines, values."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]
@@ -123,8 +124,8 @@ def _objects(lines: Iterable[str]) -> Iterator[dict[str, JsonValue]]:
         except PrecheckFailed as problem:
             raise PrecheckFailed(problem.kind, f"line {number:,}: {problem.message}") from problem
         except (ValueError, RecursionError) as error:
-            told = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
-            raise PrecheckFailed("format", f"line {number:,} is no JSON: {told}") from error
+            reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+            raise PrecheckFailed("format", f"line {number:,} is no JSON: {reason}") from error
         if not isinstance(found, dict):
             raise PrecheckFailed("format", f"line {number:,}: {shorten_value(found)[:60]} is no JSON object")
         yield found
@@ -208,13 +209,13 @@ def _compare_pairs(
     for place, mine, wanted in pairs:
         if mine is None or wanted is None:
             wrong, count, numbers_only = wrong + len(columns), count + 1, False
-            told = [": missing" if mine is None else ": expected no such row"]
+            shown = [": missing" if mine is None else ": expected no such row"]
         else:
             cells = _wrong_cells(mine, wanted, tolerances)
             wrong, count = wrong + len(cells), count + len(cells)
             numbers_only &= all(number_in(row[each]) is not None for row in (mine, wanted) for each in cells)
-            told = [_describe_difference(columns[each], mine[each], wanted[each]) for each in cells[:MAX_DIFFERENCES]]
-        named += [f"{place}{each}" for each in told[: MAX_DIFFERENCES - len(named)]]
+            shown = [_describe_difference(columns[each], mine[each], wanted[each]) for each in cells[:MAX_DIFFERENCES]]
+        named += [f"{place}{each}" for each in shown[: MAX_DIFFERENCES - len(named)]]
     return differs(1 - wrong / total, named, count, numbers_only=numbers_only) if wrong else SAME
 
 

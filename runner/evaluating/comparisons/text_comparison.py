@@ -75,8 +75,8 @@ class TextComparator:
             return SAME
         if self.similarity is not None:
             ratio = likeness(" ".join(ours).split(), " ".join(theirs).split())
-            told = f"similarity {ratio:.3f}, at least {self.similarity:g} is wanted"
-            return OutputComparison(True, ratio, told) if ratio >= self.similarity else differs(ratio, [told], 1)
+            message = f"similarity {ratio:.3f}, at least {self.similarity:g} is wanted"
+            return OutputComparison(True, ratio, message) if ratio >= self.similarity else differs(ratio, [message], 1)
         if self.any_order:
             return _by_bags(Counter(ours), Counter(theirs))
         pairs = list(zip_longest(ours, theirs))
@@ -122,11 +122,11 @@ def _by_bags(ours: Counter[str], theirs: Counter[str]) -> OutputComparison:
     """Compare each line's count, in any place: a missing line does not shift the others."""
     missing, extra = theirs - ours, ours - theirs
     longer = max(ours.total(), theirs.total())
-    told = chain(
+    lines = chain(
         (f"missing {_often(*each)}" for each in sorted(missing.items())),
         (f"expected no {_often(*each)}" for each in sorted(extra.items())),
     )
-    return differs((ours & theirs).total() / longer, islice(told, MAX_DIFFERENCES), len(missing) + len(extra))
+    return differs((ours & theirs).total() / longer, islice(lines, MAX_DIFFERENCES), len(missing) + len(extra))
 
 
 def _often(line: str, count: int) -> str:

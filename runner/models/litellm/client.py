@@ -34,10 +34,10 @@ from runner.models.litellm.litellm_errors import (
     Overflow,
     fills,
     find_refused_parameter,
-    is_away,
     is_bare_500,
     is_of_the_key,
     is_passing,
+    is_unreachable,
     overflow_of,
     provider_body,
     retry_after,
@@ -47,8 +47,8 @@ from runner.models.litellm.litellm_request import Sending, prepare, target_of
 from runner.models.preset import Preset, has_address
 from runner.models.wire.call_slots import (
     Endpoint,
-    Passing,
     Patience,
+    TransientFailure,
     call_slot,
     note_answer,
     note_failure,
@@ -85,8 +85,8 @@ class _RefusedByLiteLLM(Exception):
 class _Overflowed(Exception):
     """The request does not fit the model's context window."""
 
-    def __init__(self, told: str, overflow: Overflow) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, overflow: Overflow) -> None:
+        super().__init__(message)
         self.overflow = overflow
 
 
@@ -131,7 +131,7 @@ class LiteLLM:
 
     @property
     def context_window(self) -> int | None:
-        """The model's context window in tokens, from the preset or litellm's list. None if unknown."""
+        """Return the model's context window in tokens, from the preset or litellm's list. None if unknown."""
         if self.preset is not None and self.preset.context_window is not None:
             return self.preset.context_window
         return _look_up_window(self.load().model_cost, self.model)
@@ -187,10 +187,10 @@ class LiteLLM:
                         call.ends_at += waited
                         patience.begin_try(waited)
                         reply = self._try(litellm, sending, call)
-                except Passing as failure:
-                    note_failure(endpoint, failure.reason, patience.gives_up_in(failure))
+                except TransientFailure as failure:
+                    note_failure(endpoint, failure.reason, patience.seconds_left(failure))
                     try:
-                        patience.outlast(failure)
+                        patience.wait_out(failure)
                     except ModelUnavailable:
                         # An unexplained server error at a full window counts as an overflow.
                         if not (failure.is_bare and fills(request, self.context_window)):
@@ -236,9 +236,11 @@ class LiteLLM:
                 cause, problem = problem, EmptyReply(str(problem))
                 problem.__cause__ = cause
             reason = self._describe_error(problem)
-            return Passing(reason, is_away=False, is_last=False, is_bare=False, retry_after=None, usage=used)
+            return TransientFailure(
+                reason, is_unreachable=False, is_last=False, is_bare=False, retry_after=None, usage=used
+            )
         reason = self._describe_error(problem)
-        told = f"{reason} (model {self.name})"
+        message = f"{reason} (model {self.name})"
         if (overflow := overflow_of(problem)) is not None:
             return _Overflowed(reason, overflow)
         if name := find_refused_parameter(problem, sending.ours):
@@ -246,29 +248,30 @@ class LiteLLM:
         if is_of_the_key(problem):
             variable = self.key_variable or _usual_variable(self.model)
             named = f"the key in the environment variable {variable}" if variable else "the key"
-            return KeyRefused(f"The provider refused {named}: {told}", variable)
+            return KeyRefused(f"The provider refused {named}: {message}", variable)
         if getattr(problem, "status_code", None) in (402, 404) or says_no_credit(provider_body(problem)):
-            return AccountRefused(told)
+            return AccountRefused(message)
         if not is_passing(problem):
             option = find_refused_parameter(problem, sending.options)
             advice = f"\nThe preset's option {option} is refused; `{option}: null` leaves it out." if option else ""
-            return ModelRefused(told + advice)
-        return Passing(
+            return ModelRefused(message + advice)
+        return TransientFailure(
             reason,
-            is_away=is_away(problem),
+            is_unreachable=is_unreachable(problem),
             is_last=type(problem).__name__ == "TimeUp",
             is_bare=is_bare_500(problem),
             retry_after=retry_after(problem),
             usage=used,
         )
 
-    def _overflow(self, request: ModelRequest, overflow: Overflow, told: str) -> ModelReply:
+    def _overflow(self, request: ModelRequest, overflow: Overflow, message: str) -> ModelReply:
         if request.tools:
-            return ModelReply(told, finish_reason=TOO_LONG, model=self.model)
-        raise ContextExceeded(f"{told} (model {self.name})", overflow.window, overflow.prompt) from None
+            return ModelReply(message, finish_reason=TOO_LONG, model=self.model)
+        raise ContextExceeded(f"{message} (model {self.name})", overflow.window, overflow.prompt) from None
 
     def _prepare(self, litellm: ModuleType, request: ModelRequest) -> Sending:
-        """A private address only gets the key named for it: litellm would send any key that it finds."""
+        """Prepare the call. A private address only gets the key named for it: litellm would send any key that it
+        finds."""
         address = self._address() if self._has_own_address else None
         options = {} if self.preset is None else self.preset.options
         sending = prepare(target_of(litellm, self.model, address), request, options, self._refused)
@@ -292,7 +295,7 @@ class LiteLLM:
         return key
 
     def _describe_error(self, error: Exception) -> str:
-        """The message of the provider or its client, without the key and the address, which it may quote."""
+        """Return the message of the provider or its client, without the key and the address, which it may quote."""
         return self.hide_private(
             describe_error(error, self.api_base or (self.preset.api_base_variable if self.preset else None))
         )[:MAX_ERROR_CHARS]
@@ -322,7 +325,8 @@ class LiteLLM:
         return SetupError(f"{self.name}: a Python package is missing on this machine: {missing[:MAX_REASON]}")
 
     def _usage(self, litellm: ModuleType, response: Any) -> Usage:
-        """Input includes cached input, as litellm reports it for every provider, so it is counted once."""
+        """Return the usage. Input includes cached input, as litellm reports it for every provider, so it is counted
+        once."""
         usage = getattr(response, "usage", None)
         # litellm makes up zeros where the provider gave no counts; some providers give no sum.
         if usage is None or not (usage.prompt_tokens or usage.completion_tokens):
@@ -349,18 +353,18 @@ class LiteLLM:
 
 
 def cache_written(usage: JsonValue) -> int:
-    """Tokens of the input that the provider wrote to its cache. Anthropic charges more for them."""
+    """Return the tokens of the input that the provider wrote to its cache. Anthropic charges more for them."""
     written = getattr(usage, "cache_creation_input_tokens", None)
     return written if isinstance(written, int) and written > 0 else 0
 
 
-def _count(told: object) -> int | None:
+def _count(value: object) -> int | None:
     """Return a count of tokens, or None for an impossible value."""
-    return told if isinstance(told, int) and 0 <= told < 10**12 else None
+    return value if isinstance(value, int) and 0 <= value < 10**12 else None
 
 
 def _usual_variable(model: str) -> str | None:
-    """The variable that litellm reads for this provider by default."""
+    """Return the variable that litellm reads for this provider by default."""
     provider, slash, _ = model.partition("/")
     return f"{provider.upper()}_API_KEY" if slash and provider not in OTHER_CREDENTIALS else None
 
@@ -381,7 +385,8 @@ def _look_up_window(listed: Mapping[str, Mapping[str, object]], model: str) -> i
 
 
 def read_reply(response: Any, model: str, usage: Usage) -> ModelReply:
-    """Texts are made storable at once: half a character in one turn could not be sent back in the next."""
+    """Read a reply. Texts are made storable at once: half a character in one turn could not be sent back in the
+    next."""
     if not response.choices:
         raise EmptyReply("no choices")
     choice = response.choices[0]
@@ -403,7 +408,8 @@ def read_reply(response: Any, model: str, usage: Usage) -> ModelReply:
 
 
 def _fields_of_calls(raw: Sequence[Any], calls: Sequence[ToolCall]) -> dict[str, dict[str, object]]:
-    """id -> what the provider wants back with the call: Google's signature, which litellm also appends to the id."""
+    """Return id -> what the provider wants back with the call: Google's signature, which litellm also appends to the
+    id."""
     found: dict[str, dict[str, object]] = {}
     for each, call in zip(raw, calls, strict=True):
         _, _, hung = str(each.id or "").partition(SIGNATURE)
@@ -424,7 +430,8 @@ def tool_calls(calls: Sequence[Any]) -> Iterator[ToolCall]:
 
 
 def read_arguments(text: str) -> dict[str, JsonValue]:
-    """Arguments that are not a JSON object are kept verbatim, under UNREADABLE. Texts may contain line breaks."""
+    """Parse the arguments of a call. Those that are not a JSON object are kept verbatim, under UNREADABLE.
+    Texts may contain line breaks."""
     try:
         found = json.loads(text, strict=False)
     except (ValueError, RecursionError):

@@ -1,5 +1,5 @@
-"""The meaning of a failed call: worth another try, the key's fault, too long for the model's window, or final; and which
-parameter the provider refuses. Read from litellm's errors and the provider's messages in them.
+"""The meaning of a failed call: worth another try, the key's fault, too long for the model's window, or final; and
+which parameter the provider refuses. Read from litellm's errors and the provider's messages in them.
 
 There is no common code for a request that does not fit a context window. The wordings are those of the sources named at
 the patterns. A limit on a parameter ("max_tokens is too large ... supports at most 16384 completion tokens") is not an
@@ -44,18 +44,20 @@ def is_passing(error: Exception) -> bool:
     return type(error).__name__ in PASSING or is_of_server
 
 
-def is_away(error: Exception) -> bool:
+def is_unreachable(error: Exception) -> bool:
     """Is the server not answering yet, because it starts or loads a model (llama.cpp, vLLM, LM Studio)?"""
     return type(error).__name__ == "Away" or getattr(error, "status_code", None) == 503
 
 
 def is_of_the_key(error: Exception) -> bool:
-    """Also checks the status: litellm turns a 401 with unusual wording into a bad request."""
+    """Is the error about the key?
+    The status is checked too: litellm turns a 401 with unusual wording into a bad request."""
     return type(error).__name__ in OF_THE_KEY or getattr(error, "status_code", None) in (401, 403)
 
 
 def provider_body(error: Exception) -> Mapping[str, JsonValue]:
-    """The provider's own error body, from litellm's attribute (OpenAI) or quoted in the error's text (others)."""
+    """Return the provider's own error body, from litellm's attribute (OpenAI) or quoted in the error's text
+    (others)."""
     kept = getattr(error, "body", None)
     if isinstance(kept, Mapping):
         return kept
@@ -69,7 +71,7 @@ def provider_body(error: Exception) -> Mapping[str, JsonValue]:
 
 
 def retry_after(error: Exception) -> float | None:
-    """Seconds from the provider's header, if it sent one."""
+    """Return the seconds from the provider's header, if it sent one."""
     response = getattr(error, "response", None)
     headers = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
     return retry_after_seconds(str(headers.get("retry-after") or ""))
@@ -105,17 +107,15 @@ NO_REASONING = "no reasoning_content"
 _DEMANDED = re.compile(r"reasoning_content\b[^.]*(?:missing|passed back|required)", re.IGNORECASE)
 _REFUSED = re.compile(
     r"unsupported|not (?:be )?(?:supported|permitted|allowed|enabled|available)|(?:does|do)(?:n't| not) support"
-    r"|extra[ _](?:inputs|forbidden)|was unexpected|un(?:recognized|known|expected)|deprecated|only \S+ is (?:allowed|supported)"
+    r"|extra[ _](?:inputs|forbidden)|was unexpected|un(?:recognized|known|expected)|deprecated|only \S+ is (?:allowed|supported)"  # noqa: E501
     r"|may only be|must be|cannot (?:both )?be|only the default|invalid|refuse|without the following",
     re.IGNORECASE,
 )
 
 
 def find_refused_parameter(error: Exception, sent: Collection[str]) -> str | None:
-    """The first of `sent`, in the order given, that this error refuses. None if it is about something else.
-
-    `sent` may hold NO_REASONING too.
-    """
+    """Return the first of `sent`, in the order given, that this error refuses. None if it is about something else.
+    `sent` may hold NO_REASONING too."""
     is_of_litellm = type(error).__name__ == "UnsupportedParamsError"  # refused before anything is sent
     if getattr(error, "status_code", None) not in (400, 422) and not is_of_litellm:
         return None
@@ -125,15 +125,15 @@ def find_refused_parameter(error: Exception, sent: Collection[str]) -> str | Non
     if _DEMANDED.search(text):
         return NO_REASONING if NO_REASONING in sent else None
     body = provider_body(error)
-    told = {str(body.get("param") or ""), *_places(body)}
-    named = [name for name in sent if name in NAMES and any(re.fullmatch(NAMES[name], one) for one in told)]
+    blamed = {str(body.get("param") or ""), *_places(body)}
+    named = [name for name in sent if name in NAMES and any(re.fullmatch(NAMES[name], one) for one in blamed)]
     if named and _REFUSED.search(text):
         return named[0]
     return next((name for name in sent if name in NAMES and _is_refused(name, text)), None)
 
 
 def _places(body: object) -> Iterator[str]:
-    """FastAPI's form: {"detail": [{"loc": ["body", "seed"]}]}."""
+    """Yield the names of fields that FastAPI's form blames: {"detail": [{"loc": ["body", "seed"]}]}."""
     detail = body.get("detail") if isinstance(body, dict) else None
     for item in detail if isinstance(detail, list) else ():
         if isinstance(item, dict) and isinstance(item.get("loc"), list):
@@ -235,7 +235,8 @@ class Overflow:
 
     @property
     def room(self) -> int | None:
-        """Output tokens that fit after the prompt, if both are known and the answer is what is too long."""
+        """Return the output tokens that fit after the prompt, if both are known and the answer is what is too
+        long."""
         if self.window is None or self.prompt is None:
             return None
         room = self.window - self.prompt - int(self.window * MARGIN)

@@ -1,7 +1,7 @@
 """The arguments of `litellm.completion` for one request: parameters, and messages as the provider wants them.
 
-Three sources say which parameters a model accepts: litellm (its lists and its mapping of values), the rules below, which
-litellm lacks, and the provider: a parameter that it refuses is left out from then on (`litellm_errors`).
+Three sources say which parameters a model accepts: litellm (its lists and its mapping of values), the rules below,
+which litellm lacks, and the provider: a parameter that it refuses is left out from then on (`litellm_errors`).
 
 Only the runner's own parameters are left out, with the reason. An option of a preset was written for this model: if it
 cannot be sent, that is an error.
@@ -36,8 +36,8 @@ class Sending:
             if isinstance(asked, int) and room is not None and room < asked:
                 self.arguments[name] = room
                 return (
-                    f"The limit on output tokens was lowered from {asked:,} to {room:,}: prompt ({overflow.prompt:,} tokens)"
-                    f" and answer must fit the context window of {overflow.window:,} tokens."
+                    f"The limit on output tokens was lowered from {asked:,} to {room:,}: prompt ({overflow.prompt:,} "
+                    f"tokens) and answer must fit the context window of {overflow.window:,} tokens."
                 )
         return ""
 
@@ -155,7 +155,7 @@ class Parameters:
         self.left_out.append(f"{name} {shown}: {reason}")
 
     def list_open(self) -> list[str]:
-        """Names of the runner's parameters that may still be left out, except its limit on output tokens."""
+        """List the runner's parameters that may still be left out, except its limit on output tokens."""
         return [name for name in ("temperature", "seed", "response_format") if name in self.asked & self.values.keys()]
 
 
@@ -211,7 +211,7 @@ def _follow_list(target: LiteLLMTarget, chosen: Parameters) -> None:
 
 
 def _follow_claude(chosen: Parameters) -> None:
-    """From Anthropic's documentation: thinking needs temperature 1, and newer models take it or top_p, not both."""
+    """Follow Anthropic's documentation: thinking needs temperature 1, and newer models take it or top_p, not both."""
     thinking, effort = chosen.values.get("thinking"), chosen.values.get("reasoning_effort")
     thinks = (isinstance(thinking, dict) and thinking.get("type") != "disabled") or effort not in (None, "none")
     if "temperature" not in chosen.asked & chosen.values.keys():
@@ -251,7 +251,8 @@ def _map_parameters(target: LiteLLMTarget, values: Mapping[str, JsonValue]) -> d
 
 
 def _fit_budget(chosen: Parameters, thinking: JsonValue) -> None:
-    """Anthropic counts thinking as output and refuses a budget that reaches the limit on it."""
+    """Fit the thinking budget: Anthropic counts thinking as output and refuses a budget that reaches the limit on
+    it."""
     limit = chosen.values.get("max_tokens")
     if not isinstance(thinking, dict) or not isinstance(limit, int):
         return
@@ -290,7 +291,8 @@ def is_bridged(target: LiteLLMTarget, request: ModelRequest, values: Mapping[str
 
 
 def _follow_responses(chosen: Parameters, refused: Mapping[str, str]) -> None:
-    """From OpenAI's documentation: no seed, reasoning to be sent back is encrypted, nothing is kept at the provider."""
+    """Follow OpenAI's documentation: no seed, reasoning to be sent back is encrypted, nothing is kept at the
+    provider."""
     if "seed" in chosen.values:
         chosen.leave("seed", "the Responses API takes none")
     ours = {"store": False, "include": ["reasoning.encrypted_content"]}

@@ -181,7 +181,8 @@ def _build_streamed(request: httpx.Request, streamed: Streamed) -> httpx.Request
 
 
 def _refuses_streams(answer: httpx.Response) -> bool:
-    """OpenAI refuses streams of some models to unverified accounts; other servers do not know stream_options."""
+    """Does the server refuse to stream?
+    OpenAI refuses streams of some models to unverified accounts; other servers do not know stream_options."""
     return answer.status_code in (400, 403, 404, 405, 415, 422, 501) and b"stream" in answer.content.replace(
         b"upstream", b""
     )

@@ -51,8 +51,8 @@ class CallQueue(Protocol):
         ...
 
     def leave(self, endpoint: Endpoint, ticket: str) -> None: ...
-    def note_failure(self, endpoint: Endpoint, reason: str, gives_up_in: float | None) -> None:
-        """Note that the model did not answer. `gives_up_in`: seconds until this caller stops; None if it stops now."""
+    def note_failure(self, endpoint: Endpoint, reason: str, seconds_left: float | None) -> None:
+        """Note that the model did not answer. `seconds_left`: seconds until this caller stops; None if it stops now."""
         ...
 
     def note_answer(self, endpoint: Endpoint) -> None: ...
@@ -63,7 +63,7 @@ class _NoQueue:
         return 0
 
     def leave(self, endpoint: Endpoint, ticket: str) -> None: ...
-    def note_failure(self, endpoint: Endpoint, reason: str, gives_up_in: float | None) -> None: ...
+    def note_failure(self, endpoint: Endpoint, reason: str, seconds_left: float | None) -> None: ...
     def note_answer(self, endpoint: Endpoint) -> None: ...
 
 
@@ -76,8 +76,8 @@ def use_queue(queue: CallQueue | None) -> None:
     _queue = _NoQueue() if queue is None else queue
 
 
-def note_failure(endpoint: Endpoint, reason: str, gives_up_in: float | None = None) -> None:
-    _queue.note_failure(endpoint, reason, gives_up_in)
+def note_failure(endpoint: Endpoint, reason: str, seconds_left: float | None = None) -> None:
+    _queue.note_failure(endpoint, reason, seconds_left)
 
 
 def note_answer(endpoint: Endpoint) -> None:
@@ -136,34 +136,34 @@ WAIT_SECONDS = 600.0  # a large model takes minutes to load
 MAX_REASON_CHARS = 300
 
 
-class Passing(Exception):
-    """A failed try that another one may fix. `is_away`: no answer yet, and asking costs nothing. `is_last`: no retry
-    in this call, whose time is over. `is_bare`: a server error without a reason."""
+class TransientFailure(Exception):
+    """A failed try that another one may fix. `is_unreachable`: no answer yet, and asking costs nothing. `is_last`: no
+    retry in this call, whose time is over. `is_bare`: a server error without a reason."""
 
     def __init__(
         self,
         reason: str,
         *,
-        is_away: bool,
+        is_unreachable: bool,
         is_last: bool,
         is_bare: bool,
         retry_after: float | None,
         usage: Usage | None,
     ) -> None:
         super().__init__(reason)
-        self.reason, self.is_away, self.is_last, self.is_bare = reason, is_away, is_last, is_bare
+        self.reason, self.is_unreachable, self.is_last, self.is_bare = reason, is_unreachable, is_last, is_bare
         self.retry_after, self.usage = retry_after, usage
 
 
 def read_seconds(variable: str, default: float) -> float:
     """Read seconds from an environment variable. SetupError for anything else."""
-    told = os.environ.get(variable)
+    value = os.environ.get(variable)
     try:
-        found = float(told) if told and told.strip() else default
+        found = float(value) if value and value.strip() else default
     except ValueError:
         found = math.nan
     if not 0 <= found <= 86_400:
-        raise SetupError(f"{variable}={told!r}: expected seconds, 0 to 86400")
+        raise SetupError(f"{variable}={value!r}: expected seconds, 0 to 86400")
     return found
 
 
@@ -173,7 +173,7 @@ def wait_seconds() -> float:
 
 @dataclass(slots=True)
 class Patience:
-    """The patience with one completion: `outlast` each failed try. Servers get time to start, other failures TRIES."""
+    """The patience with one completion: `wait_out` each failed try. Servers get time to start, other failures TRIES."""
 
     name: str
     sleep: Callable[[float], None]
@@ -187,12 +187,12 @@ class Patience:
         """Exclude the wait for a free slot from the model's time."""
         self._began += waited
 
-    def gives_up_in(self, failure: Passing) -> float | None:
-        """Seconds left for retries of an unreachable model. None for one that answers with failures."""
+    def seconds_left(self, failure: TransientFailure) -> float | None:
+        """Return the seconds left for retries of an unreachable model. None for one that answers with failures."""
         spent = self._waited + time.monotonic() - self._began
-        return max(self.wait_seconds - spent, 0.0) if failure.is_away else None
+        return max(self.wait_seconds - spent, 0.0) if failure.is_unreachable else None
 
-    def outlast(self, failure: Passing) -> None:
+    def wait_out(self, failure: TransientFailure) -> None:
         """Pause before the next try. ModelUnavailable if there is none."""
         took = time.monotonic() - self._began
         pause = self._pause(failure, took)
@@ -201,17 +201,18 @@ class Patience:
             raise ModelUnavailable(
                 f"{failure.reason} (model {self.name})", failure.retry_after, sum_lost_usage(self.failed)
             )
-        told = failure.reason[:MAX_REASON_CHARS]
-        log.warning("model %s: try %d failed, again in %.0f s: %s", self.name, len(self.failed), pause, told)
+        reason = failure.reason[:MAX_REASON_CHARS]
+        log.warning("model %s: try %d failed, again in %.0f s: %s", self.name, len(self.failed), pause, reason)
         self.sleep(pause)
         self._began = time.monotonic()
 
-    def _pause(self, failure: Passing, took: float) -> float | None:
-        """Seconds, or None if waiting is over. The delay a provider asks for is kept in full, or there is no retry."""
+    def _pause(self, failure: TransientFailure, took: float) -> float | None:
+        """Return the seconds to pause, or None if waiting is over.
+        The delay a provider asks for is kept in full, or there is no retry."""
         asked = failure.retry_after or 0.0
         if failure.is_last:
             return None
-        if failure.is_away:
+        if failure.is_unreachable:
             left = self.wait_seconds - self._waited - took
             pause = max(asked, min(_compute_pause(len(self.failed)), LOOK_AGAIN_SECONDS, max(left, 0.0)))
             self._waited += took + pause
@@ -223,17 +224,18 @@ class Patience:
 
 
 def _compute_pause(failed: int) -> float:
-    """Double from one second, each randomly between half and the whole, so that callers do not return all at once."""
+    """Return the pause: it doubles from one second, each randomly between half and the whole, so that callers do not
+    return all at once."""
     return min(FIRST_PAUSE_SECONDS * 2.0 ** min(failed, 16), LONGEST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
 
 
 LONGEST_SECONDS = 86_400.0
 
 
-def retry_after_seconds(told: str | None) -> float | None:
+def retry_after_seconds(header: str | None) -> float | None:
     """Read a Retry-After header: a number of seconds, or a date (RFC 9110, 10.2.3). None for anything else, or an
     absurdly long time."""
-    text = (told or "").strip()
+    text = (header or "").strip()
     try:
         seconds = (
             float(text) if text[:1].isdigit() else (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()

@@ -56,12 +56,12 @@ def clean_carried(
 
 
 def message_fields(carried: Mapping[str, JsonValue] | None) -> dict[str, JsonValue]:
-    """Fields for the assistant's message, without those of its calls: see `call_fields`."""
+    """Return the fields for the assistant's message, without those of its calls: see `call_fields`."""
     return {name: value for name, value in (carried or {}).items() if name != CALLS}
 
 
 def call_fields(carried: Mapping[str, Mapping[str, dict[str, object]]] | None, call: str) -> dict[str, object]:
-    """Fields for the tool call with this id."""
+    """Return the fields for the tool call with this id."""
     return dict((carried or {}).get(CALLS, {}).get(call, {}))
 
 

@@ -70,7 +70,8 @@ _ADVICE = re.compile(r"\s*\.?\s*Handle with `litellm\.[A-Za-z]+`\.?\s*\Z")
 
 
 def describe_error(error: BaseException, address: str | None) -> str:
-    """ "Connection refused: http://127.0.0.1:8000/v1", "Server not ready (503): http://127.0.0.1:8000/v1: Loading model".
+    """ "Connection refused: http://127.0.0.1:8000/v1", "Server not ready (503): http://127.0.0.1:8000/v1: Loading
+    model".
 
     `address`: that of the model's server, or the name of its variable, if it is private. None: the provider's, which
     the model's name implies. User, password and query of an address are not shown. The provider's message may quote a
@@ -106,8 +107,8 @@ def hide_key(text: str, key: str, instead: str) -> str:
 
 
 def _spell_out(key: str) -> Iterator[str]:
-    """The key, then how servers and proxies may repeat it: escapes of JSON and HTML, code points in any base, base64
-    (with three possible offsets), hexadecimal, reversed."""
+    """Return the key, then how servers and proxies may repeat it: escapes of JSON and HTML, code points in any base,
+    base64 (with three possible offsets), hexadecimal, reversed."""
     yield key
     yield from (key[::-1], codecs.encode(key, "rot13"))
     for content in (key.encode(), key.encode("utf-16-le"), key.encode("utf-16-be"), base64.b64encode(key.encode())):
@@ -128,7 +129,7 @@ def _flatten(text: str) -> str:
 
 
 def iterate_causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and its causes, outermost first."""
+    """Yield the error and its causes, outermost first."""
     found: BaseException | None = error
     for _ in range(MAX_WRAPPED):
         if found is None:
@@ -138,7 +139,7 @@ def iterate_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _broken(chain: list[BaseException]) -> tuple[str, str] | None:
-    """(what happened, its detail), if no reply arrived at all."""
+    """Return (what happened, its detail), if no reply arrived at all."""
     if any(type(one).__name__ == "HTTPStatusError" for one in chain):
         return None
     for one in reversed(chain):
@@ -162,7 +163,7 @@ def _cause(error: BaseException, chain: list[BaseException]) -> str:
 
 
 def _words(error: BaseException, chain: list[BaseException]) -> str:
-    """The provider's message, without litellm's class names before it and the JSON around it."""
+    """Return the provider's message, without litellm's class names before it and the JSON around it."""
     classes = {type(one).__name__ for one in chain}
     text = _TRACEBACK.sub("", str(error)).strip()
     while (prefix := _PREFIX.match(text)) is not None and prefix["name"] in {None, *classes}:
@@ -175,13 +176,13 @@ def _read_message(text: str) -> str:
         value, _ = json.JSONDecoder().raw_decode(text) if text.startswith("{") else (None, 0)
     except (ValueError, RecursionError):
         return text
-    told = value.get("error", value) if isinstance(value, Mapping) else value
-    told = told.get("message") if isinstance(told, Mapping) else told
-    return told if isinstance(told, str) and told.strip() else text
+    message = value.get("error", value) if isinstance(value, Mapping) else value
+    message = message.get("message") if isinstance(message, Mapping) else message
+    return message if isinstance(message, str) and message.strip() else text
 
 
 def _strip_address(address: str) -> str:
-    """An address without user, password, query and fragment; a variable's name as it is."""
+    """Return an address without user, password, query and fragment; a variable's name as it is."""
     try:
         parts = urlsplit(address)
         port = f":{parts.port}" if parts.port else ""

@@ -51,7 +51,7 @@ class UsageMeter:
         self._is_stream = content_type.partition(";")[0].strip().lower() == "text/event-stream"
         self._rest = bytearray()
         self._is_too_long = False
-        self._told: dict[str, int] = {}
+        self._usage: dict[str, int] = {}
         self.broken: ErrorInAnswer | None = None
 
     def feed(self, piece: bytes) -> None:
@@ -70,8 +70,8 @@ class UsageMeter:
         elif not self._is_too_long:
             self._take(bytes(self._rest))
         self._rest.clear()
-        told = self._told
-        return Metered(Usage(told.get("input"), told.get("cached"), told.get("output")), told.get("written", 0))
+        usage = self._usage
+        return Metered(Usage(usage.get("input"), usage.get("cached"), usage.get("output")), usage.get("written", 0))
 
     def _take_line(self, line: bytes) -> None:
         if line.startswith(b"data:") and (b"sage" in line or b"error" in line):  # usage, usageMetadata
@@ -84,12 +84,12 @@ class UsageMeter:
             return
         for item in value if isinstance(value, list) else [value]:
             if self._read is not None and isinstance(item, Mapping):
-                self._told.update(self._read(item, self._told))
+                self._usage.update(self._read(item, self._usage))
                 self.broken = self.broken or _broken(item)
 
 
 def _anthropic(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, int]:
-    """A message, its start (input), or its delta (output so far, with the input again if that changed)."""
+    """Read a message, its start (input), or its delta (output so far, with the input again if that changed)."""
     raw = _object(_object(event, "message") or event, "usage")
     parts = {
         "fresh": _count(raw, "input_tokens"),
@@ -97,12 +97,12 @@ def _anthropic(event: Mapping[str, object], known: Mapping[str, int]) -> dict[st
         "written": _count(raw, "cache_creation_input_tokens"),
         "output": _count(raw, "output_tokens"),
     }
-    told = {**known, **{name: count for name, count in parts.items() if count is not None}}
+    merged = {**known, **{name: count for name, count in parts.items() if count is not None}}
     if event.get("type") == "message_start":
-        told.pop("output", None)  # a beginning, not a count
-    if "fresh" in told:
-        told["input"] = told["fresh"] + told.get("cached", 0) + told.get("written", 0)
-    return told
+        merged.pop("output", None)  # a beginning, not a count
+    if "fresh" in merged:
+        merged["input"] = merged["fresh"] + merged.get("cached", 0) + merged.get("written", 0)
+    return merged
 
 
 def _responses(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, int]:
@@ -112,7 +112,7 @@ def _responses(event: Mapping[str, object], known: Mapping[str, int]) -> dict[st
 
 
 def _chat(event: Mapping[str, object], known: Mapping[str, int]) -> dict[str, int]:
-    """Moonshot and DeepSeek have places of their own for the cached part."""
+    """Read chat usage. Moonshot and DeepSeek have places of their own for the cached part."""
     raw = _object({"usage": chat_usage(event)}, "usage")
     cached = _count(_object(raw, "prompt_tokens_details"), "cached_tokens")
     for name in ("cached_tokens", "prompt_cache_hit_tokens"):
@@ -139,7 +139,8 @@ _FORMATS: dict[str, Callable[[Mapping[str, object], Mapping[str, int]], dict[str
 
 
 def _broken(event: Mapping[str, object]) -> ErrorInAnswer | None:
-    """Anthropic, chat and Gemini put the error under its name, Responses into the event or the response that failed."""
+    """Return the error of an event: Anthropic, chat and Gemini put it under its name, Responses into the event or the
+    response that failed."""
     raw = _object(event, "error") or _object(_object(event, "response"), "error")
     if not raw and event.get("type") == "error":
         raw = event
@@ -168,5 +169,5 @@ _WORDS = "Your credit balance is too low"  # Anthropic by 400, with the type of 
 
 
 def says_no_credit(error: Mapping[str, object]) -> bool:
-    """`error`: the object of that name in the provider's answer."""
+    """Does the provider say that the account has no credit? `error`: the object of that name in its answer."""
     return any(error.get(name) in _KINDS for name in ("type", "code")) or str(error.get("message")).startswith(_WORDS)

@@ -70,7 +70,7 @@ class Streamed:
 
 
 def as_stream(path: str, body: Mapping[str, object]) -> Streamed | None:
-    """The same request, streamed. None for an address without a stream format that we read."""
+    """Return the same request, streamed. None for an address without a stream format that we read."""
     plain, question, query = path.partition("?")
     if plain.endswith(":generateContent"):
         changed = plain.removesuffix(":generateContent") + ":streamGenerateContent"
@@ -101,7 +101,7 @@ class EventReader:
             self._rest.append(rest)
 
     def whole(self) -> Growing:
-        """The reply's JSON. ErrorInStream, BrokenStream."""
+        """Return the reply's JSON. ErrorInStream, BrokenStream."""
         self._line(b"".join(self._rest).rstrip(b"\r"))
         self._rest.clear()
         self._event()
@@ -148,7 +148,7 @@ class EventReader:
 
 
 def error_in(event: Mapping[str, object]) -> Mapping[str, object] | None:
-    """The error that an event reports, in its provider's words."""
+    """Return the error that an event reports, in its provider's words."""
     response = event.get("response")
     for holder in (event, response if isinstance(response, Mapping) else {}):
         if isinstance(error := holder.get("error"), Mapping):
@@ -161,10 +161,10 @@ def error_in(event: Mapping[str, object]) -> Mapping[str, object] | None:
 
 
 def _status_of(error: Mapping[str, object]) -> int:
-    """The status that the error would have had at the start of the reply; 502 if it has none."""
-    told = str(error.get("code") or "")
-    if told.isascii() and told.isdigit() and len(told) == 3 and 400 <= int(told) < 600:
-        return int(told)
+    """Return the status that the error would have had at the start of the reply; 502 if it has none."""
+    code = str(error.get("code") or "")
+    if code.isascii() and code.isdigit() and len(code) == 3 and 400 <= int(code) < 600:
+        return int(code)
     kinds = " ".join(str(error.get(name) or "")[:200] for name in ("type", "code", "status")).lower()
     return next((status for kind, status in _STATUS_OF_ERROR.items() if kind in kinds), 502)
 
@@ -217,7 +217,7 @@ def _require_few(kept: Sized) -> None:
 
 
 def _same_place(kept: list[Any], place: object) -> Growing | None:
-    """The latest object with this "index"."""
+    """Return the latest object with this "index"."""
     _require_few(kept)
     return next((each for each in reversed(kept) if isinstance(each, dict) and each.get("index") == place), None)
 
@@ -235,7 +235,7 @@ def _objects(value: object) -> Iterator[dict[str, JsonValue]]:
 
 
 def chat_usage(event: Mapping[str, object]) -> JsonValue:
-    """The usage, or None. Moonshot puts it into the last piece's choice, Groq into a field of its own."""
+    """Return the usage, or None. Moonshot puts it into the last piece's choice, Groq into a field of its own."""
     own = event.get("x_groq")
     holders = [event, *_objects(event.get("choices")), own if isinstance(own, Mapping) else {}]
     return next((holder["usage"] for holder in holders if holder.get("usage")), None)
@@ -253,8 +253,8 @@ class _Chat:
     def add(self, event: Mapping[str, object]) -> None:
         for choice in _objects(event.get("choices")):
             self._add(choice)
-        told = {**event, "usage": chat_usage(event)}
-        self._reply.update({name: value for name, value in told.items() if name != "choices" and value is not None})
+        usage = {**event, "usage": chat_usage(event)}
+        self._reply.update({name: value for name, value in usage.items() if name != "choices" and value is not None})
 
     def _add(self, choice: Growing) -> None:
         place = choice.get("index") or 0
@@ -287,7 +287,8 @@ class _Chat:
 
 
 def _add_content(message: Growing, piece: Any) -> None:
-    """A text, or parts of one: Mistral's reasoning models send their thinking as parts and their answer as text."""
+    """Add a text, or parts of one: Mistral's reasoning models send their thinking as parts and their answer as
+    text."""
     kept = message.get("content")
     if not isinstance(piece, list) and (kept is None or isinstance(kept, _TextPieces)):
         _merge(message, {"content": piece})
@@ -373,8 +374,8 @@ class _Messages:
             case {"type": "message_delta", "delta": dict(delta)}:
                 self._message.update({name: value for name, value in delta.items() if value is not None})
                 usage = event.get("usage")
-                told = usage.items() if isinstance(usage, dict) else ()
-                self._message.setdefault("usage", {}).update({name: value for name, value in told if value is not None})
+                used = usage.items() if isinstance(usage, dict) else ()
+                self._message.setdefault("usage", {}).update({name: value for name, value in used if value is not None})
             case {"type": "message_stop"}:
                 self._has_end = True
 

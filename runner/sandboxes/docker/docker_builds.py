@@ -51,7 +51,7 @@ from runner.sandboxes.processes import this_process
 LEAST_API = (1, 42)  # Docker 23.0, the first engine whose own BuildKit reads heredocs
 NO_CLIENT = "install buildx where the worker runs (Debian: docker-buildx, Docker's own packages: docker-buildx-plugin)"
 COMPOSE = "docker-compose"
-NO_COMPOSE = "install Docker's plugin compose where the worker runs (Debian: docker-compose, Docker's own packages: docker-compose-plugin)"
+NO_COMPOSE = "install Docker's plugin compose where the worker runs (Debian: docker-compose, Docker's own packages: docker-compose-plugin)"  # noqa: E501
 OLD_ENGINE = "update the engine to Docker 23.0 or newer"
 _ROOTS = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
 # The variables of ours that the client gets: where the engine is, and nothing else.
@@ -443,7 +443,7 @@ _NOT_CLASSIC = re.compile(r"unknown instruction|unknown flag|requires BuildKit",
 def _why(context: Context, error: str, memory: int, missing: str | None) -> str:
     if _NO_BASE.search(error):
         bases, cause = ", ".join(context.bases), error.strip().rpartition(": ")[2][:80]
-        return f"image {bases} is not on the engine and cannot be fetched ({cause}); {context.folder} builds on it: {error}"
+        return f"image {bases} is not on the engine and cannot be fetched ({cause}); {context.folder} builds on it: {error}"  # noqa: E501
     if error.rstrip().endswith(": 137"):  # killed
         error += f" (a build has {memory:,} MiB of memory; it may need more, which memory_mb of task.toml gives)"
     if missing is not None and _NOT_CLASSIC.search(error):
@@ -465,7 +465,7 @@ MAX_TAIL_CHARS = 8_000  # of the log, where a failed command gives its reason
 
 # Messages of a network, a registry or a disk that another try may not meet.
 _PASSING = re.compile(
-    r"dial tcp|no such host|timed out|(?:i/o|read|connect|connection|gateway|request) ?timeout|tls handshake|connection (?:was )?(?:refused|reset|aborted)"
+    r"dial tcp|no such host|timed out|(?:i/o|read|connect|connection|gateway|request) ?timeout|tls handshake|connection (?:was )?(?:refused|reset|aborted)"  # noqa: E501
     r"|temporary failure|could not resolve|name resolution|unreachable|unexpected eof|early eof|broken pipe"
     r"|no space left|disk quota|too many requests|toomanyrequests|service unavailable|bad gateway|internal server error"
     r"|hash sum mismatch|failed to fetch|unable to connect|connection error|network error|failed to establish"
@@ -476,14 +476,14 @@ _PASSING = re.compile(
 _DESCRIBED = re.compile(
     r"dockerfile parse error|unknown instruction|no build stage in current context|cannot be empty"
     r"|(?:copy|add) failed|no source files were specified|failed to compute cache key|failed to calculate checksum"
-    r"|not found in build context|excluded by \.dockerignore|cannot copy from stage|invalid from flag|circular dependency"
+    r"|not found in build context|excluded by \.dockerignore|cannot copy from stage|invalid from flag|circular dependency"  # noqa: E501
     r"|requires (?:exactly|at least)|unknown flag|only supported (?:with|if)|the --\w+ (?:option|flag) requires"
-    r"|is not allowed|invalid reference format|pull access denied|repository does not exist|manifest (?:for .* )?(?:unknown|not found)"
+    r"|is not allowed|invalid reference format|pull access denied|repository does not exist|manifest (?:for .* )?(?:unknown|not found)"  # noqa: E501
     r"|failed to resolve source metadata.*: not found|no match(?:ing)? (?:for platform|manifest)"
     r"|unterminated heredoc|file with no instructions|greater than max allowed size|invalid escape token"
     r'|failed to process "|unsupported modifier|must have two arguments|must be of the form|should not be blank'
     r"|cannot parse platform|invalid stage index|unsupported mount type|unexpected key '|invalid mount target"
-    r"|invalid containerport|invalid signal|invalid checksum|source can't be a url|secret \S+: not found|unset ssh forward key"
+    r"|invalid containerport|invalid signal|invalid checksum|source can't be a url|secret \S+: not found|unset ssh forward key"  # noqa: E501
     r"|buildkit-mount\d+/.*: no such file|: not a directory|cannot copy to non-directory"
     r"|unable to find (?:user|group)|no matching entries in (?:passwd|group) file",
     re.IGNORECASE | re.DOTALL,
@@ -497,15 +497,15 @@ _REPEATED = re.compile(
 )
 
 
-def build_error(message: str, said: str, log: str = "") -> ImageError | SandboxError:
-    """Make the error to raise, with `message` and `log`. `said` is the builder's own last word.
+def build_error(message: str, output: str, log: str = "") -> ImageError | SandboxError:
+    """Make the error to raise, with `message` and `log`. `output` is the builder's own last word.
 
     A failed command of the Dockerfile is the task's fault, unless it was killed or its end mentions the network or the
     disk. An unknown failure is the machine's: it is tried again.
     """
-    if ended := _STEP_ENDED.search(said):
+    if ended := _STEP_ENDED.search(output):
         passing = int(ended[1]) == _KILLED or _PASSING.search(_REPEATED.sub("", log[-MAX_TAIL_CHARS:]))
         return (SandboxError if passing else ImageError)(message, log)
-    said = _COMMAND.sub("", said)
-    described = _DESCRIBED.search(said) and not _PASSING.search(said)
+    output = _COMMAND.sub("", output)
+    described = _DESCRIBED.search(output) and not _PASSING.search(output)
     return (ImageError if described else SandboxError)(message, log)

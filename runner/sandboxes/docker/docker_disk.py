@@ -112,13 +112,13 @@ class DiskWatch:
         if not self._stopped and (why := self._too_much(found)):
             self._end(why)
 
-    def _too_much(self, found: DiskUse) -> str | None:
+    def _too_much(self, usage: DiskUse) -> str | None:
         """Return why it must end, or None. What cannot be measured counts as too much."""
-        if found.bytes > self.limit:
+        if usage.bytes > self.limit:
             return f"ended: it wrote more than {self.limit // 2**20:,} MiB"
-        if found.count > self.files:
+        if usage.count > self.files:
             return f"ended: it made more than {self.files:,} files"
-        return f"ended: {found.problem}" if found.problem and not self.lenient else None
+        return f"ended: {usage.problem}" if usage.problem and not self.lenient else None
 
     def _guard_room(self) -> None:
         while not self._over.wait(_ROOM_PAUSE):
@@ -201,7 +201,7 @@ def measure_folders(
     return found
 
 
-def _entries(folders: list[Path], found: DiskUse) -> Iterator[os.DirEntry[str]]:
+def _entries(folders: list[Path], usage: DiskUse) -> Iterator[os.DirEntry[str]]:
     pending = [str(folder) for folder in folders]
     while pending:
         try:
@@ -211,7 +211,7 @@ def _entries(folders: list[Path], found: DiskUse) -> Iterator[os.DirEntry[str]]:
                         pending.append(entry.path)
                     yield entry
         except OSError as error:
-            found.note(error)
+            usage.note(error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,10 +106,10 @@ def engine_errors(doing: str) -> Iterator[None]:
         raise SandboxError(word_engine_error(doing, first_line(error))) from error
 
 
-def word_engine_error(doing: str, said: str) -> str:
-    if _FULL.search(said):
-        return f"{doing}: the engine's disk is full: {said.strip()[:500]}"
-    return f"{doing}: {cut(said.strip(), 2_000)}"
+def word_engine_error(doing: str, message: str) -> str:
+    if _FULL.search(message):
+        return f"{doing}: the engine's disk is full: {message.strip()[:500]}"
+    return f"{doing}: {cut(message.strip(), 2_000)}"
 
 
 def first_line(error: BaseException) -> str:
@@ -219,7 +219,8 @@ def remove_marked(mark: str) -> list[str]:
 
 class Removal:
     """Removes things, each as (kind, name or id), in this order. Creating it starts a thread and waits for PATIENCE at
-    most. `problems`: one line for each thing that stays; the others are tried all the same. `version`: see `connect`."""
+    most. `problems`: one line for each thing that stays; the others are tried all the same. `version`: see
+    `connect`."""
 
     def __init__(self, things: Sequence[tuple[str, str]], version: str = "auto") -> None:
         self.things, self.problems, self._version = things, list[str](), version
@@ -298,15 +299,15 @@ class SweptContainers:
 def leftovers(client: APIClient) -> Iterator[Leftover]:
     """Everything with the mark of a sandbox. Programs and images are kept for the next one: they have none."""
     for kind in KINDS:
-        for name, told in list_labelled(client, kind, [LABEL]):
-            if told.get(MARK_LABEL) or told.get(CARRIER_LABEL):
+        for name, labels in list_labelled(client, kind, [LABEL]):
+            if labels.get(MARK_LABEL) or labels.get(CARRIER_LABEL):
                 yield Leftover(
                     kind,
                     name,
-                    told.get(MARK_LABEL, ""),
-                    told.get(ATTEMPT_LABEL, ""),
-                    told.get(OWNER_LABEL, ""),
-                    told.get("skillglass.task", ""),
+                    labels.get(MARK_LABEL, ""),
+                    labels.get(ATTEMPT_LABEL, ""),
+                    labels.get(OWNER_LABEL, ""),
+                    labels.get("skillglass.task", ""),
                 )
 
 
@@ -328,8 +329,8 @@ def sweep(is_dead: Callable[[Leftover], bool], *, dry_run: bool = False) -> Swep
     return SweptContainers(tuple(removed), tuple(kept), tuple(failed))
 
 
-def _problems(found: Leftover) -> list[str]:
-    removal = Removal([(found.kind, found.name)])
+def _problems(leftover: Leftover) -> list[str]:
+    removal = Removal([(leftover.kind, leftover.name)])
     if removal.goes_on:
-        return [f"the {found.kind} {found.name[:40]} is large: the engine is still removing it"]
+        return [f"the {leftover.kind} {leftover.name[:40]} is large: the engine is still removing it"]
     return removal.problems

@@ -191,8 +191,8 @@ class RunningCommand:
 
     def _add(self, content: bytes, output: CommandOutput) -> None:
         for source, piece in self._frames.feed(content):
-            is_told = source != _STANDARD_OUTPUT or self.pid is not None or self._has_no_pid
-            output.add(piece if is_told else self._without_pid(piece))
+            passes = source != _STANDARD_OUTPUT or self.pid is not None or self._has_no_pid
+            output.add(piece if passes else self._without_pid(piece))
 
     def _without_pid(self, piece: bytes) -> bytes:
         self._first += piece

@@ -184,19 +184,19 @@ def _fetch(client: APIClient, name: str) -> None:
     try:
         for row in client.pull(name, stream=True, decode=True):
             if "error" in row:
-                said = str(row["error"])
+                text = str(row["error"])
                 raise build_error(
-                    word_engine_error(f"image {name} is not on the engine and cannot be fetched", said), said
+                    word_engine_error(f"image {name} is not on the engine and cannot be fetched", text), text
                 )
     except NotFound as error:  # the registry was asked and does not have it, or refuses it
-        said = str(error.explanation or error)
-        if "access denied" in said or "not found" in said or "manifest unknown" in said:
-            raise ImageError(f"image {name} is not on the engine and its registry does not have it: {said}") from error
-        raise SandboxError(f"image {name} is not on the engine and cannot be fetched: {said}") from error
+        text = str(error.explanation or error)
+        if "access denied" in text or "not found" in text or "manifest unknown" in text:
+            raise ImageError(f"image {name} is not on the engine and its registry does not have it: {text}") from error
+        raise SandboxError(f"image {name} is not on the engine and cannot be fetched: {text}") from error
     except APIError as error:
-        said = str(error.explanation or error)
+        text = str(error.explanation or error)
         raise build_error(
-            word_engine_error(f"image {name} is not on the engine and cannot be fetched", said), said
+            word_engine_error(f"image {name} is not on the engine and cannot be fetched", text), text
         ) from error
     except FAILURES as error:
         raise SandboxError(f"image {name} cannot be fetched: {first_line(error)}") from error
@@ -229,8 +229,8 @@ def _find_or_build(
 
 
 def _shared_name(client: APIClient, name: str) -> tuple[str, str]:
-    """(repository, tag) of a built image in the registry, the same on all machines of one architecture. ("", "") without
-    one."""
+    """(repository, tag) of a built image in the registry, the same on all machines of one architecture.
+    ("", "") without one."""
     registry = os.environ.get("SKILLGLASS_IMAGE_REGISTRY", "").strip().rstrip("/")
     if not registry:
         return "", ""

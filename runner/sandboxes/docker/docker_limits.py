@@ -28,12 +28,13 @@ CAPABILITIES = (
     "KILL",  # and end what they started so
 )
 
-# The first process says when its folders exist. It must not end and must reap orphans. A signal from inside cannot kill it; `kill -9 -1` takes its
-# sleep, and the loop starts another. Folders are made each time it starts. The user only gets what the process made
-# itself, and only if no link leads elsewhere: the image decides who owns its own files.
+# The first process says when its folders exist. It must not end and must reap orphans. A signal from inside cannot
+# kill it; `kill -9 -1` takes its sleep, and the loop starts another. Folders are made each time it starts. The user
+# only gets what the process made itself, and only if no link leads elsewhere: the image decides who owns its own
+# files.
 _INIT = (
     "mkdir -p {roots}; for folder in {users}; do"
-    ' [ -e "$folder" ] || {{ mkdir -p "$folder" && [ "$(cd "$folder" && pwd -P)" = "$folder" ] && chown {user} "$folder"; }};'
+    ' [ -e "$folder" ] || {{ mkdir -p "$folder" && [ "$(cd "$folder" && pwd -P)" = "$folder" ] && chown {user} "$folder"; }};'  # noqa: E501
     " done; echo;"
     ' trap "" HUP INT QUIT TERM; while :; do sleep 86400 & wait; done'
 )
@@ -57,8 +58,8 @@ def init_command(roots: tuple[str, ...], users: tuple[str, ...], user: str) -> l
     """The first process. It makes the folders `roots` and `users` if they are missing, the latter for the image's
     user (empty: root)."""
     name = user.partition(":")[0] or "0"
-    told = {"roots": shlex.join(roots), "users": shlex.join(users), "user": shlex.quote(name)}
-    return ["/bin/sh", "-c", _INIT.format(**told)]
+    values = {"roots": shlex.join(roots), "users": shlex.join(users), "user": shlex.quote(name)}
+    return ["/bin/sh", "-c", _INIT.format(**values)]
 
 
 def host_config(
@@ -177,8 +178,8 @@ def open_gateway(client: APIClient, network: Network, needs: Needs) -> tuple[Gat
         except OSError:
             continue  # not an address of this machine, or container
     raise SetupError(
-        "the agent's calls to its provider cannot be passed on: this worker is neither on the machine of the Docker engine"
-        " nor in a container of it (docs/explanation/sandboxes.md, 'Where the worker runs')"
+        "the agent's calls to its provider cannot be passed on: this worker is neither on the machine of the Docker "
+        "engine nor in a container of it (docs/explanation/sandboxes.md, 'Where the worker runs')"
     )
 
 

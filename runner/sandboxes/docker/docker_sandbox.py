@@ -46,7 +46,7 @@ from runner.sandboxes.docker.docker_limits import (
 from runner.sandboxes.docker.docker_programs import mount, program_volume
 from runner.sandboxes.docker.docker_services import ServiceGroup
 from runner.sandboxes.gateway.gateway import Gateway
-from runner.sandboxes.images import MAX_TOLD, VARIABLES, build_clearing
+from runner.sandboxes.images import MAX_NAMED, VARIABLES, build_clearing
 from runner.sandboxes.links import read_start_of_container, remove_links
 from runner.sandboxes.needs import NOTHING, Needs
 
@@ -203,13 +203,13 @@ class DockerSandbox:
             return
         command = build_clearing(*places)
         done = self._execute_bounded(command, seconds=60, environment={}, user="0")
-        found = sorted({replace_unprintable(line)[:200] for line in done.text.splitlines()})[:MAX_TOLD]
+        found = sorted({replace_unprintable(line)[:200] for line in done.text.splitlines()})[:MAX_NAMED]
         reason = self._why_ended(done)
         if self._breach:
             return  # no command of the agent runs after this
         if done.exit_code != 0:
-            said = reason or done.text[-500:]
-            raise SandboxError(word_engine_error(f"taking away the skills that image {self.image.name} brings", said))
+            why = reason or done.text[-500:]
+            raise SandboxError(word_engine_error(f"taking away the skills that image {self.image.name} brings", why))
         if found:
             log.info("skills of image %s are left out: %s", self.image.name, ", ".join(found))
             self.handle["skills_left_out"] = found
@@ -461,10 +461,10 @@ class DockerSandbox:
 
     def _start_first(self) -> None:
         """Start the container, and wait until its first process says that it has made its folders."""
-        told = self.client.attach_socket(self.container, params={"stdout": 1, "stream": 1})
-        with contextlib.closing(told):
+        stream = self.client.attach_socket(self.container, params={"stdout": 1, "stream": 1})
+        with contextlib.closing(stream):
             self.client.start(self.container)
-            await_output(told, _SLOWEST_START)
+            await_output(stream, _SLOWEST_START)
 
     def _refuse_traps(self) -> None:
         """The engine reads these files itself, outside the container. At a pipe it waits forever, and can then
@@ -489,11 +489,11 @@ class DockerSandbox:
                 return False
         return bool(mode & _NO_FILE)
 
-    def _blame(self, said: str) -> SandboxError:
+    def _blame(self, output: str) -> SandboxError:
         """Find out who is at fault if nothing can run, by trying a fresh container of the same image: SandboxRuined
         if that one works, SandboxError if it does not. A missing container was removed from outside."""
         if docker_engine.is_gone(self.client, self.container):
-            return SandboxError(word_engine_error("the container was removed by somebody else", said))
+            return SandboxError(word_engine_error("the container was removed by somebody else", output))
         fresh = self._create([])
         try:
             with engine_errors("starting a fresh container for comparison"):
@@ -502,8 +502,8 @@ class DockerSandbox:
         finally:
             docker_engine.remove(self.client, "container", fresh)
         if not works:
-            return SandboxError(word_engine_error("nothing can be run in the container, nor in a fresh one", said))
-        self.ruined = f"the sandbox can no longer run anything: {said.strip()[:500]}"
+            return SandboxError(word_engine_error("nothing can be run in the container, nor in a fresh one", output))
+        self.ruined = f"the sandbox can no longer run anything: {output.strip()[:500]}"
         return SandboxRuined(self.ruined)
 
     def _runs_a_shell(self, container: str) -> bool:

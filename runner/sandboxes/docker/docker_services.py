@@ -82,7 +82,8 @@ class ServiceGroup:
         return Network(self._name(next(iter(own))), None, False) if own else None
 
     def start(self, main: str) -> None:
-        """Start them, wait until they are healthy, and connect the agent's container. SandboxError says which one fails."""
+        """Start them, wait until they are healthy, and connect the agent's container.
+        SandboxError says which one fails."""
         self._fill(main, self.services.main.volumes)
         if not self.services.others:
             return

@@ -44,16 +44,16 @@ from runner.sandboxes.gateway.gateway_rules import (
     base_of,
     bound_output,
     check_body,
+    error_in_answer,
     headers_sent,
     is_compressed,
     key_header,
     target_of,
     trouble_of,
-    trouble_told,
 )
 from runner.sandboxes.needs import Needs, Provider
 
-UNTOLD_ALLOWED = 3  # answers without usage in one attempt, if a limit needs the usage
+UNCOUNTED_ALLOWED = 3  # answers without usage in one attempt, if a limit needs the usage
 MAX_REFUSALS = 20  # kinds of refusals counted separately
 # These hosts' newer models insist on the newer name of a chat's limit on output. Elsewhere the older one works.
 _NEW_NAMES = ("api.openai.com", ".openai.azure.com")
@@ -63,10 +63,10 @@ class Gateway:
     """One per attempt. Use: `start`, then read the fields, then `close`; closing twice is harmless.
 
     requests  model calls forwarded to the provider; `failed` of them met an error
-    usage     what they used, as the provider reports it. `untold`: whole answers without input or output tokens.
+    usage     what they used, as the provider reports it. `uncounted`: whole answers without input or output tokens.
               `broken_off`: answers that may have used more than they report
     close     hangs up on calls in progress and counts the usage that their answers reported until then
-    refusal   the exception of `before_call` (BudgetSpent, ...), or ModelRefused after UNTOLD_ALLOWED answers without
+    refusal   the exception of `before_call` (BudgetSpent, ...), or ModelRefused after UNCOUNTED_ALLOWED answers without
               usage, if it is `counted` by a budget or a limit on tokens; from then on every call is refused
     trouble   why the latest model call got no answer: ModelUnavailable or ModelRefused; None after an answer
     refused   requests that were not forwarded: the message that the program got -> how often
@@ -90,7 +90,7 @@ class Gateway:
     ) -> None:
         self.provider, self.online, self.limits, self.clock = provider, online, limits, clock
         self.base = base_of(provider)
-        self.requests = self.failed = self.untold = self.broken_off = self.lowered = 0
+        self.requests = self.failed = self.uncounted = self.broken_off = self.lowered = 0
         self.usage = Usage()
         self.refused: Counter[str] = Counter()
         self.watch: Callable[[int, Usage], None] | None = None  # given number and usage of each answered call
@@ -240,11 +240,11 @@ class Gateway:
         """Allow one more call, or raise the refusal. Run by `in_turn`."""
         if (
             self.refusal is None
-            and self.untold >= UNTOLD_ALLOWED
+            and self.uncounted >= UNCOUNTED_ALLOWED
             and (self._counted or self._tokens_allowed is not None)
         ):
             self.refusal = ModelRefused(
-                f"the provider reports no usage, so its cost is unknown: {self.untold} answers reported none, and "
+                f"the provider reports no usage, so its cost is unknown: {self.uncounted} answers reported none, and "
                 "the run has a budget or a limit on tokens"
             )
         if self.refusal is None and self._before_call is not None:
@@ -268,7 +268,7 @@ class Gateway:
         """Count an answered model call. An error while counting ends the attempt like a refusal. Run by `in_turn`."""
         usage = metered.usage
         self._output += self._granted if usage.output_tokens is None else usage.output_tokens
-        self.untold += whole and None in (usage.input_tokens, usage.output_tokens)
+        self.uncounted += whole and None in (usage.input_tokens, usage.output_tokens)
         self.broken_off += not whole
         try:
             if self._price is not None:
@@ -406,10 +406,10 @@ class _Handler(BaseHTTPRequestHandler):
         return _Forward(target, (*headers, *key_header(provider, gateway.key())), body)
 
     def _body(self) -> bytes:
-        limits, told = self.server.gateway.limits, self.headers.get("content-length", "")
-        if not (told.isascii() and told.isdigit() and len(told) < 12):
+        limits, header = self.server.gateway.limits, self.headers.get("content-length", "")
+        if not (header.isascii() and header.isdigit() and len(header) < 12):
             raise RequestRefused(411, "send the body with a Content-Length")
-        length, deadline = int(told), time.monotonic() + limits.request_seconds
+        length, deadline = int(header), time.monotonic() + limits.request_seconds
         if length > limits.request_bytes:
             raise RequestRefused(413, f"a request has at most {limits.request_bytes:,} bytes")
         body = bytearray()
@@ -521,9 +521,9 @@ class _Handler(BaseHTTPRequestHandler):
             if (
                 request.target.is_call
                 and meter.broken is not None
-                and (told := trouble_told(meter.broken, answer.status))
+                and (message := error_in_answer(meter.broken, answer.status))
             ):
-                gateway.note_outcome(told, trouble)
+                gateway.note_outcome(message, trouble)
             if request.target.is_call and answer.status < 300:
                 gateway.in_turn(lambda: gateway.count(metered, whole and meter.broken is None))
         self._chunk(mask.rest())

@@ -150,7 +150,7 @@ def is_compressed(answer: HTTPResponse) -> bool:
     return (answer.getheader("content-encoding") or "identity").strip().lower() != "identity"
 
 
-def trouble_told(broken: ErrorInAnswer, status: int) -> RunnerError | None:
+def error_in_answer(broken: ErrorInAnswer, status: int) -> RunnerError | None:
     """Errors that only the body of an answer shows: an account without credit, an error after a status of success."""
     if broken.is_of_account:
         return AccountRefused(f"the provider answered {status}: the account has no credit left")

@@ -43,7 +43,7 @@ from runner.sandboxes.gateway.gateway import Gateway
 from runner.sandboxes.harbor.driving import Driver, HarborFailed, driver
 from runner.sandboxes.harbor.harbor_jobs import SKILLS_PATH, environment_kind, is_unsupported
 from runner.sandboxes.harbor.tunnel import Tunnel
-from runner.sandboxes.images import MAX_TOLD, WORKSPACE_FOLDER, base_name, build_clearing
+from runner.sandboxes.images import MAX_NAMED, WORKSPACE_FOLDER, base_name, build_clearing
 from runner.sandboxes.links import remove_links
 from runner.sandboxes.local import LIMITS, SCRATCH, LocalSandbox, make_sandbox
 from runner.sandboxes.needs import NOTHING, Needs
@@ -58,8 +58,8 @@ _SAFE = "PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH; "
 log = logging.getLogger(__name__)
 
 # The command gets its own session, so that it can be ended whole. Its output goes into a file, so that a background
-# process does not keep this script waiting; a watcher ends endless output. Printed at the end: a line with exit code and
-# size, then both ends of the output.
+# process does not keep this script waiting; a watcher ends endless output. Printed at the end: a line with exit code
+# and size, then both ends of the output.
 _RUN = """{variables}
 cd {folder} 2> /dev/null || cd /
 made={place}; mkdir -p "$made" || exit 97
@@ -194,13 +194,14 @@ class HarborEnvironment(LocalSandbox):
         self._running = [line for line in running if line.isdigit()]
 
     def _make_places(self) -> None:
-        """Make the folders, remove the skills that the image brings, and lead the program's places for skills to ours."""
+        """Make the folders, remove the skills that the image brings,
+        and lead the program's places for skills to ours."""
         links = [PurePosixPath(place) for place in self.needs.skill_folders if place != SKILLS_PATH]
         owned = shlex.join(map(str, (*_USERS, self._workspace, *(link.parent for link in links))))
         if not self.needs.image_skills:
             clearing = build_clearing(self._workspace, self.needs.skill_folders, self.machine.skills_dir)
             if found := self.run(clearing).splitlines():
-                self.handle["skills_left_out"] = sorted(found)[:MAX_TOLD]
+                self.handle["skills_left_out"] = sorted(found)[:MAX_NAMED]
         lines = [f"mkdir -p {shlex.join(_ROOTS)} {owned} && chown {self._user}:{self._user} {owned} || exit"]
         for link in map(shlex.quote, map(str, links)):
             lines.append(f"rm -rf {link}; ln -s {SKILLS_PATH} {link} || exit")
@@ -385,8 +386,8 @@ class HarborEnvironment(LocalSandbox):
 
 
 class _Deadline:
-    """Ends the command whose files are at `place` when its time is over. The clock is on this side, because a wait for a
-    free slot of the model's server does not count."""
+    """Ends the command whose files are at `place` when its time is over. The clock is on this side, because a wait
+    for a free slot of the model's server does not count."""
 
     def __init__(self, sandbox: HarborEnvironment, place: str, seconds: float) -> None:
         self._sandbox, self._place, self._seconds = sandbox, place, seconds

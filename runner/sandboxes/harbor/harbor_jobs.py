@@ -58,8 +58,8 @@ class HarborTrial:
 
 def open_job(task: Task, *, name: str, needs: Needs = NOTHING) -> HarborSandbox:
     """Make the place for one `harbor run`. SetupError if Harbor cannot run the task as it is read here."""
-    if told := explain_unsupported(task):
-        raise SetupError(f"{task.key} cannot be run by Harbor: {told}")
+    if reason := explain_unsupported(task):
+        raise SetupError(f"{task.key} cannot be run by Harbor: {reason}")
     sandbox = make_sandbox(HarborSandbox, name=name, task=task.key)
     if needs.provider is not None:
         sandbox.gateway = Gateway.of_needs(needs, online=task.machine.network)
@@ -100,19 +100,19 @@ def _confines_network(program: str) -> bool:
     """Can Harbor keep a container of this engine off the network? True if it does not say: then its trial will."""
     with suppress(OSError, ValueError, subprocess.TimeoutExpired):
         asked = [*find_python(program), "-c", _ASK_CONFINED]
-        said = subprocess.run(asked, capture_output=True, text=True, timeout=90, env=make_environment()).stdout
-        return said.strip() != "False"
+        answer = subprocess.run(asked, capture_output=True, text=True, timeout=90, env=make_environment()).stdout
+        return answer.strip() != "False"
     return True
 
 
-def is_unsupported(told: str) -> bool:
+def is_unsupported(reason: str) -> bool:
     """Does Harbor report that a request of the task is unsupported? A retry would be refused alike."""
-    return bool(_UNSUPPORTED.search(told))
+    return bool(_UNSUPPORTED.search(reason))
 
 
-def require_supported(task: Task, told: str) -> None:
-    if is_unsupported(told):
-        raise SetupError(f"{task.key} cannot be run by Harbor: {told}")
+def require_supported(task: Task, reason: str) -> None:
+    if is_unsupported(reason):
+        raise SetupError(f"{task.key} cannot be run by Harbor: {reason}")
 
 
 def find_harbor() -> str:
@@ -162,10 +162,10 @@ def remove_containers(folder: Path) -> None:
         return
     with closing(client):
         found = docker_engine.list_labelled(client, "container", [PLACE])
-        ours = [(name, told) for name, told in found if Path(told[PLACE]).is_relative_to(folder)]
+        ours = [(name, labels) for name, labels in found if Path(labels[PLACE]).is_relative_to(folder)]
         for name, _ in ours:
             docker_engine.remove(client, "container", name)
-        for project in {told[PROJECT] for _, told in ours if told.get(PROJECT)}:
+        for project in {labels[PROJECT] for _, labels in ours if labels.get(PROJECT)}:
             for network, _ in docker_engine.list_labelled(client, "network", [f"{PROJECT}={project}"]):
                 docker_engine.remove(client, "network", network)
 
@@ -226,15 +226,15 @@ class HarborSandbox(LocalSandbox):
         trials = [path.parent for path in job.glob("*/result.json")]
         lines = [line.strip(_BOX) for line in done.output.splitlines()]
         raised = [number for number, line in enumerate(lines) if _RAISED.match(line)]
-        said = " ".join(takewhile(bool, lines[raised[-1] :] if raised else lines[-5:]))[-2_000:]
+        tail = " ".join(takewhile(bool, lines[raised[-1] :] if raised else lines[-5:]))[-2_000:]
         if len(trials) != 1:
-            require_supported(task, said)
-            raise SandboxError(f"Harbor left {len(trials)} trials (expected 1), exit code {done.exit_code}: {said}")
+            require_supported(task, tail)
+            raise SandboxError(f"Harbor left {len(trials)} trials (expected 1), exit code {done.exit_code}: {tail}")
         tree = read_tree(trials[0])
         try:
             result = json.loads(tree.files["result.json"].content)
         except (KeyError, ValueError) as error:
-            raise SandboxError(f"Harbor's result.json cannot be read: {error}; it said: {said}") from error
+            raise SandboxError(f"Harbor's result.json cannot be read: {error}; it said: {tail}") from error
         if not isinstance(result, dict):
             raise SandboxError("Harbor's result.json: expected an object")
         return HarborTrial(done, tree.files, tree.left_out, result)

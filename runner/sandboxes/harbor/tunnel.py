@@ -1,7 +1,7 @@
 """The way from a sandbox that only runs commands to the model gateway in this process.
 
-`relay.js` listens inside. One command waits for what it received and prints it, for a connection of ours to the gateway;
-another hands in what the gateway answers. So it needs no network, and keys stay here.
+`relay.js` listens inside. One command waits for what it received and prints it, for a connection of ours to the
+gateway; another hands in what the gateway answers. So it needs no network, and keys stay here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A task's workflow: its steps, what each needs, and the rules that a workflow has to keep.
 
-SkillFlow (section 2.2) calls the part that a family shares its domain-agnostic execution flow, DAEF. The labels are those of
-its Table 4, the rules those of its appendix A.5, the kinds of variation those of its Table 5.
+SkillFlow (section 2.2) calls the part that a family shares its domain-agnostic execution flow, DAEF. The labels are
+those of its Table 4, the rules those of its appendix A.5, the kinds of variation those of its Table 5.
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ def to_plain(workflow: Workflow) -> dict[str, object]:
     """Convert to the form in JSON and files. Empty fields of a step are left out."""
     steps: list[dict[str, object]] = []
     for step in workflow.steps:
-        said = {"grounding": step.grounding, "why": step.why, "needs": list(step.needs)}
-        steps.append({"id": step.id, "label": step.label, **{name: value for name, value in said.items() if value}})
+        payload = {"grounding": step.grounding, "why": step.why, "needs": list(step.needs)}
+        steps.append({"id": step.id, "label": step.label, **{name: value for name, value in payload.items() if value}})
     return {**({"varies": list(workflow.varies)} if workflow.varies else {}), "steps": steps}
 
 

@@ -165,9 +165,9 @@ def write_workflows(filed: Iterable[FiledWorkflow]) -> bytes:
     """Write a file for `read_workflows`, equal for equal workflows."""
     families: dict[str, dict[str, list[object]]] = {}
     for each in filed:
-        said = {"by": each.by, **({"settled": True} if each.settled else {})}
+        payload = {"by": each.by, **({"settled": True} if each.settled else {})}
         judged = {} if each.consistent is None else {"consistent": each.consistent}
-        plain = {**said, **judged, **to_plain(each.workflow)}
+        plain = {**payload, **judged, **to_plain(each.workflow)}
         families.setdefault(each.family, {}).setdefault(each.task, []).append(plain)
     raw = {"format": FORMAT, "families": families}
     text: str = yaml.safe_dump(raw, sort_keys=False, allow_unicode=True, width=100)

@@ -1,4 +1,5 @@
-"""The readers, a module for each family of formats. READERS finds them by `runner.trajectories.readers.reading.sniff`."""
+"""The readers, a module for each family of formats. READERS finds them by
+`runner.trajectories.readers.reading.sniff`."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 """Claude Code's logs: its session files and its stream.
 
-A session (projects/<folder>/<uuid>.jsonl) is a tree of messages, one a line, with times. It is read in the file's order,
-which is the order of writing. A line whose parent is not the previous line, and that is not a tool result, returns to an
-earlier point of the conversation: its step has the mark `branched_from`. Sub-agents make trajectories of their own. Their
-lines are marked `isSidechain`, in this file or one of their own, or are inside `progress` lines of type agent_progress.
-There are no totals: tokens are those of the messages, cost is unknown.
+A session (projects/<folder>/<uuid>.jsonl) is a tree of messages, one a line, with times. It is read in the file's
+order, which is the order of writing. A line whose parent is not the previous line, and that is not a tool result,
+returns to an earlier point of the conversation: its step has the mark `branched_from`. Sub-agents make trajectories
+of their own. Their lines are marked `isSidechain`, in this file or one of their own, or are inside `progress` lines
+of type agent_progress. There are no totals: tokens are those of the messages, cost is unknown.
 
 A stream (`--output-format stream-json`) is one event a line, with no prompt and hardly any times. Cost and tokens come
-from the `result` events. With several of them, modelUsage and total_cost_usd are running totals of one process (the last
-counts; a lower total began a new process and is added), num_turns and usage are not (they are summed). Sub-agents share
-the file; their events carry parent_tool_use_id, and the totals include them.
+from the `result` events. With several of them, modelUsage and total_cost_usd are running totals of one process (the
+last counts; a lower total began a new process and is added), num_turns and usage are not (they are summed).
+Sub-agents share the file; their events carry parent_tool_use_id, and the totals include them.
 """
 
 from __future__ import annotations
@@ -192,9 +192,9 @@ class _ClaudeSession:
             extra |= {"synthetic": True} if is_summary or event.get("isMeta") is True else {}
             yield from self.messages.user(message, timestamp, extra, event.get("toolUseResult"))
         elif kind == "attachment":
-            yield from self.messages.aside(_attachment(event, timestamp, extra))
+            yield from self.messages.note(_attachment(event, timestamp, extra))
         else:
-            yield from self.messages.aside(_notice(event, timestamp, extra))
+            yield from self.messages.note(_notice(event, timestamp, extra))
 
     def _answer(self, event: Record) -> Iterator[Step]:
         """A sub-agent's last message, if its own lines lack it: progress lines hold calls and results only. It is in
@@ -229,8 +229,8 @@ def _notice(event: Record, timestamp: str | None, extra: Record) -> Step:
     text = str(event.get("content") or "") or f"{subtype}: {error}".strip(": ")
     facts = small_facts({key: value for key, value in event.items() if key not in _ENVELOPE}, text)
     if subtype == "compact_boundary":
-        told = read_object(event.get("compactMetadata"))
-        facts |= compaction_mark(told.get("preTokens"), told.get("trigger"))
+        metadata = read_object(event.get("compactMetadata"))
+        facts |= compaction_mark(metadata.get("preTokens"), metadata.get("trigger"))
     return Step(0, Source.SYSTEM, clean(text), timestamp=timestamp, extra={**extra, **facts} or None)
 
 

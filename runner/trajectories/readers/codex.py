@@ -1,15 +1,16 @@
 """Codex' logs: the events of `codex exec --json`, and its session logs (sessions/**/rollout-*.jsonl).
 
 Events are threads, turns and items, with no prompt and no times. Items start and complete out of order or never. Steps
-are in the order of their items' start, and an item that never completed is a call without result, marked `unfinished`. A
-completed turn counts the tokens of its whole thread so far, also after `codex exec resume`: the last one of a thread
-counts. With a turn that did not complete it is a lower bound.
+are in the order of their items' start, and an item that never completed is a call without result, marked
+`unfinished`. A completed turn counts the tokens of its whole thread so far, also after `codex exec resume`: the last
+one of a thread counts. With a turn that did not complete it is a lower bound.
 
-A session log has {timestamp, type, payload} a line, with prompt and times. Steps come from `response_item` lines: what was
-sent to the model and what it returned. `event_msg` lines repeat them for the screen; of those only `token_count` is used:
-its total_token_usage is a running total. Up to September 2025 the first line was the session's head ({id, timestamp,
-instructions}) and the items followed without the wrapper and without times, with `{"record_type": "state"}` between
-them. The first Codex, written in TypeScript, put head and items into one object ({session, items}).
+A session log has {timestamp, type, payload} a line, with prompt and times. Steps come from `response_item` lines:
+what was sent to the model and what it returned. `event_msg` lines repeat them for the screen; of those only
+`token_count` is used: its total_token_usage is a running total. Up to September 2025 the first line was the session's
+head ({id, timestamp, instructions}) and the items followed without the wrapper and without times, with
+`{"record_type": "state"}` between them. The first Codex, written in TypeScript, put head and items into one object
+({session, items}).
 """
 
 from __future__ import annotations
@@ -231,8 +232,8 @@ def read_rollout(result: ReadTrajectory) -> Iterator[Step]:
 
 
 class _CodexRollout:
-    """Lines of the file one by one. All output of the model before a result is one message. Steps that a fork copied are
-    marked, and their tokens are the parent's."""
+    """Lines of the file one by one. All output of the model before a result is one message. Steps that a fork copied
+    are marked, and their tokens are the parent's."""
 
     def __init__(self, result: ReadTrajectory) -> None:
         self.result, self.steps = result, MessageSteps()
@@ -265,7 +266,7 @@ class _CodexRollout:
             text = clean(str(payload.get("message") or "")) or "Conversation compacted"
             step = Step(0, Source.SYSTEM, text, timestamp=timestamp, extra=compaction_mark(self.sent))
             yield from self.steps.flush()
-            yield from self.steps.aside(step)
+            yield from self.steps.note(step)
         elif kind == "event_msg" and payload.get("type") == "token_count":
             self._take_tokens(read_object(payload.get("info")), is_copied)
         elif kind in ("session_meta", "turn_context"):
@@ -304,7 +305,7 @@ class _CodexRollout:
             source = Source.USER if item.get("role") == "user" else Source.SYSTEM
             text, parts = content_text(item.get("content"))
             step = Step(0, source, clean(text), timestamp=timestamp, extra=select_images(parts) or None)
-            yield from self.steps.aside(step)
+            yield from self.steps.note(step)
         elif kind in _CALLS:
             yield from self._take_answer(call_block(_id(item), item.get("name") or kind, _arguments(item)), timestamp)
         elif kind.endswith("_output"):
@@ -314,7 +315,7 @@ class _CodexRollout:
         else:
             yield from self.steps.flush()
             extra = {"item": storable_value(item)} | (compaction_mark(None) if "compaction" in kind else {})
-            yield from self.steps.aside(Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra=extra))
+            yield from self.steps.note(Step(0, Source.SYSTEM, f"[{clean(kind)}]", timestamp=timestamp, extra=extra))
 
     def _take_answer(self, block: Record | None, timestamp: str | None) -> Iterator[Step]:
         if self._is_answered:

@@ -3,8 +3,9 @@
 It writes them to ~/.copilot/session-state/ID/events.jsonl, and prints them with
 `--output-format json`; Copilot's transcripts in VS Code have the same form. Shapes: github/copilot-sdk,
 nodejs/src/generated/session-events.ts, and a printed run in adityapuppala1/Ai-Agents-Space. An answer is whole in
-`assistant.message`; what is streamed before it has a mark `ephemeral`. An answer names its output tokens; the event of the
-end has the totals of each model, where input includes what the cache gave. Events of a sub-agent have its `agentId`.
+`assistant.message`; what is streamed before it has a mark `ephemeral`. An answer names its output tokens; the event
+of the end has the totals of each model, where input includes what the cache gave. Events of a sub-agent have its
+`agentId`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Chats of GitHub Copilot in VS Code: what "Chat: Export Chat" saves, and the files in `chatSessions/`.
 
-One document with `requests`. Shapes: microsoft/vscode, chatModel.ts (IExportableChatData, ISerializableChatRequestData), and
-Copilot's own IToolCallRound in `result.metadata`. Its rounds hold the calls as the model made them, with their results.
-Without rounds the parts that were shown are taken, where a call has only its command, or a sentence about it. Tokens are
-left out: a request has only those of one call.
+One document with `requests`. Shapes: microsoft/vscode, chatModel.ts (IExportableChatData,
+ISerializableChatRequestData), and Copilot's own IToolCallRound in `result.metadata`. Its rounds hold the calls as the
+model made them, with their results. Without rounds the parts that were shown are taken, where a call has only its
+command, or a sentence about it. Tokens are left out: a request has only those of one call.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@ their own. Thinking comes in pieces. A call's arguments and result are below its
 "result"}}; the line that completes it repeats both. Tokens are in the result, input without the cached part.
 
 A transcript (~/.cursor/projects/PROJECT/agent-transcripts/ID/ID.jsonl) has a message a line: {"role", "message":
-{"content": [...]}}, and lines of type turn_ended. Cursor does not document it: this is the form that several independent
-readers of such files describe (getagentseal/codeburn, QuesmaOrg/quesma-shipper, docs.rs/kaizen-cli). Calls have no ids, and
-what they returned is not written; nor are models, tokens and times, except a time in the text of a request.
+{"content": [...]}}, and lines of type turn_ended. Cursor does not document it: this is the form that several
+independent readers of such files describe (getagentseal/codeburn, QuesmaOrg/quesma-shipper, docs.rs/kaizen-cli).
+Calls have no ids, and what they returned is not written; nor are models, tokens and times, except a time in the text
+of a request.
 """
 
 from __future__ import annotations

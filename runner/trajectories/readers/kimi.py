@@ -1,4 +1,5 @@
-"""Logs of Kimi CLI and of Kimi Code, which followed it: wire.jsonl, one event a line, with the same first line in both."""
+"""Logs of Kimi CLI and of Kimi Code, which followed it: wire.jsonl, one event a line,
+with the same first line in both."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ _CLI_INPUT = ("input_other", "input_cache_read", "input_cache_creation")
 # Messages on the screen that are not part of the conversation.
 _WITHOUT_STEP = frozenset(
     "TurnEnd StepBegin StepRetry CompactionBegin HookTriggered HookResolved MCPLoadingBegin MCPLoadingEnd Notification"
-    " PlanDisplay BtwBegin BtwEnd SubagentEvent ApprovalRequest ApprovalResponse ApprovalRequestResolved QuestionRequest"
-    " QuestionResponse ToolCallRequest HookRequest HookResponse ToolCallPart".split()
+    " PlanDisplay BtwBegin BtwEnd SubagentEvent ApprovalRequest ApprovalResponse ApprovalRequestResolved "
+    "QuestionRequest QuestionResponse ToolCallRequest HookRequest HookResponse ToolCallPart".split()
 )
 
 

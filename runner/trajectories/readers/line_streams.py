@@ -63,7 +63,8 @@ _Events = Iterator[tuple[str, Any]]  # as ijson gives them: the value of an even
 
 
 class StringCap:
-    """Passes JSON bytes through, cutting string literals that run over `limit` bytes. Costs a few C searches a chunk."""
+    """Passes JSON bytes through, cutting string literals that run over `limit` bytes.
+    Costs a few C searches a chunk."""
 
     def __init__(self, problems: Problems, place: str, limit: int = MAX_STRING_BYTES) -> None:
         self._problems, self._place, self._limit = problems, place, limit

@@ -60,7 +60,7 @@ class MessageSteps:
     ) -> Iterator[Step]:
         """is_error: the line says that the model gave no answer."""
         if is_error or message.get("model") == NO_MODEL:
-            yield from self.aside(_program_notice(message, timestamp, extra or {}, is_error))
+            yield from self.note(_program_notice(message, timestamp, extra or {}, is_error))
             return
         raw = message.get("id")
         identifier = raw if isinstance(raw, str) else None
@@ -95,7 +95,7 @@ class MessageSteps:
     def _mark(self, step: Step) -> Step:
         return replace(step, is_copied_context=True) if self.copied else step
 
-    def aside(self, step: Step) -> Iterator[Step]:
+    def note(self, step: Step) -> Iterator[Step]:
         """A step that belongs to no message. It waits for an open message, whose results are still to come."""
         if self._open is None:
             yield self._mark(step)
@@ -289,8 +289,8 @@ def small_facts(result: object, shown: str) -> dict[str, JsonValue]:
 def compaction_mark(before: object, trigger: object = None) -> dict[str, JsonValue]:
     """The extra of a step that marks a compaction, where the program replaced the conversation by a summary."""
     tokens, word = read_count(before), read_text(trigger)
-    told: dict[str, JsonValue] = {} if tokens is None else {"tokens_before": tokens}
-    return {"compaction": told | ({} if word is None else {"trigger": word})}
+    extra: dict[str, JsonValue] = {} if tokens is None else {"tokens_before": tokens}
+    return {"compaction": extra | ({} if word is None else {"trigger": word})}
 
 
 class CompactionMarks:

@@ -1,4 +1,5 @@
-"""Sessions of opencode: what `opencode export` writes (messages with parts), and events of `opencode run --format json`.
+"""Sessions of opencode: what `opencode export` writes (messages with parts), and events of `opencode run --format
+json`.
 
 A call of the model ends with a part `step-finish` and its tokens. Input excludes what came from the cache, and output
 excludes reasoning.
@@ -91,9 +92,9 @@ class _Reading:
             yield from self._take_call(info, waiting, {} if is_counted else info, at)
         error = read_object(info.get("error"))
         if error:
-            said = read_object(error.get("data")).get("message") or error.get("message") or ""
+            message = read_object(error.get("data")).get("message") or error.get("message") or ""
             yield from self._steps.flush()
-            results = (Observation(storable(f"{error.get('name')}: {said}"), is_error=True),)
+            results = (Observation(storable(f"{error.get('name')}: {message}"), is_error=True),)
             yield Step(0, Source.SYSTEM, observations=results, timestamp=at, extra={"api_error": True})
 
     def _take_user(self, parts: Iterable[Record], at: str | None) -> Iterator[Step]:

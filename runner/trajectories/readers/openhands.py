@@ -1,7 +1,7 @@
 """Events of OpenHands: a list of them, an object that has one, or one a line.
 
-Up to version 0 an event names its `action` or `observation`, and the newest of these carry the model's response. Those of
-version 1 have a `kind`. Several calls of one response are one step; its tokens count once.
+Up to version 0 an event names its `action` or `observation`, and the newest of these carry the model's response.
+Those of version 1 have a `kind`. Several calls of one response are one step; its tokens count once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ _EVENT_KEYS = frozenset(
     "id timestamp source message cause action observation tool_call_metadata llm_metrics timeout".split()
 )
 _NOT_ARGUMENTS = frozenset(
-    "thought final_thought confirmation_state is_confirmed hidden blocking is_static cwd security_risk action_risk keep_prompt kind".split()
+    "thought final_thought confirmation_state is_confirmed hidden blocking is_static cwd security_risk action_risk "
+    "keep_prompt kind".split()
 )
 
 
@@ -134,11 +135,11 @@ class _Reading:
     def _take_answer(self, event: Record, kind: str, args: Record, at: str | None) -> Iterator[Step]:
         about = read_object(event.get("tool_call_metadata"))
         response = read_object(about.get("model_response"))
-        said = [read_object(choice.get("message")) for choice in read_objects(response.get("choices"))]
-        thoughts = [message.get("reasoning_content") for message in said]
+        messages = [read_object(choice.get("message")) for choice in read_objects(response.get("choices"))]
+        thoughts = [message.get("reasoning_content") for message in messages]
         text = args.get("content") if kind == "message" else args.get("final_thought") or args.get("thought")
         call = about.get("tool_call_id") or f"event-{event.get('id', self._number)}"
-        calls = [call for message in said for call in read_objects(message.get("tool_calls"))]
+        calls = [call for message in messages for call in read_objects(message.get("tool_calls"))]
         asked = next((read_object(each.get("function")) for each in calls if each.get("id") == call), {})
         given = parse_json(str(asked.get("arguments"))) if asked else None
         if not isinstance(given, dict):
@@ -201,8 +202,8 @@ class _Reading:
             code = seen.get("exit_code")
             failed = seen.get("is_error") is True or bool(seen.get("error")) or isinstance(code, int) and code > 0
             yield from self._results(event.get("tool_call_id"), _parts(text), at, failed=failed)
-        elif told := event.get("error") or event.get("rejection_reason") or event.get("detail"):
-            yield from self._results(event.get("tool_call_id"), str(told), at, failed=True)
+        elif failure := event.get("error") or event.get("rejection_reason") or event.get("detail"):
+            yield from self._results(event.get("tool_call_id"), str(failure), at, failed=True)
         elif kind in ("Condensation", "CondensationEvent"):
             yield from self._notice(event.get("summary") or "", at, compaction=True)
         else:

@@ -40,8 +40,8 @@ def _step(block: list[str]) -> Iterator[Step]:
 
 def read_absent(result: ReadTrajectory) -> Iterator[Step]:
     """Yield no steps. A pointer is reported with the size of its content; an empty file is a fact, not a problem."""
-    if told := UNREAD.get(result.head.source_format):
-        result.problems.add("whole file", "a log that a reader exists for", f"it looks like {told}; no reader exists")
+    if reason := UNREAD.get(result.head.source_format):
+        result.problems.add("whole file", "a log that a reader exists for", f"it looks like {reason}; no reader exists")
         return
     with result.open_binary() as stream:
         start = stream.read(1024)

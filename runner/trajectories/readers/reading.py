@@ -31,7 +31,7 @@ _OPENHANDS_KEYS = re.compile(rb'"(?:args|cause|extras|tool_call_metadata|llm_met
 _AIDER = re.compile(rb"\A\s*# aider chat started at ")
 _CURSOR_TEXT = re.compile(rb"\Auser:\s*\n\s*<user_query>")
 _SIDES = re.compile(  # headings, or bold words at the beginning of a line, that say who speaks
-    r"^(?:#{1,6}[ \t]+|[ \t]*_?\*\*)\W{0,6}(?:(user|human|you|prompt)|(assistant|agent|ai|model|claude|codex|gemini|copilot|cursor|droid"
+    r"^(?:#{1,6}[ \t]+|[ \t]*_?\*\*)\W{0,6}(?:(user|human|you|prompt)|(assistant|agent|ai|model|claude|codex|gemini|copilot|cursor|droid"  # noqa: E501
     r"|amp|opencode|goose|cline|roo|qwen|kimi|gpt|chatgpt))\b",
     re.MULTILINE | re.IGNORECASE,
 )

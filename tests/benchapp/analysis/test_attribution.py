@@ -46,10 +46,14 @@ def figures(ended: Ended) -> dict[str, tuple[int, ...]]:
         name: (side.passed, side.scored, side.planned)
         for name, side in (("read", ended.read), ("unread", ended.unread), ("unknown", ended.unknown))
     }
-    return {**sides, "own": (ended.own.passed, ended.own.scored), "beside": (ended.beside.passed, ended.beside.scored)}
+    return {
+        **sides,
+        "own": (ended.own.passed, ended.own.scored),
+        "beside": (ended.no_skill.passed, ended.no_skill.scored),
+    }
 
 
-# --- a random run: edits, renames, deletions, refused patches; trials that read or not; no-skill beside ------------------
+# --- a random run: edits, renames, deletions, refused patches; trials that read or not; no-skill beside -------------
 
 
 def random_run(dice: Random) -> Run:
@@ -110,7 +114,7 @@ def decide(dice: Random, episode: Episode, trial: Trial, files: dict[str, str]) 
     return files
 
 
-# --- the recount ----------------------------------------------------------------------------------------------------------
+# --- the recount ----------------------------------------------------------------------------------------------------
 
 
 def state_of(episode: Episode, trial: Trial) -> int:
@@ -162,11 +166,11 @@ def recount(
             continue
         found[side][1] += 1
         found[side][0] += trial.success
-        if side == "read" and each.beside:
+        if side == "read" and each.no_skill:
             found["own"] = [found["own"][0] + trial.success, found["own"][1] + 1]
             if (trial.task_id, trial.phase) not in slots:
                 slots.add((trial.task_id, trial.phase))
-                found["beside"] = [found["beside"][0] + sum(each.beside), found["beside"][1] + len(each.beside)]
+                found["beside"] = [found["beside"][0] + sum(each.no_skill), found["beside"][1] + len(each.no_skill)]
     return {name: tuple(counts) for name, counts in found.items()}
 
 

@@ -112,7 +112,7 @@ def slow_blame(history: list[Library]) -> list[dict[str, list[tuple[int, int]]]]
     return states
 
 
-# --- random histories ---------------------------------------------------------------------------------------------------
+# --- random histories -----------------------------------------------------------------------------------------------
 
 LINES = st.sampled_from([b"", b"a", b"b", b"- rule", b"# head", b"a long line of text", b"\xff\r"])
 TEXTS = st.builds(
@@ -175,7 +175,7 @@ def test_it_keeps_a_longest_common_subsequence(old, new):
     assert match_lines(old, new) == [pairs.get(place) for place in range(len(new))]
 
 
-# --- what it means, in examples -----------------------------------------------------------------------------------------
+# --- what it means, in examples -------------------------------------------------------------------------------------
 
 
 def test_it_keeps_the_author_of_a_line_through_a_rename_of_its_skill_with_an_edit():

@@ -161,7 +161,8 @@ def test_only_values_that_stand_nowhere_else_are_looked_for(value: str, tells: b
 @every(
         ("shell", {"command": SOLVE}, ["solve.py"]),
         ("shell", {"command": "python3 - <<EOF\nopen('a.csv', 'w')\nEOF"}, ["a.csv"]),
-        ("shell", {"command": "cp a.txt /tmp/b.txt && sed -i s/x/y/ c.py | tee d.log 2>/dev/null"}, ["d.log", "b.txt", "c.py"]),
+        ("shell", {"command": "cp a.txt /tmp/b.txt && sed -i s/x/y/ c.py | tee d.log "
+            "2>/dev/null"}, ["d.log", "b.txt", "c.py"]),
         ("Write", {"file_path": "/app/x.py", "content": "open('y', 'w')"}, ["x.py"]),
         ("str_replace_editor", {"command": "view", "path": "/x.py"}, []),
         ("shell", {"command": "ls 2>&1 && a -> b"}, []),

@@ -93,8 +93,8 @@ def test_skills_that_say_the_same_are_near_duplicates():
 
 
 OTHER = {
-    "read-logs/SKILL.md": "---\nname: read-logs\ndescription: Order log lines of several hosts by time when clocks drift.\n"
-    "---\n\n# Logs\n\nSort by the corrected instant, then by host name and sequence.\n"
+    "read-logs/SKILL.md": "---\nname: read-logs\ndescription: Order log lines of several hosts by time when clocks "
+    "drift.\n---\n\n# Logs\n\nSort by the corrected instant, then by host name and sequence.\n"
 }
 
 

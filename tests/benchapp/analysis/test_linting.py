@@ -203,7 +203,7 @@ def test_it_needs_no_record(here: Path) -> None:
     assert not list(here.rglob("*.sqlite3"))
 
 
-# --- with a record ------------------------------------------------------------------------------------------------------
+# --- with a record --------------------------------------------------------------------------------------------------
 
 FIRST = CLEAN.format(name="sum-columns")
 SECOND = FIRST + "Round at the end.\n"
@@ -239,8 +239,8 @@ def test_a_record_says_how_readers_of_a_line_ended(here: Path) -> None:
         ("readers-of-line", "note", 7, 7),
     ]
     assert older["says"] == (
-        "Later trials that read these lines: 3 of 4 passed. Trials that had them and did not read them: 1 of 2. "
-        "On 1 task also tried without a skill: 3 of 4 with these lines, 1 of 1 without a skill. Association, not effect."
+        "Later trials that read these lines: 3 of 4 passed. Trials that had them and did not read them: 1 of 2. On 1 "
+        "task also tried without a skill: 3 of 4 with these lines, 1 of 1 without a skill. Association, not effect."
     )
     assert newer["says"].startswith("Later trials that read these lines: 1 of 2 passed.")
     assert lint("skills", "--record", "--fail-on", "note")[0] == 0  # knowing something is no fault

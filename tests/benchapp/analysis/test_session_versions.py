@@ -80,7 +80,8 @@ def test_a_session_has_the_last_commit_before_its_start(
     assert (first.seen, first.read, first.changed, first.failed) == (2, 1, 1, (1, 2))
     assert [row.read for row in found.versions] == [0, 0, 1, 1]
     assert found.sentence == (
-        "0 of 1 session with R3 read it; median 2 steps (R2: median 2 steps, 1 session). These are signals, not verdicts."
+        "0 of 1 session with R3 read it; median 2 steps (R2: median 2 steps, 1 session). These are signals, not "
+        "verdicts."
     )
     # The states are those of the library's page.
     episode = Episode.objects.get(key="sort")

@@ -44,7 +44,7 @@ def test_lines_of_all_replicates_are_joined_by_their_text() -> None:
     assert first.libraries == 2
     assert first.ended.own.passed == 0
     assert first.ended.own.scored >= 4
-    assert first.ended.beside.passed == first.ended.beside.scored > 0
+    assert first.ended.no_skill.passed == first.ended.no_skill.scored > 0
 
 
 @pytest.mark.django_db

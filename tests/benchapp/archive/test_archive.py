@@ -253,7 +253,8 @@ def test_the_commands_tell_the_digests(tmp_path: Path) -> None:
 
 
 def test_every_row_below_an_experiment_has_a_table() -> None:
-    """A model that is added to the record must travel, or be named here: what people did, what is found again from the rest."""
+    """A model that is added to the record must travel, or be named here: what people did,
+    what is found again from the rest."""
     human = "user review slot mark label resolution attribution suggestion agreementreport queue queueitem judgecall"
     human += " codebook codebookversion code codeexample codeorigin comment mention activity comparison"
     human += " importbatch importproblem importedexperiment upload uploadfile blob taskworkflow draft draftstep"

@@ -20,7 +20,8 @@ SQUASHED = "0001_squashed_0029_joined_suites.py"
 
 
 def migrate(project: Path, var: Path, *target: str) -> dict[str, list[str]]:
-    """name -> kind and words of each table, index and trigger; columns in no order, as later ones were added at the end."""
+    """name -> kind and words of each table, index and trigger; columns in no order,
+    as later ones were added at the end."""
     var.mkdir(exist_ok=True)
     command = [sys.executable, "manage.py", "migrate", *target, "-v", "0", "--skip-checks"]
     outside = {name: value for name, value in os.environ.items() if name not in IN_TESTS}

@@ -94,7 +94,7 @@ def test_a_child_that_will_not_end_is_killed(supervisor: Supervisor, tmp_path: P
 
 def test_a_child_is_asked_to_end_once(supervisor: Supervisor, tmp_path: Path) -> None:
     """A second request means "at once" to a worker."""
-    count = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True)); print('up', flush=True); time.sleep(1.5)"
+    count = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True)); print('up', flush=True); time.sleep(1.5)"  # noqa: E501
     supervisor.add(child(tmp_path))
     supervisor.add(child(tmp_path, sys.executable, "-c", count))
     log = tmp_path / "log" / "child.log"
@@ -141,7 +141,7 @@ supervisor.hold()
 supervisor.add(Child("child", [sys.executable, "-c", "import time; time.sleep(300)"], os.environ, Path(sys.argv[1]) / "log"))
 print(supervisor.children[0].process.pid, flush=True)
 os.kill(os.getpid(), 9)
-"""
+"""  # noqa: E501
 
 
 def test_the_next_start_ends_what_a_killed_supervisor_left(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""A process that drafts is ended by kill -9, in a call and between a reply and what is made of it; another one goes on."""
+"""A process that drafts is ended by kill -9, in a call and between a reply and what is made of it;
+another one goes on."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ print(json.dumps({
     "steps": list(draft.steps.values_list("key", "status")),
     "flaws": list(map(str, findings())),
 }))
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture

@@ -53,7 +53,8 @@ def ada() -> User:
 
 @pytest.fixture
 def verdicts(monkeypatch: pytest.MonkeyPatch) -> Verdicts:
-    """verdicts(**{"fees-1": True}, is_open=False): what a qualification of the suite under trial says; None: it misses a run."""
+    """verdicts(**{"fees-1": True}, is_open=False): what a qualification of the suite under trial says; None:
+    it misses a run."""
 
     def say(*, is_open: bool = False, **passed: bool | None) -> None:
         counts = {True: {"passed": 1}, False: {"failed": 1}, None: {}}

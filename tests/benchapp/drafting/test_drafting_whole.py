@@ -1,4 +1,5 @@
-"""One family from a small corpus to an admitted suite with the scripted model, killed in the middle, tried in containers."""
+"""One family from a small corpus to an admitted suite with the scripted model, killed in the middle,
+tried in containers."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ print(json.dumps({
     "steps": list(draft.steps.values_list("kind", "status", "key", "scripted")),
     "flaws": list(map(str, findings())),
 }))
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.docker

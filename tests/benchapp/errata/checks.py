@@ -1,4 +1,5 @@
-"""What in printed numbers does not add up: the checks every paper gets. Its own checks stand in a module named after it."""
+"""What in printed numbers does not add up: the checks every paper gets.
+Its own checks stand in a module named after it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from benchapp.papers.published_rows import Cells, Erratum, PrintedNumber, Refere
 
 @dataclass(frozen=True, slots=True)
 class TracedErratum(Erratum):
-    """A recomputed finding with the cells it is about (`name_of`): first those at fault, then those that contradict them."""
+    """A recomputed finding with the cells it is about (`name_of`): first those at fault,
+    then those that contradict them."""
 
     cells: tuple[str, ...]
 

@@ -1,6 +1,7 @@
 """The checks of each paper, in the order in which the papers stand everywhere.
 
-`python -m tests.benchapp.errata.papers` writes the findings to the product's data file, after a check or a number changed.
+`python -m tests.benchapp.errata.papers` writes the findings to the product's data file, after a check or a number
+changed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What does not add up in the printed numbers of SkillEvolBench beyond its deltas: parts, tables, averages, ranges.
 
-Every percentage of one model is k of 90 or k of 30 (`published_rows.DENOMINATORS`), so means over the ten models are exact.
-What its text says in words about single cells is checked in skillevolbench_claims.
-Source: SkillEvolBench, Tables 1, 2 and 9; sections 5.3 to 5.6; appendix D.
+Every percentage of one model is k of 90 or k of 30 (`published_rows.DENOMINATORS`), so means over the ten models are
+exact. What its text says in words about single cells is checked in skillevolbench_claims. Source: SkillEvolBench,
+Tables 1, 2 and 9; sections 5.3 to 5.6; appendix D.
 """
 
 from __future__ import annotations
@@ -171,7 +171,8 @@ def changes_of_models(cells: Cells) -> Iterator[TracedErratum]:
 
 
 def highest_of_models(cells: Cells) -> Iterator[TracedErratum]:
-    """Section 5.4 names a model's highest ESR; section 5.6's mean implies the one of raw-trajectory, which no table prints."""
+    """Section 5.4 names a model's highest ESR; section 5.6's mean implies the one of raw-trajectory,
+    which no table prints."""
     compared = cells.one("Text", "conditions_compared").number
     for section, model, condition in HIGHEST:
         (told,) = cells.many("Text", "ESR_change", condition="", model=model)
@@ -235,8 +236,8 @@ def strongest_raw(cells: Cells) -> Iterator[TracedErratum]:
     mean = mean_over_models(cells, "CSSR", best)[0]
     if Fraction(100 * implied, 300) > mean:
         sentence = (
-            f"The text names four metrics in which raw-trajectory has the highest mean and leaves CSSR out, but its ESR, "
-            f"ARSR and CompSR imply {implied} of 300 there, more than any condition of the tables ({best}, "
+            "The text names four metrics in which raw-trajectory has the highest mean and leaves CSSR out, but its "
+            f"ESR, ARSR and CompSR imply {implied} of 300 there, more than any condition of the tables ({best}, "
             f"{float(mean):.1f})."
         )
         yield erratum(

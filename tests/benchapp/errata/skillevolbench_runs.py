@@ -1,4 +1,5 @@
-"""Runs of SkillEvolBench's tables by model and condition, as exact counts. Source: SkillEvolBench, Tables 1, 2 and 9."""
+"""Runs of SkillEvolBench's tables by model and condition, as exact counts.
+Source: SkillEvolBench, Tables 1, 2 and 9."""
 
 from __future__ import annotations
 

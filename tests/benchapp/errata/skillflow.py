@@ -127,8 +127,9 @@ def sizes_of_the_benchmark(cells: Cells) -> Iterator[TracedErratum]:
     candidates, filtered = cells.one("Text", "candidate_tasks"), told(cells, "tasks_filtered")
     if tasks + filtered <= candidates.number:
         sentence = (
-            f"More than {candidates.printed} candidates are said to be left with {tasks} after {filtered} were filtered "
-            f"out, but {tasks} and {filtered} make {tasks + filtered}, unless others were dropped that the text does not count."
+            f"More than {candidates.printed} candidates are said to be left with {tasks} after {filtered} were "
+            f"filtered out, but {tasks} and {filtered} make {tasks + filtered}, unless others were dropped that the "
+            "text does not count."
         )
         others = (cells.one("Text", metric) for metric in ("tasks", "tasks_filtered"))
         yield erratum(candidates, str(tasks + filtered), "sum", sentence, *others)

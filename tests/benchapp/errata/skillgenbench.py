@@ -1,4 +1,5 @@
-"""What does not add up in the numbers that the running text of SkillGenBench prints, and in its public numbers of tasks.
+"""What does not add up in the numbers that the running text of SkillGenBench prints, and in its public numbers of
+tasks.
 
 The cells of its tables are not in our copy of the text, so nothing is said about them.
 Source: arXiv 2605.18693v1, sections 3 and 4, appendices A, B and F. pass@3: solved in at least one of three trials.
@@ -114,7 +115,8 @@ def best_on_average(cells: Cells) -> Iterator[TracedErratum]:
 
 
 def bands(cells: Cells) -> Iterator[TracedErratum]:
-    """SkillSeekers' printed rate lies in its band, and the band reaches EvoSkill's on GPT-5, where SkillSeekers leads."""
+    """SkillSeekers' printed rate lies in its band, and the band reaches EvoSkill's on GPT-5,
+    where SkillSeekers leads."""
     low, high = (cells.one(TEXT, f"pass@3_{end}", condition="SkillSeekers") for end in ("lowest", "highest"))
     for cell in cells.many(TEXT, "pass@3", condition="SkillSeekers", group=""):
         if not low.number <= cell.number <= high.number:
@@ -162,7 +164,8 @@ def output_limit(cells: Cells) -> Iterator[TracedErratum]:
 
 
 def half_width(cells: Cells) -> Iterator[TracedErratum]:
-    """The half-width of a 95 % interval for the extreme printed rates at 187 tasks (normal approximation), to a point."""
+    """The half-width of a 95 % interval for the extreme printed rates at 187 tasks (normal approximation),
+    to a point."""
     told, tasks = cells.one(TEXT, "pass@3_half_width"), int(cells.one(TEXT, "tasks").number)
     shares = [
         cell.number / 100 for metric in ("pass@3", "pass@3_highest") for cell in cells.many(TEXT, metric, group="")

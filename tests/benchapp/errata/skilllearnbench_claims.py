@@ -1,7 +1,7 @@
 """What the text of SkillLearnBench says about its own tables, recomputed from their cells.
 
-A claim is stated in our words with the place it stands at; its reading is in skilllearnbench_readings. Claims about pictures
-without printed numbers (Figures 2, 4, 5) cannot be checked and are not here. Source: arXiv 2604.20087v1.
+A claim is stated in our words with the place it stands at; its reading is in skilllearnbench_readings. Claims about
+pictures without printed numbers (Figures 2, 4, 5) cannot be checked and are not here. Source: arXiv 2604.20087v1.
 """
 
 from __future__ import annotations

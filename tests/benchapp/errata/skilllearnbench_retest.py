@@ -1,9 +1,9 @@
 """How often three trials of one task disagreed in SkillLearnBench, read out of the spreads of Table 7.
 
-A task tried three times has a sample standard deviation of 0 where the trials agree and of 1/sqrt(3) where they do not. Every
-printed spread of an accuracy is 100 * m / (sqrt(3) * cells) for a whole m: it is the mean of those deviations, and m counts
-the cells (a task, or a task and a model) whose trials disagreed. It is no spread of the mean accuracy, though the caption
-can be read so. Source: arXiv 2604.20087v1, appendix E and Table 7.
+A task tried three times has a sample standard deviation of 0 where the trials agree and of 1/sqrt(3) where they do
+not. Every printed spread of an accuracy is 100 * m / (sqrt(3) * cells) for a whole m: it is the mean of those
+deviations, and m counts the cells (a task, or a task and a model) whose trials disagreed. It is no spread of the mean
+accuracy, though the caption can be read so. Source: arXiv 2604.20087v1, appendix E and Table 7.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def spread_of(cells: Cells, condition: str) -> PrintedNumber:
 
 
 def retest_findings(cells: Cells) -> Iterator[TracedErratum]:
-    """Spreads that no count of disagreeing cells gives, and those that cannot be what the caption can be taken to say."""
+    """Spreads that no count of disagreeing cells gives,
+    and those that cannot be what the caption can be taken to say."""
     for condition in (*REFERENCES, *METHODS):
         printed = spread_of(cells, condition)
         found = retest(cells, condition)

@@ -1,4 +1,5 @@
-"""Experiments whose authors are agents: the file, the launch, the record, the bill, and what is made of it elsewhere."""
+"""Experiments whose authors are agents: the file, the launch, the record, the bill,
+and what is made of it elsewhere."""
 
 from __future__ import annotations
 

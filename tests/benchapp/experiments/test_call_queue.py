@@ -1,4 +1,5 @@
-"""The queue of calls to a model server: in the broker, for all workers; and what it changes for a run of many of them."""
+"""The queue of calls to a model server: in the broker, for all workers;
+and what it changes for a run of many of them."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ def test_it_hides_at_once_and_removes_at_the_sweep():
 
 
 def test_it_removes_what_our_own_runs_record(tmp_path):
-    """Decisions point at calls and compactions, entries at everything: all of it belongs to the run and goes with it."""
+    """Decisions point at calls and compactions, entries at everything:
+    all of it belongs to the run and goes with it."""
     episode, plan = make_episode(small_suite(tmp_path), "selfgen-always")
     run_episode(plan, recorder_of(episode), small_toolbox())
     assert Decision.objects.exclude(call=None).filter(evidence__compaction__isnull=False).exists()
@@ -129,7 +130,7 @@ def test_the_sweep_waits_for_those_who_write():
     assert Trial.objects.count() == 30
 
 
-# --- what people's work is about ---------------------------------------------------------------------------------------
+# --- what people's work is about ------------------------------------------------------------------------------------
 
 
 def reviewed() -> Experiment:

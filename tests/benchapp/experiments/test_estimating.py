@@ -153,7 +153,7 @@ def test_tokens_without_a_cost_are_priced_by_the_list_and_it_is_said_of_how_many
 
 @pytest.mark.parametrize(
     "change",
-    [{"agent": "oracle"}, {"agent_model": "scripted/careful"}, {"conditions": ["curated-static"]}, {"protocol": "skillflow", "environments": []}],
+    [{"agent": "oracle"}, {"agent_model": "scripted/careful"}, {"conditions": ["curated-static"]}, {"protocol": "skillflow", "environments": []}],  # noqa: E501
 )  # fmt: skip
 def test_another_agent_model_or_condition_is_no_basis(earlier: Experiment, change: dict[str, Any]) -> None:
     value = {**SPEC, "conditions": ["no-skill"], **change}

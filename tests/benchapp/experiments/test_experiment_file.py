@@ -386,7 +386,8 @@ def test_a_dry_run_prints_the_whole_schedule_and_writes_nothing(path: Path) -> N
     planned = [line for line in out.getvalue().splitlines() if line.lstrip()[:1].isdigit()]
     assert len(planned) == 3 * (12 + 18)  # no-skill has no replay
     assert planned[0].split() == [
-        "1", "E1", "acquisition/E1-LS1-T1/0", *"no-skill · shell · scripted/apprentice + scripted/apprentice · rep 1".split(),
+        "1", "E1", "acquisition/E1-LS1-T1/0", *"no-skill · shell · scripted/apprentice + scripted/apprentice · rep "
+            "1".split(),
     ]  # fmt: skip
     assert "total: 6 runs, 6 episodes" in out.getvalue()
     assert "tokens unknown, USD unknown, time unknown" in out.getvalue()
@@ -536,6 +537,6 @@ def test_what_no_result_could_show_is_told_before_the_run(path: Path) -> None:
     assert say(replicates=2, hypotheses=[DECLARED]) == []
     ordered = {"protocol": "skillflow", "environments": [], "conditions": ["no-skill", "skill-evolution"]}
     assert say(**ordered, hypotheses=[{"metric": "ESR", "condition": "skill-evolution"}]) == [
-        "Hypothesis ESR, skill-evolution against no-skill: no result could show a difference. No trial of this plan counts"
-        " for ESR."
+        "Hypothesis ESR, skill-evolution against no-skill: no result could show a difference. No trial of this plan "
+        "counts for ESR."
     ]

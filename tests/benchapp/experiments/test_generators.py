@@ -14,7 +14,7 @@ from benchapp.experiments.preparation import prepare
 from benchapp.management.commands import doctor as doctor_checks
 from benchapp.models import ModelCall, Trial
 from benchapp.record.sets import suite_files
-from inspector.pages.launch import launch as launch_form
+from inspector.pages.launch import launch_form
 from inspector.pages.launch.launch_steps import draw_fields
 from tests.worlds.corpora import AGNOSTIC, CONDITIONED, handbook_suite
 

@@ -21,7 +21,7 @@ from tests.worlds.corpora import AGNOSTIC, handbook_suite
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.docker, pytest.mark.slow]
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "generators"
-SKILL = "---\nname: averages\ndescription: How averages are taken. Use it for tables.\n---\n\n# Averages\n\n1. Skip blanks.\n"
+SKILL = "---\nname: averages\ndescription: How averages are taken. Use it for tables.\n---\n\n# Averages\n\n1. Skip blanks.\n"  # noqa: E501
 PRESET = """\
 provider: here
 agent_model: small-1

@@ -1,4 +1,5 @@
-"""Workers and work-horses die by kill -9 while an experiment runs, and the record shows no trace of it but interrupted attempts."""
+"""Workers and work-horses die by kill -9 while an experiment runs,
+and the record shows no trace of it but interrupted attempts."""
 
 from __future__ import annotations
 

@@ -426,7 +426,8 @@ def test_the_others_go_on_past_a_hopeless_trial_and_the_episode_names_it_at_its_
     ended = run_on(episode)
     assert (ended.status, ended.failures) == ("blocked", 0)
     assert ended.blocked_reason.splitlines()[0] == (
-        "acquisition/E1-LS1-T1/0: ImageError: E1-LS1-T1/Dockerfile: line 3: COPY data.csv: no such file (and 1 more trial)"
+        "acquisition/E1-LS1-T1/0: ImageError: E1-LS1-T1/Dockerfile: line 3: COPY data.csv: no such file (and 1 more "
+        "trial)"
     )
     assert "deployment/E1-LS2-T4/0: ImageError" in ended.blocked_reason
     assert sorted(ended.trials.values_list("status", flat=True)) == ["blocked"] * 2 + ["failed"] * 10
@@ -437,9 +438,9 @@ def test_blocked_trials_cost_a_turn_one_query_and_their_reasons_two(episode: Epi
     ended = run_on(episode)
     recorder = RowRecorder(ended, ended.lease_epoch)
     with CaptureQueriesContext(connection) as at_each_turn:
-        slots = list(recorder.aside())
+        slots = list(recorder.trials_set_aside())
     with CaptureQueriesContext(connection) as at_the_end:
-        reasons = recorder.aside_reasons()
+        reasons = recorder.reasons_set_aside()
     assert list(reasons) == slots
     assert [reason.partition(":")[0] for reason in reasons.values()] == ["ImageError"] * 2
     assert (len(at_each_turn), len(at_the_end)) == (1, 2)

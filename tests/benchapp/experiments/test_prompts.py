@@ -60,7 +60,7 @@ def conditions(**changes: Any) -> list[str]:
     return list(dict.fromkeys(cell.arm.condition for cell in cells_of(read_spec({**SPEC, **changes}))))
 
 
-# --- the file -----------------------------------------------------------------------------------------------------------
+# --- the file -------------------------------------------------------------------------------------------------------
 
 
 def test_a_file_without_them_is_what_it_was() -> None:
@@ -101,8 +101,8 @@ def test_what_is_no_choice_says_what_was_expected(given: Any, told: str) -> None
 
 def test_prompts_that_are_not_here_are_a_problem_that_names_the_command() -> None:
     assert problems_of(prompts="paper") == {
-        "prompts": "the prompts of SkillEvolBench, appendices C.3 and C.4 are not here: take them out of your copy of the"
-        " paper or its release with manage.py read_prompts PATH (expected skillglass until then)"
+        "prompts": "the prompts of SkillEvolBench, appendices C.3 and C.4 are not here: take them out of your copy of "
+        "the paper or its release with manage.py read_prompts PATH (expected skillglass until then)"
     }
     assert problems_of(prompts="paper", conditions=["no-skill"]) == {
         "prompts": "paper: no condition has an author whom it asks (expected skillglass)"
@@ -110,7 +110,7 @@ def test_prompts_that_are_not_here_are_a_problem_that_names_the_command() -> Non
     assert problems_of(prompts="mine")["prompts"].startswith("unknown prompt pack 'mine'; known: none;")
 
 
-# --- the axis -------------------------------------------------------------------------------------------------------------
+# --- the axis -------------------------------------------------------------------------------------------------------
 
 
 def test_a_list_gives_runs_that_differ_only_in_it(papers: Path) -> None:
@@ -155,11 +155,12 @@ def test_trials_of_every_choice_are_counted_before_they_are_planned(papers: Path
     assert f"{trials:,} trials (expected at most {trials - 1:,}" in problems_of(**planned)["the whole file"]
 
 
-# --- a run ----------------------------------------------------------------------------------------------------------------
+# --- a run ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_launched_run_is_asked_by_the_pack_and_stops_where_the_pack_changed(papers: Path, tmp_path: Path) -> None:
-    """The author is scripted and knows our prompts alone: what it says of the paper's is a failed answer, not a crash."""
+    """The author is scripted and knows our prompts alone: what it says of the paper's is a failed answer,
+    not a crash."""
     read_prompts(papers)
     launch({**SPEC, "conditions": ["selfgen-revision"], "prompts": "paper"})
     episode = Episode.objects.select_related("run__experiment__suite").get()
@@ -176,7 +177,7 @@ def test_a_launched_run_is_asked_by_the_pack_and_stops_where_the_pack_changed(pa
         plan_of(episode, suite_of(episode))
 
 
-# --- the command ------------------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------------------------
 
 
 def test_it_prints_what_was_found_and_what_was_not(papers: Path) -> None:

@@ -1,4 +1,5 @@
-"""`manage.py prune_images`: what no unfinished experiment needs goes, and what one needs stays. The engine is a list here."""
+"""`manage.py prune_images`: what no unfinished experiment needs goes, and what one needs stays.
+The engine is a list here."""
 
 from __future__ import annotations
 

@@ -210,8 +210,8 @@ def test_without_a_qualification_the_error_names_the_command() -> None:
     with pytest.raises(Unlaunchable) as caught:
         prepare({**OVER_ADMITTED, "suite": "starter-corpora", "protocol": "skillgenbench"})
     assert [str(each) for each in caught.value.problems] == [
-        "tasks: a qualification of starter-corpora in its present state is not on record (expected one that ended: manage.py"
-        " qualify_suite starter-corpora)"
+        "tasks: a qualification of starter-corpora in its present state is not on record (expected one that ended: "
+        "manage.py qualify_suite starter-corpora)"
     ]
 
 
@@ -297,7 +297,8 @@ SOUND = {SOLUTION: "ppp", UNTOUCHED: "ff", NO_SKILL: "fffff", REFERENCE: "fp"}
 def record(
     outcomes: dict[str, str], *, asked: tuple[str, ...] = (), corpus: str = "", files: str = "", **rules: Any
 ) -> TaskVerdict:
-    """The verdict on a task whose trials ended so, under the default rules: p(assed), f(ailed), a letter more for others.
+    """The verdict on a task whose trials ended so, under the default rules: p(assed), f(ailed), a letter more for
+    others.
 
     `files`: a letter for each run of the solution, equal where it left equal files."""
     suite = make_suite()

@@ -1,4 +1,5 @@
-"""Each round's library tried on all deployed tasks, ordered and worked on for real with the scripted model, and the curve drawn."""
+"""Each round's library tried on all deployed tasks, ordered and worked on for real with the scripted model,
+and the curve drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whole runs with the shell agent against a provider on this machine: its own accounts are what the record must equal."""
+"""Whole runs with the shell agent against a provider on this machine:
+its own accounts are what the record must equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One-shot from several seed instances, launched and worked on for real: what its author saw, what is scored and compared."""
+"""One-shot from several seed instances, launched and worked on for real: what its author saw,
+what is scored and compared."""
 
 from __future__ import annotations
 
@@ -69,15 +70,15 @@ def tasks() -> dict[str, Task]:
     return {task.key: task for family in families if family.key == FAMILY for task in family.tasks}
 
 
-# --- before anything runs -----------------------------------------------------------------------------------------------
+# --- before anything runs -------------------------------------------------------------------------------------------
 
 
 def test_every_task_with_too_few_instances_is_told_and_nothing_is_launched() -> None:
     with pytest.raises(Unlaunchable) as refused:
         prepare({**SPEC, "environments": [], "conditions": ["no-skill", "one-shot@3", "one-shot@4"]})
     assert [str(problem) for problem in refused.value.problems] == [
-        f"conditions: one-shot@4 learns from 4 instances; {family} has 3 (expected a lower number, or environments without"
-        " this one)"
+        f"conditions: one-shot@4 learns from 4 instances; {family} has 3 (expected a lower number, or environments "
+        "without this one)"
         for family in ("group-averages", "joined-tables", "merged-timeline")
     ]
 
@@ -91,7 +92,7 @@ def test_the_number_is_of_the_condition_and_changes_neither_setups_nor_trials() 
     assert planned == {"no-skill": (3, 3), "one-shot": (3, 4), "one-shot@2": (3, 4)}  # and an author
 
 
-# --- what its author saw ------------------------------------------------------------------------------------------------
+# --- what its author saw --------------------------------------------------------------------------------------------
 
 
 def test_an_author_sees_the_texts_of_its_seeds_and_neither_tests_nor_any_other_instance(done: Experiment) -> None:
@@ -107,7 +108,7 @@ def test_an_author_sees_the_texts_of_its_seeds_and_neither_tests_nor_any_other_i
             assert not [line for line in lines if line in two], path
 
 
-# --- what is scored -----------------------------------------------------------------------------------------------------
+# --- what is scored -------------------------------------------------------------------------------------------------
 
 
 def test_the_same_instances_are_scored_whatever_was_seen_and_held_out_are_those_that_were_not(done: Experiment) -> None:

@@ -1,4 +1,5 @@
-"""The small language model end to end, with its real server: what trying it says, a protocol that ends done, a killed server.
+"""The small language model end to end, with its real server: what trying it says, a protocol that ends done, a killed
+server.
 
 Nothing here says what it must reply. A model of this size solves nothing; what it does must be counted all the same.
 """

@@ -1,4 +1,5 @@
-"""A run as a Harbor job: Harbor's validator takes every trajectory, and what comes back through the importer is the same."""
+"""A run as a Harbor job: Harbor's validator takes every trajectory,
+and what comes back through the importer is the same."""
 
 from __future__ import annotations
 

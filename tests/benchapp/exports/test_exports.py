@@ -87,7 +87,7 @@ def _from_csv(text: str, field: Column) -> Any:
     return read(text)
 
 
-# --- columns -----------------------------------------------------------------------------------------------------------
+# --- columns --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", EXPORTS)
@@ -131,7 +131,7 @@ def test_it_writes_the_dictionary_into_parquet() -> None:
     assert orjson.loads(schema.metadata[b"skillglass"])["export"] == "trials"
 
 
-# --- numbers -----------------------------------------------------------------------------------------------------------
+# --- numbers --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", EXPORTS)
@@ -227,7 +227,7 @@ def test_it_leaves_out_what_was_settled_after_the_pin() -> None:
     assert all(other["status"] for other in rows.values())
 
 
-# --- what stays inside -------------------------------------------------------------------------------------------------
+# --- what stays inside ----------------------------------------------------------------------------------------------
 
 
 def test_it_never_exports_what_agents_and_verifiers_wrote() -> None:
@@ -256,7 +256,7 @@ def test_it_keeps_negative_numbers_as_numbers() -> None:
     assert b"".join(csv_pieces(fields, [(-0.25,)])) == b"delta\r\n-0.25\r\n"
 
 
-# --- streams -----------------------------------------------------------------------------------------------------------
+# --- streams --------------------------------------------------------------------------------------------------------
 
 
 def test_it_reads_rows_while_it_writes_them() -> None:
@@ -289,7 +289,7 @@ def test_it_writes_whole_files_without_a_row() -> None:
             assert read_back(Export(what, Choices()), form) == []
 
 
-# --- addresses ---------------------------------------------------------------------------------------------------------
+# --- addresses ------------------------------------------------------------------------------------------------------
 
 
 def test_it_narrows_trials_by_the_parts_of_the_address() -> None:
@@ -330,7 +330,7 @@ def test_it_sends_files_by_their_name(client: Client, form: str) -> None:
     assert response.headers["Content-Type"] == FORMATS[form]
 
 
-# --- the command -------------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -370,7 +370,7 @@ def test_the_command_names_what_it_does_not_understand(tmp_path: Path) -> None:
         call_command("export", "trials", output=tmp_path / "none" / "a.csv")
 
 
-# --- trials behind metrics ---------------------------------------------------------------------------------------------
+# --- trials behind metrics ------------------------------------------------------------------------------------------
 
 
 def test_the_trials_behind_a_metric_are_those_it_counts() -> None:

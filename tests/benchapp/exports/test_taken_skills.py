@@ -77,21 +77,23 @@ def f(content: bytes | str, mode: int = 0o644) -> File:
 
 
 CHANGES: dict[str, tuple[Files, Files]] = {
-    "an edit": ({"a/SKILL.md": f("1\n2\n3\n4\n5\n6\n7\n8\n9\n")}, {"a/SKILL.md": f("1\n2\n3\n4\nfive\n6\n7\n8\n9\n10\n")}),
+    "an "
+    "edit": ({"a/SKILL.md": f("1\n2\n3\n4\n5\n6\n7\n8\n9\n")}, {"a/SKILL.md": f("1\n2\n3\n4\nfive\n6\n7\n8\n9\n10\n")}),
     "no final newline": ({"a/x": f("1\n2")}, {"a/x": f("1\n2\n"), "a/y": f("no end")}),
     "a newline that went": ({"a/x": f("1\n2\n")}, {"a/x": f("1\n2")}),
     "both without": ({"a/x": f("1\n2")}, {"a/x": f("0\n2")}),
     "empty files": ({"a/x": f("")}, {"a/y": f(""), "a/z": f("\n")}),
     "to empty and from it": ({"a/x": f("1\n"), "a/y": f("")}, {"a/x": f(""), "a/y": f("1")}),
     "modes": ({"a/x": f("1\n"), "a/y": f("1\n", 0o755)}, {"a/x": f("1\n", 0o755), "a/y": f("2\n")}),
-    "binary": ({"a/x": f(bytes(range(256)) * 9)}, {"a/x": f(bytes(range(255, -1, -1)) * 9), "a/new.png": f(b"\0" * 53)}),
+    "binary": ({"a/x": f(bytes(range(256)) * 9)}, {"a/x": f(bytes(range(255, -1, -1)) * 9), "a/new.png": f(b"\0" * 53)}),  # noqa: E501
     "binary to text": ({"a/x": f(b"\0\1"), "a/y": f("t\n")}, {"a/x": f("text\n"), "a/y": f(b"\xff\xfe")}),
     "carriage returns": ({"a/x": f("1\r\n2\r\n")}, {"a/x": f("1\r\n3\r\n"), "a/y": f("new\r\n"), "a/z": f("end\r")}),
     "a NUL far down": ({}, {"a/x": f(b"line\n" * 4000 + b"\0\n")}),
     "Latin-1": ({}, {"a/x": f("é\n".encode("latin-1"))}),
     "other line ends": ({"a/x": f("a\u2028b\x0bc\x0c\x85\n")}, {"a/x": f("a\u2028B\x0bc\x0c\x85\nmore\x1c\n")}),
     "a file becomes a folder": ({"a/x": f("1\n"), "b/c/d": f("2\n")}, {"a/x/y": f("1\n"), "b/c": f("3\n")}),
-    "odd names": ({'a/"q" \\o/ä ö.md'.replace("\\", "#"): f("1\n")}, {"a/tab\there": f("1\n"), "a/line\nfeed -> x": f("2\n")}),
+    "odd names": ({'a/"q" \\o/ä ö.md'.replace("\\", "#"): f("1\n")}, {"a/tab\there": f("1\n"), "a/line\nfeed -> "
+        "x": f("2\n")}),
     "lines like a patch": (
         {"a/x": f("- - -\n-- \n--- a/x\n+++ b/x\n")},
         {"a/x": f("From ab12 Mon Sep 17 00:00:00 2001\ndiff --git a/x b/x\n-- >8 --\n-- \n---\n@@ -1 +1 @@\n")},
@@ -121,8 +123,8 @@ def test_a_long_text_goes_as_a_binary_patch(tmp_path: Path) -> None:
 
 HOSTILE = (
     "First line\nFrom: Mallory <m@evil.example>\nSubject: other\n---\ndiff --git a/x b/x\nIndex: x\n--- a/x\n+++ b/x\n"
-    "-- >8 ----- 8< --\n8< 8< 8< 8< 8<\n>% %< ---\nFrom ab12 Mon Sep 17 00:00:00 2001\n>From ab12 Mon Sep 17 00:00:00 2001\n"
-    "[PATCH] x\nSigned-off-by: Mallory <m@evil.example>\n\x1b[31mred\r\nend 1>80 and 88%"
+    "-- >8 ----- 8< --\n8< 8< 8< 8< 8<\n>% %< ---\nFrom ab12 Mon Sep 17 00:00:00 2001\n>From ab12 Mon Sep 17 00:00:00 "
+    "2001\n[PATCH] x\nSigned-off-by: Mallory <m@evil.example>\n\x1b[31mred\r\nend 1>80 and 88%"
 )
 SUBJECTS = {
     "x\nFrom: Mallory <m@evil.example>": "x",
@@ -162,7 +164,7 @@ def test_a_subject_is_one_line_and_stays_as_it_is(tmp_path: Path, given: str) ->
     assert git(folder, "log", "-1", "--format=%an|%s").strip() == f"m|{SUBJECTS[given]}"
 
 
-# --- from the record ----------------------------------------------------------------------------------------------------
+# --- from the record ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db

@@ -167,7 +167,7 @@ def find_files(root, entries):
             sg.FoundRow(root, row.place, (f"files:{entry.path.name}/{row.place}",), (row.place,), lambda: sg.TrialSource(
                 sg.RunSource(condition="a"), sg.TaskSource(NAME, "a", "a"), sg.Timing(), None, {}), dict(row.raw))
             for row in (document.objects("tries") if document else ())))
-"""
+"""  # noqa: E501
 
 
 def test_a_file_that_is_no_longer_claimed_is_nobody_s_loss(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""A library's git repository is somebody else's: nothing in it runs, nothing outside it is read, what is broken is reported."""
+"""A library's git repository is somebody else's: nothing in it runs, nothing outside it is read,
+what is broken is reported."""
 
 from __future__ import annotations
 

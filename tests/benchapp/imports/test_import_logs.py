@@ -1,4 +1,5 @@
-"""Logs that stand alone: Inspect's .eval, SWE-agent's .traj, sessions of command-line agents. In a folder, or one file."""
+"""Logs that stand alone: Inspect's .eval, SWE-agent's .traj, sessions of command-line agents.
+In a folder, or one file."""
 
 from __future__ import annotations
 

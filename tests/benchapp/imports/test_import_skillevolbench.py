@@ -1,4 +1,5 @@
-"""A run folder becomes a run whose episodes have the library's whole line: trials, answers, freeze, contents from git."""
+"""A run folder becomes a run whose episodes have the library's whole line: trials, answers, freeze,
+contents from git."""
 
 from __future__ import annotations
 

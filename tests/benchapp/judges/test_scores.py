@@ -8,14 +8,14 @@ from benchapp.judges.judge_passes import judge_run
 from benchapp.judges.judge_scores import contradictions
 from benchapp.judges.robustness import over_replicates, over_samples, replicates_of, retest
 from benchapp.record.slices import Budget
-from benchapp.stats.judged import ALIGNMENT, Told, mean_over_tasks, read_judged_rows, rows_of
+from benchapp.stats.judged import ALIGNMENT, JudgedItem, mean_over_tasks, read_judged_rows, rows_of
 from runner.base.types import ModelRequest
 from runner.judging.metrics import Metric, normalise_score
 from tests.worlds.judging_worlds import Judge, add_run, fitting, make_world, metric_of
 
 
-def told(metric: Metric, item: str, value: float, *, task: int = 1, family: int = 1, attempt: int = 1) -> Told:
-    return Told(metric, (task, None, "", attempt), family, 0, item, "", value)
+def told(metric: Metric, item: str, value: float, *, task: int = 1, family: int = 1, attempt: int = 1) -> JudgedItem:
+    return JudgedItem(metric, (task, None, "", attempt), family, 0, item, "", value)
 
 
 def values(rows: list, measure: str) -> list[float]:

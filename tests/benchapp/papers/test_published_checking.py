@@ -1,4 +1,5 @@
-"""The checker finds what is wrong in SkillEvolBench and SkillFlow as printed, and notices any number that is changed."""
+"""The checker finds what is wrong in SkillEvolBench and SkillFlow as printed,
+and notices any number that is changed."""
 
 from __future__ import annotations
 

@@ -184,10 +184,10 @@ IN_TEXT: dict[str, list[tuple[str, str, str, str, str]]] = {
     rf"SELFGEN-TIER3 averages {NUMBER} percentage points, with {NUMBER} wins, {NUMBER} tie, and {NUMBER} losses": [
         ("5.6", TEN, "selfgen-always-tier3", "", metric) for metric in (CHANGE, WINS, TIES, LOSSES)
     ],
-    rf"improves only {NUMBER} model, ties {NUMBER}, and hurts {NUMBER}, with an average change of {NUMBER} percentage": [
+    rf"improves only {NUMBER} model, ties {NUMBER}, and hurts {NUMBER}, with an average change of {NUMBER} percentage": [  # noqa: E501
         ("5.6", TEN, "selfgen-revision", "", metric) for metric in (WINS, TIES, LOSSES, CHANGE)
     ],
-    rf"improving {NUMBER} models, tying {NUMBER}, and hurting {NUMBER}, with an average change of {NUMBER} percentage": [
+    rf"improving {NUMBER} models, tying {NUMBER}, and hurting {NUMBER}, with an average change of {NUMBER} percentage": [  # noqa: E501
         ("5.6", TEN, "selfgen-always", "", metric) for metric in (WINS, TIES, LOSSES, CHANGE)
     ],
     rf"SELFGEN-ZEROSHOT is also negative on average, with a mean ESR change of {NUMBER} perc": [
@@ -197,7 +197,7 @@ IN_TEXT: dict[str, list[tuple[str, str, str, str, str]]] = {
         ("5.6", "Gemini 3 Flash", "selfgen-zero-shot", "", CHANGE),
         ("5.6", "Gemini 2.5 Pro", "selfgen-zero-shot", "", CHANGE),
     ],
-    rf"Opus 4\.5 benefits from {NUMBER} of the {NUMBER} compared variants, with an average ESR change of {NUMBER} perc": [
+    rf"Opus 4\.5 benefits from {NUMBER} of the {NUMBER} compared variants, with an average ESR change of {NUMBER} perc": [  # noqa: E501
         ("5.6", O45, "", "", WINS),
         ("5.6", "", "", "", "conditions_compared"),
         ("5.6", O45, "", "", CHANGE),

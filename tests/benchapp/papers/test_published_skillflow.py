@@ -42,7 +42,8 @@ def names(text: str, sentence: str) -> list[str]:
 
 
 def first_table(text: str) -> list[Cell]:
-    """Table 1 read from the right of each model's name, which section 3.1 lists; harnesses by where their name stands."""
+    """Table 1 read from the right of each model's name, which section 3.1 lists;
+    harnesses by where their name stands."""
     models = names(text, r"we evaluate 11 model variants: (.+?)\.(?:\n| [A-Z])")
     harness, found = "", []
     table = text[text.index("Table 1: Main Experimental Results") : text.index("Figure 5: Completion")]
@@ -120,7 +121,7 @@ IN_TEXT: dict[str, list[tuple[str, str, str, str]]] = {
     # said once of both settings, so captured twice
     rf"Claude Sonnet 4\.6 remains unchanged at (?=([\d.]+)){RATE} under both": both("Section 3.2", S46, change=False),
     rf"this setting reaches only {RATE}, below both": [("Section 3.3", O46, HISTORY, "completion")],
-    rf"the history-context setting reaches {RATE} completion, which is ([\d.]+) points below vanilla and ([\d.]+) points": [
+    rf"the history-context setting reaches {RATE} completion, which is ([\d.]+) points below vanilla and ([\d.]+) points": [  # noqa: E501
         ("Appendix C.2", O46, HISTORY, "completion"),
         ("Appendix C.2", O46, HISTORY, CHANGE),
         ("Appendix C.2", O46, HISTORY, f"{CHANGE}_to_skills"),

@@ -142,7 +142,8 @@ def test_it_holds_every_number_read_from_the_text() -> None:
 
 @pytest.mark.shared_data
 def test_it_misses_no_percentage_that_the_results_print() -> None:
-    """Every percentage of the results is stored, but for the thresholds of section 3.3 and the level of the interval."""
+    """Every percentage of the results is stored,
+    but for the thresholds of section 3.3 and the level of the interval."""
     text = PAPER.read_text(encoding="utf-8")
     results = text[text.index("## 4 Experiments") : text.index("## References")]
     results += text[text.index("## Appendix A") : text.index("### F.2")]

@@ -179,8 +179,8 @@ def test_it_holds_every_cell_of_the_small_tables() -> None:
 
 
 def test_seed_counts_are_conditions_that_can_be_launched_and_fit_all_instances_alone() -> None:
-    """Table 4's accuracies are means over tasks of 5, 6 and 6 instances, every one scored. Without the seeds 2, 3 and 3 instances
-    would be left of three seeds, and 0, 1 and 1 of five: no count of these rounds to what is printed."""
+    """Table 4's accuracies are means over tasks of 5, 6 and 6 instances, every one scored. Without the seeds 2, 3 and
+    3 instances would be left of three seeds, and 0, 1 and 1 of five: no count of these rounds to what is printed."""
     printed = {row.condition: row.value for row in rows("Table 4") if row.metric == "accuracy"}
     seeds = {name: find_condition(name, "skilllearnbench").seeds for name in printed}
     assert seeds == {"one-shot": 1, "one-shot@3": 3, "one-shot@5": 5}

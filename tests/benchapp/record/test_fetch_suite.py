@@ -1,4 +1,5 @@
-"""manage.py fetch_suite: releases in the layouts of the real ones, from servers of this machine to tasks that were tried."""
+"""manage.py fetch_suite: releases in the layouts of the real ones,
+from servers of this machine to tasks that were tried."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ def write_table(folder: Path, rows: dict[str, tuple[str, str]]) -> Path:
         (folder / "images" / recipe).mkdir(parents=True)
         (folder / "images" / recipe / "Dockerfile").write_text(f"FROM {BASE_IMAGE}\nLABEL recipe={recipe}\n")
     images = {
-        "skillevolbench": f'[[skillevolbench.images]]\nname = "{AGENT_RUNTIME}"\nsame_as = []\nrecipe = "agent-runtime"\n',
+        "skillevolbench": f'[[skillevolbench.images]]\nname = "{AGENT_RUNTIME}"\nsame_as = []\nrecipe = "agent-runtime"\n',  # noqa: E501
         "skillflow": f'[[skillflow.images]]\nname = "{FLOW_BASE}"\nsame_as = ["{SAME}"]\nrecipe = "skillflow-base"\n',
     }
     text = ""

@@ -1,4 +1,5 @@
-"""A loaded suite's files in the record: a machine without the folder writes them into its cache and runs the same tasks."""
+"""A loaded suite's files in the record: a machine without the folder writes them into its cache and runs the same
+tasks."""
 
 from __future__ import annotations
 

@@ -301,7 +301,7 @@ def test_a_diff_names_every_change_once() -> None:
     ]
 
 
-# --- random chains against a slow second implementation -----------------------------------------------------------------
+# --- random chains against a slow second implementation -------------------------------------------------------------
 
 
 @dataclass

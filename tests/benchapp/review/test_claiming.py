@@ -238,7 +238,8 @@ def test_the_same_person_in_two_tabs_never_holds_one_item_twice() -> None:
 
 
 def test_a_late_review_fills_the_slot_that_another_tab_took_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other tab's save holds the item again after the first one saw that it holds nothing, and before it takes a slot."""
+    """The other tab's save holds the item again after the first one saw that it holds nothing,
+    and before it takes a slot."""
     from benchapp.review.queues import claims
 
     ann = reviewer()

@@ -57,7 +57,7 @@ def acts() -> list[str]:
     return list(Activity.objects.order_by("id").values_list("verb", flat=True))
 
 
-# --- beginning and freezing ----------------------------------------------------------------------------------------------
+# --- beginning and freezing -----------------------------------------------------------------------------------------
 
 
 def test_it_starts_with_a_draft_freezes_it_and_drafts_the_next() -> None:
@@ -150,7 +150,7 @@ def test_it_refuses_codes_without_name_or_measure(wording: Wording, says: str) -
         add(begun(), wording, None)
 
 
-# --- origins -------------------------------------------------------------------------------------------------------------
+# --- origins --------------------------------------------------------------------------------------------------------
 
 
 def test_each_act_says_how_a_code_follows() -> None:
@@ -232,7 +232,7 @@ def test_somebody_elses_change_is_not_overwritten_unseen() -> None:
     assert reword(code, Wording("c"), None, seen=Wording.of(named(draft, "b")).fingerprint).name == "c"
 
 
-# --- the tree ------------------------------------------------------------------------------------------------------------
+# --- the tree -------------------------------------------------------------------------------------------------------
 
 
 def test_moving_keeps_the_order_of_reading() -> None:
@@ -291,7 +291,7 @@ def test_it_merges_only_codes_of_one_draft() -> None:
         split_code(named(draft, "a"), [Wording("y")], None)
 
 
-# --- who did what --------------------------------------------------------------------------------------------------------
+# --- who did what ---------------------------------------------------------------------------------------------------
 
 
 def test_the_log_says_who_did_what() -> None:
@@ -309,7 +309,7 @@ def test_the_log_says_who_did_what() -> None:
     assert (rows["code.retired"].detail["code"], rows["code.retired"].reason) == ("c", "unused")
 
 
-# --- starters and files --------------------------------------------------------------------------------------------------
+# --- starters and files ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", starters())

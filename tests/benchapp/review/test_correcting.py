@@ -23,7 +23,8 @@ def flags(*runs: tuple[bool, int]) -> np.ndarray:
 
 
 def test_it_corrects_each_answer_of_the_judge_by_what_people_found_there() -> None:
-    """It says yes to 40 of 100; people find the code in 6 of 10 of these and in 1 of 10 others: 0.4 x 0.6 + 0.6 x 0.1."""
+    """It says yes to 40 of 100; people find the code in 6 of 10 of these and in 1 of 10 others:
+    0.4 x 0.6 + 0.6 x 0.1."""
     said = flags((YES, 40), (NO, 60))
     settled = flags((YES, 10), (NO, 30), (YES, 10), (NO, 50))
     carried = flags((YES, 6), (NO, 34), (YES, 1), (NO, 59))

@@ -161,7 +161,7 @@ def test_each_judge_and_prompt_is_a_source_and_an_empty_answer_is_an_answer(queu
     assert list(found) == ["judge litellm/test judge/0", "judge litellm/test judge/1"]
     judge = found["judge litellm/test judge/1"]
     assert judge.looked == {first.pk, second.pk}
-    assert judge.said == {first.pk: frozenset({code(queue, "numeric/formula").pk})}
+    assert judge.proposed == {first.pk: frozenset({code(queue, "numeric/formula").pk})}
     assert (judge.scripted, found["judge litellm/test judge/0"].scripted) == (False, True)
 
 
@@ -241,7 +241,8 @@ def test_a_source_is_rules_or_a_judge() -> None:
 
 
 def test_it_corrects_what_a_source_says_of_all_by_what_people_settled_on_some(queue: Queue) -> None:
-    """It says yes to three of five; of the two of these that are settled one carries the code, and of the others one of one."""
+    """It says yes to three of five; of the two of these that are settled one carries the code,
+    and of the others one of one."""
     first, second, third, fourth, fifth = queue.items.all()
     resolve(first, "numeric/formula")
     resolve(second)

@@ -65,7 +65,7 @@ def spec_of(query: str = "preset=failed", how: Draw | None = None, people: int =
     return QueueSpec(**{**given, **fields})
 
 
-# --- presets -----------------------------------------------------------------------------------------------------------
+# --- presets --------------------------------------------------------------------------------------------------------
 
 
 def test_it_takes_what_ran_by_its_result() -> None:
@@ -178,7 +178,7 @@ def test_a_pin_keeps_what_was_settled_later_out_of_the_results() -> None:
     assert found("preset=failed") == {trial}
 
 
-# --- decisions and libraries -------------------------------------------------------------------------------------------
+# --- decisions and libraries ----------------------------------------------------------------------------------------
 
 
 def test_decisions_by_what_came_of_them() -> None:
@@ -220,7 +220,7 @@ def test_every_preset_can_be_asked_for_and_comes_back_from_its_address(unit: str
         population = parsed(f"unit={unit}&preset={preset}&condition=no-skill&family=")
         assert parsed(population.query()) == population
         assert list(reopen(unit, population.query()).rows()) == []
-        assert population.says()
+        assert population.noun()
 
 
 def test_strata_say_unknown_where_the_record_tells_nothing() -> None:
@@ -235,7 +235,7 @@ def test_strata_say_unknown_where_the_record_tells_nothing() -> None:
     assert {name: len(ids) for name, ids in strata.items()} == {"E1": 1, "E2": 1, "unknown": 1}
 
 
-# --- making --------------------------------------------------------------------------------------------------------------
+# --- making ---------------------------------------------------------------------------------------------------------
 
 
 def test_it_becomes_items_and_slots_that_are_fixed() -> None:
@@ -351,7 +351,7 @@ def test_how_long_an_item_takes_is_unknown_until_somebody_did_one() -> None:
     assert seconds_per_item("decision") is None
 
 
-# --- afterwards ----------------------------------------------------------------------------------------------------------
+# --- afterwards -----------------------------------------------------------------------------------------------------
 
 
 def test_people_come_and_go_and_it_is_written_down() -> None:

@@ -42,7 +42,7 @@ def test_nobody_gets_what_another_holds_on_postgresql() -> None:
     assert "no item was held twice, none was lost" in done.stdout
 
 
-# --- the check itself ----------------------------------------------------------------------------------------------------
+# --- the check itself -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,5 @@
-"""Files of results: what they carry, what they keep back, and that no text of anybody's runs in a spreadsheet or in LaTeX."""
+"""Files of results: what they carry, what they keep back,
+and that no text of anybody's runs in a spreadsheet or in LaTeX."""
 
 from __future__ import annotations
 

@@ -209,15 +209,15 @@ def test_a_surprise_is_an_item_that_would_have_brought_a_new_code_had_it_come_la
 def test_it_says_how_often_more_coding_would_bring_more() -> None:
     one, two = frozenset([1]), frozenset([2])
     assert (
-        saturation_of([one] * 15).says()
+        saturation_of([one] * 15).sentence()
         == "1 cause in 15 items, each more than once. Of 100 more, 20 at most bring a new one."
     )
     assert (
-        saturation_of([one, two, one, one, one]).says()
+        saturation_of([one, two, one, one, one]).sentence()
         == "2 causes in 5 items. Of 100 more, about 20 bring a new one, 62 at most."
     )
-    assert saturation_of([]).says() == "Nothing is coded yet."
-    assert saturation_of([frozenset()] * 3).says() == "No cause was used in 3 items."
+    assert saturation_of([]).sentence() == "Nothing is coded yet."
+    assert saturation_of([frozenset()] * 3).sentence() == "No cause was used in 3 items."
 
 
 def test_it_holds_guesses_against_naming_the_most_frequent() -> None:

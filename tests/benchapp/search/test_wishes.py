@@ -250,7 +250,8 @@ def test_the_command_takes_experiments_runs_and_episodes(experiment: Experiment)
 
 @pytest.mark.parametrize("after_trial", [False, True])
 def test_an_act_looks_at_each_episode_in_the_moment_it_changes_it(experiment: Experiment, after_trial: bool) -> None:
-    """A statement that first picks episodes by their state and then changes those would cancel one that ended between."""
+    """A statement that first picks episodes by their state and then changes those would cancel one that ended
+    between."""
     run, episode = Run.objects.order_by("id")[0], Episode.objects.order_by("id")[1]
     with CaptureQueriesContext(connection) as queries:
         operations.pause(experiment, reason="x")
@@ -263,7 +264,8 @@ def test_an_act_looks_at_each_episode_in_the_moment_it_changes_it(experiment: Ex
 
 
 def test_an_act_locks_every_run_before_the_experiment(experiment: Experiment) -> None:
-    """As workers do, one run each. An act that held the experiment and then asked for a run would stand against them."""
+    """As workers do, one run each.
+    An act that held the experiment and then asked for a run would stand against them."""
     with CaptureQueriesContext(connection) as queries:
         operations.pause(experiment, reason="x")
     asked = [row["sql"] for row in queries]

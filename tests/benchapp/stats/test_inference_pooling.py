@@ -19,8 +19,8 @@ def test_without_errors_it_is_students_interval_over_models() -> None:
 
 
 def test_it_gives_the_published_estimate_of_the_bcg_trials() -> None:
-    """Log risk ratios of 13 trials of the BCG vaccine (Colditz et al. 1994): REML tau2 0.3132, mean -0.7145, as Viechtbauer (2010,
-    J. Stat. Softw. 36) prints them; with Hartung and Knapp -1.1082 to -0.3208."""
+    """Log risk ratios of 13 trials of the BCG vaccine (Colditz et al. 1994): REML tau2 0.3132, mean -0.7145, as
+    Viechtbauer (2010, J. Stat. Softw. 36) prints them; with Hartung and Knapp -1.1082 to -0.3208."""
     cases = [(4, 119, 11, 128), (6, 300, 29, 274), (3, 228, 11, 209), (62, 13536, 248, 12619), (33, 5036, 47, 5761)]
     cases += [(180, 1361, 372, 1079), (8, 2537, 10, 619), (505, 87886, 499, 87892), (29, 7470, 45, 7232)]
     cases += [(17, 1699, 65, 1600), (186, 50448, 141, 27197), (5, 2493, 3, 2338), (27, 16886, 29, 17825)]

@@ -65,7 +65,8 @@ def group_of(comparison: GroupComparison, run: Run) -> Group:
 
 
 def test_values_are_those_of_the_answers() -> None:
-    """Key points: one of two is taught. Executability: 100 and 25 of two skills. Alignment: recall 100, order and completeness 50."""
+    """Key points: one of two is taught. Executability: 100 and 25 of two skills.
+    Alignment: recall 100, order and completeness 50."""
     world = make_world(samples=2)
     judge(world.run)
     comparison = compared(world)

@@ -36,7 +36,8 @@ def test_failures_and_the_author_are_paid_for() -> None:
 
 
 def test_replays_are_on_neither_side() -> None:
-    """A replayed condition costs no more per solved task than the same without replay, and solves no more tasks by it."""
+    """A replayed condition costs no more per solved task than the same without replay,
+    and solves no more tasks by it."""
     replays = [plain_row(number, task=number - 10, phase="replay", success=True) for number in (11, 12, 13)]
     spent = RunSpending(AGENT, AUTHOR, replays=REPLAYED)
     found = price("cost-per-solved", as_columns([*SOLVED_TWO, *replays]), spent)

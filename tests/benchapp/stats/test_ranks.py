@@ -28,7 +28,7 @@ def compare_all(experiment: Experiment, **chosen: str) -> GroupComparison:
 def say_ranks(comparison: GroupComparison, metric: TrialMetric = ESR) -> dict[str, str]:
     found = answer.rank_groups(comparison, metric)
     assert found is not None
-    return {each.group.condition: each.says for each in found.ranges}
+    return {each.group.condition: each.sentence for each in found.ranges}
 
 
 def make_arms(environments: int, model: str = "model-a", experiment: Experiment | None = None) -> Experiment:
@@ -75,7 +75,9 @@ def test_each_model_has_its_own_ranks() -> None:
     found = answer.rank_groups(compare_all(experiment), ESR)
     assert found is not None
     assert (found.pairs, {each.of for each in found.ranges}) == (6, {3})
-    assert {each.group.condition: each.says for each in found.ranges if each.group.agent_model == "model-a"} == alone
+    assert {
+        each.group.condition: each.sentence for each in found.ranges if each.group.agent_model == "model-a"
+    } == alone
 
 
 def test_two_conditions_have_no_ranks() -> None:

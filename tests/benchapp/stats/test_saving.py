@@ -161,7 +161,7 @@ def test_it_corrects_nothing_where_no_group_has_a_baseline() -> None:
     assert Corrected.of(comparison_of(Choices()), (ESR,)).hypotheses == ()
 
 
-# --- LaTeX -------------------------------------------------------------------------------------------------------------
+# --- LaTeX ----------------------------------------------------------------------------------------------------------
 
 
 def test_it_escapes_everything_latex_would_read() -> None:

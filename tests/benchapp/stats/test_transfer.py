@@ -14,7 +14,8 @@ PASSES = (True, False, False, True, False, True, True, True, False)
 
 @pytest.fixture
 def run() -> Run:
-    """Two families of nine trials, each reading its own skill in every other one; then a later and an earlier family read too."""
+    """Two families of nine trials, each reading its own skill in every other one;
+    then a later and an earlier family read too."""
     return make_learning_run(families=2, outcomes=PASSES)
 
 

@@ -66,7 +66,8 @@ def test_a_skill_is_counted_once_and_only_where_it_is_of_the_library() -> None:
 
 
 def test_it_is_a_mean_over_tasks_of_means_over_their_instances() -> None:
-    """Equation 3, with the share of each instance as the released program takes it: (1 + 0) / 2 of one task, 1/2 of the other."""
+    """Equation 3, with the share of each instance as the released program takes it: (1 + 0) / 2 of one task,
+    1/2 of the other."""
     run, episode, _ = make_world()
     suite = make_suite(environments=1, families=2)
     first, second = suite.families.order_by("ordinal")

@@ -30,7 +30,8 @@ def say(suite: Suite, attribute: str, by_role: dict[str, str]) -> None:
 
 @pytest.fixture
 def suite() -> Suite:
-    """Two families. Deployment of each: no-skill passes context-shift; selfgen-always passes it and the adversarial task."""
+    """Two families. Deployment of each: no-skill passes context-shift;
+    selfgen-always passes it and the adversarial task."""
     suite = make_suite(environments=1, families=2)
     experiment = make_experiment(suite=suite)
     make_learning_run(experiment, condition="no-skill", author_model="", outcomes=(F, F, F, T, F, F, F, F, F))

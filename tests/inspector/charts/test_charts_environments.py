@@ -112,7 +112,8 @@ def test_it_shows_a_metric_as_the_table_does() -> None:
 
 
 def test_by_family_it_averages_over_authors_and_shows_scores_of_100() -> None:
-    """SkillLearnBench's tables by task: a method over all models that wrote its skills, with usage and what a judge said."""
+    """SkillLearnBench's tables by task: a method over all models that wrote its skills,
+    with usage and what a judge said."""
     world = make_judged_world()
     other = add_run(world, author_model="another author")
     for run in (world.run, other):

@@ -8,7 +8,7 @@ import pytest
 
 from benchapp.models import Attempt, Blob, Episode, ModelCall, Run
 from benchapp.papers.published_rows import read_published_rows
-from inspector.charts.figures.tokens import AGENT, AUTHOR, CACHED, CHART, FRESH, OUTPUT, UNTOLD
+from inspector.charts.figures.tokens import AGENT, AUTHOR, CACHED, CHART, FRESH, OUTPUT, UNSPLIT
 from tests.worlds.charted import drawn, queries_of
 from tests.worlds.factories import START, make_attempt, make_episode, make_run, make_trial
 
@@ -50,7 +50,7 @@ def test_it_tells_input_cache_and_output_of_agent_and_author_apart() -> None:
     assert (found[AGENT]["input"], found[AGENT]["cached"], found[AGENT]["output"]) == (1100, 600, 55)
     assert (found[AGENT]["things"], found[AGENT]["cost"], found[AUTHOR]["cost"]) == (2, 0.75, 0.125)
     assert bars(1) == {FRESH: 400, CACHED: 600, OUTPUT: 50}  # the trial's counted attempt alone
-    assert bars(2) == {UNTOLD: 70, OUTPUT: 7}
+    assert bars(2) == {UNSPLIT: 70, OUTPUT: 7}
 
 
 def test_it_calls_unknown_cost_unknown_and_a_partial_sum_partial() -> None:
@@ -86,7 +86,7 @@ def test_it_lays_the_printed_tokens_over_as_printed() -> None:
         if (row.table, row.metric) == ("Table 6", "input_tokens")
     ]
     assert [record["input"] for record in drawing.table.records()] == inputs
-    assert next(list(trace.x) for trace in drawing.figure.data if trace.name == UNTOLD) == inputs
+    assert next(list(trace.x) for trace in drawing.figure.data if trace.name == UNSPLIT) == inputs
 
 
 def test_it_asks_no_more_for_more_attempts() -> None:

@@ -1,6 +1,7 @@
 """What every chart says of two fixed worlds: a change of its code that is no change of its numbers or words leaves it.
 
-Where a chart is meant to say something else, delete tests/golden/charts.json, run this file once, and read the difference.
+Where a chart is meant to say something else, delete tests/golden/charts.json, run this file once, and read the
+difference.
 """
 
 from __future__ import annotations

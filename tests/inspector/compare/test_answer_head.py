@@ -306,8 +306,8 @@ def test_what_costs_more_is_named_and_not_called_the_best(client: Client) -> Non
     Run.objects.all().touch()
     said = ask(client, experiment, "cost-per-trial", "usage")
     assert (
-        f"{Effect.ESTIMATE.words.capitalize()} in this metric. Cost: $0.0536 with “Self-written, always revised”, $0.0100 with no skill."
-        in said
+        f"{Effect.ESTIMATE.words.capitalize()} in this metric. Cost: $0.0536 with “Self-written, always revised”, "
+        "$0.0100 with no skill." in said
     )
     assert "Read the best library" not in said
     assert re.search(r"\+0\.0\d{3} to \+0\.0\d{3}", said)

@@ -21,7 +21,8 @@ ESR = METRICS["ESR"]
 
 
 def make_arms(families: int = 3) -> Experiment:
-    """Of three new tasks a family, no skill passes the first; selfgen-always all; the last one of E1 is passed by none."""
+    """Of three new tasks a family, no skill passes the first; selfgen-always all;
+    the last one of E1 is passed by none."""
     experiment = make_experiment(suite=make_suite(environments=4, families=families))
     for condition, outcomes in (("selfgen-always", (T,) * 9), ("no-skill", (T, F, F, T, F, F, T, F, F))):
         author = {"author_model": ""} if condition == "no-skill" else {}

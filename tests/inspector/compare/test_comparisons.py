@@ -195,7 +195,7 @@ def test_the_list_asks_no_more_of_the_database_for_more(client: Client) -> None:
     assert assert_queries_flat(client, "/comparisons/", make) <= 3
 
 
-# --- exports by their address ------------------------------------------------------------------------------------------
+# --- exports by their address ---------------------------------------------------------------------------------------
 
 
 def test_it_knows_no_other_file(client: Client) -> None:

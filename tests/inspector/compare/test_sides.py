@@ -38,7 +38,8 @@ SHORT, LONG = "claude-haiku-4-5@20251001", "bedrock/us.anthropic.claude-haiku-4-
 
 
 def make_job(suite: Suite, name: str, verdicts: dict[str, list[bool | None]], **fields: object) -> Run:
-    """A job as an importer leaves it: an experiment with one run, whose condition only its folder hints at. `verdicts`: by task."""
+    """A job as an importer leaves it: an experiment with one run, whose condition only its folder hints at.
+    `verdicts`: by task."""
     hint = {"suggested_condition": "no-skill" if "without" in name else "with-skills"}
     experiment = make_experiment(name=name, origin=Experiment.Origin.IMPORTED)
     run = make_run(
@@ -74,7 +75,8 @@ def open_address(client: Client, url: str) -> dict[str, Any]:
 
 
 def make_jobs() -> list[Run]:
-    """Side A passes alpha once of two, fails beta and passes gamma; side B passes alpha twice, beta, and tries no gamma."""
+    """Side A passes alpha once of two, fails beta and passes gamma; side B passes alpha twice, beta,
+    and tries no gamma."""
     suite = make_suite()
     return [
         make_job(suite, "without-one", {"alpha": [True], "gamma": [True]}, agent_model=SHORT),
@@ -287,8 +289,8 @@ def test_a_comparison_of_sides_is_saved_like_any_other(client: Client) -> None:
 
 @pytest.mark.shared_data
 def test_jobs_of_a_benchmark_are_compared_as_a_count_by_hand_says(client: Client) -> None:
-    """Of SkillsBench's twelve folders six trials were given skills and five passed; six were given none, three passed, two failed
-    and one has no verdict. Three of their five tasks are on both sides."""
+    """Of SkillsBench's twelve folders six trials were given skills and five passed; six were given none, three
+    passed, two failed and one has no verdict. Three of their five tasks are on both sides."""
     import_paths([DATA / "skillsbench", DATA / "harbor"])
     first = client.get("/compare.json").json()["suggestions"][0]
     assert (first["trials"], first["tasks_on_both"], first["tasks"]) == (12, 3, 5)

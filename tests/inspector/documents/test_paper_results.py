@@ -1,4 +1,5 @@
-"""docs/reference/paper-results.md: no table or figure is missing, and every address in it answers over runs of every kind."""
+"""docs/reference/paper-results.md: no table or figure is missing,
+and every address in it answers over runs of every kind."""
 
 from __future__ import annotations
 
@@ -159,7 +160,7 @@ def test_every_chart_that_follows_a_figure_is_listed() -> None:
     assert followed <= named
 
 
-# --- every address over runs of every kind -------------------------------------------------------------------------------
+# --- every address over runs of every kind --------------------------------------------------------------------------
 
 
 def fill() -> Run:

@@ -205,8 +205,8 @@ def test_its_queries_do_not_grow(client: Client) -> None:
         for number in range(count):
             make_learning_run(experiment, replicate=experiment.runs.count() + number)
 
-    # reader, experiment, runs twice, their experiment and its suite, episodes, trials, tasks, spending of agents and of authors,
-    # three of how they ended, the rounds of their libraries and the probes of these
+    # reader, experiment, runs twice, their experiment and its suite, episodes, trials, tasks, spending of agents and
+    # of authors, three of how they ended, the rounds of their libraries and the probes of these
     assert assert_queries_flat(client, experiment.get_absolute_url(), make) == 19
 
 

@@ -1,4 +1,5 @@
-"""Having each round's library measured from its page: what is open, what it would take, who may order it, and how far it is."""
+"""Having each round's library measured from its page: what is open, what it would take, who may order it,
+and how far it is."""
 
 from __future__ import annotations
 

@@ -192,7 +192,8 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             make_batch(problems=2, brings=[run.experiment])
             make_trial(make_unordered_episode(run))
 
-    # batches with their experiments, problems, runs; what came in and what it lacks; its probes; uploads; what an undo deletes; incomplete trials
+    # batches with their experiments, problems, runs; what came in and what it lacks; its probes; uploads; what an
+    # undo deletes; incomplete trials
     assert assert_queries_flat(client, "/imports/", make) == 22
 
 

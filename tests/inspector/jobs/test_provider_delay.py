@@ -1,4 +1,5 @@
-"""A provider that had to be asked again is told of on the pages of the step, the trial, the run and the author's call."""
+"""A provider that had to be asked again is told of on the pages of the step, the trial,
+the run and the author's call."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from benchapp.experiments.foresight import Foreseen, Foresight
 from benchapp.models import Experiment, Run, Suite, User
-from inspector.pages.launch import launch, launch_steps, launch_view
+from inspector.pages.launch import launch_form, launch_steps, launch_view
 from inspector.pages.launch.launch_view import START
 from runner.agents import AGENTS
 from runner.base.errors import SuiteError
@@ -29,10 +29,10 @@ SMALL = {**START, "name": "small", "environments": ["table-repair"], "replicates
 
 def sent(file: dict[str, Any] | str, **changes: Any) -> dict[str, Any]:
     """What a browser sends when the page showed this file and some fields were changed since."""
-    text = file if isinstance(file, str) else launch.write(file)
-    values = launch.values_of(launch.read(text))
+    text = file if isinstance(file, str) else launch_form.write(file)
+    values = launch_form.values_of(launch_form.read(text))
     fields = {
-        name: "\n".join(value) if launch.FIELDS[name].kind == "lines" else value
+        name: "\n".join(value) if launch_form.FIELDS[name].kind == "lines" else value
         for name, value in values.items()
         if value is not False
     }
@@ -48,7 +48,7 @@ def shown_file(response: Any) -> dict[str, Any]:
 
 
 def environments() -> list[str]:
-    return launch.units({"protocol": "skillevolbench", "suite": "starter"})
+    return launch_form.units({"protocol": "skillevolbench", "suite": "starter"})
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def small() -> dict[str, Any]:
 def test_it_opens_with_a_file_that_can_be_launched(client: Client) -> None:
     file = shown_file(client.get("/launch/"))
     assert file == START
-    assert client.get("/launch.json").json()["file"] == launch.write(START)
+    assert client.get("/launch.json").json()["file"] == launch_form.write(START)
 
 
 def test_it_starts_from_each_bundled_example(client: Client) -> None:
@@ -137,7 +137,7 @@ def test_what_somebody_chose_with_the_suite_is_left_alone(
 ) -> None:
     post = sent(small, act="write", suite="mine", protocol="skilllearnbench", sandbox="docker")
     assert shown_file(client.post("/launch/", post))["protocol"] == "skilllearnbench"
-    typed = {**sent(small, act="write"), "file": launch.write({**small, "protocol": "skillflow"})}
+    typed = {**sent(small, act="write"), "file": launch_form.write({**small, "protocol": "skillflow"})}
     assert shown_file(client.post("/launch/", typed))["conditions"] == small["conditions"]  # a file is as typed
 
 
@@ -162,8 +162,8 @@ def test_a_check_tells_what_cannot_run(client: Client, small: dict[str, Any], mo
     assert "Launch 2 runs" in text
     assert "trials cannot run. Each gets one try" in text
     assert (
-        "T1 (shell) cannot run: /suites/ours/T1/Dockerfile: line 3: COPY: no such file (expected &lt;b&gt;x&lt;/b&gt; beside"
-        in text
+        "T1 (shell) cannot run: /suites/ours/T1/Dockerfile: line 3: COPY: no such file (expected &lt;b&gt;x&lt;/b&gt; "
+        "beside" in text
     )
     assert "image python:3 is not here" in text
 
@@ -178,7 +178,7 @@ def test_what_has_no_trial_that_can_run_is_not_launched(
 
 
 def test_a_field_writes_itself_and_nothing_else(client: Client, small: dict[str, Any]) -> None:
-    text = "# mine\n" + launch.write({**small, "limits": {"max_turns": 9}})
+    text = "# mine\n" + launch_form.write({**small, "limits": {"max_turns": 9}})
     unchanged = client.post("/launch.json", sent(text, act="write")).json()["file"]
     assert unchanged == text
     changed = shown_file(client.post("/launch/", sent(text, act="write", replicates="2", **{"budget.usd": "1.5"})))
@@ -189,7 +189,7 @@ def test_what_was_written_into_the_file_stands_against_fields_that_were_not_touc
     client: Client, small: dict[str, Any]
 ) -> None:
     post = sent(small, act="write", seed="3")
-    post["file"] = launch.write({**small, "replicates": 5})
+    post["file"] = launch_form.write({**small, "replicates": 5})
     assert shown_file(client.post("/launch/", post)) == {**small, "replicates": 5, "seed": 3}
 
 
@@ -197,12 +197,12 @@ def test_a_change_in_a_field_outlasts_a_file_that_cannot_be_read(client: Client,
     post = sent(small, act="write", replicates="4")
     response = client.post("/launch/", {**post, "file": "name: ["})
     assert shown_text(response, 'id="id_file"') == "name: ["
-    again = {**post, "drawn": shown_text(response, 'name="drawn"'), "file": launch.write({**small, "seed": 3})}
+    again = {**post, "drawn": shown_text(response, 'name="drawn"'), "file": launch_form.write({**small, "seed": 3})}
     assert shown_file(client.post("/launch/", again)) == {**small, "seed": 3, "replicates": 4}
 
 
 def test_a_file_that_is_sent_alone_stands_as_it_is(client: Client, small: dict[str, Any]) -> None:
-    text = launch.write(small)
+    text = launch_form.write(small)
     assert client.post("/launch.json", {"file": text, "act": "write"}).json()["file"] == text
 
 

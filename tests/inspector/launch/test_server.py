@@ -131,9 +131,11 @@ def test_the_launch_says_what_the_test_of_a_server_did_not_find(
     client.post(shown, {"act": "store", "name": "house"})
     notes = client.get("/launch.json?model=house").json()["checked"]["notes"]
     assert sorted(note for note in notes if note.startswith("house")) == [
-        "house called no tool when it was tested, and the agent shell needs tools. Expect trials to end with NoToolCall.",
+        "house called no tool when it was tested, and the agent shell needs tools. Expect trials to end with "
+        "NoToolCall.",
         "house did not keep to JSON when it was tested. Expect answers of the author that cannot be used.",
-        "house takes 8,192 tokens in one call. Expect trials to end with ContextLimit, and authors to see less evidence.",
+        "house takes 8,192 tokens in one call. Expect trials to end with ContextLimit, and authors to see less "
+        "evidence.",
     ]
     out = StringIO()
     file = Path(str(os.environ["SKILLGLASS_VAR"])) / "experiment.yaml"

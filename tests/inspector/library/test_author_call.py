@@ -31,7 +31,7 @@ from tests.worlds.review_factories import make_queue
 
 pytestmark = pytest.mark.django_db
 
-PROMPT = "Opening <b>words</b>.\n# First part\ntext\n````\n# not a heading\n```\n# nor this\n````\n## Second part\nmore\u202e"
+PROMPT = "Opening <b>words</b>.\n# First part\ntext\n````\n# not a heading\n```\n# nor this\n````\n## Second part\nmore\u202e"  # noqa: E501
 LEFT = "temperature 0.25: <m> takes none"
 REPLY = '{"summary": "<i>learnt</i>", "upsert_files": {"a/SKILL.md": "# A"}}'
 

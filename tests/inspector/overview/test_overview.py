@@ -191,8 +191,9 @@ def test_its_queries_do_not_grow(client: Client) -> None:
         for _ in range(count):
             make_running_trial()
 
-    # reader, counts of tabs and page, experiments with suite, runs, trials by run and phase, probes, the tour's, running
-    # attempts; of the open ones what fails, runs, trials, running attempts, workable episodes, durations, what agents, author and judges spent
+    # reader, counts of tabs and page, experiments with suite, runs, trials by run and phase, probes, the tour's,
+    # running attempts; of the open ones what fails, runs, trials, running attempts, workable episodes, durations,
+    # what agents, author and judges spent
     assert assert_queries_flat(client, "/", make) == 18
 
 

@@ -1,4 +1,5 @@
-"""Somebody is invited by a link, from a page, while the product runs: the link works once, and nobody else learns it."""
+"""Somebody is invited by a link, from a page, while the product runs: the link works once,
+and nobody else learns it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Publishing from a page: what the zip of each form holds, who may order, fetch and delete it, and what it never holds."""
+"""Publishing from a page: what the zip of each form holds, who may order, fetch and delete it,
+and what it never holds."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_scripts_that_only_draw_stay_and_come_from_the_site() -> None:
 
 
 def test_nothing_is_left_that_htmx_would_ask_for() -> None:
-    fold = '<details class="rest" hx-get="/trials/2/field/?start=1" hx-trigger="toggle once" data-steps="/trials/2/steps/">'
+    fold = '<details class="rest" hx-get="/trials/2/field/?start=1" hx-trigger="toggle once" data-steps="/trials/2/steps/">'  # noqa: E501
     assert static(fold) == '<details class="rest">'
 
 

@@ -1,6 +1,7 @@
 """No address gives a blind reviewer a word of what they review, or of what it could be.
 
-Addresses are discovered: every pattern of the resolver, filled from a world; what these pages link to; every search field.
+Addresses are discovered: every pattern of the resolver, filled from a world; what these pages link to; every search
+field.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def fill(world: PlantedWorld) -> Fill:
         ("drafts/", "path"): ["tasks/late-fees-2/instruction.md"],
         ("comments/", "public_id"): ids("Comment", most=1),
         ("runs/", "public_id"): [run.public_id for run in [*runs, *Run.objects.filter(probe__origin__run__in=runs)]],
-        ("runs/", "unit_id"): list(JudgedUnit.objects.filter(judging__run__in=runs).values_list("public_id", flat=True)),
+        ("runs/", "unit_id"): list(JudgedUnit.objects.filter(judging__run__in=runs).values_list("public_id", flat=True)),  # noqa: E501
         ("runs/", "call_id"): list(ModelCall.objects.filter(episode__run__in=runs).values_list("public_id", flat=True)),
         ("runs/", "form"): ["zip", "patch", "pull-request"],
         ("runs/", "part"): ["reply", "1", "2"],
@@ -112,7 +113,7 @@ def fill(world: PlantedWorld) -> Fill:
         ("imports/", "log"): [UUID(int=7)],
         ("review/queues/", "public_id"): queues,
         ("review/queues/", "key"): ["taxonomy"],
-        ("review/items/", "public_id"): list(QueueItem.objects.filter(queue__public_id__in=queues).values_list("public_id", flat=True)),
+        ("review/items/", "public_id"): list(QueueItem.objects.filter(queue__public_id__in=queues).values_list("public_id", flat=True)),  # noqa: E501
         ("review/versions/", "public_id"): ids("CodebookVersion", most=3),
         ("review/versions/", "queue_id"): queues[-1:],
         ("review/codebooks/", "public_id"): ids("Codebook", most=2),
@@ -229,8 +230,8 @@ class Walk:
         return set(links_in(text, urlsplit(address).path))
 
     def answers_to(self, unit: str) -> Iterator[tuple[str, str]]:
-        """(address and how it was asked, text) of everything that this blind reviewer asks for. The reviewer of a trial asks at
-        every address, the others only about their item; with FULL=1 all ask everywhere."""
+        """(address and how it was asked, text) of everything that this blind reviewer asks for. The reviewer of a
+        trial asks at every address, the others only about their item; with FULL=1 all ask everywhere."""
         reader, person = Client(), self.world.items[unit].queue.reviewers.get()
         reader.force_login(person)
         reviewed = self.world.planted["item"].trial
@@ -283,7 +284,7 @@ def test_no_address_gives_a_blind_reviewer_a_word_of_it(settings: Any, monkeypat
     step = {"step_id": 1, "source": "agent"}
     monkeypatch.setattr(
         live, "latest_of",
-        lambda asked: {each: live.Seen(timezone.now(), {**step, "message": steps[each]}) for each in asked if each in steps},
+        lambda asked: {each: live.Seen(timezone.now(), {**step, "message": steps[each]}) for each in asked if each in steps},  # noqa: E501
     )  # fmt: skip
     for way in ("tail", "read"):
         monkeypatch.setattr(live, way, lambda asked, *_, **__: [("1-0", {**step, "message": steps.get(asked, "")})])

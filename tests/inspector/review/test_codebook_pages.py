@@ -30,7 +30,7 @@ def do(client: Client, code: Code, act: str, **fields: Any) -> Any:
     return client.post(f"/review/codes/{code.public_id}/{act}/", fields)
 
 
-# --- beginning -----------------------------------------------------------------------------------------------------------
+# --- beginning ------------------------------------------------------------------------------------------------------
 
 
 def test_a_starter_a_file_or_a_name_begins_a_codebook(client: Client) -> None:
@@ -67,7 +67,7 @@ def test_nothing_else_begins_one(client: Client, fields: dict[str, str]) -> None
     assert not Codebook.objects.exists()
 
 
-# --- editing a draft -------------------------------------------------------------------------------------------------------
+# --- editing a draft ------------------------------------------------------------------------------------------------
 
 
 def test_every_act_has_a_form_that_does_it(client: Client) -> None:
@@ -178,7 +178,7 @@ def test_a_viewer_reads_and_changes_nothing(client: Client, settings: Any) -> No
     assert client.post("/review/codebooks/new/", {"name": "x"}).status_code == 403
 
 
-# --- examples --------------------------------------------------------------------------------------------------------------
+# --- examples -------------------------------------------------------------------------------------------------------
 
 
 def test_an_example_links_to_its_step_and_can_be_removed(client: Client) -> None:
@@ -252,7 +252,7 @@ def test_nobody_sees_an_example_of_what_they_still_have_to_code(client: Client, 
         assert "SECRET WORDS" in client.get(page).text
 
 
-# --- labels, differences, carrying -----------------------------------------------------------------------------------------
+# --- labels, differences, carrying ----------------------------------------------------------------------------------
 
 
 def test_labels_of_submitted_reviews_are_counted_but_not_for_who_still_codes_unseen(
@@ -359,7 +359,7 @@ def test_only_who_made_the_queue_or_an_admin_carries_it(client: Client, settings
     assert client.post(page).status_code == 302
 
 
-# --- queries ---------------------------------------------------------------------------------------------------------------
+# --- queries --------------------------------------------------------------------------------------------------------
 
 
 def test_the_list_asks_no_more_for_more_codebooks(client: Client) -> None:

@@ -51,7 +51,7 @@ def as_person(person: User) -> Client:
     return client
 
 
-# --- /review/ ------------------------------------------------------------------------------------------------------------
+# --- /review/ -------------------------------------------------------------------------------------------------------
 
 
 def test_an_empty_record_is_told_how_a_review_goes(client: Client) -> None:
@@ -155,7 +155,7 @@ def test_the_list_of_queues_asks_no_more_for_more_queues(client: Client) -> None
     assert_queries_flat(client, "/review/", make)
 
 
-# --- one queue -----------------------------------------------------------------------------------------------------------
+# --- one queue ------------------------------------------------------------------------------------------------------
 
 
 def test_a_queue_says_how_far_everybody_is(client: Client) -> None:
@@ -240,7 +240,7 @@ def test_hostile_texts_stay_texts(client: Client) -> None:
     assert "&lt;img src=x" in page
 
 
-# --- coding next -----------------------------------------------------------------------------------------------------------
+# --- coding next ----------------------------------------------------------------------------------------------------
 
 
 def test_code_next_holds_an_item_and_opens_it(client: Client) -> None:
@@ -264,7 +264,7 @@ def test_code_next_says_why_there_is_nothing(client: Client) -> None:
     assert "This queue is closed" in client.post(url, follow=True).text
 
 
-# --- who may ---------------------------------------------------------------------------------------------------------------
+# --- who may --------------------------------------------------------------------------------------------------------
 
 
 def test_a_viewer_reads_and_takes_nothing(people: None) -> None:
@@ -302,7 +302,7 @@ def test_a_viewer_cannot_be_made_a_reviewer_by_assigning(people: None) -> None:
     assert not queue.reviewers.exists()
 
 
-# --- what the blind do not see --------------------------------------------------------------------------------------------
+# --- what the blind do not see --------------------------------------------------------------------------------------
 
 
 def blind_queue(ann: User, condition: str, facet: str = "condition") -> Queue:

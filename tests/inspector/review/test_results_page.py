@@ -131,7 +131,7 @@ def test_it_adds_queues_of_one_version_and_refuses_others(client: Client) -> Non
     assert "different codebook versions" in response.text
 
 
-# --- who may look --------------------------------------------------------------------------------------------------------
+# --- who may look ---------------------------------------------------------------------------------------------------
 
 
 def test_it_is_closed_to_somebody_who_still_codes_blind(client: Client, settings: Any) -> None:
@@ -184,7 +184,7 @@ def _addresses(world: World) -> list[str]:
     ]
 
 
-# --- parts -----------------------------------------------------------------------------------------------------------------
+# --- parts ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", FIGURES)

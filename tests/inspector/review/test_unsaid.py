@@ -90,7 +90,7 @@ def told(queue: Queue, *people: User, code: str = CODE) -> Queue:
     return queue
 
 
-# --- numbers made of labels --------------------------------------------------------------------------------------------
+# --- numbers made of labels -----------------------------------------------------------------------------------------
 
 
 def addresses_of_numbers(queue: Queue) -> list[str]:
@@ -145,7 +145,7 @@ def test_carrying_over_does_not_show_whose_review_carried_the_code_that_was_spli
     assert not {"labels", "touched"} & Activity.objects.get(verb="queue.carried").detail.keys()
 
 
-# --- another queue -----------------------------------------------------------------------------------------------------
+# --- another queue --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_the_log_does_not_tell_the_agreement_of_another_queue_on_the_same_unit(
     assert client.get("/activity.json").json()["acts"][0]["detail"] == {}
 
 
-# --- lifting one's own blindness ---------------------------------------------------------------------------------------
+# --- lifting one's own blindness ------------------------------------------------------------------------------------
 
 
 def answers_counted(queue: Queue) -> tuple[int, int]:

@@ -1,4 +1,5 @@
-"""The page of judgements: numbers as worked out by hand, failures counted, texts of strangers escaped, nothing to the blind."""
+"""The page of judgements: numbers as worked out by hand, failures counted, texts of strangers escaped,
+nothing to the blind."""
 
 from __future__ import annotations
 

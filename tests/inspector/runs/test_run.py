@@ -228,10 +228,11 @@ def test_its_queries_do_not_grow(client: Client) -> None:
             trial = make_trial(run.episodes.get(), make_task(family=suite.families.get(), role="variant"))
             make_attempt(trial, counts=False)
 
-    # reader, run, tallies, trials, sibling, its outcomes, what is closed to the reader, unscored attempts, spent by agent and author, provider's delays, skill uses,
-    # the skills of the libraries given, probes, episodes, spine, decisions, three of how they ended; of the evolution: order of
-    # trials, history, files, uses, no-skill; checks, sides and contents under the cursor; the revisions by which the change it opens
-    # on is kept on disk, and five of the lineage, which are read only where it is not
+    # reader, run, tallies, trials, sibling, its outcomes, what is closed to the reader, unscored attempts, spent by
+    # agent and author, provider's delays, skill uses, the skills of the libraries given, probes, episodes, spine,
+    # decisions, three of how they ended; of the evolution: order of trials, history, files, uses, no-skill; checks,
+    # sides and contents under the cursor; the revisions by which the change it opens on is kept on disk, and five of
+    # the lineage, which are read only where it is not
     assert assert_queries_flat(client, run.get_absolute_url(), make) == 35
 
 

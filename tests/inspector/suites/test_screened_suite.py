@@ -1,4 +1,5 @@
-"""What screening finds stands on a suite's page and in what load_suite prints, computed once for each state of a suite."""
+"""What screening finds stands on a suite's page and in what load_suite prints,
+computed once for each state of a suite."""
 
 from __future__ import annotations
 

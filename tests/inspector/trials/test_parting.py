@@ -1,4 +1,5 @@
-"""Where a failed trial parts from one of its task that passed: a skill that one alone opened, else the first other action."""
+"""Where a failed trial parts from one of its task that passed: a skill that one alone opened,
+else the first other action."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def shell(number, command, printed):
 
 
 def meet(client, here, there, *, skills=((), ())):
-    """The piece of a failed trial with these steps, beside a passed one of its task; skills: (name, step) of each side."""
+    """The piece of a failed trial with these steps, beside a passed one of its task; skills: (name,
+    step) of each side."""
     failed = make_trial(success=False, phase="deployment", attempt={"steps": None})
     again = {"phase": "replay", "attempt": {"steps": None}}
     passed = make_trial(failed.episode, task=failed.task, success=True, **again)

@@ -13,7 +13,7 @@ from inspector.templatetags.line_tags import pieces
 from inspector.web.text.diff import FOLDED, MAX_SHOWN_CHARS, NO_NEWLINE, LineSign, diff_file, draw_source_rows
 from tests.cases import every
 
-SKILL = "---\nname: sums\ndescription: Sum columns with empty cells.\n---\n\n# Sums\n\n1. Count.\n2. Fill with 0.\n3. Sum.\n"
+SKILL = "---\nname: sums\ndescription: Sum columns with empty cells.\n---\n\n# Sums\n\n1. Count.\n2. Fill with 0.\n3. Sum.\n"  # noqa: E501
 
 
 def signs(diff):

@@ -1,7 +1,8 @@
-"""Hostile text at every place that reads or draws text of strangers: time, output and memory grow with the text, not faster.
+"""Hostile text at every place that reads or draws text of strangers: time, output and memory grow with the text, not
+faster.
 
-Time is compared between a text and one four times as long, so that it does not depend on the machine. What takes next to no
-time at both sizes passes: at these sizes quadratic work takes much more.
+Time is compared between a text and one four times as long, so that it does not depend on the machine. What takes next
+to no time at both sizes passes: at these sizes quadratic work takes much more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Claude Code, Codex and Gemini CLI, the real programs, as skill authors in containers, against providers on this machine."""
+"""Claude Code, Codex and Gemini CLI, the real programs, as skill authors in containers,
+against providers on this machine."""
 
 from __future__ import annotations
 
@@ -35,13 +36,14 @@ from tests.providers.scripted_server import Call, ScriptedServer, Turn
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 LIMITS = Limits(max_turns=20, timeout_seconds=300)
-TEXT = r"---\nname: count-birds\ndescription: Count birds. Use it whenever birds are to be counted.\n---\n\n# Count\n\n1. Count.\n"
-WRITES = f"mkdir -p skills/count-birds && printf -- '{TEXT}' > skills/count-birds/SKILL.md && echo 'How to count.' > summary.txt"
+TEXT = r"---\nname: count-birds\ndescription: Count birds. Use it whenever birds are to be counted.\n---\n\n# Count\n\n1. Count.\n"  # noqa: E501
+WRITES = f"mkdir -p skills/count-birds && printf -- '{TEXT}' > skills/count-birds/SKILL.md && echo 'How to count.' > summary.txt"  # noqa: E501
 
 
 @dataclass(frozen=True)
 class AuthorHarness:
-    """What is particular to one program: its wire format, what its shell is called, where it finds a skill of its own."""
+    """What is particular to one program: its wire format, what its shell is called,
+    where it finds a skill of its own."""
 
     name: str
     provider: type[ScriptedServer]

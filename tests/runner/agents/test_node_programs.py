@@ -135,7 +135,8 @@ def finished(ran: Ran) -> AttemptResult:
 
 
 def until_asked(provider: ScriptedServer, calls: int, run: Callable[[Limits], Ran]) -> Ran:
-    """The first run that got as far as that many calls: on a busy machine a program alone may take a minute to start."""
+    """The first run that got as far as that many calls:
+    on a busy machine a program alone may take a minute to start."""
     for seconds in (20, 60, 180):
         provider.asked.clear()
         provider.answered.clear()

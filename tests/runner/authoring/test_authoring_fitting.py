@@ -1,4 +1,5 @@
-"""An author with a small context window: what is cut of its request, what never is, and what the decision says of it."""
+"""An author with a small context window: what is cut of its request, what never is,
+and what the decision says of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the author is told: fixed sections, whole skills, evidence that keeps its end, and no more verdict than allowed."""
+"""What the author is told: fixed sections, whole skills, evidence that keeps its end,
+and no more verdict than allowed."""
 
 from __future__ import annotations
 

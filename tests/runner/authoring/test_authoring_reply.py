@@ -144,7 +144,7 @@ def test_it_gives_a_patch_or_says_why_not(text: str, mode: AuthorMode) -> None:
         assert all(isinstance(value, str) for value in (*found.upsert_files.values(), *found.delete_paths))
 
 
-# --- the forms that a paper's prompts ask for ---------------------------------------------------------------------------
+# --- the forms that a paper's prompts ask for -----------------------------------------------------------------------
 
 
 def test_one_skill_between_marks_is_a_patch_and_says_whose_frontmatter_it_has() -> None:

@@ -139,7 +139,7 @@ def test_a_name_with_prompts_is_still_its_method() -> None:
     assert base_name("self-feedback@4") == "self-feedback"
 
 
-# --- what stands in their places ----------------------------------------------------------------------------------------
+# --- what stands in their places ------------------------------------------------------------------------------------
 
 
 def test_every_value_is_drawn_and_every_drawn_value_can_be_named() -> None:
@@ -209,7 +209,7 @@ def test_without_a_choice_every_request_is_what_it_was() -> None:
         assert request_for(occasion(mode), seed=1, chosen=ChosenPrompts()) == request_for(occasion(mode), seed=1)
 
 
-# --- the setup ------------------------------------------------------------------------------------------------------------
+# --- the setup ------------------------------------------------------------------------------------------------------
 
 
 def test_the_setup_tells_packs_only_where_they_are_and_moves_with_their_words(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_the_setup_tells_packs_only_where_they_are_and_moves_with_their_words(tm
     assert describe_prompts(find_condition("selfgen-always~paper"), "skillevolbench") != told
 
 
-# --- whole runs -------------------------------------------------------------------------------------------------------------
+# --- whole runs -----------------------------------------------------------------------------------------------------
 
 
 class PrintedClass:
@@ -326,7 +326,7 @@ def test_over_the_wire_goes_the_text_of_the_pack(provider: Provider, tmp_path: P
     assert "### Trial acquisition/E1-LS1-T1/0" in user["content"]
 
 
-# --- ours, to be read beside them ---------------------------------------------------------------------------------------------
+# --- ours, to be read beside them -----------------------------------------------------------------------------------
 
 
 @every(*[each for each in roles.VALUES if each.role != roles.JUDGE])

@@ -64,7 +64,8 @@ from tests.runner.small_episode import (
 FAMILY, SEED = "E1-LS2", "E1-LS2-T1"  # whose first task fails in acquisition, every time
 AFTER = [TrialSlot(Phase.ACQUISITION, SEED, n) for n in (0, 1)]
 HIDDEN = (
-    "Sort the fragments by their sequence number before the clocks are looked at, since two machines of one site drift apart.",
+    "Sort the fragments by their sequence number before the clocks are looked at, since two machines of one site "
+    "drift apart.",
     "A line that has neither a number nor a clock belongs to the line above it and is carried along with that one.",
 )
 EXPECTED = "expected 4711 lines, found 4709"

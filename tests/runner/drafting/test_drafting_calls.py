@@ -1,4 +1,5 @@
-"""Drafts over real calls: the litellm client against a server that speaks the chat format, and the small model with its own."""
+"""Drafts over real calls: the litellm client against a server that speaks the chat format,
+and the small model with its own."""
 
 from __future__ import annotations
 

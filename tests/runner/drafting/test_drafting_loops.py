@@ -1,4 +1,5 @@
-"""Every loop to its end with the scripted model: what is asked, what it makes of the files, and that the tasks are true."""
+"""Every loop to its end with the scripted model: what is asked, what it makes of the files,
+and that the tasks are true."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from tests.runner.drafts import CORPUS, PlayedDraft, go_on, make_brief, play, re
 def seed_files(key: str = "fee-tables-1") -> Files:
     trade = TRADES[0]
     rule = TableRule("most", 90)
-    task = TableTask("Parcels by depot", trade, rule, rule.says(trade.amount), 1)
+    task = TableTask("Parcels by depot", trade, rule, rule.sentence(trade.amount), 1)
     return {f"tasks/{key}/{path}": File(text.encode()) for path, text in task.files(Dice(3)).items()}
 
 

@@ -1,4 +1,5 @@
-"""Drafted tasks that bring an image, in containers: the smallest Dockerfile is enough, solutions pass and nothing else does."""
+"""Drafted tasks that bring an image, in containers: the smallest Dockerfile is enough,
+solutions pass and nothing else does."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ def test_scenarios_of_units_that_a_person_removed_are_unusable() -> None:
         loops.take_answer(make_brief(Loop.CORPUS), CORPUS, "scenarios", json.dumps({"scenarios": []}))
 
 
-SKILL = "---\nname: fee-tables\ndescription: Adds up tables of fees by group. Use it for CSV files of fees.\n---\n\n1. Add.\n"
+SKILL = "---\nname: fee-tables\ndescription: Adds up tables of fees by group. Use it for CSV files of fees.\n---\n\n1. Add.\n"  # noqa: E501
 
 
 @every(

@@ -321,7 +321,7 @@ def test_a_provider_that_is_away_is_away_for_every_trial(environment: Environmen
     with pytest.raises(ModelUnavailable):
         run_episode(plan, recorder, small_toolbox(_Stopped(ModelUnavailable("529"))), retries=2, sleep=lambda _: None)
     assert len(recorder.abandoned) == 3
-    assert not recorder.aside()
+    assert not recorder.trials_set_aside()
 
 
 class _Stopped(FixedAgent):

@@ -328,7 +328,7 @@ def test_a_program_that_fails_has_answered_badly(script: str, told: str, write: 
 
 
 def test_links_and_binary_files_are_told_and_not_taken(write: Write) -> None:
-    script = f"{SKILL}; mkdir output/skills/tidy/assets; printf '\\377\\0' > output/skills/tidy/assets/logo.png; ln -s /etc output/skills/tidy/references"
+    script = f"{SKILL}; mkdir output/skills/tidy/assets; printf '\\377\\0' > output/skills/tidy/assets/logo.png; ln -s /etc output/skills/tidy/references"  # noqa: E501
     recorder = answered(script, write)
     (decision,) = recorder.decisions
     assert decision.status is DecisionStatus.APPLIED

@@ -1,4 +1,5 @@
-"""A task of several stages: each with its own instruction, solution and tests, in one sandbox, and one verdict over all."""
+"""A task of several stages: each with its own instruction, solution and tests, in one sandbox,
+and one verdict over all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Declared evaluations in a container: the same verdicts, and what an agent or submission does there counts for nothing."""
+"""Declared evaluations in a container: the same verdicts,
+and what an agent or submission does there counts for nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Generators that call a model, in a container: through the gateway to a provider on this machine, and to nothing else."""
+"""Generators that call a model, in a container: through the gateway to a provider on this machine,
+and to nothing else."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "generators"
 KEY = "sk-of-the-operator-0123456789"
-SKILL = "---\nname: averages\ndescription: How averages are taken. Use it for tables.\n---\n\n# Averages\n\n1. Skip blanks.\n"
+SKILL = "---\nname: averages\ndescription: How averages are taken. Use it for tables.\n---\n\n# Averages\n\n1. Skip blanks.\n"  # noqa: E501
 USAGE = {"prompt_tokens": 900, "completion_tokens": 120, "prompt_tokens_details": {"cached_tokens": 100}}
 COST = (800 * 3.0 + 100 * 0.3 + 120 * 15.0) / 1_000_000
 
@@ -168,7 +169,7 @@ def report_of(recorder: ListRecorder) -> dict[str, Any]:
     return dict(json.loads(text.rpartition("---\n")[2]))
 
 
-MADE = f"## FILE: averages/SKILL.md\n````markdown\n{SKILL}````\n\n## FILE: averages/references/blanks.md\n````\nSkip.\n````\n"
+MADE = f"## FILE: averages/SKILL.md\n````markdown\n{SKILL}````\n\n## FILE: averages/references/blanks.md\n````\nSkip.\n````\n"  # noqa: E501
 FOUND = json.dumps([{"name": "averages", "description": "How averages are taken."}])
 
 
@@ -249,7 +250,7 @@ place.mkdir(parents=True)
 met["reached"] = reached
 met["environment"] = dict(os.environ)
 (place / "SKILL.md").write_text("---\nname: seeker\ndescription: What was met. Use it for nothing.\n---\n\n" + json.dumps(met) + "\n")
-"""
+"""  # noqa: E501
 REFUSED = {
     "another model": 400,
     "search": 400,
@@ -313,7 +314,7 @@ def ask(_):
         return error.code
 with concurrent.futures.ThreadPoolExecutor(4) as pool:
     print(sorted(pool.map(ask, range(8))))
-"""
+"""  # noqa: E501
 
 
 def test_a_greedy_one_gets_no_more_than_its_budget_however_many_it_asks_at_once(

@@ -1,4 +1,5 @@
-"""A generator that looks for what it must not see, in a container: it finds its corpus and its task, and nothing else."""
+"""A generator that looks for what it must not see, in a container: it finds its corpus and its task,
+and nothing else."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ head = "---\nname: seeker\ndescription: What was found. Use it for nothing.\n---
 report = {"found": found, "reached": reached, "tests": os.listdir("/tests"), "skills": os.listdir("/skills")}
 report["secrets"] = sorted(name for name in os.environ if "KEY" in name or "SECRET" in name or "SKILLGLASS" in name)
 (place / "SKILL.md").write_text(head + json.dumps(report) + "\n")
-"""
+"""  # noqa: E501
 
 
 def generator(root: Path, monkeypatch: pytest.MonkeyPatch, program: str, **fields: Any) -> None:
@@ -78,7 +79,8 @@ def generator(root: Path, monkeypatch: pytest.MonkeyPatch, program: str, **field
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Suite:
-    """A canary in tests, solutions, the reference skill, the task held out, and one in the corpus to show that it looks."""
+    """A canary in tests, solutions, the reference skill, the task held out,
+    and one in the corpus to show that it looks."""
     suite = handbook_suite(shutil.copytree(unit_of(AGNOSTIC).corpus.folder, tmp_path / "corpus"))  # type: ignore[union-attr]
     (tmp_path / "corpus" / "canary.md").write_text("# Note\n\ncanary-in-the-corpus\n")
     (environment,) = suite.environments

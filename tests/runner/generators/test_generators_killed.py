@@ -37,7 +37,7 @@ echo begun >> "$(cat program/where)"
 [ "$(wc -l < "$(cat program/where)")" -gt 1 ] || sleep 300
 mkdir -p output/skills/slow
 printf -- '---\\nname: slow\\ndescription: Take time. Use when in a hurry.\\n---\\n\\n# Slow\\n\\n1. Wait.\\n' > output/skills/slow/SKILL.md
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture

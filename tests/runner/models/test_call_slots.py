@@ -147,9 +147,9 @@ def test_an_outage_is_reported_until_the_next_answer(queue: QueueHere, server: O
     model.sleep = pause
     with pytest.raises(LeaseLost):
         model.complete(REQUEST)
-    ((name, reason, gives_up_in),) = seen
+    ((name, reason, seconds_left),) = seen
     assert (name, "Connection refused" in reason) == ("house", True)
-    assert gives_up_in == pytest.approx(600, abs=30)
+    assert seconds_left == pytest.approx(600, abs=30)
     again = OneSlotServer(0.0)
     try:
         LiteLLM.of_preset(preset(again.url)).complete(REQUEST)

@@ -1,4 +1,5 @@
-"""Requests that do not fit the context window, in the words of many providers: the real litellm against local servers."""
+"""Requests that do not fit the context window, in the words of many providers:
+the real litellm against local servers."""
 
 from __future__ import annotations
 
@@ -101,8 +102,8 @@ WORDINGS: dict[str, tuple[str, int, dict[str, Any], int | None, int | None]] = {
         400,
         {
             "object": "error",
-            "message": "This model's maximum context length is 4096 tokens. However, you requested 4500 tokens (4400 in the"
-            " messages, 100 in the completion). Please reduce the length of the messages or completion.",
+            "message": "This model's maximum context length is 4096 tokens. However, you requested 4500 tokens (4400 "
+            "in the messages, 100 in the completion). Please reduce the length of the messages or completion.",
             "type": "BadRequestError",
             "param": None,
             "code": 400,
@@ -139,9 +140,9 @@ WORDINGS: dict[str, tuple[str, int, dict[str, Any], int | None, int | None]] = {
         "lm_studio/qwen3-8b",
         400,
         {
-            "error": "Trying to keep the first 12345 tokens when context the overflows. However, the model is loaded with"
-            " context length of only 4096 tokens, which is not enough. Try to load the model with a larger context"
-            " length, or provide a shorter input"
+            "error": "Trying to keep the first 12345 tokens when context the overflows. However, the model is loaded "
+            "with context length of only 4096 tokens, which is not enough. Try to load the model with a larger "
+            "context length, or provide a shorter input"
         },
         4_096,
         12_345,
@@ -176,8 +177,8 @@ WORDINGS: dict[str, tuple[str, int, dict[str, Any], int | None, int | None]] = {
         400,
         {
             "error": {
-                "message": "This endpoint's maximum context length is 40960 tokens. However, you requested about 51000 tokens"
-                " (42000 of text input, 1000 of tool input, 8000 in the output). Please reduce the length of either one,"
+                "message": "This endpoint's maximum context length is 40960 tokens. However, you requested about 51000 tokens"  # noqa: E501
+                " (42000 of text input, 1000 of tool input, 8000 in the output). Please reduce the length of either one,"  # noqa: E501
                 ' or use the "middle-out" transform to compress your prompt automatically.',
                 "code": 400,
             }
@@ -239,7 +240,8 @@ def test_without_tools_it_is_refused_with_the_numbers_that_are_named(provider: P
     "message",
     [
         # OpenAI: the limit is the parameter's
-        "max_tokens is too large: 100000. This model supports at most 16384 completion tokens, whereas you provided 100000.",
+        "max_tokens is too large: 100000. This model supports at most 16384 completion tokens, whereas you provided "
+        "100000.",
         # Anthropic
         "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens for claude-sonnet-4-5",
     ],
@@ -280,8 +282,8 @@ def test_an_answer_that_does_not_fit_beside_a_prompt_that_does_is_asked_for_shor
     reply = model(provider).complete(FIRST_TURN)
     assert (reply.text, [asked["max_tokens"] for asked in provider.asked]) == ("at last", [8_000, 3_056])
     assert reply.notes == (
-        "The limit on output tokens was lowered from 8,000 to 3,056: prompt (1,000 tokens) and answer must fit the context"
-        " window of 4,096 tokens.",
+        "The limit on output tokens was lowered from 8,000 to 3,056: prompt (1,000 tokens) and answer must fit the "
+        "context window of 4,096 tokens.",
     )
 
 

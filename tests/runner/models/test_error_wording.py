@@ -1,4 +1,5 @@
-"""Errors as litellm really raises them, from a server that fails in each way: the cause comes first, then the address."""
+"""Errors as litellm really raises them, from a server that fails in each way: the cause comes first,
+then the address."""
 
 from __future__ import annotations
 

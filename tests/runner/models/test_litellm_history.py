@@ -126,7 +126,8 @@ def _unmarked(parts: list[strict_providers.Body]) -> list[strict_providers.Body]
 def test_thinking_that_holds_a_secret_is_not_kept_and_thinking_ends_there(
     serve: Serve, options: dict[str, Any]
 ) -> None:
-    """What is signed cannot be changed. Without it Anthropic answers a conversation with tools only with thinking off."""
+    """What is signed cannot be changed.
+    Without it Anthropic answers a conversation with tools only with thinking off."""
     first = (thought("the-workers-password is odd"), tool_use("t1"))
     server = serve(
         strict_providers.anthropic, strict_providers.anthropic_reply(*first), strict_providers.anthropic_reply(SAID)

@@ -1,4 +1,5 @@
-"""The bundled suites of families in six roles: every task is solvable, none is solved by doing nothing, and gaps cost what they should."""
+"""The bundled suites of families in six roles: every task is solvable, none is solved by doing nothing,
+and gaps cost what they should."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ def test_it_is_solved_by_its_solution(task: Task, bench: Callable[[Task], Bench]
     place = bench(task)
     place.solve()
     verdict = place.verify()
-    assert [failed(verdict, report, section) for report in ("outcome", "process") for section in ("public", "hidden")] == [
+    assert [failed(verdict, report, section) for report in ("outcome", "process") for section in ("public", "hidden")] == [  # noqa: E501
         [], [], [], []
     ]  # fmt: skip
     assert verdict["reward"] == "1.000000"
@@ -176,7 +177,8 @@ def test_the_starter_leaves_the_gaps_of_its_curated_skills_open() -> None:
 
 @every(*SIX.environments)
 def test_in_six_environments_no_task_is_right_without_what_the_curated_skill_says(environment: Environment) -> None:
-    """What the family's tasks need beyond their instructions: one lesson at least each, all of them in its skill and no other's."""
+    """What the family's tasks need beyond their instructions: one lesson at least each,
+    all of them in its skill and no other's."""
     (family,) = environment.families
     cases = [found[1] for task in family.tasks if (found := recognise(task.instruction))]
     assert len(cases) == 6

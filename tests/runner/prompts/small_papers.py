@@ -1,4 +1,5 @@
-"""Papers in the print shape of the real ones, in words of ours: the anchors are the layouts', what stands between them is not."""
+"""Papers in the print shape of the real ones, in words of ours: the anchors are the layouts',
+what stands between them is not."""
 
 from __future__ import annotations
 

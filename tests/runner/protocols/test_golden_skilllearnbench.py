@@ -1,7 +1,8 @@
-"""SkillLearnBench's methods: one task with three instances under each condition, worked on by the scripted model for real.
+"""SkillLearnBench's methods: one task with three instances under each condition, worked on by the scripted model for
+real.
 
-The instances are tasks of the starter suite whose result needs more than the base procedure; the human-authored skill teaches
-everything they need. UPDATE_GOLDEN=1 writes the files anew; read the difference before committing it.
+The instances are tasks of the starter suite whose result needs more than the base procedure; the human-authored skill
+teaches everything they need. UPDATE_GOLDEN=1 writes the files anew; read the difference before committing it.
 """
 
 from __future__ import annotations

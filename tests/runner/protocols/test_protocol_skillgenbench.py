@@ -1,4 +1,5 @@
-"""SkillGenBench's protocols: what comes next in both settings, what a generator is told, and what it must never be told."""
+"""SkillGenBench's protocols: what comes next in both settings, what a generator is told,
+and what it must never be told."""
 
 from __future__ import annotations
 

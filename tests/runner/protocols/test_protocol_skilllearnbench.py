@@ -59,7 +59,8 @@ def plan_for(condition: str, unit: Environment, **changes: Any) -> EpisodePlan:
 
 
 class Episode:
-    """Answers each step that comes next: learning trials with `tried`, the author with `answers`, evaluation with a pass.
+    """Answers each step that comes next: learning trials with `tried`, the author with `answers`, evaluation with a
+    pass.
 
     What the lists do not say is a failed trial and an applied answer. "skip" is an operator's.
     """

@@ -15,7 +15,7 @@ CLASSIC_FAILED = "The command '/bin/sh -c make' returned a non-zero code: "
     "failed to solve: dockerfile parse error on line 2: unknown instruction: RUUN (did you mean RUN?)",
     "COPY failed: file not found in build context or excluded by .dockerignore: stat missing.txt: file does not exist",
     "COPY failed: no source files were specified",
-    'failed to solve: failed to compute cache key: failed to calculate checksum of ref 0e::ab: "/missing.txt": not found',
+    'failed to solve: failed to compute cache key: failed to calculate checksum of ref 0e::ab: "/missing.txt": not found',  # noqa: E501
     "failed to solve: no build stage in current context",
     "the Dockerfile (Dockerfile) cannot be empty",
     'failed to solve: cannot copy from stage "b", it needs to be defined before current stage "a"',
@@ -49,7 +49,7 @@ CLASSIC_FAILED = "The command '/bin/sh -c make' returned a non-zero code: "
     "failed to solve: lstat /var/lib/docker/tmp/buildkit-mount149/no such: no such file or directory",
     "failed to solve: mkdir /var/lib/docker/overlay2/lsi05/merged/etc/passwd: not a directory",
     "failed to solve: cannot copy to non-directory: /var/lib/docker/overlay2/ejhr/merged/etc/passwd",
-    'failed to solve: process "/bin/sh -c echo connection timed out" did not complete successfully: unable to find user '
+    'failed to solve: process "/bin/sh -c echo connection timed out" did not complete successfully: unable to find user '  # noqa: E501
     "nosuch: no matching entries in passwd file",
 )
 def test_what_the_same_files_would_meet_again_is_their_fault(said: str) -> None:
@@ -60,7 +60,7 @@ def test_what_the_same_files_would_meet_again_is_their_fault(said: str) -> None:
 
 @every(
     'Get "https://registry.example/v2/": dial tcp: lookup registry.example on 10.0.0.53:53: no such host',
-    "failed to solve: python:3: failed to resolve source metadata for docker.io/library/python:3: failed to do request: "
+    "failed to solve: python:3: failed to resolve source metadata for docker.io/library/python:3: failed to do request: "  # noqa: E501
     'Head "https://registry.example/v2/": net/http: TLS handshake timeout',
     "failed to compute cache key: failed to copy: write /var/lib/docker/tmp/x: no space left on device",
     "toomanyrequests: You have reached your pull rate limit",
@@ -73,7 +73,8 @@ def test_what_may_do_better_later_is_the_machines(said: str) -> None:
 
 
 @every(
-    "Err:1 http://deb.example bookworm InRelease\n  Temporary failure resolving 'deb.example'\nE: Unable to locate package x",
+    "Err:1 http://deb.example bookworm InRelease\n  Temporary failure resolving 'deb.example'\nE: Unable to locate "
+    "package x",
     "pip._vendor.urllib3 ... NewConnectionError: Failed to establish a new connection: [Errno 101]\nERROR: No matching",
     "npm error code ECONNRESET\nnpm error network aborted",
     "curl: (6) Could not resolve host: files.example",

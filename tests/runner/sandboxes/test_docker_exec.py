@@ -18,8 +18,8 @@ from runner.sandboxes.docker.docker_exec import RunningCommand
 
 
 class EndedAtOnce:
-    """An engine that says of each command that it has ended, and hands over its output through `stream`. `begins`: when it
-    starts the command."""
+    """An engine that says of each command that it has ended, and hands over its output through `stream`.
+    `begins`: when it starts the command."""
 
     def __init__(self, stream: socket.socket, begins: float = 0.0) -> None:
         self.stream, self.begins = stream, begins
@@ -90,7 +90,8 @@ def test_a_command_that_the_engine_has_yet_to_start_has_not_ended(ends: tuple[so
 
 
 class HastyEngine(BaseHTTPRequestHandler):
-    """Docker's own addresses. The output comes in one piece with the head of the answer, as where the client is slow to read it."""
+    """Docker's own addresses. The output comes in one piece with the head of the answer,
+    as where the client is slow to read it."""
 
     protocol_version = "HTTP/1.1"
 

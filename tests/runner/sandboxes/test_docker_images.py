@@ -568,8 +568,9 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     require(program is not None, "no program docker-registry")
     address = f"127.0.0.1:{free_port()}"
     (tmp_path / "registry.yml").write_text(
-        "version: 0.1\nlog: {accesslog: {disabled: true}, level: error}\n"
-        f"storage: {{filesystem: {{rootdirectory: {tmp_path}/registry}}, delete: {{enabled: true}}}}\nhttp: {{addr: {address}}}\n"
+        "version: 0.1\nlog: {accesslog: {disabled: true}, level: error}\nstorage: "
+        f"{{filesystem: {{rootdirectory: {tmp_path}/registry}}, delete: {{enabled: true}}}}\nhttp: {{addr: "
+        f"{address}}}\n"
     )
     served = subprocess.Popen([str(program), "serve", str(tmp_path / "registry.yml")], stderr=subprocess.DEVNULL)
     try:

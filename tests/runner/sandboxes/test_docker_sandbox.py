@@ -398,7 +398,7 @@ def test_a_way_out_does_not_lead_to_metadata_addresses(task: Task) -> None:
         listen = "python3 -m http.server 8080 >/dev/null 2>&1 & sleep 2; echo up"
         assert "up" in run(other, listen, 60)
         addresses = [each["IPAddress"] for each in inside.values()]
-        ask = f'for place in {" ".join(addresses)}; do timeout 2 bash -c "</dev/tcp/$place/8080" && echo reached $place; done; true'
+        ask = f'for place in {" ".join(addresses)}; do timeout 2 bash -c "</dev/tcp/$place/8080" && echo reached $place; done; true'  # noqa: E501
         assert "reached" not in run(one, ask, 60)
         assert "reached" in run(other, ask, 60)
     finally:

@@ -1,4 +1,5 @@
-"""Tasks of several services in real containers: what starts with the agent's, what it reaches, what bounds it, what is left."""
+"""Tasks of several services in real containers: what starts with the agent's, what it reaches, what bounds it,
+what is left."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ ASK = (
     "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://store:8000/token\", timeout=5).read().decode())'"
 )
 FILES = {
-    "task.toml": '[environment]\nmemory_mb = 256\nstorage_mb = 300\nnetwork_mode = "no-network"\nbuild_timeout_sec = 60\n',
+    "task.toml": '[environment]\nmemory_mb = 256\nstorage_mb = 300\nnetwork_mode = "no-network"\nbuild_timeout_sec = 60\n',  # noqa: E501
     "instruction.md": "Write the token that the store serves at http://store:8000/token into token.txt.\n",
     "environment/Dockerfile": "FROM {base}\nWORKDIR /work\n",
     "environment/store/Dockerfile.store": "FROM {base}\nCOPY serve.sh /serve.sh\n",

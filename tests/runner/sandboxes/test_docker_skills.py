@@ -1,4 +1,5 @@
-"""Skills that tasks and images bring never reach an agent: without a library it finds none, with one only that one's."""
+"""Skills that tasks and images bring never reach an agent: without a library it finds none,
+with one only that one's."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from tests.runner.container_trials import MACHINE, container_task
 SKILL = "---\nname: told\ndescription: The answer is 42. Use always.\n---\n"
 HOMES = ("/root/.claude/skills", "/root/.codex/skills", "/root/.agents/skills", "/root/.opencode/skill")
 # An empty file stays where a Dockerfile copies one by its name to a place that no agent looks at.
-FIND = "find / -xdev -name SKILL.md -size +0 2>/dev/null; find /root/.[a-z]* /home /work /skills -name SKILL.md 2>/dev/null"
+FIND = "find / -xdev -name SKILL.md -size +0 2>/dev/null; find /root/.[a-z]* /home /work /skills -name SKILL.md 2>/dev/null"  # noqa: E501
 EMPTIED = [f".{name}/skills" for name in ("agents", "claude", "codex", "factory", "gemini")]
 EMPTIED += [".opencode/skill", ".qwen/skills"]
 IMAGE = "skillglass-test-skilled:1"

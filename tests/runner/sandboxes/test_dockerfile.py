@@ -49,12 +49,14 @@ def test_a_dockerfile_without_a_base_or_none_at_all_is_told(tmp_path: Path) -> N
 
 
 @every(
-    "COPY . /x\nCOPY ./ /x\nCOPY / /x\nCOPY data /x\nADD ./data/deep/input.csv my.csv\nCOPY /data/deep/ /x\nCOPY ../data /x",
+    "COPY . /x\nCOPY ./ /x\nCOPY / /x\nCOPY data /x\nADD ./data/deep/input.csv my.csv\nCOPY /data/deep/ /x\nCOPY "
+    "../data /x",
     "COPY --from=build /nowhere /x\nADD https://host.example/file /x\nADD git@host.example:a/b.git /x",
     "ARG NAME\nCOPY $NAME ${NAME}.txt miss*.txt [ab].txt /x/",
     "COPY linked/deep/input.csv /x\nCOPY 'my file.txt' /x",
     "COPY skills /root/skills",  # an empty one is sent where there is none
-    "RUN <<EOF\nCOPY missing.txt /x\nnothing at all\nEOF\nCOPY <<-A <<B /x/\n\tFOO bar\n\tA\nBAR\nB\nRUN cat <<'END' > /y\nX\nEND",
+    "RUN <<EOF\nCOPY missing.txt /x\nnothing at all\nEOF\nCOPY <<-A <<B /x/\n\tFOO bar\n\tA\nBAR\nB\nRUN cat <<'END' "
+    "> /y\nX\nEND",
     "RUN echo $((1<<2)) && \\\n\n    copying missing.txt\nONBUILD COPY missing.txt /x",
     "# a comment does not go on \\\nRUN echo",
     'HEALTHCHECK --interval=5m CMD curl -f http://localhost/ || exit 1\nSHELL ["/bin/bash", "-c"]\nUSER me',

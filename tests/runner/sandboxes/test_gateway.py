@@ -140,7 +140,7 @@ def test_it_forwards_a_call_with_the_key_that_the_program_never_had(upstream: Up
     assert headers["x-a"] == "b"
     assert "mine" not in str(upstream.asked)
     assert gateway.usage == Usage(30, 20, 4)
-    assert (gateway.requests, gateway.untold, gateway.trouble) == (1, 0, None)
+    assert (gateway.requests, gateway.uncounted, gateway.trouble) == (1, 0, None)
 
 
 def test_it_sends_the_key_in_the_header_that_the_provider_wants(upstream: Upstream, opened: Open) -> None:
@@ -400,14 +400,14 @@ def test_it_goes_on_asking_no_provider_whose_usage_cannot_be_counted(
     assert [ask(gateway)[0] for _ in range(5)] == [200, 200, 200, 400, 400]
     assert isinstance(gateway.refusal, ModelRefused)
     assert "reports no usage, so its cost is unknown: 3 answers" in str(gateway.refusal)
-    assert (len(upstream.asked), gateway.untold) == (3, 3)
+    assert (len(upstream.asked), gateway.uncounted) == (3, 3)
 
 
 def test_it_asks_on_where_nothing_counts_on_what_is_told(upstream: Upstream, opened: Open) -> None:
     gateway = opened()
     upstream.answer = answering(200)
     assert [ask(gateway)[0] for _ in range(5)] == [200] * 5
-    assert (gateway.untold, gateway.refusal) == (5, None)
+    assert (gateway.uncounted, gateway.refusal) == (5, None)
 
 
 def test_an_answer_that_the_provider_broke_off_is_none_that_tells_no_usage(upstream: Upstream, opened: Open) -> None:
@@ -416,7 +416,7 @@ def test_an_answer_that_the_provider_broke_off_is_none_that_tells_no_usage(upstr
     for _ in range(5):
         with pytest.raises(http.client.IncompleteRead):
             ask(gateway)
-    assert (gateway.untold, gateway.broken_off, gateway.refusal) == (0, 5, None)
+    assert (gateway.uncounted, gateway.broken_off, gateway.refusal) == (0, 5, None)
 
 
 def test_an_error_in_the_middle_of_a_stream_is_the_providers_and_none_that_tells_no_usage(
@@ -430,7 +430,7 @@ def test_an_error_in_the_middle_of_a_stream_is_the_providers_and_none_that_tells
     upstream.answer = answering(200, events, Content_Type="text/event-stream")
     assert [ask(gateway, "/v1/messages")[1] for _ in range(5)] == [events] * 5
     assert str(gateway.trouble) == "the provider's answer ended in an error: overloaded_error"
-    assert (gateway.untold, gateway.refusal, gateway.failed, gateway.usage) == (0, None, 5, Usage(45))
+    assert (gateway.uncounted, gateway.refusal, gateway.failed, gateway.usage) == (0, None, 5, Usage(45))
     upstream.answer = sound
     assert ask(gateway, "/v1/messages")[0] == 200
     assert gateway.trouble is None
@@ -460,7 +460,7 @@ def test_who_hangs_up_before_the_end_is_billed_to_the_end(upstream: Upstream, op
     connection.close()
     gone.set()
     assert counted.wait(20)
-    assert (gateway.usage, gateway.untold, gateway.trouble) == (Usage(30, 20, 4), 0, None)
+    assert (gateway.usage, gateway.uncounted, gateway.trouble) == (Usage(30, 20, 4), 0, None)
 
 
 def test_calls_that_the_provider_failed_use_up_no_turns(upstream: Upstream, opened: Open) -> None:
@@ -627,7 +627,8 @@ def test_a_call_waits_for_a_free_slot_and_the_wait_is_counted(
 def test_waiting_behind_the_programs_own_call_is_the_programs_time(
     upstream: Upstream, opened: Open, queue: QueueHere
 ) -> None:
-    """A program that asks twice at a time gets one answer after the other from any such server, with or without others."""
+    """A program that asks twice at a time gets one answer after the other from any such server,
+    with or without others."""
     over = threading.Event()
     upstream.answer = lambda handler: (over.wait(10), answering(200, b"{}")(handler))
     gateway = opened(endpoint=ONE_SLOT)

@@ -256,10 +256,10 @@ def test_closing_leaves_nothing_even_of_locked_folders(sandbox: LocalSandbox) ->
 @linux_only
 def test_a_handle_is_enough_to_clean_up_after_a_crash(task: Task, tmp_path: Path) -> None:
     code = (
-        "import json,os,sys; from pathlib import Path; from runner.sandboxes.local import open_sandbox; "
-        "from runner.base.types import Task; "
-        "s = open_sandbox(Task('k','t','E','F',None,1,'','0'*64,Path('.')), name='n'); "
-        "s.execute('setsid sleep 69 &', timeout_seconds=5); print(json.dumps(s.handle)); sys.stdout.flush(); os._exit(9)"
+        "import json,os,sys; from pathlib import Path; from runner.sandboxes.local import open_sandbox; from "
+        "runner.base.types import Task; s = open_sandbox(Task('k','t','E','F',None,1,'','0'*64,Path('.')), name='n'); "
+        "s.execute('setsid sleep 69 &', timeout_seconds=5); print(json.dumps(s.handle)); sys.stdout.flush(); "
+        "os._exit(9)"
     )
     environment = {**os.environ, "SKILLGLASS_SANDBOXES": str(tmp_path)}
     crashed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
@@ -298,13 +298,13 @@ def test_a_command_cannot_read_the_environment_of_the_process_that_opened_its_sa
     if "hidepid=" in Path("/proc/self/mounts").read_text():
         pytest.skip("/proc hides processes already")
     code = (
-        "import ctypes, os; from pathlib import Path; from runner.sandboxes.local import open_sandbox; "
-        "from runner.sandboxes.processes import find_marked_processes; from runner.base.types import Task; "
-        "os.getuid() or os.setuid(65534); ctypes.CDLL(None).prctl(4, 1, 0, 0, 0); "
-        "read = f'cat /proc/{os.getpid()}/environ | grep -c planted-value'; print(os.popen(read).read().strip()); "
-        "s = open_sandbox(Task('k','t','E','F',None,1,'','0'*64,Path('.')), name='n'); "
-        "print(s.execute(read, timeout_seconds=5).output.strip().splitlines()[-1]); "
-        "s.execute('setsid sleep 69 &', timeout_seconds=5); print(len(find_marked_processes(s.mark, s.folder))); s.close()"
+        "import ctypes, os; from pathlib import Path; from runner.sandboxes.local import open_sandbox; from "
+        "runner.sandboxes.processes import find_marked_processes; from runner.base.types import Task; os.getuid() or "
+        "os.setuid(65534); ctypes.CDLL(None).prctl(4, 1, 0, 0, 0); read = f'cat /proc/{os.getpid()}/environ | grep -c "
+        "planted-value'; print(os.popen(read).read().strip()); s = "
+        "open_sandbox(Task('k','t','E','F',None,1,'','0'*64,Path('.')), name='n'); print(s.execute(read, "
+        "timeout_seconds=5).output.strip().splitlines()[-1]); s.execute('setsid sleep 69 &', timeout_seconds=5); "
+        "print(len(find_marked_processes(s.mark, s.folder))); s.close()"
     )
     environment = {**os.environ, "PLANTED_KEY": "planted-value"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)

@@ -1,4 +1,5 @@
-"""A Docker engine on another machine: namespaces of this one, with a folder that cannot be seen from here, reached by TLS."""
+"""A Docker engine on another machine: namespaces of this one, with a folder that cannot be seen from here,
+reached by TLS."""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ def task(tmp_path: Path) -> Task:
 
 
 def make_certificates(folder: Path) -> Path:
-    """An authority, and a certificate of it that serves as client's and server's. The names are those Docker looks for."""
+    """An authority, and a certificate of it that serves as client's and server's.
+    The names are those Docker looks for."""
     folder.mkdir()
     (folder / "more").write_text(f"subjectAltName=IP:{THERE}\nextendedKeyUsage=serverAuth,clientAuth\n")
     for command in (

@@ -64,14 +64,15 @@ def write_instance(folder: Path, number: int) -> None:
     files = {
         "task.toml": '[metadata]\ncategory = "sums"\n',
         "instruction.md": (
-            f"Add up the weights in `/root/parcels_{number}.csv` of week {number} of 2026, for all 42 depots.\n\n"
-            "The expected output is `/root/sums.json`: depot -> sum, rounded to two decimals. The result must be correct"
-            " to 0.01.\n"
+            f"Add up the weights in `/root/parcels_{number}.csv` of week {number} of 2026, for all 42 depots.\n\nThe "
+            "expected output is `/root/sums.json`: depot -> sum, rounded to two decimals. The result must be correct "
+            "to 0.01.\n"
         ),
         "environment/Dockerfile": "FROM python:3.12-slim\nCOPY . /root/\n",
         "environment/manual.md": MANUAL,
         f"environment/parcels_{number}.csv": "depot,weight\n" + "".join(f"{a},{b}\n" for a, b in rows),
-        "tests/test.sh": "#!/bin/bash\npython3 -m pytest /tests/test_outputs.py && echo 1 > /logs/verifier/reward.txt\n",
+        "tests/test.sh": "#!/bin/bash\npython3 -m pytest /tests/test_outputs.py && echo 1 > "
+        "/logs/verifier/reward.txt\n",
         "tests/test_outputs.py": VERIFIER,
         "tests/expected.json": json.dumps({"sums": sums, "note": f"weighed by inspector number {number}"}, indent=1),
         f"tests/parcels_{number}.csv": "depot,weight\n" + "".join(f"{a},{b}\n" for a, b in rows),
@@ -119,8 +120,8 @@ def only(release: Path, kind: str) -> SuiteFinding:
 
 
 def test_a_sound_suite_has_no_finding(release: Path) -> None:
-    """Though all share a manual and a verifier, tests keep a copy of the input, 42 is expected and told, the output's path is
-    named, and the instruction says "expected", "correct" and "result"."""
+    """Though all share a manual and a verifier, tests keep a copy of the input, 42 is expected and told, the output's
+    path is named, and the instruction says "expected", "correct" and "result"."""
     assert screened(release) == Screening(())
 
 
@@ -331,7 +332,7 @@ def test_an_instruction_that_quotes_hidden_code_is_found(release: Path) -> None:
 
 
 def test_words_of_the_instruction_in_the_docstring_of_a_test_are_no_quote(release: Path) -> None:
-    told = "Write /root/sums.json with one number per depot, rounded to two decimals, sorted by depot and nothing else in it"
+    told = "Write /root/sums.json with one number per depot, rounded to two decimals, sorted by depot and nothing else in it"  # noqa: E501
     add(instance(release, 2) / "instruction.md", f"\n{told}.\n")
     add(instance(release, 2) / "tests/test_outputs.py", f'    """{told}."""\n    # {told}\n')
     assert screened(release).findings == ()
@@ -430,8 +431,9 @@ def test_the_same_solution_and_environment_with_other_tests_is_found(release: Pa
 
 def test_an_instruction_that_quotes_the_solution_is_for_people_to_judge(release: Path) -> None:
     program = (
-        "rows = list(csv.DictReader(open('parcels_2.csv')))\nfor row in rows:\n    depot = row['depot']\n"
-        "    sums[depot] = round(sums.get(depot, 0.0) + float(row['weight']), 2)\njson.dump(sums, open('sums.json', 'w'))\n"
+        "rows = list(csv.DictReader(open('parcels_2.csv')))\nfor row in rows:\n    depot = row['depot']\n    "
+        "sums[depot] = round(sums.get(depot, 0.0) + float(row['weight']), 2)\njson.dump(sums, open('sums.json', "
+        "'w'))\n"
     )
     (instance(release, 2) / "solution/sum_up.py").write_text(program)
     add(instance(release, 2) / "instruction.md", "\nBegin with `for row in rows:`.\n")

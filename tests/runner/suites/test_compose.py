@@ -15,7 +15,8 @@ from runner.suites.findings import Findings
 from runner.suites.tasks.task_toml import read_task_toml
 from tests.cases import every
 
-# The shape of a public release: the build that happens anyway, keys of the host, log folders of the runner, and a mount.
+# The shape of a public release: the build that happens anyway, keys of the host, log folders of the runner, and a
+# mount.
 RELEASED = """
 services:
   main:

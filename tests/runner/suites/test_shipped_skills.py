@@ -1,4 +1,5 @@
-"""Skills that tasks of a Harbor set ship: reference skills for the condition that mounts them, and nothing anywhere else."""
+"""Skills that tasks of a Harbor set ship: reference skills for the condition that mounts them,
+and nothing anywhere else."""
 
 from __future__ import annotations
 

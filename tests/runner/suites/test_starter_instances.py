@@ -1,4 +1,5 @@
-"""The bundled suites for learned and for generated skills: solvable, not solved by nothing, and turning on what is to be learned."""
+"""The bundled suites for learned and for generated skills: solvable, not solved by nothing,
+and turning on what is to be learned."""
 
 from __future__ import annotations
 
@@ -107,7 +108,8 @@ def test_it_fails_without_any_one_of_the_lessons_it_needs_and_says_why(
 
 
 def verdict_of(task: Task, program: str | None) -> Verdict:
-    """Of a task that declares its evaluation, in a local sandbox: where a program is given, it is left there and was run."""
+    """Of a task that declares its evaluation, in a local sandbox: where a program is given,
+    it is left there and was run."""
     sandbox = open_sandbox(task, name="t")
     try:
         if program is not None:
@@ -186,7 +188,8 @@ def test_the_scripted_agent_solves_its_tasks_with_the_reference_skill_and_never_
 
 
 def solves(task: Task, skills: Files, seed: int) -> bool:
-    """Does the agent, told nothing by its commands but what its skills say, write the program that handles everything?"""
+    """Does the agent, told nothing by its commands but what its skills say,
+    write the program that handles everything?"""
     case = known(task)[1]
     right = case.program(frozenset(case.needs))
     instruction = build_instruction(task, library=bool(skills), frozen=True)

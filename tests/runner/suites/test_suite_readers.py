@@ -385,7 +385,7 @@ def test_an_instance_by_another_name_is_named_and_a_missing_seed_told(tmp_path: 
 
 
 def test_the_toml_of_the_tasks_without_a_verifier_table_is_taken(tmp_path: Path) -> None:
-    toml = '[task]\nid = "posters"\nname = "Posters"\ncategory = "c"\ndifficulty = "easy"\n[evaluation]\nrequired_files = ["a"]\n'
+    toml = '[task]\nid = "posters"\nname = "Posters"\ncategory = "c"\ndifficulty = "easy"\n[evaluation]\nrequired_files = ["a"]\n'  # noqa: E501
     write_task(tmp_path / "s/tasks/poster/poster-1", toml)
     suite = read_suite_folder(tmp_path / "s")
     assert suite.notes == ()

@@ -176,7 +176,7 @@ def test_what_nobody_knows_is_told(tmp_path: Path) -> None:
 
 
 def test_variables_that_the_host_should_give_are_told(tmp_path: Path) -> None:
-    text = '[environment]\nrequired_env = ["GH_TOKEN"]\n[verifier.env]\nA = "${GH_TOKEN}"\nB = "${JUDGE_KEY}"\nC = "${D:-e}"\n'
+    text = '[environment]\nrequired_env = ["GH_TOKEN"]\n[verifier.env]\nA = "${GH_TOKEN}"\nB = "${JUDGE_KEY}"\nC = "${D:-e}"\n'  # noqa: E501
     toml, findings = read(tmp_path, text)
     assert toml.host_variables == ("GH_TOKEN",)
     assert findings.notes() == (

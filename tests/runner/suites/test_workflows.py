@@ -58,8 +58,8 @@ def edit_distance(one: Workflow, other: Workflow) -> float:
 
 
 def test_two_annotations_counted_by_hand() -> None:
-    """CHAIN: 6 steps, 5 edges. FORKED: 7 steps, 6 edges. Five steps find a partner: read, extract, align, compute, output.
-    Of the edges, read - extract and align - compute are in both."""
+    """CHAIN: 6 steps, 5 edges. FORKED: 7 steps, 6 edges. Five steps find a partner: read, extract, align, compute,
+    output. Of the edges, read - extract and align - compute are in both."""
     found = compare_workflows(CHAIN, FORKED)
     assert found.pairs == {
         "read": "a",

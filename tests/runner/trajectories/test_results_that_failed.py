@@ -9,7 +9,7 @@ from typing import Any
 from runner.trajectories.readers.reading import open_file
 from tests.cases import every
 
-UNIFIED = "Chunk ID: 5f1a2b\nWall time: 0.0512 seconds\nProcess exited with code {code}\nOriginal token count: 9\nOutput:\n{text}"
+UNIFIED = "Chunk ID: 5f1a2b\nWall time: 0.0512 seconds\nProcess exited with code {code}\nOriginal token count: 9\nOutput:\n{text}"  # noqa: E501
 FREEFORM = "Exit code: {code}\nWall time: 0.1 seconds\nOutput:\n{text}"
 REPORT = (
     "Command: make\nDirectory: (root)\nOutput: {text}\nError: (none)\nExit Code: {code}\nSignal: (none)\n"

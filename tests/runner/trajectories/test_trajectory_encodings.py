@@ -1,4 +1,5 @@
-"""Files that real programs write around the format: byte order marks, UTF-16, numbers that JSON has not, notices first."""
+"""Files that real programs write around the format: byte order marks, UTF-16, numbers that JSON has not,
+notices first."""
 
 import codecs
 import json

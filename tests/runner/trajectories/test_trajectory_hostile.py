@@ -28,8 +28,8 @@ WAYS = {"event by event": (0, 0), "at once": (MEBIBYTE, MEBIBYTE), "lists faster
 
 @pytest.fixture(params=WAYS.values(), ids=WAYS, autouse=True)
 def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small file in which nothing is odd is read at once, its long lists by a faster parser, and every other file event by
-    event: all must tell the same."""
+    """A small file in which nothing is odd is read at once, its long lists by a faster parser, and every other file
+    event by event: all must tell the same."""
     monkeypatch.setattr(line_streams, "SMALL_BYTES", request.param[0])
     monkeypatch.setattr(plain_json, "LONG_LIST", request.param[1])
 
@@ -114,7 +114,7 @@ def test_a_text_of_200_mb_is_cut_with_a_mark_in_bounded_memory(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_a_line_of_200_mb_does_not_end_the_reading() -> None:
-    start = b'{"type":"thread.started","thread_id":"t"}\n{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"'
+    start = b'{"type":"thread.started","thread_id":"t"}\n{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"'  # noqa: E501
     after = b'"}}\n{"type":"item.completed","item":{"id":"j","type":"agent_message","text":"after"}}\n'
     result = read_trajectory(generated(start, b"y" * MEBIBYTE, 200, after))
     steps = list(result.steps)
@@ -304,7 +304,8 @@ def test_one_message_without_end_becomes_several_steps() -> None:
     assert len(steps) == 3
 
 
-# Each of these once made a pattern look at the same text again and again: they end at once or, if that comes back, never.
+# Each of these once made a pattern look at the same text again and again: they end at once or, if that comes back,
+# never.
 @every(
     "x```json\n" * 200_000, "```json\n" * 200_000, "available_skills: [\n" * 200_000, "\x1b]" * 500_000, "\r" * 500_000
 )

@@ -1,4 +1,5 @@
-"""A verifier in a container of its own: it gets the files that the task names, and nothing else of what the agent left."""
+"""A verifier in a container of its own: it gets the files that the task names,
+and nothing else of what the agent left."""
 
 from __future__ import annotations
 

@@ -417,7 +417,7 @@ PROGRAM = {
 
 @pytest.mark.parametrize(
     "command",
-    ["python3 main.py", "python3 -m main", "python3 -c 'import main'", "echo import main | python3", "cd / && python3 $OLDPWD/main.py"],
+    ["python3 main.py", "python3 -m main", "python3 -c 'import main'", "echo import main | python3", "cd / && python3 $OLDPWD/main.py"],  # noqa: E501
 )  # fmt: skip
 def test_a_submitted_program_of_several_modules_is_run(task: Task, sandbox: LocalSandbox, command: str) -> None:
     sandbox.put("workspace", {path: File(text.encode()) for path, text in PROGRAM.items()})

@@ -48,8 +48,8 @@ WITH_VERSION = frozenset({"codebook.drafted", "codebook.discarded", "codebook.fr
 
 @dataclass(frozen=True, slots=True)
 class ChangeView(Shaped):
-    """comparisons: (code before, code after, (number on the page, difference) of each text that differs). to_check: labels
-    that a reader must look at again, by queue."""
+    """comparisons: (code before, code after, (number on the page, difference) of each text that differs). to_check:
+    labels that a reader must look at again, by queue."""
 
     change: Change
     comparisons: list[tuple[Code, Code, list[tuple[int, FileDiff]]]]
@@ -76,7 +76,7 @@ class CodeFate(NamedTuple):
 
 
 def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    """Against the version that `?from=NUMBER` names, else against the one before."""
+    """Compare a version with the one that `?from=NUMBER` names, else with the one before."""
     found = load_version(public_id)
     earlier = list(found.codebook.versions.filter(number__lt=found.number).order_by("number"))
     wanted = request.GET.get("from", "")
@@ -89,9 +89,9 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
         to_check = [row for code in checked for row in labels.get(code.pk, ())]
         changes.append(ChangeView(change, list(_compare_codes(change, numbers)), to_check))
     groups = []
-    for kind, (title, says) in CHANGES.items():
+    for kind, (title, about) in CHANGES.items():
         if of_kind := [each for each in changes if each.change.kind == kind]:
-            groups.append({"kind": kind, "title": title, "says": says, "changes": of_kind})
+            groups.append({"kind": kind, "title": title, "says": about, "changes": of_kind})
     data = {
         "codebook": found.codebook.name,
         "from": old.number if old else None,
@@ -112,7 +112,7 @@ def version_diff(request: HttpRequest, public_id: UUID, *, as_json: bool = False
 
 
 def _compare_codes(change: Change, numbers: Iterator[int]) -> Iterator[tuple[Code, Code, list[tuple[int, FileDiff]]]]:
-    """Every old code next to every new one it became, where they say something different."""
+    """Pair every old code with every new one it became, if their texts differ."""
     for before in change.before:
         for after in change.after:
             texts = [(title, getattr(before, name), getattr(after, name)) for name, title in FIELD_TITLES.items()]
@@ -131,7 +131,7 @@ def _as_lines(text: str) -> bytes:
 
 @needs(User.Level.REVIEWER, to_change=True)
 def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    """What carrying this queue over would do; sent, it does it. The queue's maker and admins may."""
+    """Show what carrying this queue over would do; POST does it. Open to the queue's maker and admins."""
     found = load_version(public_id)
     queue = load_queue(queue_id)
     if request.method == "POST":
@@ -143,17 +143,17 @@ def version_carry(request: HttpRequest, public_id: UUID, queue_id: UUID, *, as_j
     return _carry_page(request, plan, as_json=as_json)
 
 
-def _carry(request: HttpRequest, queue: Queue, found: CodebookVersion) -> HttpResponse:
+def _carry(request: HttpRequest, queue: Queue, version: CodebookVersion) -> HttpResponse:
     if not may_manage(queue, user_of(request)):
         raise PermissionDenied(
             "Only the person who made the queue, or an admin, can carry it over: that closes the queue."
         )
     try:
-        made = carry(queue, found, user_of(request))
+        made = carry(queue, version, user_of(request))
     except CodebookRefused as refusal:
         messages.error(request, str(refusal))
         return redirect(queue)
-    messages.success(request, f"“{queue.name}” was carried over to {found} and closed.")
+    messages.success(request, f"“{queue.name}” was carried over to {version} and closed.")
     return redirect(made)
 
 
@@ -240,25 +240,25 @@ def codebook_new(request: HttpRequest) -> HttpResponse:
 
 
 def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    found = get_object_or_404(Codebook.objects.select_related("created_by"), public_id=public_id)
+    codebook = get_object_or_404(Codebook.objects.select_related("created_by"), public_id=public_id)
     versions = list(
-        found.versions.select_related("frozen_by", "created_by")
+        codebook.versions.select_related("frozen_by", "created_by")
         .annotate(codes_total=Count("codes", distinct=True), queues_total=Count("queues", distinct=True))
         .order_by("-number")  # said again because grouping drops the model's own order
     )
     current = next((version for version in versions if version.is_frozen), versions[0])  # what queues can use
     queues = list(current.queues.all())
     rows, uncounted = list_codes(current, user_of(request), queues)
-    acts = Activity.objects.filter(target_kind="codebook", target_id=found.public_id).order_by("-at", "-id")
+    acts = Activity.objects.filter(target_kind="codebook", target_id=codebook.public_id).order_by("-at", "-id")
     page = paginate(request, acts, per_page=ACTS_PER_PAGE)
     history = [(act, _describe_act(act.verb, act.detail)) for act in page]
-    head = CODEBOOK_HEAD.read(found)
+    head = CODEBOOK_HEAD.read(codebook)
     data = {**head, "versions": VERSION.read_all(versions), "history": ACT.read_all(act for act, _ in history)}
     context = {
         "section": "codebook",
         "kept_queue": kept_filter(request),
         "has_frozen": any(version.is_frozen for version in versions),
-        "codebook": found,
+        "codebook": codebook,
         "version_rows": versions,
         "version": current,
         "rows": rows,
@@ -273,7 +273,7 @@ def codebook(request: HttpRequest, public_id: UUID, *, as_json: bool = False) ->
 
 @needs(User.Level.REVIEWER)
 def codebook_draft(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """The draft of the next version, begun if there is none."""
+    """Open the draft of the next version, or begin it."""
     return redirect(draft_of(get_object_or_404(Codebook, public_id=public_id), user_of(request)))
 
 
@@ -307,11 +307,11 @@ def _page(
     )
 
 
-# --- who did what ------------------------------------------------------------------------------------------------------
+# --- who did what ---------------------------------------------------------------------------------------------------
 
 
 def _describe_act(verb: str, detail: Detail) -> str:
-    """An act on a codebook as a sentence without its actor: "renamed “a” to “b” in v2"."""
+    """Describe an act on a codebook as a sentence without its actor: "renamed “a” to “b” in v2"."""
     found = SENTENCES[verb](detail) if verb in SENTENCES else verb
     if "version" not in detail or verb in WITH_VERSION:
         return found
@@ -345,7 +345,7 @@ def _code(detail: Detail) -> str:
 
 
 def _source(detail: Detail) -> str:
-    """ "starter skillflow", "file", or "version of another codebook"."""
+    """Say where it comes from: "starter skillflow", "file", or "version of another codebook"."""
     source = str(detail.get("from", "file"))
     return source if source == "file" or source.startswith("starter ") else "version of another codebook"
 

@@ -1,5 +1,5 @@
-"""`/review/versions/<id>/`: the codes of one version, changed while it is a draft; acts on it, on its codes and on their
-examples; its file."""
+"""`/review/versions/<id>/`: the codes of one version, changed while it is a draft; acts on it,
+on its codes and on their examples; its file."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _read_texts(code: Code) -> dict[str, object]:
 
 
 def _choose_code(codes: QuerySet[Code], label: str, nothing: str) -> forms.Field:
-    """`nothing`: what it means to choose none."""
+    """Build the field that chooses a code. `nothing`: what it means to choose none."""
     return forms.ModelChoiceField(codes, required=False, to_field_name="public_id", empty_label=nothing, label=label)
 
 
@@ -90,7 +90,7 @@ class CodeForm(forms.Form):
         self.code = code
 
     def apply(self, user: User) -> str:
-        """What was done, in words. Raises CodebookRefused."""
+        """Carry the act out and say what was done. Raises CodebookRefused."""
         raise NotImplementedError
 
     def wording(self, ending: str = "") -> Wording:
@@ -105,7 +105,7 @@ class WordingForm(CodeForm):
 
 
 class AddForm(WordingForm):
-    """Unlike the others it starts from a version, without a code."""
+    """The form that adds a code. Unlike the others it starts from a version, without a code."""
 
     title, button = "Add", "Add code"
 
@@ -167,7 +167,7 @@ class SplitForm(CodeForm):
 
     @property
     def more(self) -> int | None:
-        """How many parts the form could have next."""
+        """Return how many parts the form could have next."""
         return self.parts + 1 if self.parts < MAX_PARTS else None
 
     def apply(self, user: User) -> str:
@@ -289,7 +289,7 @@ class CodeRow(Shaped):
 
 
 def version(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> HttpResponse:
-    """`?code=ID&do=ACT` opens the form of an act on one code of a draft."""
+    """Show a version. `?code=ID&do=ACT` opens the form of an act on one code of a draft."""
     return version_page(request, load_version(public_id), as_json=as_json)
 
 
@@ -300,7 +300,7 @@ def load_version(public_id: UUID) -> CodebookVersion:
 
 def version_page(
     request: HttpRequest,
-    found: CodebookVersion,
+    version: CodebookVersion,
     *,
     as_json: bool = False,
     form: CodeForm | None = None,
@@ -308,19 +308,20 @@ def version_page(
     note: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """`form`, `refusal`, `note`: what somebody sent and why it was not done, so that nothing typed is lost."""
-    queues = list(found.queues.all())
-    rows, uncounted = list_codes(found, user_of(request), queues)
-    data = {**VERSION.read(found), "codes": rows, "url": PageLink("codebook-version", found.public_id)}
-    siblings = list(found.codebook.versions.order_by("number"))
-    form = form or _form(request, found, [row.code for row in rows])
+    """Render a version. `form`, `refusal`, `note`: what somebody sent and why it was not done, so that nothing typed
+    is lost."""
+    queues = list(version.queues.all())
+    rows, uncounted = list_codes(version, user_of(request), queues)
+    data = {**VERSION.read(version), "codes": rows, "url": PageLink("codebook-version", version.public_id)}
+    siblings = list(version.codebook.versions.order_by("number"))
+    form = form or _form(request, version, [row.code for row in rows])
     context = {
         "section": "codebook",
-        "version": found,
+        "version": version,
         "rows": rows,
         "judging": sum(row.judges_skills for row in rows),
         "kept_queue": kept_filter(request),
-        "has_frozen": found.is_frozen or any(each.is_frozen for each in siblings),
+        "has_frozen": version.is_frozen or any(each.is_frozen for each in siblings),
         "form": form,
         "act": next((key for key, kind in ACTS.items() if isinstance(form, kind)), "add"),
         "acts": [(key, kind.title) for key, kind in ACTS.items()],
@@ -329,7 +330,7 @@ def version_page(
         "siblings": siblings,
         "queues": queues,
         "uncounted": uncounted,
-        "carriable": list_carriable(found),
+        "carriable": list_carriable(version),
         "hidden_total": sum(row.examples_hidden for row in rows),
         "labels_total": sum(row.labels or 0 for row in rows),
     }
@@ -347,21 +348,22 @@ def list_carriable(version: CodebookVersion) -> QuerySet[Queue]:
 
 
 def list_codes(version: CodebookVersion, user: User, queues: Sequence[Queue]) -> tuple[list[CodeRow], list[Queue]]:
-    """Return a version's codes, and those of its queues whose labels must not be counted yet. Examples count as seen."""
+    """Return a version's codes, and those of its queues whose labels must not be counted yet.
+    Examples count as seen."""
     counted = _find_counted(version, user) if queues else set()
     rows = _read_codes(version, user, counted)
     note_examples_seen(user, [each.example for row in rows for each in row.examples])
     return rows, [queue for queue in queues if queue.pk not in counted]
 
 
-def _form(request: HttpRequest, found: CodebookVersion, codes: list[Code]) -> CodeForm | None:
-    """The form that `?code=&do=` asks for; the one that adds a code where they name no code of it."""
-    if found.is_frozen:
+def _form(request: HttpRequest, version: CodebookVersion, codes: list[Code]) -> CodeForm | None:
+    """Return the form that `?code=&do=` asks for; the one that adds a code if they name none."""
+    if version.is_frozen:
         return None
     wanted = request.GET.get("code", "")
     code = next((code for code in codes if str(code.public_id) == wanted), None)
     if code is None:
-        return AddForm(found)
+        return AddForm(version)
     kind = ACTS.get(request.GET.get("do", "edit"), ACTS["edit"])
     if kind is SplitForm:
         return SplitForm(code, parts=parse_count(request.GET.get("parts", "")) or MIN_PARTS)
@@ -369,7 +371,7 @@ def _form(request: HttpRequest, found: CodebookVersion, codes: list[Code]) -> Co
 
 
 def _read_codes(version: CodebookVersion, user: User, counted: Collection[int]) -> list[CodeRow]:
-    """Every code in reading order, with its labels in these queues. The same number of queries however many there are."""
+    """Return every code in reading order, with its labels in these queues, in a constant number of queries."""
     codes = version.codes.prefetch_related(
         "origins__before", "examples__trial__task", "examples__decision__episode__run"
     )
@@ -406,7 +408,8 @@ def _read_codes(version: CodebookVersion, user: User, counted: Collection[int]) 
 
 
 def count_labels(version: CodebookVersion, user: User) -> tuple[dict[int, list[tuple[Queue, int]]], list[Queue]]:
-    """Return key of code -> its labels in each queue that has some, and the queues whose labels must not be counted yet."""
+    """Return key of code -> its labels in each queue that has some,
+    and the queues whose labels must not be counted yet."""
     counted, queues = _find_counted(version, user), {queue.pk: queue for queue in version.queues.all()}
     found: dict[int, list[tuple[Queue, int]]] = {}
     rows = _labels_of(version, counted).values_list("code", "mark__review__item__queue").annotate(Count("pk"))
@@ -416,14 +419,14 @@ def count_labels(version: CodebookVersion, user: User) -> tuple[dict[int, list[t
 
 
 def _labels_of(version: CodebookVersion, queues: Collection[int]) -> QuerySet[Label]:
-    """Labels with codes of this version in submitted reviews of these queues."""
+    """Select labels with codes of this version in submitted reviews of these queues."""
     labels = Label.objects.filter(code__version=version, mark__review__state=Review.State.SUBMITTED)
     return labels.filter(mark__review__item__queue__in=queues).order_by()
 
 
 def _find_counted(version: CodebookVersion, user: User) -> set[int]:
-    """Return keys of the queues whose labels may be counted. Left out: queues that somebody still codes blind, because a
-    growing number would reveal single answers, and queues that another queue hides from this person."""
+    """Return keys of the queues whose labels may be counted. Left out: queues that somebody still codes blind,
+    because a growing number would reveal single answers, and queues that another queue hides from this person."""
     queues = list(version.queues.exclude(pk__in=answered_unseen(version.queues.all())))
     return {queue.pk for queue in queues} - asked_elsewhere(queues, user)
 
@@ -438,7 +441,7 @@ def _locate_example(example: CodeExample) -> ExampleView:
     return ExampleView(example, "", "not in this record" + (f", step {example.step}" if example.step else ""))
 
 
-# --- acts on the whole version ------------------------------------------------------------------------------------------
+# --- acts on the whole version --------------------------------------------------------------------------------------
 
 
 @needs(User.Level.REVIEWER)
@@ -476,7 +479,7 @@ def version_clone(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def version_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponse:
-    """The file that a new codebook can be begun with. Examples that this person must not see yet are left out."""
+    """Export the file that a new codebook can be begun with, without examples that this person must not see yet."""
     if form not in CONTENT_TYPES:
         raise Http404(f"There are {', '.join(CONTENT_TYPES)}.")
     found = load_version(public_id)
@@ -488,7 +491,7 @@ def version_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
     return HttpResponse(write_codebook(text, form), CONTENT_TYPES[form], headers=attach(name))
 
 
-# --- acts on single codes of a draft and their examples, sent by the forms of the page ----------------------------------
+# --- acts on single codes of a draft and their examples, sent by the forms of the page ------------------------------
 
 
 @needs(User.Level.REVIEWER)
@@ -499,7 +502,7 @@ def code_add(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @needs(User.Level.REVIEWER)
 def code_act(request: HttpRequest, public_id: UUID, act: str) -> HttpResponse:
-    """edit, example, move, split, merge or retire."""
+    """Carry out an act on a code: edit, example, move, split, merge or retire."""
     if act not in ACTS:
         raise Http404(f"There are {', '.join(ACTS)}.")
     code = get_object_or_404(Code.objects.select_related("version__codebook", "parent"), public_id=public_id)
@@ -519,7 +522,8 @@ def example_remove(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @needs(User.Level.REVIEWER)
 def mark_example(request: HttpRequest, review_id: UUID, mark_id: UUID, code_id: UUID) -> HttpResponse:
-    """The place of a mark as example of a code; in the draft of the next version where the code's is frozen."""
+    """Make the place of a mark an example of a code; in the draft of the next version if the code's version is
+    frozen."""
     marks = Mark.objects.select_related("review__item__queue__version", "review__item__trial", "review__item__decision")
     mark = get_object_or_404(marks, review__public_id=review_id, public_id=mark_id)
     code = get_object_or_404(Code.objects.select_related("version__codebook"), public_id=code_id)

@@ -69,14 +69,14 @@ MAX_TEAM = 6
 
 @dataclass(frozen=True, slots=True)
 class CodeLine(Shaped):
-    """A code in its place of the tree. `key` is what one presses for it, "" where the keys ran out: it is found by name.
-    waits: nobody can judge it here, as skills are hidden or none was mounted."""
+    """A code in its place of the tree.
+    `key` is what one presses for it, "" where the keys ran out: it is found by name."""
 
     code: Code
     depth: int
     key: str
     is_group: bool
-    waits: bool
+    waits: bool  # nobody can judge it here, as skills are hidden or none was mounted
 
     json_shape = JsonShape(
         "id=code.public_id name=code.name depth definition=code.definition include=code.include exclude=code.exclude",
@@ -87,8 +87,8 @@ class CodeLine(Shaped):
 @dataclass(frozen=True, slots=True)
 class CodingPanel:
     """`review`: the person's own, None before the first save. `has_place`: an answer of theirs can begin or continue.
-    `done`, `total`: items of the queue that they finished, and all. `team`: how far each is, and `others`: what they submitted,
-    as soon as it may be shown."""
+    `done`, `total`: items of the queue that they finished, and all. `team`: how far each is, and `others`: what they
+    submitted, as soon as it may be shown."""
 
     limits: ClassVar = {"memo": MAX_MEMO, "reason": MAX_REASON, "marks": MAX_MARKS, "labels": MAX_LABELS}
     confidences: ClassVar = [(value, label.lower()) for value, label in Review.Confidence.choices]
@@ -119,12 +119,12 @@ class CodingPanel:
 
     @property
     def is_open(self) -> bool:
-        """The person may write here now."""
+        """May the person write here now?"""
         return self.may_code and self.has_place and not self.is_final and self.item.queue.is_open
 
     @property
     def attributions(self) -> list[tuple[str, str, str, bool]]:
-        """(value, word, key, cannot be judged here)"""
+        """List (value, word, key, cannot be judged here)."""
         return [
             (each.value, each.label, str(number), bool(self.waiting) and each in BLAMES)
             for number, each in enumerate(Attribution, start=1)
@@ -132,12 +132,12 @@ class CodingPanel:
 
     @property
     def hides_skills(self) -> bool:
-        """From this person, now."""
+        """Are skills hidden from this person now?"""
         return self.item.trial_id is not None and self.hidden.conditions
 
     @property
     def why_waiting(self) -> str:
-        """Why codes about skills cannot be set, as the end of a sentence."""
+        """Say why codes about skills cannot be set, as the end of a sentence."""
         return "it waits for pass 2, which shows the skills" if self.hides_skills else NONE_MOUNTED
 
     @property
@@ -153,7 +153,7 @@ class CodingPanel:
         return self.item.ordinal + 1
 
     def page(self) -> dict[str, object]:
-        """What the page's script works with."""
+        """Return what the page's script works with."""
         names = ("save", "submit", "skip", "release", "ahead", "guess", "propose")
         known = {line.code.pk for line in self.codes}
         labels = [label for mark in (self.review.marks.all() if self.review else ()) for label in mark.labels.all()]
@@ -185,7 +185,7 @@ class CodingPanel:
 
 
 def code_lines(version: CodebookVersion, *, without_skills: bool) -> list[CodeLine]:
-    """The tree of a version in order, each code with its key. Three queries."""
+    """List the tree of a version in order, each code with its key. Three queries."""
     flat = in_order(version.codes.order_by("ordinal", "id"))
     parents = {code.parent_id for code, _ in flat}
     keys = keys_of(version)
@@ -194,7 +194,8 @@ def code_lines(version: CodebookVersion, *, without_skills: bool) -> list[CodeLi
 
 
 def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvidence) -> CodingPanel:
-    """`item` with its queue, version and codebook loaded. The number of queries does not grow with the reviews."""
+    """Read a panel for `item`, loaded with its queue, version and codebook.
+    The number of queries does not grow with the reviews."""
     marks = Prefetch("marks", Mark.objects.order_by("ordinal", "id").prefetch_related("labels__code"))
     reviews = item.reviews.select_related("reviewer").prefetch_related(marks).order_by("submitted_at", "id")
     if hidden.labels:
@@ -229,7 +230,8 @@ def coding_of(item: QueueItem, user: User, *, hidden: Hidden, evidence: ItemEvid
 
 
 class Saved(BaseModel):
-    """What the page sends: who wrote it (the login may have changed since), the revision it starts from, and the draft."""
+    """What the page sends: who wrote it (the login may have changed since), the revision it starts from,
+    and the draft."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -289,7 +291,8 @@ Act = Callable[[QueueItem, User, Saved, ItemEvidence], JsonResponse]
 
 
 def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
-    """A view that takes what the page sends. Every refusal is JSON that the page can say in words; none loses a draft."""
+    """Wrap a view that takes what the page sends.
+    Every refusal is JSON that the page can show; none loses a draft."""
 
     @wraps(act)
     def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
@@ -323,7 +326,7 @@ def _takes_draft(act: Act) -> Callable[..., HttpResponse]:
 @needs(User.Level.REVIEWER)
 @_takes_draft
 def save(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) -> JsonResponse:
-    """Keeps the draft and holds the item for the full time again; `held` says whether it still is theirs."""
+    """Save the draft and hold the item for the full time again; `held` says whether it is still theirs."""
     review = save_draft(item, user, sent.draft, revision=sent.revision, evidence=evidence)
     return JsonResponse({**_state_of(review, evidence), "held": hold(item, user)})
 
@@ -344,7 +347,7 @@ def pass_over(item: QueueItem, user: User, sent: Saved, evidence: ItemEvidence) 
 
 @needs(User.Level.REVIEWER)
 def release(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Gives the item back; a draft stays. A page that is being left asks for this as well, for the item kept ready."""
+    """Give the item back; a draft stays. A page that is being left asks for this as well, for the item kept ready."""
     found = load_item(public_id)
     given = give_back(found, user_of(request))
     return JsonResponse({"released": given, "next": found.queue.get_absolute_url()})
@@ -352,7 +355,7 @@ def release(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @needs(User.Level.REVIEWER)
 def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Reserves the item after this one, so that the page can fetch it before it is wanted. null where none is left."""
+    """Reserve the item after this one, so that the page can fetch it early. null if none is left."""
     found = load_item(public_id)
     user = user_of(request)
     following = claim(found.queue, user, besides=1) if found.slots.filter(holder=user, review=None).exists() else None
@@ -360,7 +363,7 @@ def ahead(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def _takes_json(act: Callable[[QueueItem, User, bytes], JsonResponse]) -> Callable[..., HttpResponse]:
-    """A view that takes one JSON object. What is wrong with it is reported in words."""
+    """Wrap a view that takes one JSON object. What is wrong with it is reported in words."""
 
     @wraps(act)
     def view(request: HttpRequest, public_id: UUID) -> HttpResponse:
@@ -380,14 +383,15 @@ def _takes_json(act: Callable[[QueueItem, User, bytes], JsonResponse]) -> Callab
 @needs(User.Level.REVIEWER)
 @_takes_json
 def guess_condition(item: QueueItem, user: User, sent: bytes) -> JsonResponse:
-    """The condition the reviewer thinks it was; "" for not knowing. It is final, and what was hidden is shown."""
+    """Save which condition the reviewer thinks it was; "" if they do not know.
+    It is final, and what was hidden is shown."""
     return JsonResponse({"guess": guess(item, user, Guessed.model_validate_json(sent).guess).guess})
 
 
 @needs(User.Level.REVIEWER)
 @_takes_json
 def propose(item: QueueItem, user: User, sent: bytes) -> JsonResponse:
-    """Puts a code that the finder lacks into the draft of the codebook; the queue's own codes stay as they are."""
+    """Put a code that the finder lacks into the draft of the codebook; the queue's own codes stay as they are."""
     proposed = Proposed.model_validate_json(sent)
     mark = Mark.objects.filter(review__item=item, review__reviewer=user, public_id=proposed.mark).first()
     if mark is None:
@@ -397,15 +401,15 @@ def propose(item: QueueItem, user: User, sent: bytes) -> JsonResponse:
 
 
 def _refuse_form(request: HttpRequest) -> JsonResponse | None:
-    """A form is not a draft; the body of one that carries files cannot even be read again."""
+    """Refuse a form in place of a draft; the body of one with files cannot even be read again."""
     if request.content_type == "application/json":
         return None
     return JsonResponse({"error": "Send application/json."}, status=415)
 
 
 def _parse_draft(body: bytes) -> Saved:
-    """What the page sent. Half of a surrogate pair, which a browser writes as an escape, is no reason to lose a draft:
-    the strict reader refuses it, the other one reads it, and `without_unstorable` replaces it."""
+    """Parse what the page sent. Half of a surrogate pair, which a browser writes as an escape, is no reason to lose a
+    draft: the strict reader refuses it, the other one reads it, and `without_unstorable` replaces it."""
     try:
         return Saved.model_validate_json(body)
     except ValidationError:
@@ -419,12 +423,13 @@ def _parse_draft(body: bytes) -> Saved:
 
 
 def evidence_of(item: QueueItem, hidden: Hidden) -> ItemEvidence:
-    """Marks are counted in the text this person is shown, and kept in that of the record."""
+    """Return the evidence of an item.
+    Marks are counted in the text this person is shown, and kept in that of the record."""
     return ItemEvidence(item, ShownFields(item, hidden))
 
 
 def _after(item: QueueItem, user: User, review: Review) -> JsonResponse:
-    """Where to go from an answered item, and which guess is asked for before."""
+    """Return where to go from an answered item, and which guess is asked for before."""
     following = claim(item.queue, user)
     options = [(each, name_condition(each).title) for each in guess_options(item)] if asks_guess(item, review) else None
     return JsonResponse(
@@ -442,7 +447,7 @@ def _state_of(review: Review, evidence: ItemEvidence) -> dict[str, object]:
 
 
 def _first_problem(error: ValidationError) -> str:
-    """Where the draft is wrong and what was expected, without what was sent."""
+    """Say where the draft is wrong and what was expected, without what was sent."""
     first = error.errors(include_input=False, include_url=False)[0]
     return f"{'.'.join(map(str, first['loc'])) or 'the request'}: {first['msg']}."
 
@@ -465,7 +470,7 @@ ITEM = JsonShape(
 
 
 def _next_steps(request: HttpRequest, exhibit: Exhibit | None) -> str | None:
-    """The twin with the next page of steps."""
+    """Return the address of the twin with the next page of steps."""
     if exhibit is None or exhibit.trial is None or exhibit.trial.window.next is None:
         return None
     query = request.GET.copy()

@@ -116,8 +116,8 @@ def _answer(request: HttpRequest, item: QueueItem) -> HttpResponse:
 
 
 def _find_following(request: HttpRequest, item: QueueItem) -> tuple[str, str, int]:
-    """(address of the next open item in the list that this address names, or "", query of that list, open disagreements of
-    the whole queue)."""
+    """Return (address of the next open item in the list that this address names, or "", query of that list, open
+    disagreements of the whole queue)."""
     codes = code_names(item.queue)
     wanted, _ = parse_wanted(request, codes)
     query = query_of(wanted, codes)
@@ -176,7 +176,7 @@ def _page(
     return render_page(request, "review/resolve.html", data=data, context=context, status=status)
 
 
-# --- what is next to the evidence --------------------------------------------------------------------------------------
+# --- what is next to the evidence -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +194,9 @@ class ReviewView(Shaped):
 
 
 def _read_sheet(item: QueueItem, filled: AdjudicatorVerdict | None) -> dict[str, object]:
-    """The reviews with their marks and labels, and what may be chosen: five queries. all_codes, shared_codes: public ids to
-    start from. disputed_step: the first with a code that not all reviews gave, where the evidence opens."""
+    """Return the reviews with their marks and labels, and what may be chosen, in five queries. all_codes,
+    shared_codes: public ids to start from. disputed_step: the first with a code that not all reviews gave, where the
+    evidence opens."""
     reviews = item.reviews.exclude(state=Review.State.DRAFT).select_related("reviewer").order_by("reviewer")
     final = list(reviews.prefetch_related("marks__labels__code"))
     submitted = [review for review in final if review.state == Review.State.SUBMITTED]
@@ -250,7 +251,7 @@ def _join_ids(codes: Iterable[Code]) -> str:
 
 
 def _read_mark(mark: Mark) -> dict[str, object]:
-    """query: of the page of the evidence that shows it."""
+    """Return a mark as the page shows it. query: of the page of the evidence that shows it."""
     place = f"step {mark.step}" if mark.step is not None else visible(mark.path)
     if mark.path and mark.start:
         place = f"{place}, line {mark.start}"
@@ -268,8 +269,8 @@ def _read_mark(mark: Mark) -> dict[str, object]:
 def _list_codes(
     item: QueueItem, sets: Collection[frozenset[Code]], filled: AdjudicatorVerdict
 ) -> list[dict[str, object]]:
-    """List the codes. `said`: number of reviews that use one. `barred`: why the server would refuse it."""
-    said = Counter(code.pk for codes in sets for code in codes)
+    """List the codes. `uses`: number of reviews that use one. `barred`: why the server would refuse it."""
+    counts = Counter(code.pk for codes in sets for code in codes)
     keys, ordered = keys_of(item.queue.version), in_order(item.queue.version.codes.all())
     parents = {code.parent_id for code, _ in ordered}
     barred = judging_skills(code for code, _ in ordered) if lacks_skills(item) else frozenset()
@@ -280,7 +281,7 @@ def _list_codes(
             "key": keys[code.pk],
             "is_chosen": code.public_id in filled.codes,
             "depth": depth,
-            "said": said[code.pk],
+            "uses": counts[code.pk],
             "about": code.definition,
             "include": code.include,
             "exclude": code.exclude,
@@ -292,11 +293,11 @@ def _list_codes(
 
 
 def _list_attributions(reviews: list[Review], filled: AdjudicatorVerdict) -> list[dict[str, object]]:
-    said = Counter(
+    counts = Counter(
         each for review in reviews for each in {mark.attribution for mark in review.marks.all() if mark.attribution}
     )
     return [
-        {"value": value, "text": text, "key": key, "is_chosen": value == filled.attribution, "said": said[value]}
+        {"value": value, "text": text, "key": key, "is_chosen": value == filled.attribution, "uses": counts[value]}
         for key, (value, text) in enumerate([*Attribution.choices, ("", "not given")], start=1)
     ]
 

@@ -1,5 +1,5 @@
-"""What the coding screen shows of an item: a trial, an author's decision or a library, without what its queue hides; and the
-same as its JSON twin has it, as masked and as folded.
+"""What the coding screen shows of an item: a trial, an author's decision or a library, without what its queue hides;
+and the same as its JSON twin has it, as masked and as folded.
 
 Nothing here names a row of the record: no public id, no run, no address but the item's own.
 """
@@ -64,7 +64,8 @@ class PieceForm(forms.Form):
 
 
 def field(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """A bounded piece as HTML for htmx, all that was asked for as plain text without it. 404 where the item shows no such field."""
+    """Return a bounded piece as HTML for htmx, all that was asked for as plain text without it.
+    404 if the item shows no such field."""
     item = load_item(public_id)
     if closed := item_closed_to(request, item):
         return closed
@@ -112,8 +113,8 @@ class SeenTrial:
 
 @dataclass(frozen=True, slots=True)
 class DecisionExhibit:
-    """`is_proposal`: the later side is what a refused patch asked for. `mode`, `operation`: what the author was asked for
-    and what it called its answer; empty while conditions are hidden, which differ in what they ask for."""
+    """`is_proposal`: the later side is what a refused patch asked for. `mode`, `operation`: what the author was asked
+    for and what it called its answer; empty while conditions are hidden, which differ in what they ask for."""
 
     decision: Decision
     mode: str
@@ -204,7 +205,7 @@ def exhibit_library(snapshot: Snapshot, episode: Episode, hidden: Hidden, query:
 
 
 def _mask_changes(changes: list[FileChange], mask: Mask) -> list[FileChange]:
-    """Contents with names cut out line by line, so that numbers of lines stay those of the record."""
+    """Hide names in the contents line by line, so that line numbers stay those of the record."""
     if mask.pattern is None:
         return changes
     contents = read_contents(side for change in changes for side in (change.old, change.new))
@@ -225,7 +226,8 @@ def _mask_bytes(content: bytes, mask: Mask) -> bytes:
 def _draw_files(
     changes: Sequence[FileChange], contents: Mapping[str, bytes], mask: Mask, *, whole: bool
 ) -> list[LibraryFile]:
-    """Files in reading order until the page is full; one that was asked for is shown whole, as far as pages go."""
+    """Draw files in reading order until the page is full; one that was asked for is shown whole, as far as pages
+    go."""
     rows_left, chars_left = (PAGE_ROWS * 8, PAGE_CHARS * 16) if whole else (PAGE_ROWS, PAGE_CHARS)
     files = []
     for change in changes:
@@ -266,7 +268,7 @@ Facts = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
-    """One of `trial`, `decision` and `library` is set. `facts`: (word, value) of what is known about the item and not hidden.
+    """One of `trial`, `decision` and `library` is set.
 
     `address` leads to the page of the record that shows all of it; empty while anything is hidden.
     """
@@ -275,7 +277,7 @@ class Exhibit:
     hidden: Hidden
     title: str
     key: str
-    facts: Facts
+    facts: Facts  # (word, value) of what is known about the item and not hidden
     cues: list[str]
     address: str
     piece_address: str  # answers with pieces of texts that were folded
@@ -285,22 +287,20 @@ class Exhibit:
 
     @property
     def piece_at(self) -> str:
-        """Answers with pieces of the steps' texts."""
+        """Return the address that answers with pieces of the steps' texts."""
         return f"{self.piece_address}?trajectory={self.trial.index}" if self.trial else ""
 
     @property
     def hides(self) -> str:
-        """What is hidden of the evidence, in words; empty where all of it is shown."""
+        """Say what is hidden of the evidence; empty if all of it is shown."""
         condition = "the condition and its skills" if self.unit == "trial" else "the condition"
         words = {"conditions": condition, "models": "the models"}
         return ", ".join(word for name, word in words.items() if getattr(self.hidden, name))
 
 
 def exhibit_of(item: QueueItem, user: User, query: Mapping[str, str]) -> Exhibit:
-    """The item for this person and this query string (step, first, trajectory, file). Nonsense falls back.
-
-    The number of queries depends on the unit and on the queue's switches, never on what they hide.
-    """
+    """Build the exhibit of an item for this person and this query string (step, first, trajectory, file). Nonsense
+    falls back. The number of queries depends on the unit and on the queue's switches, never on what they hide."""
     hidden = hidden_in(item, user)
     trial, decision, library = None, None, None
     if item.trial is not None:
@@ -338,7 +338,8 @@ def exhibit_of(item: QueueItem, user: User, query: Mapping[str, str]) -> Exhibit
 
 
 def load_item(public_id: UUID) -> QueueItem:
-    """The item with its codebook and all that an exhibit reads of its unit, in one query; 404 where there is none."""
+    """Load the item with its codebook and all that an exhibit reads of its unit, in one query.
+    404 if there is none."""
     rows = QueueItem.objects.select_related(
         "queue__version__codebook",
         "trial__task__family__environment",
@@ -369,8 +370,9 @@ def _read_task(task: Task) -> Facts:
 
 
 def _read_run(run: Run, hidden: Hidden, *, phase: str = "") -> Facts:
-    """A replay shows that its condition replays, so the phase is hidden with the condition; a harness mostly works with one maker's
-    models, so it is hidden with the model. Only some conditions have an author, so it is hidden with either."""
+    """Return what may be shown of the run. A replay shows that its condition replays, so the phase is hidden with the
+    condition. A harness mostly works with one maker's models, so it is hidden with the model. Only some conditions
+    have an author, so it is hidden with either."""
     pairs = [] if hidden.conditions else [("condition", run.condition), ("phase", phase)]
     if not hidden.models:
         author = "" if hidden.conditions else run.author_model
@@ -379,16 +381,16 @@ def _read_run(run: Run, hidden: Hidden, *, phase: str = "") -> Facts:
 
 
 def gap_address(base: str, index: int, step: int, name: str, start: int, end: int | None) -> str:
-    """What answers with the rest of a field's text that was folded."""
+    """Return the address that answers with the rest of a folded text."""
     query: dict[str, object] = {"step": step, "field": name, "start": start, "trajectory": index}
     return f"{base}?{urlencode({**query, 'end': end} if end is not None else query)}"
 
 
-# --- the twin ----------------------------------------------------------------------------------------------------------
+# --- the twin -------------------------------------------------------------------------------------------------------
 
 
 def read_exhibit(exhibit: Exhibit) -> dict[str, object]:
-    """One of trial, decision and library is set, named by `unit`."""
+    """Build the twin of an exhibit. One of trial, decision and library is set, named by `unit`."""
     return {
         **EXHIBIT.read(exhibit),
         "trial": _read_trial(exhibit, exhibit.trial) if exhibit.trial else None,
@@ -456,9 +458,9 @@ def _read_trial(exhibit: Exhibit, shown: TrialExhibit) -> dict[str, object]:
 
 
 def _read_parts(exhibit: Exhibit, index: int, number: int, field: FieldView) -> list[dict[str, object]]:
-    """A field's text in parts, each with where it starts. Of a folded part: how many characters it has and where they can be
-    asked for. Of a text too long to be masked whole at once only the beginning is known, so its length is hidden (null) while
-    anything is."""
+    """A field's text in parts, each with where it starts. Of a folded part: how many characters it has and where they
+    can be asked for. Of a text too long to be masked whole at once only the beginning is known, so its length is
+    hidden (null) while anything is."""
     parts: list[dict[str, object]] = []
     for part in field.parts:
         if not part.is_fold:

@@ -1,5 +1,5 @@
-"""A trial as evidence: its task, its steps a page at a time, its verdict. While something is hidden, calls that used a skill are
-replaced by one plain notice, and every text is masked."""
+"""A trial as evidence: its task, its steps a page at a time, its verdict. While something is hidden, calls that used
+a skill are replaced by one plain notice, and every text is masked."""
 
 from __future__ import annotations
 
@@ -76,17 +76,17 @@ class TrialExhibit:
 
     @property
     def shown(self) -> list[StepCard]:
-        """The steps as the page draws them."""
+        """Return the steps as the page draws them."""
         return list(fold_empty(self.steps))
 
     @property
     def kept(self) -> str:
-        """What a link inside the page adds to stay with this trajectory."""
+        """Return what a link inside the page adds to stay with this trajectory."""
         return f"&trajectory={self.index}" if self.index else ""
 
 
 def exhibit_trial(item: QueueItem, trial: Trial, hidden: Hidden, query: Mapping[str, str]) -> TrialExhibit:
-    """`trial`: the one that the item reviews."""
+    """Build the exhibit of a trial: the one that the item reviews."""
     attempt = trial.counting_attempt()
     trajectories = ItemEvidence(item).trajectories
     index = parse_count(query.get("trajectory", ""), len(trajectories) - 1) or 0
@@ -141,7 +141,7 @@ class ShownFields:
         self._context: tuple[Masks, list[SkillUse]] | None = None
 
     def __call__(self, trajectory: Trajectory, number: int) -> dict[str, ShownText]:
-        """Empty where there is no such step; without the fields that are hidden whole."""
+        """Return the shown fields of a step, without those that are hidden whole; none if there is no such step."""
         trial = self._item.trial
         if trial is None:
             return {}
@@ -156,7 +156,8 @@ class ShownFields:
 
 
 def _draw_cards(page: Steps, drawn: Sequence[StepView], hidden: Hidden) -> list[StepCard]:
-    """Leave out what would reveal a model or a harness (tokens, times, retries, compactions) and the kind of a hidden call."""
+    """Leave out what would reveal a model or a harness (tokens, times, retries,
+    compactions) and the kind of a hidden call."""
     kinds: dict[int, StepKind] = {}
     if hidden.facts:
         drawn = [
@@ -182,8 +183,9 @@ def _draw_cards(page: Steps, drawn: Sequence[StepView], hidden: Hidden) -> list[
 def _read_verdicts(
     attempt: Attempt | None, trajectory: Trajectory | None, hidden: Hidden, mask: Mask
 ) -> list[VerdictView]:
-    """With masked texts, with what each check expected and found, read off its masked words, and the steps that most likely
-    decided it. Such a step may have used a skill: while conditions are hidden no step is named."""
+    """Return the verdicts with masked texts, with what each check expected and found, read from its masked words, and
+    the steps that most likely decided it. Such a step may have used a skill: while conditions are hidden no step is
+    named."""
     index = None
     if trajectory and not hidden.conditions and trajectory.is_main:
         index = read_step_index(trajectory, len(read_chunk_summaries(trajectory)))
@@ -215,7 +217,7 @@ def _mask_steps(lines: Sequence[CheckLine], mask: Mask) -> tuple[CheckLine, ...]
     )
 
 
-# --- steps as they are shown -------------------------------------------------------------------------------------------
+# --- steps as they are shown ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +235,7 @@ class Steps:
     first_agent_step: int
 
     def texts(self, stored: StoredStep) -> list[StepText]:
-        """What there is to read in a step. A notice has no name: nothing in it can be marked."""
+        """Return what there is to read in a step. A notice has no name: nothing in it can be marked."""
         step, found = stored.step, dict(fields(stored.step))
         notice = self._notice(step)
         if notice:
@@ -248,7 +250,7 @@ class Steps:
         return texts
 
     def show(self, step: Step, name: str) -> ShownText | None:
-        """The shown text of one field; None where it is hidden whole or does not exist."""
+        """Return the shown text of one field; None if it is hidden whole or does not exist."""
         found = dict(fields(step))
         if name not in found or self._notice(step) or name in self._hidden_fields(step, found):
             return None
@@ -284,7 +286,7 @@ class Steps:
         return step.source is not Source.AGENT and step.number < self.first_agent_step
 
     def _notice(self, step: Step) -> str:
-        """The notice in place of a whole step; empty where it is shown."""
+        """Return the notice in place of a whole step; empty if the step is shown."""
         if not self.masks.hidden.conditions or step.source is Source.AGENT:
             return ""
         if step.source is Source.SYSTEM:
@@ -295,7 +297,7 @@ class Steps:
         return HARNESS_TALK if any(self.masks.is_harness_talk(text) for text in texts) else ""
 
     def _hidden_fields(self, step: Step, found: Mapping[str, str]) -> set[str]:
-        """Calls that use or look for a skill, and what came back."""
+        """Return the calls that use or look for a skill, and what came back."""
         if not self.masks.hidden.conditions:
             return set()
         calls = [index for index in range(len(step.tool_calls)) if self._uses_skill(step, index, found)]
@@ -304,8 +306,8 @@ class Steps:
         answers = match_answers(step)
         results = [place for index in calls for place in answers.get(index, ())]
         results += [place for place in answers.get(None, ()) if calls]
-        said = {"message", "reasoning"} if calls else set()  # "I read the skill first" says as much as the call
-        return {*said, *(f"tool_calls/{index}" for index in calls), *(f"observations/{place}" for place in results)}
+        hidden = {"message", "reasoning"} if calls else set()  # "I read the skill first" says as much as the call
+        return {*hidden, *(f"tool_calls/{index}" for index in calls), *(f"observations/{place}" for place in results)}
 
     def _uses_skill(self, step: Step, index: int, found: Mapping[str, str]) -> bool:
         tool = step.tool_calls[index].name.rpartition(".")[2].rpartition("__")[2].lower()
@@ -319,8 +321,8 @@ def _notice(text: str) -> StepText:
 def _read_steps(
     trial: Trial, trajectory: Trajectory | None, window: StepWindow, masks: Masks, uses: Sequence[SkillUse]
 ) -> Steps:
-    """A page of steps with their texts in full, so that a mask never depends on where a long text was cut. What comes before
-    the agent's first step is the prompt; where none of the first steps is the agent's, all of them are."""
+    """Read a page of steps with their texts in full, so that a mask never depends on where a long text was cut. What
+    comes before the agent's first step is the prompt; if none of the first steps is the agent's, all of them are."""
     revision = trial.task_revision
     rows = read_outline(trajectory, 1, PROMPT_STEPS) if trajectory else ()
     return Steps(

@@ -1,4 +1,5 @@
-"""Words of an item's evidence that would give away what its queue hides: names of conditions, models, runs and skills."""
+"""Words of an item's evidence that would give away what its queue hides: names of conditions, models,
+runs and skills."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ class Masks:
         return self.hidden.conditions and (_SPEAKS_OF_SKILLS.search(text) is not None or self.skills.hides(text))
 
     def memory_in(self, prompt: str) -> list[tuple[int, int]]:
-        """The ranges of a prompt that may come from the condition: sections of ours, paragraphs that mention skills,
-        and the white space at its end, whose amount depends on what came after it."""
+        """Return the ranges of a prompt that may come from the condition: sections of ours, paragraphs that mention
+        skills, and the white space at its end, whose amount depends on what came after it."""
         if not self.hidden.conditions:
             return []
         section = _SECTIONS.search(prompt)
@@ -56,7 +57,7 @@ NO_MASKS = Masks(Mask(), Mask(), Hidden())
 
 
 def masks_of_trial(trial: Trial, attempt: Attempt | None, hidden: Hidden) -> Masks:
-    """The same four queries for every trial that something is hidden of, none where nothing is."""
+    """Read the masks of a trial: the same four queries for every trial that something is hidden of, else none."""
     if not hidden.facts:
         return NO_MASKS
     skills = _skills_of(trial) if hidden.conditions else []
@@ -72,7 +73,8 @@ def masks_of_trial(trial: Trial, attempt: Attempt | None, hidden: Hidden) -> Mas
 
 
 def masks_of_episode(episode: Episode, hidden: Hidden) -> Masks:
-    """For a decision or a library: its skills are what is reviewed, so only conditions, models and runs are hidden."""
+    """Read the masks of a decision or a library.
+    Its skills are what is reviewed, so only conditions, models and runs are hidden."""
     if not hidden.facts:
         return NO_MASKS
     names = _names(episode.run, hidden, paths=[episode.run.source_key], ids=[episode.public_id])
@@ -80,7 +82,7 @@ def masks_of_episode(episode: Episode, hidden: Hidden) -> Masks:
 
 
 def _names(run: Run, hidden: Hidden, *, paths: Iterable[str], ids: Iterable[object]) -> list[str]:
-    """Names of the run. Experiments and folders are hidden with either: people name them after both."""
+    """Return the names of the run. Experiments and folders are hidden with either: people name them after both."""
     experiment = run.experiment
     names = [experiment.name, run.label, *map(str, (experiment.public_id, run.public_id, *ids))]
     names += [part for path in (experiment.source, *paths) for part in re.split(r"[/\\]", path)]
@@ -100,8 +102,8 @@ def _tells(name: str) -> bool:
 
 
 def _skills_of(trial: Trial) -> list[str]:
-    """Every skill that the trial's text could name: used or mounted there, in its episode's libraries at any time, and
-    those that its suite's families give their names to. Three queries."""
+    """Return every skill that the trial's text could name: used or mounted there, in its episode's libraries at any
+    time, and those that its suite's families give their names to. Three queries."""
     used = SkillUse.objects.filter(attempt__trial=trial).values_list("skill", flat=True).distinct()
     episode = trial.episode
     states = Q(snapshot=trial.snapshot_id) | Q(snapshot=episode.library_id)
@@ -112,7 +114,8 @@ def _skills_of(trial: Trial) -> list[str]:
 
 
 def tell_apart(skills: Iterable[str], trial: Trial) -> list[str]:
-    """Those that the task's own text does not name: every condition reads that, so a tool it names gives nothing away."""
+    """Return the names that the task's own text does not contain: every condition reads that, so a tool it names
+    gives nothing away."""
     blob = trial.task_revision.instruction_id if trial.task_revision else None
     text = Blob.objects.read_text(blob).lower() if blob else ""
     names = {skill: re.escape(skill.strip().lower()) for skill in skills if skill.strip()}
@@ -120,8 +123,8 @@ def tell_apart(skills: Iterable[str], trial: Trial) -> list[str]:
 
 
 def list_cues(item: QueueItem, hidden: Hidden) -> list[str]:
-    """What may still give it away, named to the reviewer. They depend on the queue's unit and switches only, never on the
-    item."""
+    """List what may still give it away, for the reviewer.
+    It depends on the queue's unit and switches only, never on the item."""
     cues = []
     if item.trial_id:
         cues.append("the number of steps, the task and its role, and how it ended")

@@ -17,20 +17,20 @@ from benchapp.record.visible import changes, visible
 HIDDEN = "[hidden]"
 MIN_TERM = 3  # characters: shorter names would be masked inside every second sentence
 
-# Where a name may begin. A colour of a terminal, an escaped line break or an escaped byte of an address ends in a letter or
-# a digit that is not a part of the word after it.
+# Where a name may begin. A colour of a terminal, an escaped line break or an escaped byte of an address ends in a
+# letter or a digit that is not a part of the word after it.
 _START = (
     r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-F]{2})"
     r"|(?<=\[m)|(?<=\[\dm)|(?<=\[\d\dm)|(?<=;\dm)|(?<=;\d\dm)|(?<=;\d\d\dm))"
 )
 
-# Names of agent models and their makers, with the version after them. One list for all, so that masking never depends on
-# the model.
+# Names of agent models and their makers, with the version after them. One list for all, so that masking never depends
+# on the model.
 _MODELS = (
     rf"(?=[a-z]){_START}(?:claude|anthropic|chatgpt|gpt|openai|codex|gemini|gemma|qwen|alibaba|kimi|moonshot|deepseek|glm"
     r"|z-?ai|zhipu|minimax|llama|mistral|codestral|devstral|grok|nemotron|o[134]-(?:mini|pro|preview)"
     r"|(?:sonnet|opus|haiku)[- ]?(?=\d))(?![a-z])"
-    r"[\w\-/:@.]*(?<![.:/])(?:[ ](?:sonnet|opus|haiku|pro|flash|mini|code|cli|max|turbo|coder)(?![a-z]))*(?:[ ]\d+(?:\.\d+)*)?"
+    r"[\w\-/:@.]*(?<![.:/])(?:[ ](?:sonnet|opus|haiku|pro|flash|mini|code|cli|max|turbo|coder)(?![a-z]))*(?:[ ]\d+(?:\.\d+)*)?"  # noqa: E501
 )
 # Where skills live and what they are called on disk, wherever a text names it. Only tried where a word begins: from
 # within a word of a million characters each try would read the rest of it.
@@ -55,12 +55,13 @@ class ShownText:
     cuts: tuple[Cut, ...] = ()
 
     def map_to_recorded(self, start: int, end: int) -> tuple[int, int] | None:
-        """The range of the recorded text for a range of the shown one; None where nothing that is shown remains."""
+        """Return the range of the recorded text for a range of the shown one; None if nothing that is shown
+        remains."""
         first, last = self._map_to_recorded(start, is_end=False), self._map_to_recorded(end, is_end=True)
         return (first, last) if first < last else None
 
     def map_to_shown(self, start: int, end: int) -> tuple[int, int]:
-        """The range of the shown text that holds a range of the recorded one."""
+        """Return the range of the shown text that contains a range of the recorded one."""
         return self._map_to_shown(start, is_end=False), self._map_to_shown(end, is_end=True)
 
     def _map_to_recorded(self, place: int, *, is_end: bool) -> int:
@@ -95,15 +96,15 @@ class Mask:
         return self.pattern is not None and self.pattern.search(text) is not None
 
     def text(self, text: str) -> str:
-        """The text as it is shown: made visible, with what is hidden replaced."""
+        """Return the text as it is shown: made visible, with what is hidden replaced."""
         return self.show(text).text if self.pattern else visible(text)
 
     def lines(self, text: str) -> str:
-        """The text with what is hidden replaced and nothing else changed; its lines stay its lines."""
+        """Return the text with what is hidden replaced and nothing else changed; its lines stay its lines."""
         return self.pattern.sub(HIDDEN, text) if self.pattern else text
 
     def show(self, text: str, *, without: Iterable[tuple[int, int]] = ()) -> ShownText:
-        """The text as shown, with the way back. Ranges in `without` leave no trace."""
+        """Return the text as shown, with the way back to the recorded one. Ranges in `without` leave no trace."""
         pieces: list[str] = []
         cuts: list[Cut] = []
         at = length = 0
@@ -117,7 +118,7 @@ class Mask:
         return ShownText("".join(pieces), tuple(cuts))
 
     def _places(self, text: str, without: list[tuple[int, int]]) -> Iterator[tuple[int, int, str, bool]]:
-        """(start, end, what replaces it, is it hidden?) in order, without overlaps."""
+        """Yield (start, end, what replaces it, is it hidden?) in order, without overlaps."""
         at = 0
         for start, end, instead in self._hidden(text, without):
             for changed in changes(text, at, start):
@@ -138,8 +139,8 @@ class Mask:
 
 
 def _join_spans(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """What the pattern finds; neighbours with nothing but a separator between them are one, so that a name of two
-    words looks like a name of one."""
+    """Return what the pattern finds.
+    Neighbours with only a separator between them are one, so that a name of two words looks like a name of one."""
     open_span: tuple[int, int] | None = None
     for match in pattern.finditer(text, start, end):
         if open_span and not text[open_span[1] : match.start()].strip(" -_/:@"):
@@ -155,7 +156,8 @@ def _join_spans(pattern: re.Pattern[str], text: str, start: int, end: int) -> It
 def mask_of(
     *, names: Iterable[str] = (), skills: Iterable[str] = (), paths: bool = False, models: bool = False
 ) -> Mask:
-    """A mask of these names and of these skills, of every path to a skill, of every model that has a name."""
+    """Build a mask of these names and of these skills, of every path to a skill, and of every model that has a
+    name."""
     found = [*skill_patterns(skills), *map(_name, sorted(_worth_hiding(names), key=lambda name: (-len(name), name)))]
     parts = [*([SKILL_PATHS] if paths else []), *([_MODELS] if models else []), *filter(None, found)]
     return Mask(re.compile("|".join(parts), re.IGNORECASE) if parts else None)
@@ -179,4 +181,4 @@ def _name(name: str) -> str:
     joined = r"[-_ ]+".join(parts)
     if len(parts) > 1 or re.search(r"\d|\W", name):
         return rf"(?={parts[0]}){_START}{joined}(?![A-Za-z0-9])"
-    return rf"(?={joined})(?:(?<=[`'\"/]){joined}(?=[`'\"/])|(?<![A-Za-z0-9]){joined}(?=[ ]skill)|(?<=skill[ ]){joined}(?![A-Za-z0-9]))"
+    return rf"(?={joined})(?:(?<=[`'\"/]){joined}(?=[`'\"/])|(?<![A-Za-z0-9]){joined}(?=[ ]skill)|(?<=skill[ ]){joined}(?![A-Za-z0-9]))"  # noqa: E501

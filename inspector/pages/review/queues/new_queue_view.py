@@ -1,5 +1,5 @@
-"""`/review/queues/new/`: the form that makes a queue, and what would be drawn, before anything is saved. The address names
-the selection, as on Compare."""
+"""`/review/queues/new/`: the form that makes a queue, and what would be drawn, before anything is saved.
+The address names the selection, as on Compare."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def queue_new(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 @needs(User.Level.REVIEWER)
 def queue_forget(request: HttpRequest) -> HttpResponse:
-    """They make a codebook and no queue: the filter they came with is kept no longer."""
+    """Forget the filter: the reader makes a codebook and no queue."""
     back = HttpResponseRedirect(reverse("codebooks"))
     drop_filter(back)
     return back
@@ -125,7 +125,7 @@ def _say_minutes(seconds: float | None) -> str:
 
 
 def _make(form: QueueForm, selection: Population, user: User) -> HttpResponse:
-    """The queue and, where a starter was chosen, its codebook: both or none."""
+    """Make the queue and, if a starter was chosen, its codebook: both or none."""
     with transaction.atomic():
         queue = make_queue(form.spec(selection, user), user=user)
     made = HttpResponseRedirect(queue.get_absolute_url())
@@ -134,7 +134,7 @@ def _make(form: QueueForm, selection: Population, user: User) -> HttpResponse:
 
 
 def _draw_sketch(form: DrawForm, selection: Population) -> Sketch | None:
-    """What it would give, drawn; None while the form is not understood. Raises QueueRefused."""
+    """Draw what the form would give; None while the form is not understood. Raises QueueRefused."""
     if not form.is_valid():
         return None
     sketch = Sketch(form.population(selection), form.draw(), len(form.cleaned_data["reviewers"]))
@@ -152,8 +152,9 @@ def _count_delayed(sketch: Sketch, given: QueryDict, user: User) -> int:
     return sum(count_settleable([queue for queue in queues if queue.pk not in early], user).values())
 
 
+# A Sketch; null for everything unknown.
 SKETCH = JsonShape(
-    ("from", lambda sketch: sketch and sketch.population.says()),
+    ("from", lambda sketch: sketch and sketch.population.noun()),
     "population_total=total",
     (
         "strata",
@@ -164,11 +165,11 @@ SKETCH = JsonShape(
     ("items", lambda sketch: sketch and len(sketch.items)),
     "controls overlap reviews reviews_per_person=per_person",
 )
-"""Of a Sketch; null for all that is not known."""
 
 
 def _offer(asked: QueueSelection, given: QueryDict) -> dict[str, object]:
-    """What there is to choose from, and what is chosen. kept: what the address asks for and the form has no box for."""
+    """Return what there is to choose from, and what is chosen.
+    kept: what the address asks for and the form has no box for."""
     selection = asked.population
     narrowed = [(name, value, text) for name, value, text in selection.narrowed_by() if name not in AXES]
     shown = {(name, str(value)) for name, value, _ in narrowed}
@@ -196,15 +197,15 @@ def _offer(asked: QueueSelection, given: QueryDict) -> dict[str, object]:
     }
 
 
-# --- the form ----------------------------------------------------------------------------------------------------------
+# --- the form -------------------------------------------------------------------------------------------------------
 
 
 def what_choices() -> list[tuple[str, list[tuple[str, str]]]]:
-    """Unit and preset in one list, by unit: "trial:failed"."""
+    """List unit and preset in one list, by unit: "trial:failed"."""
     return [
         (
             NOUNS[Queue.Unit(unit)].capitalize(),
-            [(f"{unit}:{key}", Population(unit=unit, preset=key).says().capitalize()) for key in presets],
+            [(f"{unit}:{key}", Population(unit=unit, preset=key).noun().capitalize()) for key in presets],
         )
         for unit, presets in PRESETS.items()
     ]
@@ -256,7 +257,7 @@ class DrawForm(forms.Form):
         return given
 
     def population(self, selection: Population) -> Population:
-        """The selection, taken as what the form asks for; what narrows trials alone is dropped for other units."""
+        """Return the selection that the form asks for, without what narrows trials alone for other units."""
         unit, _, preset = self.cleaned_data["what"].partition(":")
         narrowing = selection.narrowing
         for name, _ in narrowing.pairs():
@@ -265,7 +266,7 @@ class DrawForm(forms.Form):
         return Population(unit, selection.choices, narrowing, preset)
 
     def draw(self) -> Draw:
-        """One reviewer shares with nobody: the fields for shared items do not count then."""
+        """Return how to draw. One reviewer shares with nobody: the fields for shared items do not count then."""
         given = self.cleaned_data
         stratified = given["sampling"] == Queue.Sampling.STRATIFIED
         is_alone = len(given["reviewers"]) == 1
@@ -282,7 +283,7 @@ class DrawForm(forms.Form):
 
 
 class QueueForm(DrawForm):
-    """All that fixes a queue."""
+    """Everything that fixes a queue."""
 
     name = forms.CharField(max_length=200, error_messages={"required": "Give it a name, so that others find it."})
     version = CodebookField(
@@ -298,7 +299,8 @@ class QueueForm(DrawForm):
     reservation = forms.IntegerField(min_value=1, max_value=MINUTES)
 
     def spec(self, selection: Population, user: User) -> QueueSpec:
-        """A chosen starter becomes a codebook here: make the queue in the same transaction."""
+        """Return the queue's settings.
+        A chosen starter becomes a codebook here: make the queue in the same transaction."""
         given = self.cleaned_data
         chosen = given["version"]
         return QueueSpec(
@@ -316,12 +318,12 @@ class QueueForm(DrawForm):
         )
 
 
-# --- what is in the form -----------------------------------------------------------------------------------------------
+# --- what is in the form --------------------------------------------------------------------------------------------
 
 
 def _read_posted(request: HttpRequest, asked: QueueSelection) -> QueryDict:
-    """As sent. While somebody still chooses, what nobody changed follows the choice: the name, and whether the condition is
-    hidden."""
+    """Read the form as sent. While somebody still chooses, what nobody changed follows the choice: the name, and
+    whether the condition is hidden."""
     given, what = request.POST.copy(), request.POST.get("what", "")
     if asked.problems:
         return given
@@ -337,9 +339,9 @@ def _read_posted(request: HttpRequest, asked: QueueSelection) -> QueryDict:
 
 
 def _propose_form(asked: QueueSelection, user: User, *, shows_skills: bool) -> QueryDict:
-    """The form before anybody wrote into it. Skills are shown where codes judge them: a form does not warn against what it
-    proposes. It proposes to hide what differs, and no part of the record from somebody who is alone: hiding closes pages,
-    and here they would close to the only person who reads them."""
+    """The form before anybody wrote into it. Skills are shown where codes judge them: a form does not warn against
+    what it proposes. It proposes to hide what differs, and no part of the record from somebody who is alone: hiding
+    closes pages, and here they would close to the only person who reads them."""
     selection, total = asked.population, 0 if asked.problems else asked.population.total()
     newest = frozen_versions().order_by("-frozen_at").first()
     offered = offered_starters()
@@ -380,13 +382,14 @@ def _propose_form(asked: QueueSelection, user: User, *, shows_skills: bool) -> Q
 
 
 def proposes_to_hide_conditions(what: str, version: str, selection: Population) -> bool:
-    """Where several people compare several conditions by codes that do not judge skills."""
+    """Do several people compare several conditions by codes that do not judge skills?"""
     judges_skills = what.startswith(Queue.Unit.TRIAL) and bool(_judging_skills(version)[0])
     return not judges_skills and may_review().count() > 1 and selection.has_several_conditions()
 
 
 def propose_name(what: str, selection: Population) -> str:
-    """What it reviews, the experiment or how many, and the day: "Trials that failed: Example, 3 May 2026"."""
+    """Propose a name: what it reviews, the experiment or how many, and the day: "Trials that failed: Example, 3 May
+    2026"."""
     labels = {value: label for _, options in what_choices() for value, label in options}
     names = list(Experiment.objects.filter(public_id__in=selection.choices.experiment).values_list("name", flat=True))
     where = f"{len(names)} experiments" if len(names) > 1 else "".join(names)
@@ -395,8 +398,8 @@ def propose_name(what: str, selection: Population) -> str:
 
 
 def _judging_skills(value: str) -> tuple[list[str], int]:
-    """(names of the codes that judge skills, number of codes) of a frozen version or of a starter. Two queries, none of a
-    starter."""
+    """Return (names of the codes that judge skills, number of codes) of a frozen version or of a starter.
+    Two queries, none for a starter."""
     if starter := find_starter(value):
         return list(judging_texts(starter.text)), starter.codes_total
     try:
@@ -409,18 +412,18 @@ def _judging_skills(value: str) -> tuple[list[str], int]:
 
 
 def find_starter(value: object) -> Starter | None:
-    """The starter of "starter:KEY"."""
+    """Return the starter of "starter:KEY"."""
     return starters().get(value.removeprefix(STARTER)) if isinstance(value, str) and value.startswith(STARTER) else None
 
 
 def offered_starters() -> list[Starter]:
-    """Those without a frozen copy."""
+    """List the starters without a frozen copy."""
     copies = set(frozen_versions().values_list("codebook__cloned_from", flat=True))
     return [starter for starter in starters().values() if f"starter {starter.key}" not in copies]
 
 
 def _choose_team(people: Sequence[str], user: User) -> Sequence[str]:
-    """Everybody of a small team; the local user only while there is nobody else."""
+    """Choose everybody of a small team; the local user only while there is nobody else."""
     named = [name for name in people if name != LOCAL_USER]
     if len(named) > TEAM:
         return [user.get_username()]

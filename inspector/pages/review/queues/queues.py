@@ -1,4 +1,5 @@
-"""What several pages of a review ask about a queue: the queue itself, who may open or manage it, and its facts in a list."""
+"""What several pages of a review ask about a queue: the queue itself, who may open or manage it,
+and its facts in a list."""
 
 from __future__ import annotations
 
@@ -75,18 +76,18 @@ def read_selection(request: HttpRequest) -> QueueSelection:
 
 
 def list_failing() -> QuerySet[Experiment]:
-    """The finished experiments with a failed trial, the one that ended last first; no probe or fork, which
-    repeat what they come from."""
+    """List the finished experiments with a failed trial, the one that ended last first, without probes and forks,
+    which repeat what they come from."""
     failed = Trial.objects.filter(episode__run__experiment=OuterRef("pk"), is_done=True, success=False)
     finished = Experiment.objects.not_deleted().comparing().exclude(finished_at=None)
     return finished.exclude(runs__forked_from__isnull=False).filter(Exists(failed)).order_by("-finished_at", "-pk")
 
 
-# --- the filter that is kept -------------------------------------------------------------------------------------------
+# --- the filter that is kept ----------------------------------------------------------------------------------------
 
 
 def keep_filter(request: HttpRequest, response: HttpResponse, query: str) -> None:
-    """Only what fits, and only while the reader is at making a queue."""
+    """Keep the filter in a cookie for the pages of queues, if it is not too long."""
     if 0 < len(query) <= LONGEST:
         response.set_cookie(
             COOKIE,
@@ -104,7 +105,8 @@ def drop_filter(response: HttpResponse) -> None:
 
 
 def kept_filter(request: HttpRequest) -> dict[str, str] | None:
-    """Return the filter in words and the form with it; None where nothing is kept, or what is kept no longer means anything."""
+    """Return the filter in words and the form with it; None where nothing is kept,
+    or what is kept no longer means anything."""
     query = request.COOKIES.get(COOKIE, "")
     if not query or len(query) > LONGEST:
         return None
@@ -113,10 +115,11 @@ def kept_filter(request: HttpRequest) -> dict[str, str] | None:
     if problems:
         return None
     parts = ", ".join(text for _, _, text in population.narrowed_by())
-    says = population.says() + (f": {parts}" if parts else "")
-    return {"says": says, "url": f"{reverse('queue-new')}?{given.urlencode()}"}
+    description = population.noun() + (f": {parts}" if parts else "")
+    return {"says": description, "url": f"{reverse('queue-new')}?{given.urlencode()}"}
 
 
+# A QueueProgress.
 QUEUE = JsonShape(
     "id=queue.public_id name=queue.name",
     link_to("queue-json", "queue.public_id"),
@@ -125,16 +128,15 @@ QUEUE = JsonShape(
     ("reviews", JsonShape("submitted=filled needed=slots held").read),
     ("own", JsonShape("left=own_left done=own_done").read),
 )
-"""Of a QueueProgress."""
 
 
 def load_queue(public_id: UUID) -> Queue:
-    """The queue with what every page of it names; 404 where there is none."""
+    """Load the queue with what every page of it names. 404 if there is none."""
     return get_object_or_404(Queue.objects.select_related("version__codebook", "created_by"), public_id=public_id)
 
 
 def load_open_queue(request: HttpRequest, public_id: UUID) -> Queue:
-    """The queue; 403 for anyone who still has items of its overlap to review blind, here or in another queue."""
+    """Load the queue; 403 for anyone who still has items of its overlap to review blind, here or in another queue."""
     queue, user = load_queue(public_id), user_of(request)
     if left := still_to_review(queue, user):
         raise PermissionDenied(closed_sentence(left))
@@ -151,27 +153,27 @@ def open_queue(request: HttpRequest, public_id: UUID) -> Queue:
 
 
 def may_manage(queue: Queue, user: User) -> bool:
-    """Admins, and the person who made it while they may review."""
+    """May this person manage it? Admins may, and the person who made it while they may review."""
     return user.may(User.Level.ADMIN) or (queue.created_by_id == user.pk and user.may(User.Level.REVIEWER))
 
 
 def count_settleable(queues: Collection[Queue], user: User) -> dict[int, int]:
-    """Return key of queue -> open disagreements that this person may settle: as in `explain_barred`, nobody but an admin
-    settles what they answered themselves. One query."""
+    """Return key of queue -> open disagreements that this person may settle: as in `explain_barred`, nobody but an
+    admin settles what they answered themselves. One query."""
     if not user.may(User.Level.REVIEWER):
         return {}
     return awaiting(queues, unanswered_by=None if user.may(User.Level.ADMIN) else user)
 
 
 def may_review() -> QuerySet[User]:
-    """Those who can code here: nobody logs in as the one person of single-user mode."""
+    """Select the people who can code here: nobody logs in as the one person of single-user mode."""
     levels = User.Level.values[User.Level.values.index(User.Level.REVIEWER) :]
     people = User.objects.filter(is_active=True, level__in=levels).order_by("username")
     return people if settings.SINGLE_USER else people.exclude(username=LOCAL_USER)
 
 
 def name_unit(item: QueueItem) -> tuple[str, str]:
-    """(title, family) of what the item is about; no query after `select_related(*RELATED)`."""
+    """Return (title, family) of what the item is about; no query after `select_related(*RELATED)`."""
     if item.trial:
         task = item.trial.task
         return task.title, task.family.name if task.family else ""

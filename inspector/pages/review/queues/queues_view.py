@@ -86,10 +86,10 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         chosen.sort(key=lambda pk: statuses[pk] != ItemStatus.AWAITING)
     page = paginate(request, chosen)
     rows = _read_items(list(page), statuses, user, unsaid)
-    said = {}
+    codes_by_item = {}
     if shows_codes:
         note_seen(user, found)
-        said = _read_codes(list(page))
+        codes_by_item = _read_codes(list(page))
     waiting = _name_waiting(found)
     drawn = _read_draw(
         found, is_blinded=found.is_open and found.is_blind and open_to(user).filter(queue=found).exists()
@@ -116,7 +116,7 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
         "progress": progress,
         "people": people,
         "shown": rows,
-        "listed": [(row, said.get(row.item.pk, [])) for row in rows],
+        "listed": [(row, codes_by_item.get(row.item.pk, [])) for row in rows],
         "shows_codes": shows_codes,
         "counts": [(each, totals[each]) for each in ItemStatus],
         "waiting": waiting,
@@ -147,8 +147,9 @@ def queue(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> Ht
 
 
 def _show_statuses(queue: Queue, user: User, unsaid: Collection[int]) -> dict[int, ItemStatus]:
-    """Return the status of each item; for items that this person still codes blind, only their own part of it. Otherwise
-    splitting a code and carrying the queue over would show whose reviews became drafts again, and so their answers."""
+    """Return the status of each item; for items that this person still codes blind, only their own part of it.
+    Otherwise splitting a code and carrying the queue over would show whose reviews became drafts again, and so their
+    answers."""
     drafts = Review.objects.filter(item__in=unsaid, reviewer=user).exclude(state=Review.State.SKIPPED)
     own = set(drafts.values_list("item", flat=True)) if unsaid else set()
     hidden = {pk: ItemStatus.IN_PROGRESS if pk in own else ItemStatus.WAITING for pk in unsaid}
@@ -173,7 +174,7 @@ def _find_cause(request: HttpRequest, queue: Queue, user: User) -> Code | None:
 
 
 def _name_waiting(queue: Queue) -> list[str]:
-    """Codes that nobody can judge here, because the queue hides skills. At most one query."""
+    """Name the codes that nobody can judge here, because the queue hides skills. At most one query."""
     if not hides_skills(queue):
         return []
     codes = list(queue.version.codes.all())
@@ -181,12 +182,13 @@ def _name_waiting(queue: Queue) -> list[str]:
     return [code.name for code, _ in in_order(codes) if code.pk in waiting]
 
 
-# --- items -------------------------------------------------------------------------------------------------------------
+# --- items ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ItemRow(Shaped):
-    """One item in the list. Never says what blindness hides: neither condition nor model nor whether it is a control."""
+    """One item in the list. Never says what blindness hides:
+    neither condition nor model nor whether it is a control."""
 
     item: QueueItem
     status: ItemStatus
@@ -214,7 +216,7 @@ class ItemRow(Shaped):
 def _read_items(
     items: Sequence[int], statuses: Mapping[int, ItemStatus], user: User, unsaid: Collection[int]
 ) -> list[ItemRow]:
-    """In that order; five queries. Own codes are in the order of the codebook."""
+    """Read these items in their order, in five queries. Own codes are in the order of the codebook."""
     found = QueueItem.objects.select_related(*RELATED).in_bulk(items)
     own = dict(Review.objects.filter(item__in=items, reviewer=user).values_list("item", "state"))
     slots = Slot.objects.filter(item__in=items).exclude(review=None).order_by()
@@ -254,14 +256,14 @@ def _read_codes(items: Sequence[int]) -> dict[int, list[tuple[str, list[str]]]]:
     return found
 
 
-# --- how it was drawn --------------------------------------------------------------------------------------------------
+# --- how it was drawn -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class QueueDraw(Shaped):
     """How the items were drawn. `strata`: empty without strata or for the blind."""
 
-    says: str
+    noun: str
     chips: tuple[str, ...]
     masked: bool  # parts of the selection are left out
     strata: tuple[dict[str, object], ...]
@@ -271,11 +273,12 @@ class QueueDraw(Shaped):
     inclusion: float | None  # of all items but controls, where it is one number
     trials_query: str  # for Compare's list of trials; empty where it would give something away or does not apply
 
-    json_shape = JsonShape("from=says selection=chips parts_hidden=masked strata drawn controls overlap inclusion")
+    json_shape = JsonShape("from=noun selection=chips parts_hidden=masked strata drawn controls overlap inclusion")
 
 
 def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
-    """Two queries. A stored selection that means nothing any more is shown as it is written."""
+    """Read how the queue was drawn, in two queries.
+    A stored selection that no longer means anything is shown as it is written."""
     population: Population | None
     try:
         population = reopen(queue.unit, queue.population)
@@ -283,10 +286,10 @@ def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
         population = None
     if population is None:
         chips, preset = [], ""
-        says = queue.get_unit_display() + ("" if is_blinded else f" ({queue.population})")
+        noun = queue.get_unit_display() + ("" if is_blinded else f" ({queue.population})")
     else:
         chips, preset = population.narrowed_by(), population.preset
-        says = replace(population, preset=SHOWN_INSTEAD.get(preset, preset) if is_blinded else preset).says()
+        noun = replace(population, preset=SHOWN_INSTEAD.get(preset, preset) if is_blinded else preset).noun()
     shown = [text for name, _, text in chips if not is_blinded or name in SHOWN_TO_THE_BLIND]
     rows = list(
         queue.items.filter(is_control=False)
@@ -301,7 +304,7 @@ def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
     inclusions = {inclusion for _, inclusion, _ in rows}
     hides_strata = is_blinded and queue.strata in HIDES
     return QueueDraw(
-        says=says,
+        noun=noun,
         chips=tuple(shown),
         masked=len(shown) < len(chips) or (is_blinded and preset in SHOWN_INSTEAD),
         strata=()
@@ -315,12 +318,12 @@ def _read_draw(queue: Queue, *, is_blinded: bool) -> QueueDraw:
     )
 
 
-# --- what can be done about it -----------------------------------------------------------------------------------------
+# --- what can be done about it --------------------------------------------------------------------------------------
 
 
 @needs(User.Level.REVIEWER)
 def queue_next(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Takes the next item for the reader and opens it; back to the queue in words where there is none."""
+    """Reserve the next item for the reader and open it; return to the queue with a message if there is none."""
     found, user = load_queue(public_id), user_of(request)
     if left := left_in_first_pass(found, user):
         items = plural(left, "item")
@@ -342,7 +345,7 @@ def queue_close(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @needs(User.Level.REVIEWER)
 def queue_second_pass(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """The same items again with skills shown, as a queue of its own."""
+    """Make a queue of the same items with skills shown."""
     found, user = _load_managed(request, public_id)
     try:
         second = begin_second_pass(found, user)
@@ -355,7 +358,7 @@ def queue_second_pass(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @needs(User.Level.REVIEWER)
 def queue_reviews(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """`reviews`: how many each shared item is to get from now on."""
+    """Raise the number of reviews. `reviews`: how many each shared item is to get from now on."""
     found, user = _load_managed(request, public_id)
     try:
         increase_reviews(found, parse_count(request.POST.get("reviews", ""), 999) or 0, user=user)
@@ -368,7 +371,7 @@ def queue_reviews(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 @needs(User.Level.REVIEWER)
 def queue_people(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """`add` or `remove` names a person; 404 where there is no such account."""
+    """Assign or remove a person: `add` or `remove` names them. 404 if there is no such account."""
     found, user = _load_managed(request, public_id)
     adds = "add" in request.POST
     person = get_object_or_404(User, username=request.POST.get("add" if adds else "remove", ""))
@@ -378,8 +381,8 @@ def queue_people(request: HttpRequest, public_id: UUID) -> HttpResponse:
         messages.error(request, str(error))
     else:
         if done:
-            said = "is assigned now" if adds else "is no longer assigned. Their reviews stay"
-            messages.success(request, f"{person.get_username()} {said}.")
+            message = "is assigned now" if adds else "is no longer assigned. Their reviews stay"
+            messages.success(request, f"{person.get_username()} {message}.")
     return HttpResponseRedirect(found.get_absolute_url())
 
 

@@ -76,7 +76,7 @@ class AnswerView(Shaped):
 class DisagreementRow(Shaped):
     compared: Compared
     title: str  # of the task, decision or library
-    said: list[AnswerView]
+    answers: list[AnswerView]
     differs: list[str]
 
     json_shape = JsonShape(
@@ -84,7 +84,7 @@ class DisagreementRow(Shaped):
         ("number", lambda row: row.compared.item.ordinal + 1),
         "title",
         ("differs", lambda row: sorted(row.compared.differs)),
-        "state=compared.status category=compared.resolution.category answers=said",
+        "state=compared.status category=compared.resolution.category answers",
         link_to("resolve-json", "compared.item.public_id"),
     )
 
@@ -124,7 +124,7 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
         "first": next(to_settle, None),
         "rows": listed,
         "wanted": wanted,
-        "said": cell,
+        "cell": cell,
         "tabs": [
             {
                 "text": text,
@@ -155,7 +155,8 @@ def disagreements(request: HttpRequest, public_id: UUID, *, as_json: bool = Fals
 
 
 def _find_own_open(rows: list[Compared], user: User) -> frozenset[int]:
-    """Keys of the open ones that this person answered themselves and so may not settle (`explain_barred`)."""
+    """Return the keys of the open items that this person answered themselves and so may not settle
+    (`explain_barred`)."""
     if user.may(User.Level.ADMIN):
         return frozenset()
     opened = [each.item.pk for each in rows if each.status == DisputeStatus.OPEN]
@@ -164,7 +165,7 @@ def _find_own_open(rows: list[Compared], user: User) -> frozenset[int]:
 
 
 def _read_rows(rows: Sequence[Compared], codes: Mapping[int, Code]) -> list[DisagreementRow]:
-    """Two queries, none without rows."""
+    """Read the rows in two queries, none without rows."""
     items = QueueItem.objects.select_related(*RELATED).in_bulk([each.item.pk for each in rows])
     users = User.objects.in_bulk({answer.reviewer for each in rows for answer in each.item.answers})
     attributions = dict(Attribution.choices)
@@ -193,14 +194,14 @@ def _read_rows(rows: Sequence[Compared], codes: Mapping[int, Code]) -> list[Disa
 
 @needs(User.Level.REVIEWER)
 def disagreements_open(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Agreement is taken and kept first; from then on answers count as discussed."""
+    """Open the disagreements. The agreement is computed and saved first; from then on answers count as discussed."""
     queue = open_queue(request, public_id)
     take_report(queue, Occasion.DISCUSSION, user_of(request))
     return HttpResponseRedirect(reverse("disagreements", args=[queue.public_id]))
 
 
 def parse_wanted(request: HttpRequest, codes: dict[int, Code]) -> tuple[Wanted, str]:
-    """What the address asks to list, and its cell in words. Nonsense is as if it were not there."""
+    """Return what the address asks to list, and its cell in words. Nonsense is ignored."""
     asked = request.GET
     keys: dict[str, int | None] = {str(code.public_id): pk for pk, code in codes.items()}
     keys[WITHOUT_CODE] = NONE
@@ -217,7 +218,7 @@ def parse_wanted(request: HttpRequest, codes: dict[int, Code]) -> tuple[Wanted, 
 
 
 def query_of(wanted: Wanted, codes: dict[int, Code]) -> str:
-    """The address of the same list."""
+    """Return the query of the same list."""
     pairs = [("about", wanted.about or ANY), ("state", wanted.status or ANY)]
     if wanted.cell:
         names = [WITHOUT_CODE if key is NONE else str(codes[key].public_id) for key in wanted.cell]
@@ -271,8 +272,8 @@ def agreement(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -
 
 
 def _find_way(queue: Queue, user: User) -> str:
-    """What this person does first to get second reviews: "raise" their number, "assign" somebody, or make an account
-    ("people"); empty where they may not."""
+    """Return what this person does first to get second reviews: "raise" their number, "assign" somebody, or make an
+    account ("people"); empty if they may not."""
     if not queue.is_open or not may_manage(queue, user):
         return ""
     if queue.reviewers.count() > queue.reviews_per_item:
@@ -287,15 +288,15 @@ def agreement_keep(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(reverse("agreement", args=[queue.public_id]) + "#reports")
 
 
-# --- alpha -------------------------------------------------------------------------------------------------------------
+# --- alpha ----------------------------------------------------------------------------------------------------------
 
 
-def _read_alphas(found: Agreement) -> list[dict[str, object]]:
-    """Each alpha with its bar, whose ends are percent of the way from 0 to 1; what is below 0 is cut off there."""
-    questions = [("Codes", "the set of codes of each review, MASI distance", found.codes)]
-    if found.top:
-        questions.append(("Top-level codes", "subcodes are counted as their parent code", found.top))
-    questions.append(("Who failed", "who or what failed; reviews that name it", found.attribution))
+def _read_alphas(agreement: Agreement) -> list[dict[str, object]]:
+    """Return each alpha with its bar, whose ends are percent of the way from 0 to 1. What is below 0 is cut off."""
+    questions = [("Codes", "the set of codes of each review, MASI distance", agreement.codes)]
+    if agreement.top:
+        questions.append(("Top-level codes", "subcodes are counted as their parent code", agreement.top))
+    questions.append(("Who failed", "who or what failed; reviews that name it", agreement.attribution))
     return [{"name": name, "about": about, **_read_alpha(measured)} for name, about, measured in questions]
 
 
@@ -320,7 +321,7 @@ def _place(value: float) -> float:
 
 
 def judge_alpha(value: float | None, low: float | None) -> str:
-    """By custom, a word for the size of alpha. `low`: the lower end of its interval."""
+    """Return the customary word for the size of alpha. `low`: the lower end of its interval."""
     if value is None:
         return ""
     if value <= 0 or (low is not None and low <= 0):
@@ -329,7 +330,7 @@ def judge_alpha(value: float | None, low: float | None) -> str:
 
 
 def alpha_text(value: float | None) -> str:
-    """0.4488 -> "0.45", -0.12 -> "−0.12"; "none" where there is none."""
+    """Format alpha: 0.4488 -> "0.45", -0.12 -> "−0.12"; "none" without a value."""
     if value is None:
         return "none"
     return f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
@@ -340,7 +341,7 @@ def _interval_text(low: float, high: float) -> str:
 
 
 def _drop_repeats(reports: Sequence[AgreementReport], reported: AgreementReport | None) -> list[AgreementReport]:
-    """Without reports that say what the one to publish says, of the same reviews."""
+    """Return the reports without those that repeat the one to publish, of the same reviews."""
     alike = (reported.values, reported.items_total, reported.is_before_discussion) if reported else None
     return [
         each
@@ -350,7 +351,7 @@ def _drop_repeats(reports: Sequence[AgreementReport], reported: AgreementReport 
 
 
 def _read_report(report: AgreementReport) -> tuple[str, str]:
-    """(alpha, its interval) as the report keeps them."""
+    """Return (alpha, its interval) as the report keeps them."""
     codes = report.values.get("codes", {})
     ends = codes.get("interval")
     return alpha_text(codes.get("alpha")), _interval_text(ends["low"], ends["high"]) if ends else ""
@@ -359,42 +360,44 @@ def _read_report(report: AgreementReport) -> tuple[str, str]:
 # --- in words ---------------------------------------------------------------------------------------------------------
 
 
-def in_words(found: Agreement) -> str:
-    """What alpha means here."""
-    value = found.codes.estimate.value
+def in_words(agreement: Agreement) -> str:
+    """Say what alpha means here."""
+    value = agreement.codes.estimate.value
     if value is None:
-        return f"Agreement cannot be measured yet: {found.codes.estimate.note}."
-    same = found.codes.equal
+        return f"Agreement cannot be measured yet: {agreement.codes.estimate.note}."
+    same = agreement.codes.equal
     if value >= 1:
         return "Reviewers give every shared item the same codes."
     if value <= 0:
         return "Reviewers agree no more than chance: two reviews of one item differ as much as any two."
-    ends = found.codes.estimate.interval
-    says = {
+    ends = agreement.codes.estimate.interval
+    words = {
         BY_CHANCE: ", but chance alone could explain that",
         "reliable": ": reliable by custom",
         "tentative": ": enough for tentative conclusions",
         "read with care": ": read the labels with care",
     }[judge_alpha(value, ends.low if ends else None)]
-    if found.reviewers == 2:
-        return f"Two reviewers gave the same codes to {same.k} of {same.n} items{says}."
-    return f"Reviewers gave the same codes in {same.k} of {same.n} pairs of reviews{says}."
+    if agreement.reviewers == 2:
+        return f"Two reviewers gave the same codes to {same.k} of {same.n} items{words}."
+    return f"Reviewers gave the same codes in {same.k} of {same.n} pairs of reviews{words}."
 
 
-def list_cautions(found: Agreement, *, discussed: bool) -> list[str]:
-    """What a reader has to know before taking the numbers for more than they are."""
+def list_cautions(agreement: Agreement, *, discussed: bool) -> list[str]:
+    """List what a reader has to know before relying on the numbers."""
     notes = []
-    tasks = found.codes.estimate.clusters
-    if found.complete < found.items:
-        notes.append(f"{found.complete} of {found.items} shared items have all their reviews. These numbers will move.")
-    if found.double and (found.double < FEW_ITEMS or tasks < FEW_TASKS):
-        items, clusters = plural(found.double, "item"), plural(tasks, found.cluster)
-        notes.append(f"Only {items} from {clusters}. Another sample could differ a lot.")
-    if found.skipped:
-        notes.append(f"{plural(found.skipped, 'review')} skipped: missing here, not empty.")
-    if found.informed:
+    tasks = agreement.codes.estimate.clusters
+    if agreement.complete < agreement.items:
         notes.append(
-            f"{plural(found.informed, 'review')} left out: their authors saw what others said before they answered."
+            f"{agreement.complete} of {agreement.items} shared items have all their reviews. These numbers will move."
+        )
+    if agreement.double and (agreement.double < FEW_ITEMS or tasks < FEW_TASKS):
+        items, clusters = plural(agreement.double, "item"), plural(tasks, agreement.cluster)
+        notes.append(f"Only {items} from {clusters}. Another sample could differ a lot.")
+    if agreement.skipped:
+        notes.append(f"{plural(agreement.skipped, 'review')} skipped: missing here, not empty.")
+    if agreement.informed:
+        notes.append(
+            f"{plural(agreement.informed, 'review')} left out: their authors saw what others said before they answered."
         )
     if discussed:
         notes.append(
@@ -418,11 +421,11 @@ class CodeAgreementRow:
     coefficient: str
 
 
-def _read_codes(found: Agreement, keys: Mapping[int, str]) -> list[CodeAgreementRow]:
-    """In the order of the codebook's tree. A code whose key ran out goes by its name, cut short."""
-    agreements = {code.pk: each for code, each in found.by_code}
+def _read_codes(agreement: Agreement, keys: Mapping[int, str]) -> list[CodeAgreementRow]:
+    """Return the codes in the order of the codebook's tree. A code without a key is named, cut short."""
+    agreements = {code.pk: each for code, each in agreement.by_code}
     rows = []
-    for code, depth in in_order(code for code, _ in found.by_code):
+    for code, depth in in_order(code for code, _ in agreement.by_code):
         each = agreements[code.pk]
         short = code.name if len(code.name) <= SHORT_NAME else f"{code.name[: SHORT_NAME - 1]}…"
         key = " ".join(keys.get(code.pk, "")) or short
@@ -431,10 +434,11 @@ def _read_codes(found: Agreement, keys: Mapping[int, str]) -> list[CodeAgreement
     return rows
 
 
-def _read_matrix(found: Agreement, rows: Sequence[CodeAgreementRow]) -> list[dict[str, object]]:
-    """Codes that anybody used, and "no code"; both ways round, so that a row shows all of one code. heat: 0 to 5 by the
-    largest number off the diagonal, which has its own scale. query: of the items behind it."""
-    used = {code for cell in found.confusion for code in cell if code is not NONE}
+def _read_matrix(agreement: Agreement, rows: Sequence[CodeAgreementRow]) -> list[dict[str, object]]:
+    """Return the matrix of the codes that anybody used, and "no code"; both ways round, so that a row shows all of
+    one code. heat: 0 to 5 by the largest number off the diagonal, which has its own scale. query: of the items behind
+    it."""
+    used = {code for cell in agreement.confusion for code in cell if code is not NONE}
     heads: list[tuple[int | None, str, str, str]] = [
         (row.code.pk, row.code.name, row.key, str(row.code.public_id)) for row in rows if row.code.pk in used
     ]
@@ -442,13 +446,14 @@ def _read_matrix(found: Agreement, rows: Sequence[CodeAgreementRow]) -> list[dic
         return []
     heads.append((NONE, NO_CODE, "–", "none"))
     top = {
-        same: max([n for (a, b), n in found.confusion.items() if (a == b) is same], default=0) for same in (True, False)
+        same: max([n for (a, b), n in agreement.confusion.items() if (a == b) is same], default=0)
+        for same in (True, False)
     }
     matrix: list[dict[str, object]] = []
     for a, name, place, key in heads:
         cells = []
         for b, other, _, with_ in heads:
-            pairs, same = found.confusion[a, b], a == b
+            pairs, same = agreement.confusion[a, b], a == b
             count = plural(pairs, "pair")
             cells.append(
                 {

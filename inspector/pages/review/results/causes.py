@@ -1,5 +1,5 @@
-"""The ranked causes as the results page draws them: bars with intervals, or one square per item where there are few; and the
-answer of the page in one sentence, by rules, from these causes."""
+"""The ranked causes as the results page draws them: bars with intervals, or one square per item where there are few;
+and the answer of the page in one sentence, by rules, from these causes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ PLURALS = {Queue.Unit.TRIAL: "trials", Queue.Unit.DECISION: "decisions", Queue.U
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Where a bar ends and its interval begins and ends, in percent of the axis; without a bar where counts say more."""
+    """Where a bar ends and its interval begins and ends, in percent of the axis;
+    without a bar where counts say more."""
 
     width: str = ""
     low: str = ""
@@ -37,18 +38,17 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One used code. squares: ("on", "half" or "", place) for each reviewed item, where these are few. below: the used codes
-    under it, in reading order."""
+    """One used code."""
 
     row: TaxonomyRow
     key: str
     is_about_skills: bool
     value: str
-    beside: str
+    note: str
     lane: Lane
-    squares: list[tuple[str, int]]
+    squares: list[tuple[str, int]]  # ("on", "half" or "", place) for each reviewed item, where these are few
     examples: list[Example]
-    below: tuple[Cause, ...]
+    below: tuple[Cause, ...]  # the used codes under it, in reading order
 
     @property
     def code(self) -> Code:
@@ -73,7 +73,7 @@ class RankedCauses:
 
     @cached_property
     def top(self) -> list[Cause]:
-        """The used codes at the top of the tree, most frequent first."""
+        """Return the used codes at the top of the tree, most frequent first."""
         return list(self._walk(None))
 
     @property
@@ -86,7 +86,7 @@ class RankedCauses:
 
     @cached_property
     def reach(self) -> int:
-        """Where the axis ends: the next ten above everything drawn."""
+        """Return where the axis ends: the next ten above everything drawn."""
         return self._reach(row.shares[self.results.per] for row in self.results.rows)
 
     def _reach(self, shares: Iterable[Share]) -> int:
@@ -98,7 +98,7 @@ class RankedCauses:
 
     @property
     def ticks(self) -> list[tuple[str, str, str]]:
-        """(place in percent, number, text anchor)."""
+        """Return (place in percent, number, text anchor) of each tick."""
         step = 20 if self.reach > 50 else 10
         anchors = {0: "start", self.reach: "end"}
         return [
@@ -107,7 +107,7 @@ class RankedCauses:
         ]
 
     def _lane(self, share: Share, reach: float) -> Lane:
-        """`reach`: where its axis ends, in percent."""
+        """Draw a lane. `reach`: where its axis ends, in percent."""
         if share.shown is None:
             return Lane()
         around = self.results.interval(share)
@@ -128,11 +128,11 @@ class RankedCauses:
         if self.are_few:  # the items that carry it first, then those whose reviewers differ
             shares = sorted((item.share(members) for item in self.results.chosen_items), reverse=True)
             kinds = ["on" if each == 1 else "half" if each else "" for each in shares]
-            value, beside = range_text(kinds.count("on"), kinds.count("half")), f"of {self.n}"
+            value, note = range_text(kinds.count("on"), kinds.count("half")), f"of {self.n}"
         elif share.shown is None:
-            value, beside = count_text(share.k), f"of {share.n}"
+            value, note = count_text(share.k), f"of {share.n}"
         else:
-            value, beside = per_hundred(share.shown), ends_text(self.results.interval(share))
+            value, note = per_hundred(share.shown), ends_text(self.results.interval(share))
             lane = self._lane(share, self.reach)
         below_it = (each for key in sorted(members - {code.pk}) for each in self._examples.get(key, ()))
         examples = {each.url: each for each in (*self._examples.get(code.pk, ()), *below_it)}
@@ -141,7 +141,7 @@ class RankedCauses:
             key=self.results.keys.get(code.pk, ""),
             is_about_skills=code.pk in self._about_skills,
             value=value,
-            beside=beside,
+            note=note,
             lane=lane,
             squares=[(kind, SQUARE * place) for place, kind in enumerate(kinds)],
             examples=list(examples.values())[:3],
@@ -151,8 +151,8 @@ class RankedCauses:
     # --- by one facet ---
 
     def heads(self) -> list[dict[str, object]]:
-        """Conditions in their one order; other groups with the most items first. colour: the part of `--c-own-3` behind
-        `--c-`, empty for anything but a condition."""
+        """Return the columns: conditions in their usual order; other groups with the most items first. colour: the
+        part of `--c-own-3` behind `--c-`, empty for anything but a condition."""
         by_condition = self.results.asked.by == "condition"
         groups = list(self.results.groups.items())
         if by_condition:
@@ -168,7 +168,7 @@ class RankedCauses:
         ]
 
     def group_rows(self, heads: Sequence[Mapping[str, object]]) -> list[tuple[Code, list[tuple[Lane, str, str]]]]:
-        """(code, (bar, value, counts) for each head)."""
+        """Return (code, (bar, value, counts) for each head)."""
         order = {code.pk: place for place, (code, _) in enumerate(self.results.taxonomy.tree)}
         groups = self.results.groups
         rows = {cause.code: [groups[str(head["value"])][order[cause.code.pk]] for head in heads] for cause in self.top}
@@ -181,7 +181,7 @@ class RankedCauses:
         return self._lane(share, reach), value, counts
 
 
-# --- numbers as text ---------------------------------------------------------------------------------------------------
+# --- numbers as text ------------------------------------------------------------------------------------------------
 
 
 def cell_text(share: Share, around: Interval | None) -> dict[str, str]:
@@ -195,12 +195,12 @@ def cell_text(share: Share, around: Interval | None) -> dict[str, str]:
 
 
 def range_text(sure: int, open_: int) -> str:
-    """Of items: 9 and 3 that reviewers differ about -> "9 to 12"."""
+    """Write a number of items: 9, and 3 that reviewers disagree about -> "9 to 12"."""
     return f"{sure:,} to {sure + open_:,}" if open_ else f"{sure:,}"
 
 
 def count_text(count: float) -> str:
-    """6 -> "6", 6.5 -> "6½", 6.33 -> "6.3"."""
+    """Write a count: 6 -> "6", 6.5 -> "6½", 6.33 -> "6.3"."""
     whole, part = int(count), round(count - int(count), 2)
     if not part:
         return f"{whole:,}"
@@ -212,7 +212,7 @@ def per_hundred(share: float) -> str:
 
 
 def ends_text(around: Interval | None, to: str = " to ", digits: int = 0) -> str:
-    """ "36 to 46", or "36.1–45.6" as a table writes it; what was counted whole has no interval."""
+    """Write an interval: "36 to 46", or "36.1–45.6" as a table writes it. What was counted whole has none."""
     if around is None:
         return ""
     if around.low == around.high:
@@ -220,11 +220,12 @@ def ends_text(around: Interval | None, to: str = " to ", digits: int = 0) -> str
     return f"{half_up(100 * around.low, digits)}{to}{half_up(100 * around.high, digits)}"
 
 
-# --- the answer --------------------------------------------------------------------------------------------------------
+# --- the answer -----------------------------------------------------------------------------------------------------
 
 
 def answer_of(results: Results, causes: RankedCauses) -> dict[str, object]:
-    """first and then head the page, title its tab; counts: what every number of the page counts."""
+    """Return the answer: first and then head the page, title its tab; counts: what every number of the page
+    counts."""
     unit = Queue.Unit(results.coding.unit)
     noun, nouns = NOUNS[unit], PLURALS[unit]
     only_failures = unit == Queue.Unit.TRIAL and all(item.facts.failed for item in results.coding.drawn)
@@ -250,8 +251,8 @@ def answer_of(results: Results, causes: RankedCauses) -> dict[str, object]:
 
 
 def _answer_in_words(causes: RankedCauses, noun: str, nouns: str) -> tuple[str, str]:
-    """One of few items is a count, and no word ranks. Else the first leads where its interval is above that of the second:
-    a strict rule, so a lead is one."""
+    """Write the answer. With few items it is a count, and no word ranks. Else the first code leads if its interval is
+    above that of the second, which is a strict rule."""
     if not causes.n:
         return f"No {noun} is reviewed yet.", ""
     reviewed = f"{causes.n} {noun if causes.n == 1 else nouns} reviewed."
@@ -278,7 +279,7 @@ def _answer_in_words(causes: RankedCauses, noun: str, nouns: str) -> tuple[str, 
 
 
 def _name_next(results: Results) -> tuple[str, str]:
-    """What to do about these numbers: bring in the reviews that are missing, else settle what is open."""
+    """Say what to do about these numbers: get the missing reviews, else settle what is open."""
     counted = results.heading.counted
     unreviewed = counted[Basis.OPEN]
     if left := results.reviews_left:

@@ -44,7 +44,7 @@ MAX_GROUPS = 8  # columns of the table by facet
 MAX_EXAMPLES = 3  # of a code
 QUOTE_CHARS = 140
 MAX_CHOSEN = 50  # values of one facet
-NOT_TOLD = "(not told)"  # in the address, where an empty text means "all"
+NOT_REPORTED = "(not told)"  # in the address, where an empty text means "all"
 TENTHS = 10
 ATTRIBUTIONS = [*Attribution.choices, ("", "not said")]
 
@@ -61,10 +61,10 @@ class ResultsChoices:
     by: str = "condition"
 
     def query(self, **changes: str) -> str:
-        """The query string of these choices with some changed; an empty text takes a facet's choice away."""
+        """Return the query string of these choices with some changed; an empty text removes the choice of a facet."""
         pairs = [("also", str(each)) for each in self.also]
         kept = {name: values for name, values in self.chosen.items() if name not in changes}
-        pairs += [(name, value or NOT_TOLD) for name, values in kept.items() for value in sorted(values)]
+        pairs += [(name, value or NOT_REPORTED) for name, values in kept.items() for value in sorted(values)]
         plain = {"per": self.per, "covers": self.covers, "counts": self.counts, "by": self.by, **changes}
         defaults = {"per": "", "covers": "clusters", "counts": "fractions", "by": "condition"}
         pairs += [(name, value) for name, value in plain.items() if value != defaults.get(name, "")]
@@ -72,7 +72,8 @@ class ResultsChoices:
 
 
 def parse_choices(query: QueryDict) -> tuple[ResultsChoices, list[str]]:
-    """One sentence per part that means nothing; then nothing is shown, since less choice would show more than asked for."""
+    """Parse the choices, with a sentence for each part that means nothing; then nothing is shown, since fewer choices
+    would show more than was asked for."""
     problems: list[str] = []
     also = []
     for text in query.getlist("also"):
@@ -94,23 +95,23 @@ def parse_choices(query: QueryDict) -> tuple[ResultsChoices, list[str]]:
             else:
                 problems.append(f"{name}: {value[:80]!r} is unknown, expected one of {', '.join(values)}")
     chosen = {name: [value for value in query.getlist(name)[:MAX_CHOSEN] if value] for name in FACETS}
-    told = {
-        name: frozenset("" if value == NOT_TOLD else value for value in values)
+    asked = {
+        name: frozenset("" if value == NOT_REPORTED else value for value in values)
         for name, values in chosen.items()
         if values
     }
-    return ResultsChoices(tuple(dict.fromkeys(also)), told, **given), problems
+    return ResultsChoices(tuple(dict.fromkeys(also)), asked, **given), problems
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A place in the evidence that shows a code. says: the memo, else the marked words; by: a reviewer's name, or the
+    """A place in the evidence that shows a code. quote: the memo, else the marked words; by: a reviewer's name, or the
     codebook."""
 
     trial: UUID
     url: str
     where: str
-    says: str
+    quote: str
     by: str
     task: str
     condition: str
@@ -118,7 +119,8 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class FirstFailures:
-    """shares: of the items with a mark, weighted, by tenths of the trajectory; counts: marks; an item's marks share it."""
+    """shares: of the items with a mark, weighted, by tenths of the trajectory; counts: marks;
+    an item's marks share it."""
 
     shares: tuple[float, ...]
     counts: tuple[int, ...]
@@ -144,7 +146,7 @@ class Results:
 
     @cached_property
     def keys(self) -> dict[int, str]:
-        """Key of a code's row -> what one presses for it."""
+        """Return key of a code's row -> the keyboard key for it."""
         return keys_of(self.coding.version)
 
     @cached_property
@@ -158,18 +160,18 @@ class Results:
 
     @cached_property
     def reviews(self) -> tuple[int, int]:
-        """(in, needed), as on the pages of queues."""
+        """Return (submitted, needed), as on the pages of queues."""
         return count_reviews(self.queues)
 
     @property
     def reviews_left(self) -> int:
-        """That can still come in."""
+        """Return how many reviews can still come in."""
         filled, needed = self.reviews
         return needed - filled if self.is_open else 0
 
     @property
     def per(self) -> Per:
-        """As asked; else per 100 failed, the one that reads across queues."""
+        """Return the base of the shares: as asked; else per 100 failed, which is comparable between queues."""
         asked = Per(self.asked.per) if self.asked.per else Per.FAILED
         return asked if asked in self.taxonomy.pers else Per.POPULATION
 
@@ -194,14 +196,14 @@ class Results:
         return f"{self.url}#code-{code.public_id}"
 
     def items_url(self, code: Code) -> str:
-        """The items that carry it; empty for several queues, which no page lists together."""
+        """Return the page of the items with the code; empty for several queues, which no page lists together."""
         if len(self.queues) > 1:
             return ""
         return f"{self.queues[0].get_absolute_url()}?code={code.public_id}#items"
 
     @cached_property
     def saturation(self) -> Saturation:
-        """Over the reviews as submitted: what was resolved later brought no code up."""
+        """Measure saturation over the reviews as submitted: what was resolved later found no new code."""
         kept = {item.pk for item in self.chosen_items}
         codes: dict[int, frozenset[int]] = {}
         for review in self.coding.reviews:
@@ -231,19 +233,19 @@ class Results:
 
     @property
     def seconds(self) -> tuple[float | None, int]:
-        """Median time of a review, and over how many; carried ones took their time elsewhere."""
+        """Return the median time of a review, and over how many; carried ones took their time elsewhere."""
         known = [review.seconds for review in self.coding.reviews if review.seconds > 0 and not review.is_carried]
         return (median(known) if known else None), len(known)
 
     @cached_property
     def attributions(self) -> list[tuple[TaxonomyRow, dict[str, float]]]:
-        """Used codes with the items that blame each cause."""
+        """Return the used codes with the items that blame each cause."""
         rows = [row for row in self.rows if row.is_used]
         return [(row, blame(self.chosen_items, self.coding.within(row.code))) for row in rows]
 
     @cached_property
     def uncoded_memos(self) -> list[tuple[str, str]]:
-        """(address, name) of the marks that have a memo and no code, so that no cause counts them."""
+        """Return (address, name) of the marks that have a memo and no code, so that no cause counts them."""
         kept = {item.pk for item in self.chosen_items}
         marks = Mark.objects.filter(
             review__item__queue__in=self.queues, review__state=Review.State.SUBMITTED, labels=None
@@ -259,13 +261,13 @@ class Results:
 
     @property
     def groups(self) -> dict[str, list[Share]]:
-        """By the chosen facet, the largest groups; shares in the order of the taxonomy's own tree."""
+        """Return the largest groups of the chosen facet; shares in the order of the taxonomy's own tree."""
         found = self.taxonomy.groups(self.asked.by, self.per)
         return dict(list(found.items())[:MAX_GROUPS])
 
     def examples(self, user: User) -> dict[int, list[Example]]:
-        """Code -> places that show it: the codebook's own first, then marks of reviewers, steps before whole trials, sure
-        ones first, a trial once. Never a trial that is still closed to this person."""
+        """Return code -> places that show it: the codebook's own first, then marks of reviewers, steps before whole
+        trials, sure ones first, a trial once. Never a trial that is still closed to this person."""
         found: dict[int, list[Example]] = defaultdict(list)
         for code, example in (*_of_codebook(self.coding, user), *_of_reviewers(self.coding, user)):
             if len(found[code]) < MAX_EXAMPLES and all(each.trial != example.trial for each in found[code]):
@@ -273,7 +275,7 @@ class Results:
         return dict(found)
 
     def notes(self) -> Iterator[str]:
-        """What these numbers count, in sentences."""
+        """Say what these numbers count, in sentences."""
         taxonomy, heading, asked = self.taxonomy, self.heading, self.asked
         counted = heading.counted
         if heading.unit == Queue.Unit.TRIAL and (cell := taxonomy.counts):
@@ -305,7 +307,7 @@ class Results:
 
 
 def results_of(queues: Sequence[Queue], asked: ResultsChoices) -> Results:
-    """NotTogether where the queues cannot be counted together."""
+    """Read the results of these queues. NotTogether if they cannot be counted together."""
     coding, extent = coding_of(queues), extent_if_known(queues)
     unknown = extent is None and coding.unit == Queue.Unit.TRIAL
     problem = "What the queue was drawn from can no longer be counted, so nothing is given per 100 failed or attempted."
@@ -323,7 +325,7 @@ def _of_codebook(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example
 
 
 def _of_reviewers(coding: QueueCoding, user: User) -> Iterable[tuple[int, Example]]:
-    """Without labels that a resolution left out: what does not count is not an example."""
+    """Read the examples of reviewers, without labels that a resolution left out, since they do not count."""
     resolved = [item for item in coding.items if item.basis is Basis.RESOLVED]
     members = {code.pk: coding.within(code) for code in coding.codes} if resolved else {}
     # of a resolved item the codes that count: its resolution's, and those above them
@@ -336,13 +338,13 @@ def _of_reviewers(coding: QueueCoding, user: User) -> Iterable[tuple[int, Exampl
     labels = labels.order_by("-mark__review__confidence", "pk")
     trial_of = "mark__review__item__trial"
     names = ("code_id", "mark__review__item_id", f"{trial_of}__public_id", "mark__step")
-    told = ("mark__review__reviewer__username", f"{trial_of}__task__title", f"{trial_of}__episode__run__condition")
-    rows = labels.values_list(*names, *told, Left("mark__memo", QUOTE_CHARS), Left("mark__quote", QUOTE_CHARS))
-    for code, item, trial, step, *told_of, memo, quote in sorted(rows, key=lambda row: row[3] is None):
+    columns = ("mark__review__reviewer__username", f"{trial_of}__task__title", f"{trial_of}__episode__run__condition")
+    rows = labels.values_list(*names, *columns, Left("mark__memo", QUOTE_CHARS), Left("mark__quote", QUOTE_CHARS))
+    for code, item, trial, step, *described, memo, quote in sorted(rows, key=lambda row: row[3] is None):
         if item not in counted or code in counted[item]:
-            yield code, _example(trial, step, memo or quote, *told_of)
+            yield code, _example(trial, step, memo or quote, *described)
 
 
-def _example(trial: UUID, step: int | None, says: str, by: str, task: str, condition: str) -> Example:
+def _example(trial: UUID, step: int | None, quote: str, by: str, task: str, condition: str) -> Example:
     url = reverse("trial", args=[trial]) + (f"?step={step}" if step else "")
-    return Example(trial, url, f"step {step}" if step else "trial", says, by, task, condition)
+    return Example(trial, url, f"step {step}" if step else "trial", quote, by, task, condition)

@@ -35,7 +35,7 @@ PER_SAID = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """As inspector.charts.chart.Chart, for the numbers of one queue."""
+    """A chart like inspector.charts.chart.Chart, for the numbers of one queue."""
 
     key: str
     title: str
@@ -44,12 +44,12 @@ class Figure:
     find: Callable[[Results], str] | None = None  # what it found, in words; "" without a finding
 
     def titled(self, results: Results) -> Figure:
-        """Headed by what it found, where it found something."""
+        """Return the title: what it found, if it found something."""
         found = self.find(results) if self.find else ""
         return replace(self, title=found) if found else self
 
 
-# --- the taxonomy ------------------------------------------------------------------------------------------------------
+# --- the taxonomy ---------------------------------------------------------------------------------------------------
 
 
 def draw_taxonomy(results: Results) -> ChartDrawing:
@@ -69,19 +69,19 @@ def draw_taxonomy(results: Results) -> ChartDrawing:
 
 
 def choose_rows(rows: Sequence[TaxonomyRow]) -> Sequence[TaxonomyRow]:
-    """All where they fit, else those that were used."""
+    """Return all rows if they fit, else those that were used."""
     return rows if len(rows) <= MAX_CODES else ([row for row in rows if row.is_used] or rows)[:MAX_CODES]
 
 
 def _bars(rows: Sequence[TaxonomyRow], results: Results) -> go.Figure:
-    """A bar for each code, the tree from the top, with its interval and, at its right, its numbers."""
+    """Draw a bar for each code, the tree from the top, with its interval and, at its right, its numbers."""
     per = results.per
     drawn = [(place, row, row.shares[per]) for place, row in enumerate(rows)]
     drawn = [(place, row, share) for place, row, share in drawn if share.shown is not None]
     shade = MUTED
     numbers = [_render_numbers(row.shares[per], results) for row in rows]
     right_of = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 8}
-    beside = [{**_text(numbers[place], place, 11), **right_of} for place in range(len(rows))]
+    labels = [{**_text(numbers[place], place, 11), **right_of} for place in range(len(rows))]
     left = max(len(short(row.code.name, LABEL)) * LETTER * 1.08 + row.depth * INDENT for row in rows) + 14
     names = [_name(row, place, left) for place, row in enumerate(rows)]
     right = 20 + LETTER * max(len(each) - len("<b></b>") for each in numbers)
@@ -99,7 +99,7 @@ def _bars(rows: Sequence[TaxonomyRow], results: Results) -> go.Figure:
         showlegend=False,
     )
     whole = layout(height=len(rows) * ROW + 56, margin={"t": 6, "b": 44, "l": left, "r": right, "pad": 4})
-    whole["annotations"] = [*names, *beside]
+    whole["annotations"] = [*names, *labels]
     whole["meta"] = {"min_width": left + right + 240}
     figure = go.Figure(trace, whole)
     figure.update_yaxes(range=[len(rows) - 0.4, -0.6], showticklabels=False, showgrid=False, zeroline=False)
@@ -120,7 +120,7 @@ def _around(shares: Sequence[Share], results: Results) -> dict[str, object]:
 
 
 def _name(row: TaxonomyRow, place: int, left: float) -> dict[str, object]:
-    """Left of its bar, the deeper the further in."""
+    """Return the label to the left of a bar, indented by its depth."""
     name = short(row.code.name, LABEL)
     return {
         **_text(f"<b>{name}</b>" if not row.depth else name, place, 12),
@@ -132,7 +132,7 @@ def _name(row: TaxonomyRow, place: int, left: float) -> dict[str, object]:
 
 
 def _render_numbers(share: Share, results: Results) -> str:
-    """The numbers at the right of a bar."""
+    """Return the numbers at the right of a bar."""
     counts = f"{number(share.k)}/{share.n}"
     if share.shown is None:
         return f"<b>{counts}</b>"
@@ -184,11 +184,12 @@ def _taxonomy_table(results: Results) -> ChartTable:
     return ChartTable(tuple(columns), tuple(rows))
 
 
-# --- co-occurrence -----------------------------------------------------------------------------------------------------
+# --- co-occurrence --------------------------------------------------------------------------------------------------
 
 
 def draw_together(results: Results) -> ChartDrawing:
-    """The codes that were used most, at most MAX_TOGETHER, leaves and parents that add something to them."""
+    """Draw which codes come together: at most MAX_TOGETHER of those used most, leaves and parents that add something
+    to them."""
     codes = most_used(results)
     columns = (
         TableColumn("code", "code"),
@@ -208,9 +209,9 @@ def draw_together(results: Results) -> ChartDrawing:
                 None, number(pair.both), lines(f"<b>{plain(one)}</b>", f"{number(pair.both)} items")
             )
             continue
-        said = f"{number(pair.both)} of the {number(pair.either)} items with either have both"
+        sentence = f"{number(pair.both)} of the {number(pair.either)} items with either have both"
         cells[one, other] = HeatCell(
-            100 * (pair.share or 0), number(pair.both), lines(f"<b>{plain(one)}</b>, {plain(other)}", said)
+            100 * (pair.share or 0), number(pair.both), lines(f"<b>{plain(one)}</b>, {plain(other)}", sentence)
         )
         if row > column:
             rows.append((pair.both, TableRow((other, one, pair.both, pair.either))))
@@ -224,13 +225,13 @@ def draw_together(results: Results) -> ChartDrawing:
 
 
 def most_used(results: Results) -> list[Code]:
-    """Leaves alone: a parent always comes with its children."""
+    """Return the most used codes, leaves only: a parent always comes with its children."""
     parents = {code.parent_id for code in results.coding.codes}
     used = [row for row in results.rows if row.is_used and row.code.pk not in parents]
     return [row.code for row in sorted(used, key=lambda row: -row.shares[Per.POPULATION].k)[:MAX_TOGETHER]]
 
 
-# --- saturation --------------------------------------------------------------------------------------------------------
+# --- saturation -----------------------------------------------------------------------------------------------------
 
 
 def draw_saturation(results: Results) -> ChartDrawing:
@@ -251,7 +252,7 @@ def draw_saturation(results: Results) -> ChartDrawing:
     figure = go.Figure(line, layout(height=240))
     figure.update_xaxes(title_text="items in the order of review", rangemode="tozero")
     figure.update_yaxes(rangemode="tozero")
-    return ChartDrawing(figure, table, (found.says(),))
+    return ChartDrawing(figure, table, (found.sentence(),))
 
 
 def find_saturation(results: Results) -> str:
@@ -263,7 +264,7 @@ def find_saturation(results: Results) -> str:
     return f"No new cause in the last {plural(found.still, 'review')}"
 
 
-# --- where the first failure is ------------------------------------------------------------------------------------------
+# --- where the first failure is -------------------------------------------------------------------------------------
 
 
 def draw_first_failures(results: Results) -> ChartDrawing:
@@ -293,12 +294,13 @@ def draw_first_failures(results: Results) -> ChartDrawing:
     figure = go.Figure(bars, layout(height=240))
     figure.update_xaxes(title_text="how far into the trajectory, %", range=[0, 100], showgrid=False)
     figure.update_yaxes(ticksuffix=" %", rangemode="tozero")
-    said = f"On the bars: marks, {found.marks} in {found.items} items. Heights: share of items, weighted."
-    return ChartDrawing(figure, table, (said,))
+    note = f"On the bars: marks, {found.marks} in {found.items} items. Heights: share of items, weighted."
+    return ChartDrawing(figure, table, (note,))
 
 
 def find_first_failures(results: Results) -> str:
-    """The tenth of the trajectory where half of the items have gone wrong; no finding where chance would come as soon."""
+    """Find the tenth of the trajectory where half of the items have gone wrong; no finding if chance would come as
+    soon."""
     total = 0.0
     for tenth, share in enumerate(results.first_failures.shares[: TENTHS // 2], start=1):
         total += share

@@ -50,7 +50,7 @@ from inspector.pages.review.results.results import (
     COUNTS,
     COVERS,
     MAX_GROUPS,
-    NOT_TOLD,
+    NOT_REPORTED,
     Example,
     Results,
     parse_choices,
@@ -86,7 +86,7 @@ def results(request: HttpRequest, public_id: UUID, *, as_json: bool = False) -> 
 
 
 def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) -> HttpResponse:
-    """One figure with its numbers, as JSON that the page draws, or its table as CSV."""
+    """Return one figure with its numbers, as JSON that the page draws, or its table as CSV."""
     if key not in FIGURES or form not in {"json", "csv"}:
         raise Http404(f"There are {', '.join(FIGURES)}, each as json and csv.")
     try:
@@ -117,7 +117,7 @@ def results_chart(request: HttpRequest, public_id: UUID, key: str, form: str) ->
 
 
 def results_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
-    """The taxonomy as CSV or as a LaTeX table; its JSON is the twin of the page."""
+    """Export the taxonomy as CSV or as a LaTeX table; its JSON is the twin of the page."""
     if form not in {"csv", "tex"}:
         raise Http404("There are results.csv, results.tex and results.json.")
     try:
@@ -131,7 +131,7 @@ def results_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResp
 
 
 def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
-    """Every label. Quotes and memos leave only when asked for: `?quotes=1`, `?memos=1`."""
+    """Export every label. Quotes and memos leave only when asked for: `?quotes=1`, `?memos=1`."""
     if form not in LABELS_AS:
         raise Http404(f"There are labels as {', '.join(LABELS_AS)}.")
     queue = load_queue(public_id)
@@ -144,7 +144,7 @@ def labels_export(request: HttpRequest, public_id: UUID, form: str) -> HttpRespo
     return StreamingHttpResponse(export.pieces(form), content_type=LABELS_AS[form], headers=attach(f"labels.{form}"))
 
 
-# --- who may see results -----------------------------------------------------------------------------------------------
+# --- who may see results --------------------------------------------------------------------------------------------
 
 
 def _load_results(request: HttpRequest, public_id: UUID) -> Results:
@@ -209,15 +209,13 @@ class OwnCount(Shaped):
 
     @property
     def percents(self) -> list[int]:
-        """The interval in whole percent."""
+        """Return the interval in whole percent."""
         return [int(half_up(100 * end)) for end in self.interval or ()]
 
 
 def _count_own(queue: Queue, user: User) -> tuple[int, list[OwnCount]]:
-    """(items that this person submitted, their codes, the most frequent first). Two queries.
-
-    Their own labels give nothing away: no condition is named, and nobody else's answer is counted.
-    """
+    """Return (items that this person submitted, their codes, the most frequent first). Two queries. Their own labels
+    give nothing away: no condition is named, and nobody else's answer is counted."""
     own = Review.objects.filter(item__queue=queue, reviewer=user, state=Review.State.SUBMITTED)
     total = own.count()
     labels = Label.objects.filter(mark__review__in=own).order_by().values_list("code__name")
@@ -225,81 +223,80 @@ def _count_own(queue: Queue, user: User) -> tuple[int, list[OwnCount]]:
     return total, [OwnCount(name, items, total) for name, items in counted]
 
 
-# --- the page ----------------------------------------------------------------------------------------------------------
+# --- the page -------------------------------------------------------------------------------------------------------
 
 
-def _read_context(found: Results, user: User) -> dict[str, object]:
-    examples = found.examples(user)
-    asked, pers = found.asked, found.taxonomy.pers
-    causes = RankedCauses(found, examples)
+def _read_context(results: Results, user: User) -> dict[str, object]:
+    examples = results.examples(user)
+    asked, pers = results.asked, results.taxonomy.pers
+    causes = RankedCauses(results, examples)
     heads = causes.heads()
     return {
         "section": "review",
-        "results": found,
-        "queue": found.queues[0],
-        "heading": found.heading,
+        "results": results,
+        "queue": results.queues[0],
+        "heading": results.heading,
         "causes": causes,
-        "answer": answer_of(found, causes),
+        "answer": answer_of(results, causes),
         "examples_missing": _explain_missing(causes, user),
         "group_heads": heads,
         "group_rows": causes.group_rows(heads),
-        "groups_left": max(0, len(found.taxonomy.values(asked.by)) - MAX_GROUPS),
-        "together": _read_pairs(found),
-        "agreed": _read_agreed(found, causes),
-        "reviewers": len({review.reviewer for review in found.coding.reviews}),
-        "may_go_on": user.may(User.Level.REVIEWER) and open_to(user).filter(queue=found.queues[0]).exists(),
-        "taxonomy_rows": [_read_row(found, row, examples) for row in found.rows],
-        "one_share": all(row.shares[per].shown == row.shares[pers[0]].shown for row in found.rows for per in pers),
-        "undrawn": len(found.rows) - len(choose_rows(found.rows)),
+        "groups_left": max(0, len(results.taxonomy.values(asked.by)) - MAX_GROUPS),
+        "together": _read_pairs(results),
+        "agreed": _read_agreed(results, causes),
+        "reviewers": len({review.reviewer for review in results.coding.reviews}),
+        "may_go_on": user.may(User.Level.REVIEWER) and open_to(user).filter(queue=results.queues[0]).exists(),
+        "taxonomy_rows": [_read_row(results, row, examples) for row in results.rows],
+        "one_share": all(row.shares[per].shown == row.shares[pers[0]].shown for row in results.rows for per in pers),
+        "undrawn": len(results.rows) - len(choose_rows(results.rows)),
         "pers": [(per, PER_SAID[per], f"?{asked.query(per=per)}") for per in pers],
-        "per": found.per,
+        "per": results.per,
         "asked": asked,
-        "controls": any(row.controls for row in found.rows),
-        "facets": _read_facets(found),
+        "controls": any(row.controls for row in results.rows),
+        "facets": _read_facets(results),
         "by": [(name, title, f"?{asked.query(by=name)}#by") for name, title in FACETS.items()],
         "by_title": FACETS[asked.by],
         "attributions": [
             (row, [number(round(blamed[value], 1)) if blamed.get(value) else "" for value, _ in ATTRIBUTIONS])
-            for row, blamed in found.attributions
+            for row, blamed in results.attributions
         ],
         "attribution_heads": [title for _, title in ATTRIBUTIONS],
         "covers": list(COVERS.items()),
         "covered": COVERS[asked.covers],
         "counts": list(COUNTS.items()),
-        "unresolved": found.heading.counted[Basis.SPLIT],
-        "guesses": found.guesses,
-        "seconds": found.seconds,
+        "unresolved": results.heading.counted[Basis.SPLIT],
+        "guesses": results.guesses,
+        "seconds": results.seconds,
         "export_query": asked.query(),
-        "cards": {key: _draw_card(found, key) for key in FIGURES},
+        "cards": {key: _draw_card(results, key) for key in FIGURES},
     }
 
 
-def _draw_card(found: Results, key: str) -> ChartCard:
-    place, query = found.queues[0].public_id, found.asked.query()
+def _draw_card(results: Results, key: str) -> ChartCard:
+    place, query = results.queues[0].public_id, results.asked.query()
     twin, table = (
         reverse("results-chart", args=[place, key, form]) + (f"?{query}" if query else "") for form in ("json", "csv")
     )
-    return ChartCard(FIGURES[key].titled(found), found.url, twin, table, large=key == "taxonomy")
+    return ChartCard(FIGURES[key].titled(results), results.url, twin, table, large=key == "taxonomy")
 
 
 def _explain_missing(causes: RankedCauses, user: User) -> str:
-    """Why a cause has no example; only trials have any. Two queries, none where every cause has one."""
+    """Say why a cause has no example; only trials have any. Two queries, none if every cause has one."""
     found = causes.results
     if found.coding.unit != Queue.Unit.TRIAL or all(cause.examples for cause in causes.top):
         return ""
-    if QueueItem.objects.filter(
-        queue__in=found.queues, trial__in=ReviewAccess(user).closed_trials().values("pk")
-    ).exists():
+    closed = ReviewAccess(user).closed_trials().values("pk")
+    if QueueItem.objects.filter(queue__in=found.queues, trial__in=closed).exists():
         return "You cannot see examples yet: another queue still asks you about these trials."
     return "No review holds an example."
 
 
-def _read_pairs(found: Results) -> dict[str, object]:
-    """Items that carry both of two causes. rows: name, and a (text, strength from 0 to 3) for each cause up to its own,
-    whose strength is null. most: the two names that meet most."""
-    codes = most_used(found)[:PAIRED]
+def _read_pairs(results: Results) -> dict[str, object]:
+    """Return which causes come together. rows: name, and a (text, strength from 0 to 3) for each cause up to its own,
+    whose strength is null. most: the two names that come together most."""
+    codes = most_used(results)[:PAIRED]
     names = [code.name for code in codes]
-    pairs = count_together(found.chosen_items, [found.coding.within(code) for code in codes])
+    pairs = count_together(results.chosen_items, [results.coding.within(code) for code in codes])
     top = max((pair.both for (row, column), pair in pairs.items() if row != column), default=0.0)
     rows = []
     for row, name in enumerate(names):
@@ -312,11 +309,11 @@ def _read_pairs(found: Results) -> dict[str, object]:
     return {"names": names, "rows": rows, "most": (names[most[0]], names[most[1]]) if most and top else None}
 
 
-def _read_agreed(found: Results, causes: RankedCauses) -> list[dict[str, object]]:
-    """Of the causes at the top that came up, from the report before discussion; best first. Empty below SHARED items.
-    place: percent of the way from chance to always."""
-    is_one = len(found.queues) == 1 and found.heading.overlap >= SHARED
-    report = report_to_publish(found.queues[0]) if is_one else None
+def _read_agreed(results: Results, causes: RankedCauses) -> list[dict[str, object]]:
+    """Return the agreement on the used causes at the top, from the report before discussion; best first. Empty below
+    SHARED items. place: percent of the way from chance to always."""
+    is_one = len(results.queues) == 1 and results.heading.overlap >= SHARED
+    report = report_to_publish(results.queues[0]) if is_one else None
     if report is None or report.items_total < SHARED:
         return []
     values = {row["code"]: row["value"] for row in report.values["by_code"] if row["value"] is not None}
@@ -332,32 +329,33 @@ def _read_agreed(found: Results, causes: RankedCauses) -> list[dict[str, object]
     ]
 
 
-def _read_row(found: Results, row: TaxonomyRow, examples: Mapping[int, list[Example]]) -> dict[str, object]:
-    """whole: the other interval."""
-    share = row.shares[found.per]
+def _read_row(results: Results, row: TaxonomyRow, examples: Mapping[int, list[Example]]) -> dict[str, object]:
+    """Return the row of one cause. whole: the other interval."""
+    share = row.shares[results.per]
     return {
         "row": row,
-        "cells": [cell_text(row.shares[per], found.interval(row.shares[per])) for per in found.taxonomy.pers],
-        "whole": ends_text(share.sampling if found.asked.covers == "clusters" else share.interval, "–", digits=1),
+        "cells": [cell_text(row.shares[per], results.interval(row.shares[per])) for per in results.taxonomy.pers],
+        "whole": ends_text(share.sampling if results.asked.covers == "clusters" else share.interval, "–", digits=1),
         "estimated": "" if row.shown_total is None else f"{row.shown_total:,.0f}",
         "controls": f"{number(row.controls[0])}/{row.controls[1]}" if row.controls else "",
         "examples": examples.get(row.code.pk, []),
     }
 
 
-def _read_facets(found: Results) -> list[tuple[str, str, list[tuple[str, str, bool]]]]:
-    """(name, title, (value in the address, label, is chosen)) for the form; a facet with one value leaves no choice."""
+def _read_facets(results: Results) -> list[tuple[str, str, list[tuple[str, str, bool]]]]:
+    """Return (name, title, (value in the address, label, is chosen)) for the form, without facets that have one
+    value."""
     facets = []
     for name, title in FACETS.items():
-        values = sorted({getattr(item.facts, name) for item in found.coding.drawn})
-        if len(values) > 1 or name in found.asked.chosen:
-            chosen = found.asked.chosen.get(name, ())
-            options = [(value or NOT_TOLD, value or "not reported", value in chosen) for value in values]
+        values = sorted({getattr(item.facts, name) for item in results.coding.drawn})
+        if len(values) > 1 or name in results.asked.chosen:
+            chosen = results.asked.chosen.get(name, ())
+            options = [(value or NOT_REPORTED, value or "not reported", value in chosen) for value in values]
             facets.append((name, title, options))
     return facets
 
 
-# --- the twin ----------------------------------------------------------------------------------------------------------
+# --- the twin -------------------------------------------------------------------------------------------------------
 
 
 SHARE = JsonShape("k n clusters value interval sampling note?")
@@ -371,46 +369,46 @@ GUESSES = JsonShape("right named unsure chance p")
 FIRST_FAILURES = JsonShape("shares_by_tenth=shares marks_by_tenth=counts items")
 SATURATION = JsonShape(
     "codes_after_each_item=found",
-    ("says", lambda found: found.says()),
+    ("says", lambda found: found.sentence()),
     "items_with_a_code_of_their_own=lone next_brings_a_new_one=chance at_most",
 )
 SELECTION = JsonShape("attempted failed population")
 
 
-def _read_twin(found: Results) -> dict[str, object]:
-    asked, cell = found.asked, found.taxonomy.counts
-    seconds, timed = found.seconds
-    page = reverse("results", args=[found.queues[0].public_id])
-    names = [code.name for code, _ in found.taxonomy.tree]
+def _read_twin(results: Results) -> dict[str, object]:
+    asked, cell = results.asked, results.taxonomy.counts
+    seconds, timed = results.seconds
+    page = reverse("results", args=[results.queues[0].public_id])
+    names = [code.name for code, _ in results.taxonomy.tree]
     groups = [
         {
             "value": value or None,
             "codes": {name: SHARE.read(share) for name, share in zip(names, shares, strict=True)},
         }
-        for value, shares in found.groups.items()
+        for value, shares in results.groups.items()
     ]
     return {
-        **found.heading.as_json(),
-        "queue_urls": [PageLink("queue-json", queue.public_id) for queue in found.queues],
-        "problems": found.problems,
-        "reviews": dict(zip(("submitted", "needed"), found.reviews, strict=True)),
-        "items_shared": found.coding.shared,
+        **results.heading.as_json(),
+        "queue_urls": [PageLink("queue-json", queue.public_id) for queue in results.queues],
+        "problems": results.problems,
+        "reviews": dict(zip(("submitted", "needed"), results.reviews, strict=True)),
+        "items_shared": results.coding.shared,
         "choices": {
             "chosen": {name: sorted(values) for name, values in asked.chosen.items()},
             "unresolved": asked.counts,
-            "per": found.per,
+            "per": results.per,
             "covers": asked.covers,
         },
         "selection": SELECTION.read(cell) if cell else None,
         "codes": [
-            {**ROW.read(row), "keys": found.keys[row.code.pk], "label_url": f"{page}#code-{row.code.public_id}"}
-            for row in found.rows
+            {**ROW.read(row), "keys": results.keys[row.code.pk], "label_url": f"{page}#code-{row.code.public_id}"}
+            for row in results.rows
         ],
-        "groups": {"facet": asked.by, "per": found.per, "values": groups},
-        "attributions": [{"code": row.code.name, "items": blamed} for row, blamed in found.attributions],
-        "saturation": SATURATION.read(found.saturation),
-        "first_failures": FIRST_FAILURES.read(found.first_failures),
-        "guesses": GUESSES.read(found.guesses),
+        "groups": {"facet": asked.by, "per": results.per, "values": groups},
+        "attributions": [{"code": row.code.name, "items": blamed} for row, blamed in results.attributions],
+        "saturation": SATURATION.read(results.saturation),
+        "first_failures": FIRST_FAILURES.read(results.first_failures),
+        "guesses": GUESSES.read(results.guesses),
         "seconds_per_item": {"median": seconds, "reviews": timed},
-        "notes": list(found.notes()),
+        "notes": list(results.notes()),
     }

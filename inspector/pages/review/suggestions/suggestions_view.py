@@ -168,8 +168,8 @@ def suggestions(request: HttpRequest, public_id: UUID, *, as_json: bool = False)
 
 @needs(User.Level.REVIEWER)
 def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Run the rules: at once over a small queue, else by a worker. `code-RULE`: the name of the code that a rule proposes,
-    empty for one of its own names."""
+    """Run the rules: at once over a small queue, else by a worker. `code-RULE`: the name of the code that a rule
+    proposes, empty for one of its own names."""
     queue = _open_queue(request, public_id)
     mapped = {rule: name for rule in RULES if (name := request.POST.get(f"code-{rule}"))}
     try:
@@ -188,12 +188,13 @@ def suggestions_run(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def _open_queue(request: HttpRequest, public_id: UUID) -> Queue:
-    """Return the queue and note that this person saw others' answers; 403 for anyone who still codes items of it blind."""
+    """Return the queue and note that this person saw others' answers;
+    403 for anyone who still codes items of it blind."""
     queue = load_queue(public_id)
     if still_blind(queue, user_of(request)):
         raise PermissionDenied(
-            "This page shows suggestions next to other reviews. You still have items of this queue to review, here or in"
-            " another one. Finish them first."
+            "This page shows suggestions next to other reviews. You still have items of this queue to review, here or "
+            "in another one. Finish them first."
         )
     if asked_elsewhere([queue], user_of(request)):
         raise AskedElsewhere([queue], user_of(request))
@@ -227,7 +228,7 @@ def _read_kinds(asked: SuggestionChoices, truth: Truth, source: SuggestionSource
 
 
 def _find_share(matches: Sequence[CodeMatch], source: SuggestionSource, *, is_part: bool) -> str:
-    """How many of the codes that people settled on this source proposed. is_part: some codes have no rule."""
+    """Return how many of the codes that people settled on this source proposed. is_part: some codes have no rule."""
     both = sum(match.both for match in matches)
     total = both + sum(match.people_only for match in matches)
     who = "The rules" if source.is_rules else "The judge"

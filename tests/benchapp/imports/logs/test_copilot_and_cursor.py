@@ -1,4 +1,5 @@
-"""What GitHub Copilot and Cursor write: by small files of our own in the forms that `readers/copilot*.py` and `cursor.py` name."""
+"""What GitHub Copilot and Cursor write: by small files of our own in the forms that `readers/copilot*.py` and
+`cursor.py` name."""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ def row(number: int, **changes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """Trial 1: episodes of Terminus. 2: a stream on the terminal, timed out. 3: a recording, tests timed out. 4: a row only."""
+    """Trial 1: episodes of Terminus. 2: a stream on the terminal, timed out. 3: a recording, tests timed out.
+    4: a row only."""
     folder = tmp_path / "runs" / "run-1"
     rows = [
         row(1),

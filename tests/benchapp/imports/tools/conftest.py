@@ -1,4 +1,5 @@
-"""Real outputs of skill tools, which are not part of the project: tests that read them are skipped where they are absent."""
+"""Real outputs of skill tools, which are not part of the project:
+tests that read them are skipped where they are absent."""
 
 from __future__ import annotations
 

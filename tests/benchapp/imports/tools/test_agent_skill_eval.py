@@ -1,4 +1,5 @@
-"""Result files of agent-skill-eval: a file for each version of a skill, with both conditions, and one of its queries."""
+"""Result files of agent-skill-eval: a file for each version of a skill, with both conditions,
+and one of its queries."""
 
 from __future__ import annotations
 

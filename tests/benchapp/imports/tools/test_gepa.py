@@ -151,7 +151,8 @@ def test_an_item_s_name_does_not_lead_out_of_the_folder(tmp_path: Path) -> None:
 
 
 def test_a_seed_that_solved_nothing_has_its_scores(tmp_path: Path) -> None:
-    """The first candidate alone is on the front, so the log lists no score of the seed: its mean says that all are 0."""
+    """The first candidate alone is on the front, so the log lists no score of the seed:
+    its mean says that all are 0."""
     folder = run_dir(tmp_path / "runs" / "monday")
     log = (folder / "run_log.txt").read_text()
     for before, after in {

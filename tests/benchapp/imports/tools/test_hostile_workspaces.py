@@ -52,8 +52,8 @@ DEEP = "[" * 100_000 + "]" * 100_000
 
 @dataclass(frozen=True)
 class Attack:
-    """`losses`: what the report must say. `trials`, `decisions`: what must come in, at least. `while_read`: what happens
-    to the folder during the import."""
+    """`losses`: what the report must say. `trials`, `decisions`: what must come in, at least. `while_read`: what
+    happens to the folder during the import."""
 
     build: Callable[[Path], object]
     losses: tuple[str, ...]
@@ -103,7 +103,7 @@ def add_events(log: Path, *events: object) -> None:
     (log / "run.jsonl").write_text("".join(lines))
 
 
-# --- links, special files, names ---------------------------------------------------------------------------------------
+# --- links, special files, names ------------------------------------------------------------------------------------
 
 
 @attack("leads out", "leads somewhere", trials=3)
@@ -545,7 +545,7 @@ def repositories_with_pipes_and_broken_objects(folder: Path) -> None:
         spoil(path)
 
 
-# --- while it is read, and much of it ------------------------------------------------------------------------------------
+# --- while it is read, and much of it -------------------------------------------------------------------------------
 
 
 def grow(folder: Path) -> None:

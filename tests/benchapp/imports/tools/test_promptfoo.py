@@ -150,7 +150,8 @@ def test_calls_of_tools_are_steps_and_secrets_stay_out(folder: Path) -> None:
 
 
 def test_prompts_are_conditions_where_there_are_several(folder: Path) -> None:
-    """Without a label of the provider, its model is the model and its prompt the condition. Chat prompts are messages."""
+    """Without a label of the provider, its model is the model and its prompt the condition.
+    Chat prompts are messages."""
     results = json.loads((folder / "results.json").read_text())
     chat = json.dumps([{"role": "system", "content": "Be strict."}, {"role": "user", "content": "Review it"}])
     rows = [

@@ -23,7 +23,8 @@ NEWER = f"{NEW}- Be short.\n"
 def night(
     project, name, number, *, accepted, proposed=None, backup=None, pin=None, results=(), scores=(0.0, 1.0), **report
 ):
-    """One folder in staging/. `results`: (phase, task, hard) of its evidence; without any, only held-out tasks are kept."""
+    """One folder in staging/. `results`: (phase, task, hard) of its evidence; without any,
+    only held-out tasks are kept."""
     folder = project / ".skillopt-sleep" / "staging" / name
     edit = {"target": "skill", "op": "add", "content": "Use SI units.", "anchor": "", "rationale": "t1 failed"}
     found = {"night": number, "project": HOME, "started_at": "2026-11-27T15:22:56", "accepted": accepted}

@@ -146,7 +146,8 @@ def values_sent(given: QueryDict) -> dict[str, Value]:
 def write_changes(
     file: Mapping[str, object], before: Mapping[str, Value], after: Mapping[str, Value]
 ) -> dict[str, object]:
-    """Return the file with what differs between `before` and `after` written into it. What is as by default is left out."""
+    """Return the file with what differs between `before` and `after` written into it.
+    What is as by default is left out."""
     found = name_in_plural(file)
     for name, value in after.items():
         old = before[name]
@@ -242,7 +243,8 @@ def _parse_number(text: str) -> int | float | str | None:
 
 
 def units(values: Mapping[str, Value]) -> list[str]:
-    """Keys of the parts that the chosen protocol makes of the chosen suite; none where either cannot be read."""
+    """Return the keys of the parts that the chosen protocol makes of the chosen suite; none if either cannot be
+    read."""
     try:
         return [unit.key for unit in protocols.units(str(values["protocol"]), find_suite(str(values["suite"])))]
     except RunnerError:

@@ -40,12 +40,12 @@ def find_quoted_checks(task: ScreenedTask) -> Iterator[SuiteFinding]:
     """Check the instruction. It may repeat texts of the tests, but not their code."""
     place, text = (task.key, "instruction.md"), task.task.instruction
     for quotes, _, words in _quoted(text, place, _code_of(task.hidden), _known(task)):
-        says = f"The instruction of {task.key} quotes {words} words of the code that checks it."
-        yield SuiteFinding("quoted-check", Weight.LEAK, (task.key,), says, quotes)
+        sentence = f"The instruction of {task.key} quotes {words} words of the code that checks it."
+        yield SuiteFinding("quoted-check", Weight.LEAK, (task.key,), sentence, quotes)
     for quotes, _, words in _quoted(text, place, _code_of(task.solution), _known(task)):
         if words >= LONG_RUN:
-            says = f"The instruction of {task.key} quotes {words} words of its solution."
-            yield SuiteFinding("quoted-check", Weight.LOOK, (task.key,), says, quotes)
+            sentence = f"The instruction of {task.key} quotes {words} words of its solution."
+            yield SuiteFinding("quoted-check", Weight.LOOK, (task.key,), sentence, quotes)
     yield from _named(text, place, [task], f"The instruction of {task.key}")
 
 
@@ -182,8 +182,8 @@ def _named(text: str, place: tuple[str, str], tasks: Sequence[ScreenedTask], who
                     start = text.index(name)
                     here = quote(*place, text, start, start + len(name))
                     there = quote(file.task, file.path, file.text or "", match.start(1), match.end(1))
-                    says = f"{who} names a hidden check of {task.key}: {name[:80]}."
-                    yield SuiteFinding("quoted-check", Weight.LEAK, (task.key,), says, (here, there))
+                    sentence = f"{who} names a hidden check of {task.key}: {name[:80]}."
+                    yield SuiteFinding("quoted-check", Weight.LEAK, (task.key,), sentence, (here, there))
 
 
 MAX_PER_TASK = 5  # findings of one kind
@@ -192,7 +192,7 @@ LEAST_TEXT = 8  # characters of an expected text
 MAX_TEXTS = 2_000  # expected texts of one task
 LONG_TEXT = 25  # characters; a longer text of several words is not common vocabulary
 _SAYS_ANSWER = re.compile(
-    r"\banswers?\b|\bexpected\b|\bcorrect\b|\bsolutions?\b|\bground[- _]truth\b|\bhint\b|\bverifier\b|\bgrader\b|\bchecker\b"
+    r"\banswers?\b|\bexpected\b|\bcorrect\b|\bsolutions?\b|\bground[- _]truth\b|\bhint\b|\bverifier\b|\bgrader\b|\bchecker\b"  # noqa: E501
     r"|\btests? (?:expects?|checks?|wants?)\b|\bhidden\b|\bspoiler\b|\bresult (?:is|should be|must be|will be)\b"
     r"|\bfor reference\b|\byou (?:should|will|must) (?:get|see|find|obtain)\b",
     re.IGNORECASE,
@@ -216,7 +216,7 @@ def _quote(place: ExpectedPlace) -> SuiteQuote:
 # --- the instruction ----------------------------------------------------------------------------------------------
 
 
-def find_told_answers(task: ScreenedTask) -> Iterator[SuiteFinding]:
+def find_revealed_answers(task: ScreenedTask) -> Iterator[SuiteFinding]:
     """Find values given as the answer. One without such a word may be a parameter: people must look."""
     expected, text = task.expected, task.task.instruction
     shown: set[str] = set()
@@ -233,18 +233,18 @@ def find_told_answers(task: ScreenedTask) -> Iterator[SuiteFinding]:
         shown.add(place.constant.text)
         weight = Weight.LEAK if says_so else Weight.LOOK
         doubt = "" if says_so else " It may be a parameter."
-        says = f"The instruction of {task.key} holds {place.constant.text[:80]}, which the tests expect.{doubt}"
+        note = f"The instruction of {task.key} holds {place.constant.text[:80]}, which the tests expect.{doubt}"
         here = quote(task.key, "instruction.md", text, place.start, place.end)
-        yield SuiteFinding("answer-in-instruction", weight, (task.key,), says, (here, _quote(where)))
+        yield SuiteFinding("answer-in-instruction", weight, (task.key,), note, (here, _quote(where)))
     for match in _IS_THE_ANSWER.finditer(text):
         if match[1] in task.compared_numbers and match[1] not in shown:
             shown.add(match[1])
-            says = f"The instruction of {task.key} says that the answer is {match[1][:80]}, which the tests expect."
+            note = f"The instruction of {task.key} says that the answer is {match[1][:80]}, which the tests expect."
             here = quote(task.key, "instruction.md", text, match.start(1), match.end(1))
             yield SuiteFinding(
-                "answer-in-instruction", Weight.LEAK, (task.key,), says, (here, _quote(task.compared_numbers[match[1]]))
+                "answer-in-instruction", Weight.LEAK, (task.key,), note, (here, _quote(task.compared_numbers[match[1]]))
             )
-    yield from _told_texts(task)
+    yield from _revealed_texts(task)
 
 
 def _is_odd(constant: Constant, *, is_stated: bool) -> bool:
@@ -254,14 +254,14 @@ def _is_odd(constant: Constant, *, is_stated: bool) -> bool:
     return constant.kind == "number" and many and (bool(point) or is_stated)
 
 
-def _told_texts(task: ScreenedTask) -> Iterator[SuiteFinding]:
+def _revealed_texts(task: ScreenedTask) -> Iterator[SuiteFinding]:
     text = task.task.instruction
     for value, start, file in _expected_texts_in(task, text):
         if _says_so(text, start, value):
-            says = f"The instruction of {task.key} gives an answer away: {value[:80]!r}."
+            sentence = f"The instruction of {task.key} gives an answer away: {value[:80]!r}."
             here = quote(task.key, "instruction.md", text, start, start + len(value))
             yield SuiteFinding(
-                "answer-in-instruction", Weight.LEAK, (task.key,), says, (here, _quote_text(file, value))
+                "answer-in-instruction", Weight.LEAK, (task.key,), sentence, (here, _quote_text(file, value))
             )
 
 
@@ -341,9 +341,9 @@ def find_given_answers(task: ScreenedTask) -> Iterator[SuiteFinding]:
             continue
         weight = Weight.LEAK if is_solution or not file.is_code else Weight.LOOK
         doubt = "" if weight is Weight.LEAK else " That is meant if it is a public test."
-        says = f"{task.key} is given {file.path}.{doubt}"
+        sentence = f"{task.key} is given {file.path}.{doubt}"
         places = (_whole_file(copy), _whole_file(file))
-        yield SuiteFinding("given-tests", weight, (task.key,), says, places)
+        yield SuiteFinding("given-tests", weight, (task.key,), sentence, places)
 
 
 def _whole_file(file: ScreenedFile) -> SuiteQuote:
@@ -369,11 +369,11 @@ def find_answers_in_skills(
                 shown[task.key] += 1
                 # Code may compare with a constant of the domain; a file of expected values holds results.
                 weight = Weight.LEAK if not where.file.is_code or _says_so(text, place.start) else Weight.LOOK
-                says = (
+                sentence = (
                     f"The reference skill of {family.name} holds {place.constant.text[:80]}, which {task.key} expects."
                 )
                 here = quote("", path, text, place.start, place.end)
-                yield SuiteFinding("answer-in-skill", weight, (task.key,), says, (here, _quote(where)))
+                yield SuiteFinding("answer-in-skill", weight, (task.key,), sentence, (here, _quote(where)))
         yield from _texts_in_skill(family, tasks, path, text)
 
 
@@ -382,6 +382,6 @@ def _texts_in_skill(family: Family, tasks: Sequence[ScreenedTask], path: str, te
         for value, start, file in _expected_texts_in(task, text):
             is_long = len(value) >= LONG_TEXT and len(value.split()) >= 4
             if value not in task.task.instruction and (is_long or _says_so(text, start, value)):
-                says = f"The reference skill of {family.name} holds what {task.key} expects: {value[:80]!r}."
+                note = f"The reference skill of {family.name} holds what {task.key} expects: {value[:80]!r}."
                 here = quote("", path, text, start, start + len(value))
-                yield SuiteFinding("answer-in-skill", Weight.LEAK, (task.key,), says, (here, _quote_text(file, value)))
+                yield SuiteFinding("answer-in-skill", Weight.LEAK, (task.key,), note, (here, _quote_text(file, value)))
