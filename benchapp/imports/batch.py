@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
@@ -30,7 +30,7 @@ from benchapp.imports.import_recording import ExperimentRecorder
 from benchapp.imports.problems import ProblemList
 from benchapp.imports.reading.found_sources import FoundExperiment, FoundTrial
 from benchapp.imports.reading.found_trials import FoundRow
-from benchapp.imports.reading.unread import ARCHIVES, MARKDOWN, is_history, report_files
+from benchapp.imports.reading.unread import ARCHIVES, NO_LOGS, is_history, report_files
 from benchapp.imports.reading.walking import NOT_ENTERED, FolderEntry, Root
 from benchapp.models import Episode, ImportBatch, ImportedExperiment, ImportProblem, Run, SkillUse, User
 from benchapp.record.collecting import collect_seldom
@@ -229,16 +229,19 @@ class _Import:
 
     def _import_experiment(self, found: FoundExperiment) -> None:
         if found.trials:
-            found = replace(found, trials=tuple(trial for trial in found.trials if self._is_first(trial)))
+            found = replace(found, trials=self._keep_first(found.trials))
             if not found.trials:  # a copy, or what claims to be one: the history of the first stays, too
                 return
+        total = len(found.trials) + found.libraries_total + len(found.histories)
+        if not total and not found.key_points:  # its reader has reported why
+            return
         recorder = ExperimentRecorder(
             found.source, self.mapping, self.report.problems, self.author, self.report.counts, self.processes
         )
         places = recorder.places
         self.experiments.add(places.experiment.pk)
         self.note_arrivals([places.experiment.pk], is_new=places.is_new or places.was_deleted)
-        done, total = count(1), len(found.trials) + found.libraries_total + len(found.histories)
+        done = count(1)
 
         def show_progress() -> None:
             if self.progress is not None:
@@ -267,13 +270,19 @@ class _Import:
         with_library = Run.objects.filter(experiment=places.experiment, episodes__library__isnull=False)
         self.runs |= set(with_library.values_list("pk", flat=True))
 
-    def _is_first(self, trial: FoundTrial) -> bool:
-        """False, with a report, if another trial of this import has its id: they would replace each other each time."""
-        first = self.rows.setdefault(trial.ids[0], trial.path) if isinstance(trial, FoundRow) else trial.path
-        if first != trial.path:
-            message = f"that of {first}; left out"
-            self.report.problems.add(trial.path, "id", "an id of its own for every trial", message)
-        return first == trial.path
+    def _keep_first(self, trials: Sequence[FoundTrial]) -> tuple[FoundTrial, ...]:
+        """Leave out, with a report, trials with the id of another one of this import: they would replace each other
+        each time."""
+        kept, again = list[FoundTrial](), list[tuple[str, str]]()
+        for trial in trials:
+            first = self.rows.setdefault(trial.ids[0], trial.path) if isinstance(trial, FoundRow) else trial.path
+            kept += [trial] if first == trial.path else []
+            again += [] if first == trial.path else [(trial.path, first)]
+        if again:
+            path, first = again[0]
+            message = f"that of {first}; left out" + (f", as are {len(again) - 1:,} more" if len(again) > 1 else "")
+            self.report.problems.add(path, "id", "an id of its own for every trial", message)
+        return tuple(kept)
 
     @contextmanager
     def _reporting(self, path: str) -> Iterator[None]:
@@ -362,14 +371,17 @@ def find(root: Root, format: str = AUTO) -> Iterator[FoundExperiment]:
         yield from _find_all(root, quiet, root.base)
         return
     module = load_formats()[0][format]
-    if module in loose_files():
-        yield from _find_loose(root, _walk_loose(root, quiet, root.base, frozenset(), 0), (module,))
-    elif format == HARBOR:
+    if format == HARBOR:
         yield from module.find(root, root.base)
-    else:
-        claimed = [folder for folder, _ in _find_claimed(quiet, root.base, CLAIMED_DEPTH, (module,))]
-        for folder in claimed or [root.base]:
-            yield from _find_in(root, folder, module)
+        return
+    wholes = (module,) if module in (*whole_folders(), *whole_folders(shared=True)) else ()
+    claimed = [folder for folder, _ in _find_claimed(quiet, root.base, CLAIMED_DEPTH, wholes)]
+    for folder in claimed:
+        yield from _find_in(root, folder, module)
+    if module in loose_files():
+        yield from _find_loose(root, _walk_loose(root, quiet, root.base, frozenset(claimed), 0), (module,))
+    elif not claimed:
+        yield from _find_in(root, root.base, module)
 
 
 def find_file(root: Root, path: Path, format: str = AUTO) -> Iterator[FoundExperiment]:
@@ -392,7 +404,7 @@ def _find_all(root: Root, quiet: Root, top: Path) -> Iterator[FoundExperiment]:
             yield from _find_in(root, folder, module)
     yield from harbor_folders.find(root, top, skip=claimed)
     entries = _walk_loose(quiet, quiet, top, frozenset(claimed), 0)  # Harbor's walk reports what it cannot enter
-    yield from _find_loose(root, entries, loose_files(), reported=harbor_folders.FILES)
+    yield from _find_loose(root, entries, loose_files())
 
 
 @contextmanager
@@ -448,10 +460,8 @@ def _find_loose(
     root: Root,
     entries: Iterable[FolderEntry],
     modules: tuple[ModuleType, ...],
-    *,
-    reported: frozenset[str] = frozenset(),
 ) -> Iterator[FoundExperiment]:
-    """Find experiments in single files. `reported`: names of files that are reported elsewhere if unrecognised."""
+    """Find experiments in single files, and report the others."""
     found: dict[ModuleType, list[FolderEntry]] = {module: [] for module in modules}
     left: list[FolderEntry] = []
     for entry in entries:
@@ -459,7 +469,7 @@ def _find_loose(
         module = next((module for module in able if _is_one(root, entry, module)), None)
         if module is not None:
             found[module].append(entry)
-        elif entry.path.name in reported and entry.path.suffix.lower() not in MARKDOWN:
+        elif entry.path.name.lower() in NO_LOGS:
             continue
         elif able or entry.path.suffix.lower() in ARCHIVES or is_history(root, entry):
             left.append(entry)

@@ -18,6 +18,8 @@ A format of **single files** has
     find_files(root, entries)        the experiments in all files that it claimed
     is_companion(entries)            optional: entry -> bool, is this a by-product of the program that wrote those
                                      files?
+
+A format may have both.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ from runner.base.types import JsonValue
 NAME = "harbor"
 TITLE = "Harbor"
 NAMES = ("result.json", "config.json")  # what a job's or trial's files are called
-FILES = frozenset(NAMES)
 _OF_A_JOB = frozenset("n_total_trials stats jobs_dir job_name agents datasets orchestrator n_attempts".split())
 _PARTS_OF_A_TRIAL = frozenset({"agent", "verifier", "trajectory", "steps"})
 
@@ -84,13 +83,8 @@ def _visit(
     for sub in folders:
         if sub.name not in NOT_ENTERED and sub not in skip:
             _visit(root, sub, job, found, skip, depth + 1)
-    if kind is BROKEN:
-        if len(trials) > before:  # broken, but its contents are those of a job
-            jobs.append(Job.read(root, folder))
-            return
-        for path in (folder / name for name in NAMES):
-            if root.exists(path) and read_object(root, path) is not None:
-                root.report(path, "whole file", "the result or config of a Harbor trial or job", "it is something else")
+    if kind is BROKEN and len(trials) > before:  # broken, but its contents are those of a job
+        jobs.append(Job.read(root, folder))
 
 
 def _look(root: Root, folder: Path) -> tuple[str, dict[str, Document]]:

@@ -1,4 +1,5 @@
-"""Traces of OpenTelemetry with the GenAI conventions: OTLP as JSON, a document or one a line.
+"""Traces of OpenTelemetry with the GenAI conventions: OTLP as JSON, a document or one a line, or the spans that the Python
+SDK prints.
 
 A trace with calls of a model is a trial. Its spans repeat the conversation (`spans`); many programs record no content, and
 then only the calls with their tokens are known. Evaluations are events of a span, or logs.
@@ -6,24 +7,36 @@ then only the calls with their tokens are known. Evaluations are events of a spa
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 
 from benchapp.imports.logs.spans import Conversation, Message, as_text, judge, parse
 from benchapp.imports.reading import found_sources as sources
-from benchapp.imports.reading.documents import Document, read_lines, read_object
+from benchapp.imports.reading.documents import (
+    MAX_JSON_BYTES,
+    Document,
+    aware,
+    decode,
+    read_lines,
+    read_object,
+    read_time,
+)
 from benchapp.imports.reading.found_trials import FoundRow, of_messages
 from benchapp.imports.reading.walking import FolderEntry, Root
+from runner.base.text import storable_value
 from runner.base.types import JsonValue
 
 NAME, TITLE = "otel", "OpenTelemetry"
 SUFFIXES = frozenset({".json", ".jsonl"})
 _HEAD_BYTES = 4 * 1024 * 1024
 _START = re.compile(rb'^\s*\{\s*"resource(?:Spans|Logs)"')
+_PRINTED = re.compile(rb'^\s*\{\s*"name":[^{]{0,2000}"context":\s*\{\s*"trace_id":\s*"0x')  # by ConsoleSpanExporter
 _CALLS = frozenset({"chat", "generate_content", "text_completion"})
 _EVALUATION, _DETAILS = "gen_ai.evaluation.result", "gen_ai.client.inference.operation.details"
 _INDEXED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,4})\.(.+)")  # as OpenLLMetry writes messages
@@ -34,7 +47,7 @@ _USAGE = {"input": ("input_tokens", "prompt_tokens"), "output": ("output_tokens"
 def claims_file(root: Root, entry: FolderEntry) -> bool:
     with root.open(entry.path) as stream:
         head = stream.read(_HEAD_BYTES)
-    return bool(_START.match(head)) and b'"gen_ai.' in head
+    return bool(_START.match(head) or _PRINTED.match(head)) and b'"gen_ai.' in head
 
 
 @dataclass
@@ -48,7 +61,13 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[sources.F
     traces = defaultdict[str, Trace](Trace)
     for entry in entries:
         with root.open(entry.path) as stream:
+            is_printed = _PRINTED.match(stream.read(_HEAD_BYTES)) is not None
+            stream.seek(0)
             is_lines = stream.readline(_HEAD_BYTES).rstrip().endswith(b"}")
+        if is_printed:
+            for span in _read_printed(root, entry.path):
+                _take_batch(traces, span)
+            continue
         whole = None if is_lines else read_object(root, entry.path)
         for batch in read_lines(root, entry.path) if is_lines else [whole] if whole else []:
             _take_batch(traces, batch)
@@ -60,6 +79,49 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[sources.F
     yield sources.FoundExperiment(source, trials=tuple(sorted(trials, key=lambda found: found.order)))
 
 
+def _read_printed(root: Root, path: Path) -> Iterator[Document]:
+    """Yield the spans of a file with one JSON object after the other, each as a batch of OTLP."""
+    text, decoder = decode(root, path, root.read(path, MAX_JSON_BYTES) or b""), json.JSONDecoder()
+    place = text.find("{")
+    while place >= 0:
+        try:
+            value, end = decoder.raw_decode(text, place)
+        except (ValueError, RecursionError) as error:
+            root.report(path, f"character {place:,}", "one span after the other", f"{error}; the rest is left out")
+            return
+        span = Document(root, path, value if isinstance(value := storable_value(value), dict) else {})
+        found: dict[str, JsonValue] = {
+            "resource": _as_list(span.object("resource")),
+            "scopeSpans": [{"spans": [_as_otlp(span)]}],
+        }
+        yield Document(root, path, {"resourceSpans": [found]})
+        place = text.find("{", end)
+
+
+def _as_otlp(span: Document) -> dict[str, JsonValue]:
+    context, status = span.object("context"), span.object("status")
+    times = {key: aware(read_time(span, f"{key}_time")) for key in ("start", "end")}
+    return {
+        **_as_list(span),
+        "traceId": (context.text("trace_id", 64) or "").removeprefix("0x"),
+        "spanId": context.raw.get("span_id"),
+        "parentSpanId": span.raw.get("parent_id"),
+        "name": span.raw.get("name"),
+        "status": {
+            "code": f"STATUS_CODE_{status.raw.get('status_code')}",
+            "message": status.text("description") or "",
+        },
+        "events": [{"name": each.raw.get("name"), **_as_list(each)} for each in span.objects("events")],
+        **{f"{key}TimeUnixNano": str(int(at.timestamp() * 1e9)) for key, at in times.items() if at},
+    }
+
+
+def _as_list(document: Document) -> dict[str, JsonValue]:
+    """Return attributes as OTLP has them."""
+    pairs = document.object("attributes").raw.items()
+    return {"attributes": [{"key": key, "value": {"value": value}} for key, value in pairs]}
+
+
 def _take_batch(traces: dict[str, Trace], batch: Document) -> None:
     for kind, scoped, items in (("resourceSpans", "scopeSpans", "spans"), ("resourceLogs", "scopeLogs", "logRecords")):
         for group in batch.objects(kind):
@@ -68,7 +130,7 @@ def _take_batch(traces: dict[str, Trace], batch: Document) -> None:
                 trace, attributes = traces[item.text("traceId", 64) or ""], _attributes(item)
                 trace.resource |= resource
                 if kind == "resourceSpans":
-                    trace.spans.setdefault(item.text("spanId", 64) or item.place, item)
+                    trace.spans[item.text("spanId", 64) or item.place] = item  # printed at its start, it comes again
                 elif (item.text("eventName", 200) or attributes.get("event.name")) == _EVALUATION:
                     trace.evaluations.append(attributes)
 

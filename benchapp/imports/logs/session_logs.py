@@ -35,7 +35,7 @@ from runner.base.text import storable
 from runner.base.types import Source, Step, TrajectoryKind
 from runner.trajectories.images import DATA_MARK, list_parts
 from runner.trajectories.images import MARK as IMAGE
-from runner.trajectories.readers.reading import ReadTrajectory, read_trajectory, sniff
+from runner.trajectories.readers.reading import SNIFFED_BYTES, ReadTrajectory, read_trajectory, sniff
 
 NAME = "sessions"
 TITLE = "Sessions of agents"
@@ -60,6 +60,8 @@ HARNESSES = {
     "opencode-stream": "opencode",
 }
 LOGS = frozenset({*HARNESSES, "atif"})
+CHAT = "chat-messages"
+_CALLS = re.compile(rb'"(?:tool_calls|tool_call_id)"\s*:\s*["\[{]')  # not null
 _BESIDE = frozenset({"sessions-index.json", "state.json", "context.jsonl", "logs.json"})
 TITLE_CHARS = 120
 LOOKED_AT = 50  # steps, to find the request and the model
@@ -67,14 +69,22 @@ END_BYTES = 64 * 1024
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(rb'"timestamp"\s*:\s*"([0-9T:.+Z-]{19,40})"')
 # Milliseconds since 1970; those of the older kimi-cli are seconds.
-_NUMBER = re.compile(rb'"(?:time|timestamp)"\s*:\s*([0-9]{9,14}(?:\.[0-9]{1,9})?)(?=\s*[,}])')
-_IN_NUMBERS = frozenset({"kimi-wire", "copilot-chat"})  # formats whose times are numbers
+_NUMBER = re.compile(rb'"(?:time|timestamp|created|completed|end)"\s*:\s*([0-9]{9,14}(?:\.[0-9]{1,9})?)(?=\s*[,}])')
+_IN_NUMBERS = frozenset(
+    {"kimi-wire", "copilot-chat", "opencode-export", "opencode-stream"}
+)  # formats whose times are numbers
 _LATEST_SECONDS = 99_999_999_999  # a larger number counts milliseconds
 
 
 def claims_file(root: Root, entry: FolderEntry) -> bool:
     with root.open(entry.path) as stream:
-        return sniff(stream) in LOGS
+        if (found := sniff(stream)) != CHAT:
+            return found in LOGS
+        stream.seek(0)
+        start = stream.read(SNIFFED_BYTES)
+    # Messages of no known program are a session if calls of tools are among them; lines of conversations are a data set.
+    is_data = entry.path.suffix.lower() == ".jsonl" and b'"messages"' in start.partition(b"\n")[0]
+    return not is_data and _CALLS.search(start) is not None
 
 
 def is_companion(entries: Sequence[FolderEntry]) -> Callable[[FolderEntry], bool]:

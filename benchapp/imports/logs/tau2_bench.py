@@ -36,7 +36,7 @@ SUFFIXES = frozenset({".json"})
 RESULTS, SIMULATIONS = "results.json", "simulations"
 _HEAD_BYTES = 64 * 1024
 _RESULTS_MARKS = (b'"agent_info"', b'"user_info"', b'"implementation"')
-_SIMULATION_MARKS = (b'"task_id"', b'"termination_reason"', b'"agent_cost"', b'"start_time"')
+_SIMULATION_MARKS = (b'"task_id"', b'"termination_reason"', b'"start_time"')  # costs come after the ticks of a call
 _KEPT_OF_MESSAGE = ("role", "content", "tool_calls", "timestamp", "usage", "id", "requestor", "error", "tool_messages")
 _ENDED_WELL = frozenset({"user_stop", "agent_stop"})
 _CHECKS = {  # by component of the reward: (key, what was asked for, was it met?)
@@ -82,6 +82,10 @@ def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExpe
     for found in files.values():
         if not found.simulations:
             root.report(found.path, SIMULATIONS, "simulations", "none")
+        if voiced := sum(bool(each.raw["ticks"] and not each.raw["messages"]) for each in found.simulations):
+            root.report(
+                found.path, "ticks", "conversations in messages", f"{voiced:,} in ticks, of voice runs; not read"
+            )
         source = ExperimentSource.of_folder(root, found.path.parent, format=NAME, title=TITLE)
         trials = [_find_trial(root, found, simulation) for simulation in found.simulations]
         yield FoundExperiment(source, trials=tuple(sorted(trials, key=lambda trial: trial.order)))
@@ -140,8 +144,6 @@ def _build(info: Document, results: ResultsFile, row: Document, task: str) -> Tr
         if place == 0 and message.raw.get("role") == "assistant" and "usage" not in message.raw:
             made = [{**each, "model": NO_MODEL} for each in made]  # the program's greeting, not an answer of the agent
         messages += made
-    if row.raw["ticks"] and not row.raw["messages"]:
-        row.report("ticks", "a conversation in messages", "one in ticks, of a voice run; it is not read")
     return TrialSource(
         run=RunSource(
             harness=agent.text("implementation", 100) or UNKNOWN,

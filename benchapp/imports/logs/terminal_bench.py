@@ -1,4 +1,5 @@
-"""Runs of terminal-bench 1: RUN/results.json with a row for each trial, and TASK/TRIAL/ with what its agent did.
+"""Runs of terminal-bench 1: RUN/results.json with a row for each trial, and TASK/TRIAL/ with what its agent did; or only
+the results of several runs, in files of other names that end like it (2026-03-01__results.json).
 
 Runs in one folder are one experiment, so that agents and models are compared. An interrupted run has no results.json, and
 no trial folder of its last trials has one either. Agents that are installed in the container report 0 tokens: unknown.
@@ -7,7 +8,8 @@ no trial folder of its last trials has one either. Agents that are installed in 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path
@@ -44,6 +46,7 @@ from runner.trajectories.readers.plain_json import read_plain
 from runner.trajectories.readers.reading import sniff
 
 NAME, TITLE = "terminal-bench", "Terminal-Bench"
+SUFFIXES = frozenset({".json"})
 RESULTS, METADATA, LOCK = "results.json", "run_metadata.json", "tb.lock"
 AGENT_LOGS, TERMINAL = "agent-logs", ("sessions/agent.log", "sessions/agent.cast", "panes/post-agent.txt")
 _HEAD_BYTES = 256 * 1024  # an instruction comes before the other fields
@@ -58,18 +61,21 @@ _EPISODE_FILES = {"prompt.txt": "prompt", "response.json": "response", "response
 
 
 def claims(root: Root, folder: Path) -> bool:
-    return any(
-        root.is_file(folder / name) and all(mark in _read_head(root, folder / name) for mark in marks)
-        for name, marks in ((RESULTS, _TRIAL_MARKS), (METADATA, _RUN_MARKS))
-    )
+    pairs = ((folder / RESULTS, _TRIAL_MARKS), (folder / METADATA, _RUN_MARKS))
+    return any(root.is_file(path) and _has(root, path, marks) for path, marks in pairs)
 
 
-def _read_head(root: Root, path: Path) -> bytes:
+def claims_file(root: Root, entry: FolderEntry) -> bool:
+    return entry.path.name.endswith(RESULTS) and _has(root, entry.path, _TRIAL_MARKS)
+
+
+def _has(root: Root, path: Path, marks: tuple[bytes, ...]) -> bool:
     try:
         with root.open(path) as stream:
-            return stream.read(_HEAD_BYTES)
+            head = stream.read(_HEAD_BYTES)
     except OSError:
-        return b""
+        return False
+    return all(mark in head for mark in marks)
 
 
 def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
@@ -80,15 +86,28 @@ def find(root: Root, folder: Path) -> Iterator[FoundExperiment]:
     yield FoundExperiment(source, trials=tuple(sorted(trials, key=lambda found: found.order)))
 
 
+def find_files(root: Root, entries: Sequence[FolderEntry]) -> Iterator[FoundExperiment]:
+    folders = defaultdict[Path, list[FoundRow]](list)
+    for entry in entries:
+        run = TerminalBenchRun(root, entry.path.parent, entry.path.name)
+        folders[entry.path.parent] += [run.found(row, None) for row in run.rows.values()]
+    for folder, trials in folders.items():
+        source = ExperimentSource.of_folder(root, folder, format=NAME, title=TITLE)
+        yield FoundExperiment(source, trials=tuple(sorted(trials, key=lambda found: found.order)))
+
+
 class TerminalBenchRun:
-    def __init__(self, root: Root, folder: Path) -> None:
-        self.root, self.folder = root, folder
+    """`results`: the name of its file; if it is not the usual one, the run has its name."""
+
+    def __init__(self, root: Root, folder: Path, results: str = RESULTS) -> None:
+        self.root, self.folder, self.results = root, folder, folder / results
         inside = folder.is_relative_to(root.base)  # False for the run of a trial that was given alone
         self.metadata, self.lock = (
             read_optional(root, folder / name) if inside else Document(root, folder / name, {})
             for name in (METADATA, LOCK)
         )
-        self.name = self.metadata.text("run_id", 200) or name_of(folder)
+        named = storable(results.removesuffix(RESULTS)).strip("-_. ")
+        self.name = named or self.metadata.text("run_id", 200) or name_of(folder)
 
     @cached_property
     def source(self) -> RunSource:
@@ -114,7 +133,7 @@ class TerminalBenchRun:
         if not self.folder.is_relative_to(self.root.base):
             return {}
         found = dict[str, Document]()
-        results = find_object(self.root, self.folder / RESULTS)
+        results = find_object(self.root, self.results)
         for row in results.objects("results") if results else ():
             if (name := row.text("trial_name", 300)) and row.text("task_id"):
                 found.setdefault(name, row)
@@ -132,7 +151,7 @@ class TerminalBenchRun:
                 if any(self.root.exists(folder / name) for name in (RESULTS, "sessions", "panes", AGENT_LOGS)):
                     left.pop(name_of(folder), None)
                     yield self.read_trial(folder)
-        yield from (self._found(row, None) for row in left.values())
+        yield from (self.found(row, None) for row in left.values())
 
     def read_trial(self, folder: Path) -> FoundRow:
         row = find_object(self.root, folder / RESULTS) or self.rows.get(name_of(folder))
@@ -140,11 +159,12 @@ class TerminalBenchRun:
             self.root.report(folder / RESULTS, "", "the result of a trial", "none that can be read: it is unfinished")
             named = {"trial_name": name_of(folder), "task_id": name_of(folder.parent)}
             row = Document(self.root, folder / RESULTS, named)
-        return self._found(row, folder)
+        return self.found(row, folder)
 
-    def _found(self, row: Document, folder: Path | None) -> FoundRow:
+    def found(self, row: Document, folder: Path | None) -> FoundRow:
         name, task = row.text("trial_name", 300) or UNKNOWN, row.text("task_id", 300) or UNKNOWN
-        ident = row.text("id", 100) or row.text("uuid", 100) or f"{tail_of(self.folder, 2)}/{name}"
+        run = self.folder if self.results.name == RESULTS else self.results
+        ident = row.text("id", 100) or row.text("uuid", 100) or f"{tail_of(run, 2)}/{name}"
         place = self.root.label(folder) if folder else f"{self.root.label(row.path)}, {row.place}"
         files = (*(entry.path for entry in self.root.tree(folder)), row.path) if folder else ()
         about: JsonValue = [dict(row.raw), dict(self.metadata.raw), dict(self.lock.raw)]

@@ -8,7 +8,7 @@ results by the eval's id; `per_case[]` without a condition.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchapp.imports.problems import render_found
@@ -64,13 +64,16 @@ def read_grading(document: Document, source: str) -> Grading:
 
 
 def find_list(document: Document) -> str:
-    """Return the key of the list with what was judged; empty if there is none. Lists of plain texts are questions.
+    """Return the key of the list, or map, with what was judged; empty if there is none. Lists of plain texts are
+    questions.
 
     Graders are models and name it as they like: any list counts whose items all have a text and an answer.
     """
     for key in LISTS:
         items = document.raw.get(key)
         if isinstance(items, list) and any(isinstance(item, dict) and _find(item, _ANSWERS) for item in items):
+            return key
+        if isinstance(items, dict) and items and all(isinstance(item, bool) for item in items.values()):
             return key
     return next((key for key, value in document.raw.items() if _is_judged(value)), "")
 
@@ -90,7 +93,7 @@ def _find(raw: object, names: tuple[str, ...]) -> str:
 def _iterate_checks(document: Document) -> Iterator[Check]:
     if not (key := find_list(document)):
         return
-    for item in document.objects(key):
+    for item in _list_items(document, key):
         answer = item.raw.get(_find(item.raw, _ANSWERS))
         status = {True: CheckStatus.PASSED, False: CheckStatus.FAILED}.get(answer) if isinstance(answer, bool) else None
         if status is None:
@@ -104,6 +107,14 @@ def _iterate_checks(document: Document) -> Iterator[Check]:
         if len(name) > MAX_NAME:  # a record's check has a shorter one: the whole text is in its message
             message = f"{name}\n\n{message}"
         yield Check(CheckGroup.TEST, name, status or CheckStatus.ERROR, message)
+
+
+def _list_items(document: Document, key: str) -> Iterable[Document]:
+    """Return what was judged. The names in a map are the texts of its answers."""
+    if not isinstance(items := document.raw[key], dict):
+        return document.objects(key)
+    found = ({_TEXTS[0]: text, _ANSWERS[0]: answer} for text, answer in items.items())
+    return [Document(document.root, document.path, raw, document.at(key)) for raw in found]
 
 
 def _parts(document: Document) -> tuple[Document, ...]:
@@ -164,7 +175,9 @@ _OF_EVAL = re.compile(r"(eval[-_ ]?\d.*?)[-_ ]((?:with|without|no|old|new)[-_ ]s
 _GROUPS = frozenset(
     "results runs evals eval_results cases per_case per_eval test_cases configurations configs conditions".split()
 )
-_SUMS = frozenset("run_summary summary delta metadata notes result scores quality aggregate overall timing".split())
+_SUMS = frozenset(
+    "run_summary summary delta metadata notes result scores quality aggregate overall timing dimensions".split()
+)
 _RESULTS = ("pass_rate", "pass_count", "passed", "assertions_passed", "result", *LISTS)
 
 
@@ -209,6 +222,15 @@ def read_ident(document: Document, *keys: str) -> str:
     return ""
 
 
+def list_rows(benchmark: Document) -> list[BenchmarkRow]:
+    """Return its rows, without the sums of results whose lists it has as well."""
+    rows = [
+        (row, (row.condition, row.ident, row.name), bool(find_list(row.document))) for row in iterate_rows(benchmark)
+    ]
+    listed = {key for row, key, has_list in rows if has_list and row.number is None}
+    return [row for row, key, has_list in rows if has_list or row.number is not None or key not in listed]
+
+
 def iterate_rows(
     document: Document, condition: str = "", ident: str = "", name: str = "", depth: int = 0, *, is_side: bool = False
 ) -> Iterator[BenchmarkRow]:
@@ -240,6 +262,11 @@ def iterate_rows(
     for key, value in document.raw.items():
         if (both := _OF_EVAL.fullmatch(key)) and isinstance(value, dict):  # an eval and its condition in one name
             yield from iterate_rows(document.object(key), both[2], clean(both[1])[:200], name, depth + 1)
+        elif is_condition(key) and _is_judged(value):  # the list alone
+            if ident or name:
+                yield BenchmarkRow(
+                    Document(document.root, document.path, {LISTS[0]: value}, document.at(key)), key, ident, name, None
+                )
         elif plain(key) in CONDITIONS and value is not None or is_condition(key) and isinstance(value, dict | list):
             for part in document.objects(key) if isinstance(value, list) else (document.object(key),):
                 yield from iterate_rows(part, key, ident, name, depth + 1, is_side=bool(part))

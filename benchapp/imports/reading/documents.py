@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -23,6 +24,7 @@ NEVER_TAKEN = frozenset({"rollout_details"})  # Harbor: every token's id and log
 MAX_LINES_BYTES = 256 * 1024 * 1024
 MAX_LINES = 1_000_000
 _BROKEN_OFF = "one whole JSON value"  # what line_streams.walk expects at a break
+_TOO_MANY = re.compile(r'"(?:[^"\\]|\\.)*"|(?<=[\[:,\s])\+(?=\d)|,(?=\s*[}\]])|//[^\n]*', re.DOTALL)
 MAX_NUMBER = 2**53  # above it JSON numbers lose precision, and no real count is larger
 
 
@@ -166,8 +168,11 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
     try:
         try:
             found = json.loads(text, parse_constant=odd.append)
-        except json.JSONDecodeError as error:  # models write line breaks into texts
-            found = json.loads(text, parse_constant=odd.append, strict=False)
+        except json.JSONDecodeError as error:
+            try:
+                found = json.loads(_mend(text), parse_constant=odd.append, strict=False)
+            except json.JSONDecodeError:
+                raise error from None  # its place is that in the file
             root.report(path, f"line {error.lineno}, column {error.colno}", "JSON", f"{error.msg}; read all the same")
         for oddity in list_oddities(content, found):
             root.report(path, *oddity)
@@ -184,6 +189,11 @@ def read_json(root: Root, path: Path, limit: int = MAX_JSON_BYTES) -> JsonValue:
     if odd:
         root.report(path, "whole file", "finite numbers", f"{odd[0]} was taken as null")
     return value
+
+
+def _mend(text: str) -> str:
+    """Take out signs and commas that are too many, and comments: models write them into JSON."""
+    return _TOO_MANY.sub(lambda match: match[0] if match[0].startswith('"') else "", text)
 
 
 def read_lines(root: Root, path: Path, limit: int = MAX_LINES_BYTES) -> Iterator[Document]:

@@ -21,10 +21,17 @@ from runner.trajectories.readers.reading import sniff, sniff_markdown
 BUNDLE = ".bundle"  # of git
 ARCHIVES = frozenset({".gz", ".zst", ".xz", ".bz2", ".zip", ".tar", ".tgz", ".7z", BUNDLE})
 MARKDOWN = frozenset({".md", ".markdown"})
+# Files of projects, plugins and skills that end like a log and never are one. Names in lower case.
+NO_LOGS = frozenset(
+    "package.json package-lock.json tsconfig.json jsconfig.json composer.json components.json .eslintrc.json"
+    " .prettierrc.json plugin.json marketplace.json hooks.json settings.json settings.local.json mcp.json .mcp.json"
+    " gemini-extension.json evals.json trigger-eval.json trigger_eval.json test-prompts.json license.txt licence.txt"
+    " notice.txt requirements.txt requirements-dev.txt cmakelists.txt robots.txt llms.txt".split()
+)
 MAX_LOOKED_AT = 500  # files of one trial, or of one job
 _MEANINGS = {
     "plain-text": "in no known format",
-    "chat-messages": "with messages only, without program or session",
+    "chat-messages": "with messages only, without calls of tools",
     "empty": "without content",
     "git-lfs-pointer": "that are Git LFS pointers: their content was not downloaded",
     "archive": "to be unpacked first",

@@ -24,7 +24,7 @@ MAX_ENTRIES = 2_000_000  # of the whole folder given
 # Path parts that distinguish files of the same name: <split>/<submission>/trajs, <project>/<session>/wire.jsonl.
 TAIL = 3
 NAMED = 5  # names that one line of the report lists
-NOT_ENTERED = frozenset({".git", "node_modules", "__pycache__"})
+NOT_ENTERED = frozenset({".git", "node_modules", "site-packages", "__pycache__"})
 MAX_TREE_FILES = 20_000  # of one trial, or one skill library
 MAX_HASHED_BYTES = 1024 * 1024 * 1024  # a larger file is hashed by its size, time and both ends
 END_BYTES = 1024 * 1024

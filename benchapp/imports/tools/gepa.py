@@ -41,6 +41,9 @@ PARENT, PROPOSAL = "subsample_scores", "new_subsample_scores"  # scores on a min
 _NUMBER = r"-?\d{1,30}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?"
 _ITEM = r"""(\b\d{1,9}|'(?:[^'\\\n]|\\.){1,300}'|"(?:[^"\\\n]|\\.){1,300}")"""  # as Python prints a number or a name
 _LINE = re.compile(r"^Iteration (\d{1,9}): ", re.MULTILINE)
+_DSPY = "dspy.teleprompt.gepa.gepa"
+_PRINTED = re.compile(r"(?:\d{4}/\d\d/\d\d )?\d\d:\d\d:\d\d (?:INFO|WARNING|ERROR) ([\w.]{1,100}): ")
+_BAR = re.compile(r"%\|.{0,200}\[\d\d:")  # of tqdm
 _PROPOSED = re.compile(r"Proposed new text for (.{1,200}?): ", re.DOTALL)
 _OWN = ("New subsample score", "Accepted candidate", "Reflective mutation", "All subsample scores", "Merge")
 _SCORES = re.compile(r"Individual valset scores for new program: (\{.*\})")
@@ -132,9 +135,10 @@ class GepaRun:
         """Return the text log of each iteration, by its number there: 0 is the seed's, 1 the first."""
         path = self.folder / TEXT_LOG
         content = (self.root.read(path, MAX_LOG_BYTES) if self.root.is_file(path) else None) or b""
-        parts = _LINE.split(clean(decode(self.root, path, content)))
+        parts = _LINE.split(_take_printed(clean(decode(self.root, path, content))))
         if len(parts) == 1:
-            self.root.report(path, "", "the text log", "none: texts rejected and scores on validation are unknown")
+            told = "none: texts rejected and scores on validation are unknown. DSPy prints it: save what it prints under this name"
+            self.root.report(path, "", "the text log", told)
         found = defaultdict[int, list[str]](list)
         for number, text in zip(parts[1::2], parts[2::2], strict=True):
             found[int(number)].append(text)
@@ -312,6 +316,14 @@ class GepaRun:
                 yield tried(self._ident(each.number, "val", item), after)
         if self.best is not None:
             yield sources.FreezeMoment(kept=self.candidates[self.best])
+
+
+def _take_printed(text: str) -> str:
+    """Return GEPA's own lines of what DSPy printed, or the text itself. Progress bars and other loggers come between them."""
+    parts = _PRINTED.split(text)
+    own = [body for name, body in zip(parts[1::2], parts[2::2], strict=True) if name == _DSPY]
+    lines = (line for body in own for line in body.splitlines() if not _BAR.search(line))
+    return "\n".join(lines) if own else text
 
 
 def library_of(texts: Iterable[tuple[str, str]]) -> dict[str, File]:

@@ -7,6 +7,7 @@ have no verdict.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -30,6 +31,10 @@ SKILLS = (".claude/skills", ".agents/skills", ".opencode/skills")  # below an ag
 MAX_ASSERTIONS, MAX_NESTING = 500, 4
 MAX_TEXT = 4 * 1024 * 1024
 _HEAD_BYTES = 64 * 1024
+# A model's own name may have colons: `openrouter:maker/model:free`, `ollama:chat:model:8b`.
+_BEFORE_MODEL = re.compile(
+    r"^[^:]+:(?:(?:chat|completions?|messages|responses|converse|realtime|live|text-generation):)?(?=.)"
+)
 _MARKS = (b'"testPassCount"', b'"namedScores"')  # of a prompt's totals, which come before the results
 
 
@@ -118,8 +123,9 @@ class Evaluation:
         provider, setup = row.object("provider"), self._setup(row)
         ident, name = provider.text("id", 200) or sources.UNKNOWN, _name_provider(provider)
         is_agent = not setup.keys().isdisjoint(("working_dir", "is_agent"))  # else its id ends with the model's name
-        model = sources.UNKNOWN if is_agent or "://" in ident else ident.rpartition(":")[2]
-        sides = (name if name != ident else "", _name_prompt(row) if self.prompts > 1 else "")
+        is_address = "://" in ident
+        model = sources.UNKNOWN if is_agent or is_address else _BEFORE_MODEL.sub("", ident)
+        sides = (name if name != ident or is_address else "", _name_prompt(row) if self.prompts > 1 else "")
         return sources.RunSource(
             harness=ident if is_agent else NAME,
             agent_model=str(setup.get("model", model)),

@@ -12,7 +12,13 @@ from functools import cached_property
 from pathlib import Path
 
 from benchapp.imports.reading import found_sources as sources
-from benchapp.imports.reading.benchmark_rows import is_condition, name_condition, read_ident
+from benchapp.imports.reading.benchmark_rows import (
+    is_condition,
+    list_rows,
+    name_condition,
+    read_grading,
+    read_ident,
+)
 from benchapp.imports.reading.documents import Document, read_json, read_optional
 from benchapp.imports.reading.skill_history import MAX_FILE_BYTES, changed_texts, read_skill
 from benchapp.imports.reading.walking import Root, list_names, name_of, tail_of
@@ -54,16 +60,19 @@ def _list_iterations(root: Root, folder: Path) -> list[Path]:
 
 
 def _is_iteration(root: Root, folder: Path) -> bool:
-    """Has it a benchmark, or folders of conditions or evals? Under another name: a benchmark that names its skill, or
-    agent-skills-eval's."""
+    """Has it a benchmark, or folders of conditions or evals? Under another name: a benchmark with results of a condition,
+    or of the skill that it names; or agent-skills-eval's."""
     if not FOLDER.fullmatch(folder.name):
         if not root.is_file(folder / "benchmark.json"):
             return False
         benchmark, meta = (read_optional(root, folder / name) for name in ("benchmark.json", "meta.json"))
-        names_skill = bool(benchmark.object("metadata").raw.get("skill_name")) and isinstance(
-            benchmark.raw.get("runs"), list
-        )
-        return names_skill or ("run_summary" in benchmark.raw and isinstance(meta.raw.get("modes"), list))
+        if {"runs_per_eval", "query_results"} & benchmark.raw.keys():  # agent-skill-eval's, which reads its files alone
+            return False
+        if "run_summary" in benchmark.raw and isinstance(meta.raw.get("modes"), list):
+            return True
+        names_skill = bool(benchmark.raw.get("skill_name") or benchmark.object("metadata").raw.get("skill_name"))
+        rows = (row for row in list_rows(benchmark) if names_skill or is_condition(row.condition))
+        return any(read_grading(row.document, "").verdict for row in rows)
     if any(root.is_file(folder / name) for name in ("benchmark.json", "feedback.json")):
         return True
     for sub in root.listing(folder)[0]:
@@ -130,7 +139,8 @@ class Workspace:
 
     @cached_property
     def skill(self) -> str:
-        named = (each.benchmark.object("metadata").text("skill_name", 100) for each in self.iterations)
+        tops = [each.benchmark for each in self.iterations]
+        named = (part.text("skill_name", 100) for top in tops for part in (top.object("metadata"), top))
         name = next((name for name in named if name), "") or name_of(self.skill_folder)
         return clean(name).replace("/", "-").strip(". ") or "skill"
 
@@ -149,7 +159,8 @@ class Workspace:
                 self.root.report(self.folder, "", "iterations, history.json and evals.json", told)
             if self.root.exists(self.folder / ".history"):
                 self.root.report(self.folder / ".history", "", "each iteration once", "copies of others; left out")
-        self.root.report(self.place, "", "the text of the skill that an iteration ran", "no file has it: unknown")
+        if any(iteration.results for iteration in self.iterations):
+            self.root.report(self.place, "", "the text of the skill that an iteration ran", "no file has it: unknown")
 
     # --- texts and decisions --------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -25,6 +25,7 @@ from benchapp.imports.reading.benchmark_rows import (
     is_condition,
     iterate_rows,
     list_conflicts,
+    list_rows,
     name_condition,
     plain,
     read_grading,
@@ -52,14 +53,16 @@ KINDS = {
 }
 LATEST = 4_000_000_000.0  # seconds since 1970: a folder's time can be anything
 MAX_REPLY = 16 * 1024 * 1024
-_OWN = frozenset("benchmark.json benchmark.md feedback.json improvement.json meta.json SKILL.md.before".split())
+_OWN = frozenset(
+    "benchmark.json benchmark.md evals.json feedback.json improvement.json meta.json SKILL.md.before .DS_Store".split()
+)
 _RUN = re.compile(r"run[-_]?(\d{1,9})", re.IGNORECASE)
 _EVAL = re.compile(r"eval[-_]?(\d{1,9})(?:[-_].*)?", re.IGNORECASE)
 _PREFIXED = re.compile(r"(.+)[-_](grading|timing|config|metadata|output)\.(?:json|md|txt)", re.IGNORECASE)
 _SUFFIXED = re.compile(r"(grading|timing)[-_](.+)\.json", re.IGNORECASE)
 _LOG = re.compile(r"transcript|trajectory|conversation|session|^response\.txt$|\.jsonl$|\.log$", re.IGNORECASE)
 _GIVEN = frozenset({"fixture", "fixtures", "ground-truth", "ground_truth"})  # folders of what an eval brings
-_PLACEHOLDERS = frozenset({"", "<model-name>", "model-name", sources.UNKNOWN})
+_NO_MODEL = re.compile(r"\W*|<.*>|model[-_ ]name|unknown|none|n/a|tbd", re.IGNORECASE | re.DOTALL)  # placeholders
 BASELINE = "baseline"
 _KEPT = ("execution_metrics", "claims", "user_notes_summary", "eval_feedback")  # of a grading, in the trial's config
 
@@ -183,8 +186,10 @@ class Result:
         if seconds is None and milliseconds is not None:
             seconds = milliseconds / 1000
         elif seconds is None and self.row is not None:
-            seconds, milliseconds = (self.row.result.amount(key) for key in ("time_seconds", "duration_ms"))
-            seconds = milliseconds / 1000 if seconds is None and milliseconds is not None else seconds
+            amount = self.row.result.amount  # the official script writes 0 where no time is known
+            seconds = (
+                amount("time_seconds") or amount("duration_seconds") or (amount("duration_ms") or 0) / 1000 or None
+            )
         return sources.Timing(
             started_at=aware(
                 read_time(self.timing, "executor_start") or read_time(self.document("metadata"), "start_time")
@@ -286,7 +291,7 @@ class Iteration:
     def _sort_in(self, entry: FolderEntry, copies: dict[Place, Result]) -> None:
         *folders, name = entry.name.split("/")
         if not folders or name in _OWN or not _GIVEN.isdisjoint(folders):
-            self._left += [] if name in _OWN else [entry.name]
+            self._left += [] if name in _OWN or entry.path == self.benchmark.path else [entry.name]
             return
         inside = folders[folders.index("outputs") :] if "outputs" in folders else []
         folders = folders[: len(folders) - len(inside)]
@@ -373,41 +378,58 @@ class Iteration:
 
     @cached_property
     def benchmark(self) -> Document:
-        return read_optional(self.root, self.folder / "benchmark.json")
+        """Return benchmark.json; without one the first other file of the iteration that has results of evals."""
+        path = self.folder / "benchmark.json"
+        if self.root.exists(path):
+            return read_optional(self.root, path)
+        for entry in self.root.listing(self.folder)[1]:
+            if entry.path.suffix.lower() == ".json" and entry.name not in _OWN:
+                document = read_optional(self.root.mute(), entry.path)
+                if any(read_grading(row.document, "").verdict for row in list_rows(document)):
+                    self.root.report(self.folder, "", "benchmark.json", f"none; {name_of(entry.path)} is taken for it")
+                    return Document(self.root, entry.path, document.raw)
+        return Document(self.root, path, {})
 
     @cached_property
     def _rated(self) -> set[tuple[str, int, str]]:
         """What benchmark.json has a verdict of, by condition, number and each of the eval's names."""
         return {
             (name_condition(row.condition), row.number or 1, plain(name))
-            for row in iterate_rows(self.benchmark)
+            for row in list_rows(self.benchmark)
             for name in (row.ident, row.name)
             if read_grading(Document(self.root.mute(), row.document.path, row.document.raw), "").verdict
         }
 
     def _take_benchmark(self) -> None:
         """Take the rows of conditions without gradings. Compare the others with the gradings, which count."""
-        graded = {name_condition(each.place.condition) for each in self.results.values() if each.graded.verdict}
-        alone, told, rows = list[str](), Counter[str](), list(iterate_rows(self.benchmark))
-        known = {place: result for result in self.results.values() for place in result.names()}
-        for row in rows:
+        told, rows = Counter[str](), list_rows(self.benchmark)
+        pairs = self._pair(rows)
+        matched = {id(result) for result in pairs.values()}
+        graded = [each for each in self.results.values() if each.graded.verdict]
+        of_folders = {name_condition(each.place.condition) for each in graded}
+        # A row of these may be about a folder that it names in another way.
+        unsure = {name_condition(each.place.condition) for each in graded if id(each) not in matched}
+        alone: dict[bool, list[str]] = {True: [], False: []}  # by whether it is left out
+        for index, row in enumerate(rows):
             if find_list(row.document):
                 told["also in an earlier iteration"] += (
                     self.seen.setdefault(digest_json(row.document.raw), self.name) != self.name
                 )
-            places = ((name_condition(row.condition), row.number or 1, plain(name)) for name in (row.ident, row.name))
-            result = next((known[place] for place in places if place in known), None)
-            if result is None and name_condition(row.condition) in graded:
-                alone.append(f"{row.ident or row.name} {row.condition}")
-            elif result is None:
-                self._add_row(row)
+            condition, result = name_condition(row.condition), pairs.get(index)
+            if result is None:
+                if condition in of_folders:
+                    alone[condition in unsure].append(f"{row.ident or row.name} {row.condition}")
+                if condition not in unsure:
+                    self._add_row(row)
             elif result.graded.verdict is None:
                 result.row = row
                 del result.grading, result.graded
             else:
                 told.update(_compare(result, row))
         lines = [f"{words}: {count} of {len(rows)} rows" for words, count in told.items() if count]
-        lines += [f"of no run folder, left out: {list_names(alone)}"] if alone else []
+        for is_left, names in alone.items():
+            if names:
+                lines.append(f"of no run folder, {'left out' if is_left else 'taken'}: {list_names(names)}")
         given = {row.condition for row in rows}
         empty = [key for key in self.benchmark.raw if is_condition(key) and key not in given]
         lines += [f"without an eval, so not run: {list_names(empty)}"] if empty and rows else []
@@ -416,8 +438,31 @@ class Iteration:
             gradings[name_condition(result.place.condition)].append(result.graded)
         lines += list_conflicts(self.benchmark, gradings)
         if lines:
-            place = self.folder / "benchmark.json"
-            self.root.report(place, "", "what the results have, which count", "; ".join(map(clean, lines)))
+            self.root.report(
+                self.benchmark.path, "", "what the results have, which count", "; ".join(map(clean, lines))
+            )
+
+    def _pair(self, rows: Sequence[BenchmarkRow]) -> dict[int, Result]:
+        """Return the result that each row is about, by the row's index: of its condition, eval and number; else the only one
+        of its condition and eval, if no other row is about it."""
+        known = {place: result for result in self.results.values() for place in result.names()}
+        named = defaultdict[tuple[str, str], list[Result]](list)
+        for (condition, _, name), result in known.items():
+            named[condition, name].append(result)
+        pairs, left = dict[int, Result](), dict[int, list[Result]]()
+        for index, row in enumerate(rows):
+            condition, names = name_condition(row.condition), [plain(name) for name in (row.ident, row.name)]
+            places = ((condition, row.number or 1, name) for name in names)
+            if exact := next((known[place] for place in places if place in known), None):
+                pairs[index] = exact
+            else:
+                left[index] = next((named[condition, name] for name in names if (condition, name) in named), [])
+        taken = {id(result) for result in pairs.values()}
+        for index, results in left.items():
+            if len(results) == 1 and id(results[0]) not in taken:
+                pairs[index] = results[0]
+                taken.add(id(results[0]))
+        return pairs
 
     def _add_row(self, row: BenchmarkRow, evals: tuple[str, ...] = ()) -> None:
         """Take a row for the trial that waits for it, or for one of its own. `evals`: the folders of its eval, if known."""
@@ -468,7 +513,7 @@ class Iteration:
             or self.meta(folders).text("target", 200)
             or ""
         )
-        return sources.UNKNOWN if named.strip().lower() in _PLACEHOLDERS else named
+        return sources.UNKNOWN if _NO_MODEL.fullmatch(named.strip()) else named
 
     def run(self, written: str, folders: tuple[str, ...] = ()) -> sources.RunSource:
         condition = name_condition(written) if written or not folders else sources.UNKNOWN

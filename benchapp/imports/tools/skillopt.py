@@ -34,6 +34,7 @@ SETTINGS = """env seed num_epochs steps_per_epoch train_size batch_size accumula
     max_completion_tokens reasoning_effort optimizer_backend target_backend""".split()
 KNOWN = """skills steps slow_update meta_skill config.json history.json runtime_state.json summary.json best_skill.md
     lr_history.jsonl selection_eval_baseline final_selection_eval test_eval_baseline test_eval test_eval_final""".split()
+_OF_STEP = {"step", "step_in_epoch", "action", "rollout_hard"}
 ACTIONS = {  # what a step or slow update did: the status of the decision, and words for it
     "accept_new_best": (DecisionStatus.APPLIED, "accepted as new best"),
     "accept": (DecisionStatus.APPLIED, "accepted"),
@@ -47,10 +48,13 @@ ACTIONS = {  # what a step or slow update did: the status of the decision, and w
 
 
 def claims(root: Root, folder: Path) -> bool:
-    """Has it the first version of a skill, or a best one and steps?"""
+    """Has it the first version of a skill, a best one and steps, or at least the history of the steps?"""
     if root.is_file(folder / "skills" / "skill_v0000.md"):
         return True
-    return root.is_file(folder / "best_skill.md") and root.is_dir(folder / "steps")
+    if root.is_file(folder / "best_skill.md") and root.is_dir(folder / "steps"):
+        return True
+    value = read_json(root, folder / "history.json") if root.is_file(folder / "history.json") else None
+    return isinstance(value, list) and any(isinstance(row, dict) and row.keys() >= _OF_STEP for row in value)
 
 
 def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
@@ -82,6 +86,8 @@ class OptimizedSkill:
         last = {record.count("epoch"): step for step, record in self.records.items()}
         self.last_steps = {epoch: last.get(epoch, 0) for epoch in self.epochs}  # 0: without any step, so at the end
         named = (self.config, *self.records.values())
+        ends = (self.summary, *reversed(self.records.values()))
+        self.best_step = next((step for each in ends if (step := each.count("best_step")) is not None), None)
         self.metric = next((name for each in named if (name := each.text("gate_metric", 20))), "hard")
 
     # --- files ---------------------------------------------------------------------------------------------------
@@ -202,7 +208,8 @@ class OptimizedSkill:
 
     def evolution(self) -> Iterator[sources.Moment]:
         history = SkillHistory(self.env, f"{self.env}/SKILL.md")
-        self.score = self.gate_score("selection_eval_baseline", self.none)
+        raw = {f"selection_{name}": self.summary.raw.get(f"baseline_selection_{name}") for name in ("hard", "soft")}
+        self.score = self.gate_score("selection_eval_baseline", Document(self.root, self.summary.path, raw))
         yield from history.seed(self.text("skills/skill_v0000.md"))
         self.scored_at = {history.current: "the given skill"}  # the tool scores no text twice
         for step in (*self.records, 0):
@@ -261,9 +268,12 @@ class OptimizedSkill:
         report = self.listed(f"{place}/edit_apply_report.json")
         applied = Counter(row.text("status", 100) or sources.UNKNOWN for row in report)
         others = ", ".join(f"{kind} {count}" for kind, count in applied.items() if not kind.startswith("applied"))
-        if status is DecisionStatus.REJECTED and candidate == history.current:
+        if status is DecisionStatus.REJECTED and candidate is not None and candidate == history.current:
             status = DecisionStatus.FAILED if applied["error"] else DecisionStatus.NO_OP
-        if status is DecisionStatus.APPLIED and candidate is None and (candidate := self.text(stored)) is None:
+        if status is DecisionStatus.APPLIED and candidate is None:
+            is_best = record.count("step") == self.best_step
+            candidate = self.text(stored) or (self.text("best_skill.md") if is_best else None)
+        if status is DecisionStatus.APPLIED and candidate is None:
             status, words = DecisionStatus.FAILED, f"{words}, but its text is missing: left as before"
             self.root.report(self.folder / place, "", "the text of the accepted candidate", words)
         said = [
@@ -312,8 +322,9 @@ class OptimizedSkill:
         self.scored_at.setdefault(candidate, place)
         if action in ACTIONS and ACTIONS[action][0] is DecisionStatus.APPLIED:
             self.score = after
-        where = f"on {total} items" if total else f"as scored before for {scored}"
-        return f"{'no gate' if action == 'force_accept' else 'gate'}: {self.metric} {before} -> {after:.4g} {where}, {words}"
+        is_known = candidate is not None and self.root.is_dir(self.folder / place)
+        where = f" on {total} items" if total else f" as scored before for {scored}" if is_known else ""
+        return f"{'no gate' if action == 'force_accept' else 'gate'}: {self.metric} {before} -> {after:.4g}{where}, {words}"
 
 
 class Stage:

@@ -46,7 +46,8 @@ def message_steps(result: ReadTrajectory, messages: Iterator[object]) -> Iterato
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             result.problems.add(f"message {place}", "an object with a role", f"found {message!r:.60}")
             continue
-        timestamp, role = read_text(message.get("timestamp")), message["role"]
+        added = read_object(message.get("_metadata"))
+        timestamp, role = read_text(message.get("timestamp") or added.get("timestamp")), message["role"]
         if role in ("assistant", "model", "agent"):
             blocks, outputs = _assistant_blocks(message, place)
             answer = {"id": f"message-{place}", "content": blocks, "stop_reason": "end", "usage": _chat_usage(message)}
@@ -57,7 +58,8 @@ def message_steps(result: ReadTrajectory, messages: Iterator[object]) -> Iterato
             block = result_block(call, message.get("content"), message.get("is_error") is True)
             yield from steps.user({"content": [block]}, timestamp)
         elif role in ("user", "human"):
-            yield from steps.user(message, timestamp)
+            results = _results(message)
+            yield from steps.user({**message, "content": results} if results else message, timestamp)
         else:
             yield from steps.flush()
             yield Step(0, Source.SYSTEM, clean(content_text(message.get("content"))[0]), timestamp=timestamp)
@@ -89,7 +91,10 @@ def _assistant_blocks(message: Record, number: int) -> tuple[list[object], list[
             blocks.append({"type": "thinking", "thinking": message[key]})
     content = message.get("content")
     blocks += content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
-    for index, call in enumerate(read_objects(message.get("tool_calls")), start=1):
+    calls = message.get("tool_calls")
+    if isinstance(calls, Mapping):  # fast-agent's, by their ids
+        calls = [{"id": ident, **read_object(read_object(call).get("params"))} for ident, call in calls.items()]
+    for index, call in enumerate(read_objects(calls), start=1):
         inner = call.get("function")
         function = inner if isinstance(inner, Mapping) else call
         identifier = call.get("id") or f"message-{number}-call-{index}"
@@ -100,6 +105,13 @@ def _assistant_blocks(message: Record, number: int) -> tuple[list[object], list[
         if use.get("output") is not None:
             outputs.append(result_block(identifier, use["output"], use.get("status") == "error"))
     return blocks, outputs
+
+
+def _results(message: Record) -> list[object]:
+    """Return the results that fast-agent has in the user's message, and that message's own content."""
+    found = {ident: read_object(each) for ident, each in read_object(message.get("tool_results")).items()}
+    blocks = [result_block(ident, each.get("content"), each.get("isError") is True) for ident, each in found.items()]
+    return [*blocks, *read_list(message.get("content"))] if blocks else []
 
 
 def _chat_usage(message: Record) -> object:

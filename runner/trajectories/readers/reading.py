@@ -30,10 +30,12 @@ _OPENHANDS_SOURCE = re.compile(rb'"source"\s*:\s*"(?:agent|user|environment)"')
 _OPENHANDS_KEYS = re.compile(rb'"(?:args|cause|extras|tool_call_metadata|llm_metrics|kind)"\s*:')
 _AIDER = re.compile(rb"\A\s*# aider chat started at ")
 _CURSOR_TEXT = re.compile(rb"\Auser:\s*\n\s*<user_query>")
-_SIDES = re.compile(  # headings, or bold words at the beginning of a line, that say who speaks
-    r"^(?:#{1,6}[ \t]+|[ \t]*_?\*\*)\W{0,6}(?:(user|human|you|prompt)|(assistant|agent|ai|model|claude|codex|gemini|copilot|cursor|droid"  # noqa: E501
-    r"|amp|opencode|goose|cline|roo|qwen|kimi|gpt|chatgpt))\b",
-    re.MULTILINE | re.IGNORECASE,
+_SPEAKER = (
+    r"\W{0,6}(?:(user|human|you|prompt)|(assistant|agent|ai|model|claude|codex|gemini|copilot|cursor|droid"
+    r"|amp|opencode|goose|cline|roo|qwen|kimi|gpt|chatgpt))\b[^\w*\n]*(?:[(\[\d][^*\n]*)?"
+)
+_SIDES = re.compile(  # a heading, or bold words at the beginning of a line, that say only who speaks, and when or how
+    rf"^(?:#{{1,6}}[ \t]+(?:{_SPEAKER})$|[ \t]*_?\*\*(?:{_SPEAKER})\*\*)", re.MULTILINE | re.IGNORECASE
 )
 _PI_REPLY = re.compile(rb'"(?:stopReason|provider)"\s*:')  # Factory Droid's messages have neither
 _GEMINI_REPLY = re.compile(rb'"type"\s*:\s*"gemini"')
@@ -99,8 +101,8 @@ def sniff(source: Path | BinaryIO) -> str:
             if _is_openhands(keys, start):
                 return "openhands"
             found = _swe_agent_format(keys, start) or _object_format(keys, start)
-            if found == UNKNOWN_PROGRAM:  # a later line may still identify the program
-                fallback = found
+            if found in (UNKNOWN_PROGRAM, "chat-messages"):  # a later line may still identify the program
+                fallback = found if fallback == "plain-text" else fallback
                 continue
             if found == "claude-stream-json" and _CURSOR_CALL.search(start):
                 return "cursor-stream-json"
@@ -114,8 +116,8 @@ def sniff_markdown(source: BinaryIO) -> str:
     start = source.read(SNIFFED_BYTES)
     if (found := sniff(BytesIO(start))) != "plain-text":
         return found
-    sides = {match.lastindex for match in _SIDES.finditer(start.decode("utf-8", "replace"))}
-    return "markdown-history" if sides == {1, 2} else "plain-text"
+    sides = {bool(match[1] or match[3]) for match in _SIDES.finditer(start.decode("utf-8", "replace"))}
+    return "markdown-history" if len(sides) == 2 else "plain-text"
 
 
 def _unread_format(keys: dict[str, JsonValue], start: bytes) -> str | None:

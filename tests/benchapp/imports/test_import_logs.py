@@ -441,7 +441,7 @@ def test_files_that_look_like_logs_and_are_none_are_told_in_one_line_for_each_ki
         (
             str(tmp_path / "chats"),
             "*.json",
-            "1 file with messages only, without program or session; not read: talk.json",
+            "1 file with messages only, without calls of tools; not read: talk.json",
         ),
         (
             str(tmp_path / "data"),
@@ -459,7 +459,20 @@ def test_a_config_of_another_program_hides_no_logs(tmp_path):
     claude_session(tmp_path / "more" / "s-2.jsonl", "s-2")
     report = bring_in(tmp_path)
     assert Trial.objects.count() == 2
-    assert told(report, "config.json") == ["whole file: the result or config of a Harbor trial or job"]
+    assert [problem.message for problem in report.problems] == ["1 file in no known format; not read: config.json"]
+
+
+def test_files_that_every_project_has_are_not_reported(tmp_path):
+    claude_session(tmp_path / "s-1.jsonl")
+    others = (
+        "package.json",
+        ".claude-plugin/plugin.json",
+        "skills/sums/evals/evals.json",
+        "skills/sums/test-prompts.json",
+    )
+    for name in (*others, "LICENSE.txt", ".venv/lib/python3.13/site-packages/sums/data.json"):
+        write(tmp_path / name, {"name": "sums"})
+    assert list(bring_in(tmp_path).problems) == []
 
 
 def test_a_swe_agent_file_that_is_none_is_told(tmp_path):
@@ -471,6 +484,33 @@ def test_a_swe_agent_file_that_is_none_is_told(tmp_path):
 
 
 # --- sessions -----------------------------------------------------------------------------------------------------
+
+
+CHAT = [
+    {"role": "developer", "content": [{"type": "text", "text": "Be short."}]},
+    {"role": "user", "content": "Sum the column.", "_metadata": {"timestamp": "2026-03-01T10:00:00Z"}},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": {"name": "sh", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "42", "_metadata": {"timestamp": "2026-03-01T10:01:00Z"}},
+    {"role": "assistant", "content": "It is 42.", "tool_calls": None},
+]
+
+
+@pytest.mark.parametrize("name", ["trajectory.json", "list.json", "chat.jsonl"])
+def test_messages_with_calls_of_tools_are_a_session(tmp_path, name):
+    """Converters and programs of one's own write the messages of a chat, and nothing that says whose they are."""
+    lines = "".join(f"{json.dumps(message)}\n" for message in CHAT)
+    write(tmp_path / name, {"trajectory.json": {"messages": CHAT, "meta": {}}, "list.json": CHAT}.get(name, lines))
+    assert list(bring_in(tmp_path).problems) == []
+    trial = Trial.objects.get()
+    assert (trial.task.title, trial.turns, trial.success, trial.duration_seconds) == ("Sum the column.", 2, None, 60.0)
+
+
+def test_messages_without_calls_and_data_sets_are_no_sessions(tmp_path):
+    write(tmp_path / "talk.json", {"messages": CHAT[-1:]})
+    write(tmp_path / "train.jsonl", f"{json.dumps({'messages': CHAT})}\n" * 3)
+    report = bring_in(tmp_path)
+    assert {"messages only" in problem.message for problem in list(report.problems)[:2]} == {True}
+    assert not Trial.objects.exists()
 
 
 def test_it_reads_the_logs_that_agents_leave(tmp_path):

@@ -93,6 +93,7 @@ LOGS = [
         "_**User**_\n\nGo\n\n---\n\n_**Agent (claude)**_\n\nDone.\n",
         "a history of an agent in Markdown",
     ),
+    ("chat.md", "### You:\n\nGo\n\n### Claude - 10:02\n\nDone.\n", "a history of an agent in Markdown"),
 ]
 
 
@@ -123,7 +124,9 @@ def test_a_later_line_shows_whose_log_it_is(tmp_path):
 
 
 def test_other_markdown_is_not_reported(tmp_path):
+    """Skills and notes have headings about users and agents, but none that only says who speaks."""
     (tmp_path / "README.md").write_text("# Sums\n\n## Usage\n\nThe user runs it.\n")
+    (tmp_path / "SKILL.md").write_text("# Claude API\n\n## User guide\n\n**Model choice**: any.\n\n### Agent loop\n")
     assert [problem.message for problem in bring_in(tmp_path).problems] == ["none was found in it"]
 
 
@@ -142,5 +145,5 @@ def test_a_folder_with_a_config_of_something_else_is_no_interrupted_trial(tmp_pa
     (run / "config.json").write_text(json.dumps({"model": "lab/model-1", "epochs": 2, "skill_init": "seed.md"}))
     (run / "sums.md").write_text("# Sums\n")
     report = bring_in(run)
-    assert [problem.message for problem in report.problems][0] == "it is something else"
+    assert [problem.message for problem in report.problems][0] == "1 file in no known format; not read: config.json"
     assert not Trial.objects.exists()

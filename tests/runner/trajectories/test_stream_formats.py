@@ -58,6 +58,15 @@ def test_gemini_joins_the_pieces_of_an_answer_and_its_results() -> None:
     assert list(result.problems) == []
 
 
+def test_a_line_of_another_program_may_come_before_the_stream() -> None:
+    """A wrapper writes what it asked into the same file."""
+    asked = {"type": "message", "role": "user", "content": "Count the words"}
+    content = f"{json.dumps(asked)}\n".encode() + (FIXTURES / "gemini_stream.jsonl").read_bytes()
+    result = read_trajectory(lambda: BytesIO(content))
+    assert [step.message for step in result.steps][-1] == "12 words."
+    assert result.head.source_format == "gemini-stream-json"
+
+
 def test_gemini_tells_its_tokens_once_and_thinking_is_output() -> None:
     result, _ = read("gemini_stream.jsonl")
     assert result.usage == Usage(300, 100, 40)

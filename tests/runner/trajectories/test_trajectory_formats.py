@@ -370,3 +370,25 @@ def test_an_empty_file_is_no_problem(tmp_path: Path) -> None:
     path.write_bytes(b"")
     result = open_file(path)
     assert (list(result.steps), list(result.problems), result.facts) == ([], [], {"empty": True})
+
+
+def test_calls_of_fast_agent_are_by_their_ids(tmp_path: Path) -> None:
+    """The loop below Hugging Face's upskill: an object of calls, and their results in the user's next message."""
+    text = {"type": "text", "text": "Looking."}
+    call = {"method": "tools/call", "params": {"name": "execute", "arguments": {"command": "cat SKILL.md"}}}
+    seen = {"content": [{"type": "text", "text": "# Sums"}], "isError": False}
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "Sum it."}]},
+        {"role": "assistant", "content": [text], "tool_calls": {"c1": call}},
+        {"role": "user", "content": [], "tool_results": {"c1": seen}},
+        {"role": "assistant", "content": [{"type": "text", "text": "42"}]},
+    ]
+    path = tmp_path / "conversation.json"
+    path.write_text(json.dumps({"messages": messages}))
+    steps = list(open_file(path).steps)
+    assert [(step.message, [each.name for each in step.tool_calls]) for step in steps] == [
+        ("Sum it.", []),
+        ("Looking.", ["execute"]),
+        ("42", []),
+    ]
+    assert [(each.source_call_id, each.content) for each in steps[1].observations] == [("c1", "# Sums")]

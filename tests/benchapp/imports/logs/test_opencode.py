@@ -123,6 +123,8 @@ def test_an_export_has_a_step_for_each_call_of_the_model(tmp_path: Path) -> None
     assert (found.usage.input_tokens, found.usage.cached_tokens, found.usage.output_tokens) == (284, 80, 30)
     assert found.reported is not None
     assert found.reported.cost_usd == pytest.approx(0.03)
+    import_paths([path])
+    assert Trial.objects.get().duration_seconds == 2  # from the session's creation to its last message
 
 
 def test_printed_events_give_the_same_steps(tmp_path: Path) -> None:

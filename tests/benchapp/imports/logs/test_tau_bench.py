@@ -120,6 +120,28 @@ def test_simulations_may_be_files_of_their_own(tmp_path: Path) -> None:
     assert problem.message == "no such file: unknown"
 
 
+def test_a_voice_run_has_its_conversation_in_ticks(tmp_path: Path) -> None:
+    """They come before everything that only tau2-bench writes, and are megabytes. One line says that they are not
+    read."""
+    write(tmp_path / "voice" / "results.json", results())
+    ticks = [{"tick_id": number, "agent_chunk": {"role": "assistant", "content": "A" * 700}} for number in range(100)]
+    for number in (1, 2):
+        said = simulation(number)
+        row = {key: said.pop(key) for key in ("id", "task_id", "timestamp", "start_time", "termination_reason")}
+        write(tmp_path / "voice" / "simulations" / f"{number}.json", {**row, "ticks": ticks, **said, "messages": None})
+    (problem,) = import_paths([tmp_path / "voice"]).problems
+    assert problem.message == "2 in ticks, of voice runs; not read"
+    assert list(Trial.objects.values_list("success", flat=True)) == [True, True]
+
+
+def test_a_copy_of_results_is_one_line_of_the_report(tmp_path: Path) -> None:
+    for folder in ("output", "artifacts"):
+        write(tmp_path / folder / "results.json", results(*map(simulation, (1, 2, 3))))
+    (problem,) = import_paths([tmp_path]).problems
+    assert problem.message.endswith("simulations[0]; left out, as are 2 more")
+    assert Trial.objects.count() == 3
+
+
 def test_the_check_of_tau2_bench_finds_nothing(tmp_path: Path) -> None:
     path = write(tmp_path / "simulations" / "a.json", results(simulation(1), simulation(2)))
     assert check_format(tau2_bench, [path]).faults == []

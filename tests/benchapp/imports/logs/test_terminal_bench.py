@@ -103,6 +103,20 @@ def test_rows_are_trials_with_what_the_tests_found(run: Path) -> None:
     assert import_paths([run.parent]).counts["unchanged"] == 4
 
 
+@pytest.mark.parametrize("format", ["auto", "terminal-bench"])
+def test_the_results_of_several_runs_may_be_all_there_is(tmp_path: Path, run: Path, format: str) -> None:
+    """As people hand in to its leaderboard: the results of each run, in files named after their start."""
+    folder = tmp_path / "goose"
+    for day in (1, 2):
+        rows = [row(day * 10, is_resolved=day == 1), row(day * 10 + 1)]
+        write(folder / f"2026-03-0{day}__results.json", {"results": rows, "accuracy": 0.5})
+    assert list(import_paths([folder], format=format).problems) == []
+    found = Trial.objects.order_by("pk").values_list("episode__run__setup__run", "success")
+    assert list(found) == [("2026-03-01", True), ("2026-03-01", True), ("2026-03-02", False), ("2026-03-02", True)]
+    import_paths([tmp_path], format=format)
+    assert (Trial.objects.count(), Run.objects.count()) == (8, 3)
+
+
 def test_the_agent_s_own_log_comes_before_its_terminal(run: Path) -> None:
     import_paths([run])
     assert steps(1) == [

@@ -157,6 +157,40 @@ def test_messages_in_numbered_attributes(tmp_path: Path) -> None:
     assert Trial.objects.values_list("input_tokens", "output_tokens").get() == (7, 2)
 
 
+def test_spans_that_the_python_sdk_prints(tmp_path: Path) -> None:
+    """`ConsoleSpanExporter`: one object after the other. Some programs print a span at its start, too: the last
+    one counts."""
+
+    def printed(found: dict[str, Any], values: dict[str, Any]) -> str:
+        number = int(found["spanId"][1:])
+        times = {f"{key}_time": f"2026-03-01T10:00:0{number + at}.000000Z" for key, at in (("start", 0), ("end", 1))}
+        context = {"trace_id": "0xa1", "span_id": f"0x{number}", "trace_state": "[]"}
+        parent = {"kind": "SpanKind.INTERNAL", "parent_id": "0x0" if number else None}
+        status, service = {"status_code": "UNSET"}, {"attributes": {"service.name": "adder"}}
+        ends = {"status": status, "attributes": values, "events": [], "links": [], "resource": service}
+        return json.dumps({"name": found["name"], "context": context, **parent, **times, **ends}, indent=4) + "\n"
+
+    def plain(found: dict[str, Any]) -> dict[str, Any]:
+        return {
+            each["key"]: int(value) if kind == "intValue" else value
+            for each in found["attributes"]
+            for kind, value in each["value"].items()
+        }
+
+    found = spans()
+    early = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "model-1"}
+    texts = [printed(found[1], early), *(printed(each, plain(each)) for each in reversed(found))]
+    path = write(tmp_path / "traces.jsonl", "".join(texts))
+    assert list(import_paths([path]).problems) == []
+    assert steps() == TALK
+    trial = Trial.objects.get()
+    assert (trial.input_tokens, trial.output_tokens, trial.duration_seconds) == (200, 20, 4)
+    assert Run.objects.values_list("harness", "agent_model").get() == ("adder", "model-1")
+    path.write_text(path.read_text()[:-40])
+    (problem,) = import_paths([path]).problems
+    assert problem.expected == "one span after the other"
+
+
 def test_the_check_of_otel_finds_nothing(tmp_path: Path) -> None:
     path = write(tmp_path / "traces.json", batch(*spans()))
     assert check_format(otel, [path]).faults == []

@@ -113,6 +113,21 @@ def test_only_the_kept_candidate_s_validation_is_a_result(tmp_path: Path) -> Non
     assert Groups.of(Run.objects.all(), "no-skill").baseline == "old-skill"
 
 
+def test_what_dspy_printed_is_the_text_log(tmp_path: Path) -> None:
+    """DSPy's log_dir has no run_log.txt: it logs the same lines, between progress bars and other loggers' lines."""
+    folder = run_dir(tmp_path / "runs" / "monday")
+    own = (folder / "run_log.txt").read_text().replace("\nIteration", "\0Iteration").split("\0")
+    stamp, bar = "2026/03/01 10:00:00 INFO", " 18%|███      | 14/80 [00:05<00:27,  2.42it/s]"
+    printed = [f"{bar}{stamp} dspy.teleprompt.gepa.gepa: {line}\n{bar}\n" for line in own]
+    other = f"{stamp} dspy.evaluate.evaluate: Average Metric: 1.0 / 3\n"
+    write(folder / "run_log.txt", other.join(["Loading.\n", *printed]))
+    assert list(import_paths([folder]).problems) == []
+    rejected = Decision.objects.get(status="rejected").read_proposal()
+    assert rejected is not None
+    assert rejected.upsert_files == {"prompt/SKILL.md": ROUND}
+    assert Trial.objects.filter(phase="evaluation", success=True).count() == 3
+
+
 def test_items_may_have_names(tmp_path: Path) -> None:
     """A data loader of one's own may name its items: JSON holds the names, the text log prints them as Python does."""
     folder = run_dir(tmp_path / "runs" / "monday")
@@ -194,7 +209,13 @@ def test_a_run_that_goes_on_moves_its_results(tmp_path: Path) -> None:
         ("candidates.json", [{"prompt": 1}], "[0]", "found an object"),
         ("run_log.json", {"i": 0}, "", "none: the course of the run is unknown"),
         ("run_log.json", [{"i": 0, "selected_program_candidate": 9}], "[0]", "found an object"),
-        ("run_log.txt", "", "", "none: texts rejected and scores on validation are unknown"),
+        (
+            "run_log.txt",
+            "",
+            "",
+            "none: texts rejected and scores on validation are unknown. "
+            "DSPy prints it: save what it prints under this name",
+        ),
         ("gepa_state.bin", b"\x80", "", "a pickle; it was not opened"),
     ],
 )

@@ -169,6 +169,36 @@ def test_prompts_are_conditions_where_there_are_several(folder: Path) -> None:
     assert [stored.step.message for stored in steps][:2] == ["Be strict.", "Review it"]
 
 
+def test_models_with_colons_and_addresses_are_told_apart(folder: Path) -> None:
+    """Half of a model's name was taken before, as in reDreamAI/measure-ai-drift (`...:free`); two addresses
+    were one side."""
+    results = json.loads((folder / "results.json").read_text())
+    idents = (
+        "openai:chat:maker/model:free",
+        "bedrock:maker.model-v2:0",
+        "ollama:llama3:8b",
+        "echo",
+        "file://a",
+        "file://b",
+    )
+    results["results"]["results"] = [
+        result(place, "v1", "Review it", assertion(True, "cost")) | {"provider": {"id": ident, "label": ""}}
+        for place, ident in enumerate(idents)
+    ]
+    results["config"] = {"providers": list(idents)}
+    write(folder / "results.json", results)
+    assert list(import_paths([folder]).problems) == []
+    runs = Run.objects.order_by("agent_model", "condition").values_list("agent_model", "condition")
+    assert list(runs) == [
+        ("echo", "unknown"),
+        ("llama3:8b", "unknown"),
+        ("maker.model-v2:0", "unknown"),
+        ("maker/model:free", "unknown"),
+        ("unknown", "file://a"),
+        ("unknown", "file://b"),
+    ]
+
+
 def test_a_working_folder_outside_is_not_read(folder: Path) -> None:
     results = json.loads((folder / "results.json").read_text())
     results["config"]["providers"][0]["config"]["working_dir"] = "../../elsewhere"

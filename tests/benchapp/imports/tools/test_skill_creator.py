@@ -203,9 +203,11 @@ def test_what_an_eval_brings_is_no_run_of_it(tmp_path):
     place = tmp_path / "a-workspace" / "iteration-1"
     write(place / "plan" / "fixture" / "outputs" / "stdout.txt", "Text")
     run_folder(place / "plan" / "with_skill", True)
+    write(place / "plan" / ".DS_Store", "x")
     report = bring_in(tmp_path)
     assert runs() == {"with-skills@1 1": [1.0]}
     assert "plan/fixture/outputs/stdout.txt" in str(list(report.problems))
+    assert ".DS_Store" not in str(list(report.problems))
 
 
 def test_a_copy_inside_its_own_folder_counts_once(tmp_path):
@@ -293,6 +295,7 @@ def row(number, condition, passed, total=2, **more):
 
 
 PERCENT = {"with_skill": 100, "without_skill": "50%"}
+ANSWERS = {"with_skill": (True, True), "without_skill": (True, False)}
 BOTH = {"with_skill": {"passed": 2, "total": 2}, "without_skill": {"passed": 1, "total": 2}}
 
 
@@ -317,6 +320,11 @@ BOTH = {"with_skill": {"passed": 2, "total": 2}, "without_skill": {"passed": 1, 
             ]
         },
         {"evaluations": {f"eval-1-{name}": {"eval_id": 1, **found} for name, found in BOTH.items()}},
+        {  # sums of evals and of dimensions, and the lists that they are made from
+            "scenarios": {"eval-1": BOTH},
+            "dimensions": {"Plan": BOTH},
+            "grading": {"eval-1": {name: grading(*ANSWERS[name])["expectations"] for name in BOTH}},
+        },
         {
             "by_case": {"1": BOTH},
             "runs": [{"case_id": 1, "condition": name, "pass_rate": rate} for name, rate in PERCENT.items()],
@@ -328,7 +336,29 @@ def test_a_benchmark_alone_gives_its_rows(tmp_path, benchmark):
     bring_in(tmp_path)
     assert runs() == {"with-skills@3 3": [1.0], "no-skill@3 3": [0.5]}
     assert set(Run.objects.values_list("agent_model", flat=True)) == {"unknown"}
+
+
+@pytest.mark.parametrize("written", ["<model-name>", "—", "model-name", "N/A", " "])
+def test_a_placeholder_is_no_model(tmp_path, written):
+    benchmark = {"metadata": {"executor_model": written}, "runs": [row(1, "with_skill", 2)]}
+    write(tmp_path / "a-workspace" / "iteration-1" / "benchmark.json", benchmark)
+    bring_in(tmp_path)
+    assert Run.objects.get().agent_model == "unknown"
     assert Task.objects.get().key.endswith("a-workspace/1")
+
+
+def test_a_map_of_answers_is_what_was_judged_and_a_time_of_zero_is_unknown(tmp_path):
+    """As in baiqiaw/flow-go; the zeros are the official script's, where no time was measured."""
+    answers = {"assertions": {"Reads the state first": True, "Names the root cause": False}}
+    sides = {"with_skill": {**answers, "duration_seconds": 2.5}, "without_skill": {**answers, "time_seconds": 0.0}}
+    write(tmp_path / "a-workspace" / "iteration-1" / "benchmark.json", {"evals": [{"eval_name": "plan", **sides}]})
+    bring_in(tmp_path)
+    assert runs() == {"with-skills@1 1": [0.5], "no-skill@1 1": [0.5]}
+    assert set(Check.objects.values_list("name", "status")) == {
+        ("Reads the state first", "passed"),
+        ("Names the root cause", "failed"),
+    }
+    assert set(Trial.objects.values_list("duration_seconds", flat=True)) == {2.5, None}
 
 
 def test_sums_by_condition_beside_evals_are_no_results(tmp_path):
@@ -391,18 +421,57 @@ def test_gradings_win_over_the_benchmark(workspace):
     }
     write(place / "benchmark.json", benchmark)
     report = bring_in(workspace)
-    assert runs()["with-skills@2 2"] == [1.0, 1.0]
+    assert runs()["with-skills@2 2"] == [1.0, 1.0, 1.0]
     [message] = [each.message for each in report.problems if each.path.endswith("benchmark.json")]
     assert message.split("; ") == [
         "another share passed: 1 of 3 rows",
         "characters (output_chars) as tokens: 1 of 3 rows",
         "other tokens: 1 of 3 rows",
-        "of no run folder, left out: 3 with_skill",
+        "of no run folder, taken: 3 with_skill",
         "its mean of with-skills is 0.00, not 1.00",
         "its delta -0.75 is reversed",
     ]
     assert Run.objects.get(condition="with-skills@2").agent_model == "model-1"
     assert Run.objects.get(condition="with-skills@1").agent_model == "unknown"
+
+
+def test_a_row_may_be_about_a_folder_that_it_names_in_another_way(tmp_path):
+    """A folder without a row leaves it open whose result a row without a folder is; another number of the
+    run does not."""
+    place = tmp_path / "a-workspace" / "iteration-1"
+    run_folder(place / "plan" / "with_skill", True, False)
+    write(place / "benchmark.json", {"runs": [row(3, "with_skill", 2), row(4, "with_skill", 2)]})
+    (message,) = [each.message for each in bring_in(tmp_path).problems if each.path.endswith("benchmark.json")]
+    assert message == "of no run folder, left out: 3 with_skill, 4 with_skill"
+    assert runs() == {"with-skills@1 1": [0.5]}
+    write(
+        place / "benchmark.json",
+        {"runs": [row(3, "with_skill", 2), row(4, "with_skill", 1, eval_name="plan", run_number=2)]},
+    )
+    (message,) = [each.message for each in bring_in(tmp_path).problems if each.path.endswith("benchmark.json")]
+    assert message.endswith("of no run folder, taken: 3 with_skill")
+    assert sorted(runs()["with-skills@1 1"]) == [0.5, 1.0]
+
+
+def test_a_summary_of_another_name_is_the_benchmark(tmp_path):
+    """Written by hand: another name, signs before numbers, commas and a comment."""
+    place = tmp_path / "a-workspace" / "iteration-1"
+    for condition in ("with_skill", "without_skill"):
+        write(an_eval(place / "plan", 1) / condition / "outputs" / "plan.md", "Text")
+    case = '{"id": 1, "config": "with_skill", "assertions": [{"text": "See //a, +1", "passed": true},]}'
+    write(place / "eval_summary.json", '{"test_cases": [' + case + '],  // one\n "delta": +0.111}')
+    report = bring_in(tmp_path)
+    assert runs() == {"with-skills@1 1": [1.0], "no-skill@1 1": [None]}
+    assert Check.objects.get().name == "See //a, +1"
+    assert told(report, "iteration-1")[0] == ": benchmark.json"
+
+
+def test_an_iteration_without_results_is_no_experiment(tmp_path):
+    write(tmp_path / "evals" / "iteration-1" / "plan" / "with_skill" / "plan.py", "1")
+    write(tmp_path / "evals" / "iteration-1" / "results.json", {"scorecard": {"held": 4, "of": 4}})
+    report = bring_in(tmp_path)
+    assert not Experiment.objects.exists()
+    assert "plan/with_skill/plan.py" in [each.message for each in report.problems][0]
 
 
 def test_a_benchmark_fills_in_what_run_folders_lack(tmp_path):
@@ -544,8 +613,14 @@ def test_a_benchmark_that_names_its_skill_needs_no_iteration(tmp_path):
         tmp_path / "tables" / "evals" / "benchmark.json",
         {"metadata": {"skill_name": "tables"}, "runs": [row(1, "with_skill", 2)]},
     )
+    named = {"skill_name": "charts", "configs": [{"name": "with_skill", "evals": [{"eval_id": 1, "pass_rate": 0.5}]}]}
+    write(tmp_path / "charts" / "evals" / "benchmark.json", named)
+    write(tmp_path / "loops" / "benchmark.json", {"runs": [{"name": "parse", "passed": True, "seconds": 3}]})
     bring_in(tmp_path)
-    assert runs() == {"with-skills None": [1.0]}
+    assert set(Trial.objects.values_list("episode__run__experiment__name", "reward")) == {
+        ("skill-creator tables/evals", 1.0),
+        ("skill-creator charts/evals", 0.5),
+    }
 
 
 # --- what is broken or hostile ----------------------------------------------------------------------------------------

@@ -361,6 +361,34 @@ def test_a_folder_without_anything_is_reported(tmp_path):
 
 
 @pytest.mark.shared_data
+def test_the_history_alone_has_the_decisions(tmp_path):
+    """As people publish runs: settings, history, summary and the best skill, without steps, texts or rows."""
+    root = tmp_path / "outputs" / "run-1"
+    common = {"step_in_epoch": 0, "rollout_hard": 0.5, "rollout_soft": 0.5, "gate_metric": "hard", "best_step": 3}
+    scores = [("accept_new_best", 0.5), ("reject", 0.25), ("accept_new_best", 0.75)]
+    history = [
+        {**common, "step": number, "epoch": number, "action": action, "selection_hard": score, "selection_soft": score}
+        for number, (action, score) in enumerate(scores, start=1)
+    ]
+    write(root / "history.json", history)
+    write(root / "config.json", {"env": "tables", "target_model": "lab/model-1", "optimizer_model": "lab/author-1"})
+    write(root / "summary.json", {"baseline_selection_hard": 0.4, "best_step": 3})
+    write(root / "best_skill.md", STYLE)
+    report = bring_in(tmp_path)
+    assert [(each.status, each.summary) for each in Decision.objects.order_by("pk")] == [
+        (
+            "failed",
+            "gate: hard 0.4 -> 0.5, accepted as new best, but its text is missing: left as before",
+        ),
+        ("rejected", "gate: hard 0.5 -> 0.25, rejected"),
+        ("applied", "gate: hard 0.5 -> 0.75, accepted as new best"),
+    ]
+    assert [problem.expected for problem in report.problems] == ["the text of the accepted candidate"]
+    assert (Run.objects.get().agent_model, Seal.objects.count()) == ("lab/model-1", 1)
+    write(tmp_path / "other" / "history.json", [{"step": 1, "loss": 0.5}])
+    assert bring_in(tmp_path / "other").counts["experiments"] == 0
+
+
 def test_the_real_runs():
     report = bring_in(SKILL_TOOLS / "skillopt-run-accept-reject" / "out_root", SKILL_TOOLS / "skillopt-run-interrupted")
     assert [problem.message for problem in report.problems] == ["none: the run ended in this step; no decision"]
