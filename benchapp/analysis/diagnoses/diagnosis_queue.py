@@ -169,8 +169,8 @@ def enqueue_reading(episodes: QuerySet[models.Episode]) -> int | None:
 
 def _enqueue(episode_ids: list[str]) -> None:
     first, more = episode_ids[0], len(episode_ids) - 1
-    title = f"read the libraries of episode {first}" + (f" and {more} more" if more else "")
-    slices.enqueue(f"{__name__}.read_libraries", "libraries", episode_ids, description=title)
+    description = f"read the libraries of episode {first}" + (f" and {more} more" if more else "")
+    slices.enqueue(f"{__name__}.read_libraries", "libraries", episode_ids, description=description)
 
 
 @dataclass

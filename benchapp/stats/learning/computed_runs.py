@@ -14,7 +14,7 @@ from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import IO, Any, TypeAlias, TypeVar
+from typing import IO, Any, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 from weakref import WeakSet
 
@@ -54,7 +54,13 @@ class RunCache(Recent[Run, V]):
         return key.public_id, key.revision
 
 
-_EVERY: WeakSet[RunCache[Any]] = WeakSet()
+class Forgetful(Protocol):
+    """A cache of any values."""
+
+    def clear(self) -> None: ...
+
+
+_EVERY: WeakSet[Forgetful] = WeakSet()
 
 
 def forget_runs() -> None:
