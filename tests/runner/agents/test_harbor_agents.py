@@ -266,6 +266,7 @@ def fake_harbor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return said
 
 
+@pytest.mark.docker  # the task's image
 @pytest.mark.parametrize(
     ("said", "error", "told"),
     [
