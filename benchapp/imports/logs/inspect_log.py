@@ -1,13 +1,13 @@
 """Inspect's logs, .eval or .json.
 
-A log is a run of the experiment that its eval set, or its call of `inspect eval`, was. A sample is a task of the family
-named after the Inspect task; an epoch is a sample of ours. A retry writes another log of the same task, with a copy of
-the samples that it did not repeat: both logs are one run, and the newest copy of a sample counts.
+A log is a run of the experiment that its eval set, or its call of `inspect eval`, was. A sample is a task of the
+family named after the Inspect task; an epoch is a sample of ours. A retry writes another log of the same task, with a
+copy of the samples that it did not repeat: both logs are one run, and the newest copy of a sample counts.
 
-A log is stored as a zip of a header and one JSON file per sample and epoch (.eval), or as one JSON document. Both give a
-header and samples that can be opened repeatedly. A zip is not unpacked: entries are read in place, if their declared
-sizes are plausible. Inspect packs them with Zstandard since 2025, before with deflate. The samples of a JSON document
-are copied, one after the other, into a nameless temporary file.
+A log is stored as a zip of a header and one JSON file per sample and epoch (.eval), or as one JSON document. Both
+give a header and samples that can be opened repeatedly. A zip is not unpacked: entries are read in place, if their
+declared sizes are plausible. Inspect packs them with Zstandard since 2025, before with deflate. The samples of a JSON
+document are copied, one after the other, into a nameless temporary file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Exports of Langfuse: traces with their observations and scores, one or a list of them, or one a line.
 
-A trace is a trial: generations are calls of a model, observations of type TOOL the runs of tools. A list of observations
-without their traces is grouped by trace.
+A trace is a trial: generations are calls of a model, observations of type TOOL the runs of tools. A list of
+observations without their traces is grouped by trace.
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ def _cost(each: Document) -> float | None:
 
 
 def _usage(each: Document) -> dict[str, JsonValue]:
-    """Return tokens as chat models report them. Langfuse counts kinds of input, and of output, apart from each other."""
+    """Return tokens as chat models report them. Langfuse counts kinds of input, and of output, apart from each
+    other."""
     details = each.object("usageDetails") if each.raw.get("usageDetails") else each.object("usage")
     counts = {key: details.count(key) or 0 for key, value in details.raw.items() if isinstance(value, int)}
     sides = [[value for key, value in counts.items() if side in key.lower()] for side in ("input", "output")]

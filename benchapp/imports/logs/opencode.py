@@ -1,7 +1,7 @@
 """The storage folder of opencode: session/PROJECT/ses_*.json, message/SESSION/msg_*.json, part/MESSAGE/prt_*.json.
 
-Files of a session are joined to what `opencode export` writes, which is a trajectory (readers.opencode). Versions that keep
-everything in opencode.db are named: their sessions can be exported.
+Files of a session are joined to what `opencode export` writes, which is a trajectory (readers.opencode). Versions
+that keep everything in opencode.db are named: their sessions can be exported.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What OpenHands keeps: output.jsonl of its evaluations, one instance a line, and conversations with a file an event.
 
-A list of events in one file is a session (`session_logs`). Whether a patch solved its issue is known where the evaluation's
-report was merged into the line (output.swebench_eval.jsonl), or where the benchmark's own result is in it.
+A list of events in one file is a session (`session_logs`). Whether a patch solved its issue is known where the
+evaluation's report was merged into the line (output.swebench_eval.jsonl), or where the benchmark's own result is in
+it.
 """
 
 from __future__ import annotations

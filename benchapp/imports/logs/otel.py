@@ -1,8 +1,7 @@
-"""Traces of OpenTelemetry with the GenAI conventions: OTLP as JSON, a document or one a line, or the spans that the Python
-SDK prints.
+"""Traces of OpenTelemetry with the GenAI conventions: OTLP as JSON, or the spans that the Python SDK prints.
 
-A trace with calls of a model is a trial. Its spans repeat the conversation (`spans`); many programs record no content, and
-then only the calls with their tokens are known. Evaluations are events of a span, or logs.
+A trace with calls of a model is a trial. Its spans repeat the conversation (`spans`); many programs record no
+content, and then only the calls with their tokens are known. Evaluations are events of a span, or logs.
 """
 
 from __future__ import annotations

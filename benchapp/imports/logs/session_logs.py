@@ -82,7 +82,7 @@ def claims_file(root: Root, entry: FolderEntry) -> bool:
             return found in LOGS
         stream.seek(0)
         start = stream.read(SNIFFED_BYTES)
-    # Messages of no known program are a session if calls of tools are among them; lines of conversations are a data set.
+    # Messages of no known program are a session if calls of tools are among them; lines of conversations are data.
     is_data = entry.path.suffix.lower() == ".jsonl" and b'"messages"' in start.partition(b"\n")[0]
     return not is_data and _CALLS.search(start) is not None
 

@@ -32,7 +32,8 @@ class Conversation:
         usage: Mapping[str, JsonValue],
         at: str,
     ) -> None:
-        """Add a model's call: what is new in its input, then its answer, which is empty where no content was recorded."""
+        """Add a model's call: what is new in its input, then its answer, which is empty where no content was
+        recorded."""
         seen = Counter[tuple[str, ...]]()
         for message in inputs:
             key = _key(message)

@@ -1,8 +1,9 @@
-"""Runs of terminal-bench 1: RUN/results.json with a row for each trial, and TASK/TRIAL/ with what its agent did; or only
-the results of several runs, in files of other names that end like it (2026-03-01__results.json).
+"""Runs of terminal-bench 1: RUN/results.json with a row for each trial, and TASK/TRIAL/ with what its agent did; or
+only the results of several runs, in files of other names that end like it (2026-03-01__results.json).
 
-Runs in one folder are one experiment, so that agents and models are compared. An interrupted run has no results.json, and
-no trial folder of its last trials has one either. Agents that are installed in the container report 0 tokens: unknown.
+Runs in one folder are one experiment, so that agents and models are compared. An interrupted run has no results.json,
+and no trial folder of its last trials has one either. Agents that are installed in the container report 0 tokens:
+unknown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Skillbooks of ACE (Agentic Context Engine): JSON files with rules, each a state of one list at some time.
 
-The files of a folder are the states in the order of their names. A rule is a line of one skill here, with its counters, so
-that a change of a rule is a change of its line. The files have no trials, no author and no reasons.
+The files of a folder are the states in the order of their names. A rule is a line of one skill here, with its
+counters, so that a change of a rule is a change of its line. The files have no trials, no author and no reasons.
 """
 
 from __future__ import annotations

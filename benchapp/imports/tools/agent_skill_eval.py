@@ -1,7 +1,7 @@
 """Result files of agent-skill-eval (the AWS sample): one JSON file for each version of a skill, with both conditions.
 
-The files of a folder are an experiment. A functional file gives two runs, with and without the skill. A trigger file gives
-another: each of its trials is a query that should, or should not, start the skill.
+The files of a folder are an experiment. A functional file gives two runs, with and without the skill. A trigger file
+gives another: each of its trials is a query that should, or should not, start the skill.
 """
 
 from __future__ import annotations
@@ -201,7 +201,8 @@ class ResultFile:
 
     @cached_property
     def folder(self) -> Path | None:
-        """Find the folder that skill_path names, from the file upwards: the whole path or its end, with a skill of the name."""
+        """Find the folder that skill_path names, from the file upwards: the whole path or its end, with a skill of
+        the name."""
         parts = [part for part in self.path.parts if part not in ("", ".", "..", "/")]
         above = [each for each in self.document.path.parents if each.is_relative_to(self.root.base)]
         for length in range(len(parts), 0, -1):

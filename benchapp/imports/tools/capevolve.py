@@ -1,7 +1,7 @@
-"""cap-evolve runs: `.capevolve/run_<time>/` with events.jsonl, history.jsonl (accepted), rejected.jsonl and candidates/.
+"""cap-evolve runs: `.capevolve/run_<time>/` with events, accepted and rejected steps, and candidates.
 
-A candidate is a folder of files: here one skill, without the notes that the optimizer left in it. Steps are decisions with
-the gate's reason, from the parent that they name. A cost of 0 means that none was measured.
+A candidate is a folder of files: here one skill, without the notes that the optimizer left in it. Steps are decisions
+with the gate's reason, from the parent that they name. A cost of 0 means that none was measured.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """darwin-skill's log: `results.tsv`, a line for each change that it kept or took back, with scores before and after.
 
-The texts are in the git history next to it (`git_skills`); here are the decisions with their scores. In a dry run nothing was
-run: its scores are a model's estimate.
+The texts are in the git history next to it (`git_skills`); here are the decisions with their scores. In a dry run
+nothing was run: its scores are a model's estimate.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """GEPA run folders (`run_dir` of gepa.optimize and optimize_anything).
 
-A candidate is a text for each component: here a library with a skill for each. Candidates are a tree: an iteration starts
-from any earlier one. GEPA accepts a proposal that beats its parent on a minibatch of the training set, then scores it on the
-validation set. What gepa_state.bin alone has is lost: a pickle is a program, and is never opened.
+A candidate is a text for each component: here a library with a skill for each. Candidates are a tree: an iteration
+starts from any earlier one. GEPA accepts a proposal that beats its parent on a minibatch of the training set, then
+scores it on the validation set. What gepa_state.bin alone has is lost: a pickle is a program, and is never opened.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def find(root: Root, folder: Path) -> Iterator[sources.FoundExperiment]:
 
 @dataclass
 class Iteration:
-    """One row of run_log.json with what the text log adds. `number`: from 1, as in the text log. `reason`: in GEPA's words."""
+    """One row of run_log.json with what the text log adds. `number`: from 1, as in the text log. `reason`: in GEPA's
+    words."""
 
     row: Document
     number: int
@@ -104,8 +105,9 @@ class Iteration:
 
 
 class GepaRun:
-    """What candidates.json, run_log.json and run_log.txt say together: texts that were rejected, and scores on validation, are
-    in the text log only. `candidates`: libraries with a skill for each component, by their number; 0 is the seed."""
+    """What candidates.json, run_log.json and run_log.txt say together: texts that were rejected, and scores on
+    validation, are in the text log only. `candidates`: libraries with a skill for each component, by their number; 0
+    is the seed."""
 
     def __init__(self, root: Root, folder: Path) -> None:
         self.root, self.folder = root, folder
@@ -196,8 +198,9 @@ class GepaRun:
 
     @cached_property
     def seed_scores(self) -> dict[Item, float]:
-        """Return the seed's scores on validation. The log gives their mean, single ones where the seed is on the first front
-        that it lists; what is missing follows from the mean if it is one score, or if nothing is left for them."""
+        """Return the seed's scores on validation. The log gives their mean, single ones where the seed is on the
+        first front that it lists; what is missing follows from the mean if it is one score, or if nothing is left for
+        them."""
         base = _BASE.search(self.log.get(0, ""))
         listed = next((text for text in self.log.values() if _PROGRAMS.search(text)), "")
         front = _read_pairs(_FRONT, listed)
@@ -320,7 +323,8 @@ class GepaRun:
 
 
 def _take_printed(text: str) -> str:
-    """Return GEPA's own lines of what DSPy printed, or the text itself. Progress bars and other loggers come between them."""
+    """Return GEPA's own lines of what DSPy printed, or the text itself. Progress bars and other loggers come between
+    them."""
     parts = _PRINTED.split(text)
     own = [body for name, body in zip(parts[1::2], parts[2::2], strict=True) if name == _DSPY]
     lines = (line for body in own for line in body.splitlines() if not _BAR.search(line))

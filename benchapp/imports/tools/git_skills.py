@@ -1,7 +1,8 @@
 """The skills in a git repository: every commit on the checked-out branch that changes a skill is a decision.
 
-A skill is a folder with a SKILL.md, at any depth; a later folder of the same name, or with the same SKILL.md, continues it.
-Evaluations next to a skill are not a part of it. Results that the repository holds are read by their own formats.
+A skill is a folder with a SKILL.md, at any depth; a later folder of the same name, or with the same SKILL.md,
+continues it. Evaluations next to a skill are not a part of it. Results that the repository holds are read by their
+own formats.
 """
 
 from __future__ import annotations

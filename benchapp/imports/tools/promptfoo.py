@@ -1,8 +1,8 @@
 """Results of promptfoo (`promptfoo eval -o results.json`): the same tests against several providers or prompts.
 
 People compare versions of a skill by providers that differ in their working folder. So the label of a provider is a
-condition, a test is a task, and a repetition is another sample. Tests without an assertion count as passed there: here they
-have no verdict.
+condition, a test is a task, and a repetition is another sample. Tests without an assertion count as passed there:
+here they have no verdict.
 """
 
 from __future__ import annotations
@@ -159,7 +159,8 @@ class Evaluation:
 
     @cached_property
     def skills(self) -> dict[str, Files]:
-        """Return the skills of the working folders that were given, as they are now, by the folder's name in the configuration."""
+        """Return the skills of the working folders that were given, as they are now, by the folder's name in the
+        configuration."""
         found = dict[str, Files]()
         for given in {str(setup.get("working_dir") or "") for setup in self.setups.values()} - {""}:
             above = self.document.path.parent / given

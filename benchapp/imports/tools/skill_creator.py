@@ -1,7 +1,8 @@
 """Workspaces of skill-creator and its family: iteration-N/<eval>/<condition>/[run-K/] with grading.json.
 
-A workspace is an experiment, a condition of an iteration is a run, an eval is a task. No file has the text that an iteration
-ran; known are the old skill (skill-snapshot/), the text before a recorded change, and what history.json made of versions.
+A workspace is an experiment, a condition of an iteration is a run, an eval is a task. No file has the text that an
+iteration ran; known are the old skill (skill-snapshot/), the text before a recorded change, and what history.json
+made of versions.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ def _list_iterations(root: Root, folder: Path) -> list[Path]:
 
 
 def _is_iteration(root: Root, folder: Path) -> bool:
-    """Has it a benchmark, or folders of conditions or evals? Under another name: a benchmark with results of a condition,
-    or of the skill that it names; or agent-skills-eval's."""
+    """Has it a benchmark, or folders of conditions or evals? Under another name: a benchmark with results of a
+    condition, or of the skill that it names; or agent-skills-eval's."""
     if not FOLDER.fullmatch(folder.name):
         if not root.is_file(folder / "benchmark.json"):
             return False
@@ -256,7 +257,8 @@ class Workspace:
         yield self._decision(status, text if status is DecisionStatus.APPLIED else before, summary, error, idents)
 
     def _improve(self, path: Path, idents: tuple[str, ...]) -> Iterator[sources.Moment]:
-        """Yield the change in improvement.json: its reasons and the text before it are known, the text after it is not."""
+        """Yield the change in improvement.json: its reasons and the text before it are known, the text after it is
+        not."""
         changes = read_json(self.root, path) if self.root.is_file(path) else None
         document = Document(self.root, path, {"changes": changes if isinstance(changes, list) else [changes]})
         parts = [] if changes is None else list(document.objects("changes"))

@@ -250,8 +250,8 @@ class Result:
 
 @dataclass
 class Iteration:
-    """`experiment`: the workspace's name. `evals`: the skill's evals by id, for titles. `seen`: the iteration that has a
-    row of a benchmark, by the row's digest."""
+    """`experiment`: the workspace's name. `evals`: the skill's evals by id, for titles. `seen`: the iteration that
+    has a row of a benchmark, by the row's digest."""
 
     root: Root
     folder: Path
@@ -341,8 +341,8 @@ class Iteration:
                     self._add_row(row, place.evals)
 
     def _take_stray_gradings(self) -> None:
-        """Give the grading in an eval's folder to its only condition without one, or to the only one that the benchmark has a
-        result of."""
+        """Give the grading in an eval's folder to its only condition without one, or to the only one that the
+        benchmark has a result of."""
         for place in [place for place, each in self.results.items() if not place.condition and "grading" in each.files]:
             others = [
                 each for each in self.results.values() if each.place.evals == place.evals and each.place.condition
@@ -443,8 +443,8 @@ class Iteration:
             )
 
     def _pair(self, rows: Sequence[BenchmarkRow]) -> dict[int, Result]:
-        """Return the result that each row is about, by the row's index: of its condition, eval and number; else the only one
-        of its condition and eval, if no other row is about it."""
+        """Return the result that each row is about, by the row's index: of its condition, eval and number; else the
+        only one of its condition and eval, if no other row is about it."""
         known = {place: result for result in self.results.values() for place in result.names()}
         named = defaultdict[tuple[str, str], list[Result]](list)
         for (condition, _, name), result in known.items():
@@ -465,7 +465,8 @@ class Iteration:
         return pairs
 
     def _add_row(self, row: BenchmarkRow, evals: tuple[str, ...] = ()) -> None:
-        """Take a row for the trial that waits for it, or for one of its own. `evals`: the folders of its eval, if known."""
+        """Take a row for the trial that waits for it, or for one of its own. `evals`: the folders of its eval, if
+        known."""
         number, evals = row.number or 1, evals or ((row.ident or row.name).replace("/", "_"),)
         for run in ("", f"run-{number}"):
             waiting = self.results.get(Place(evals, row.condition, run))
@@ -479,7 +480,8 @@ class Iteration:
     # --- what its trials share ------------------------------------------------------------------------------------
 
     def read_end(self) -> datetime:
-        """Return when its benchmark was written; without one when its folder was changed: nothing has a time of its own."""
+        """Return when its benchmark was written; without one when its folder was changed: nothing has a time of its
+        own."""
         metadata = self.benchmark.object("metadata")
         if told := aware(read_time(metadata, "timestamp") or read_time(self.benchmark, "timestamp")):
             return told

@@ -1,8 +1,9 @@
 """Runs of SkillOpt: an optimizer model edits one skill in steps, and a gate accepts or rejects each candidate.
 
-An output folder is an experiment of two runs. `old-skill` is the given skill on the selection and test items; `skillopt`
-is everything else: one episode with its history. Each row of a results.jsonl is a trial. skills/skill_vNNNN.md is the
-skill after a step *and* after the slow update at the end of its epoch: a step's own text is in its candidate_skill.md.
+An output folder is an experiment of two runs. `old-skill` is the given skill on the selection and test items;
+`skillopt` is everything else: one episode with its history. Each row of a results.jsonl is a trial.
+skills/skill_vNNNN.md is the skill after a step *and* after the slow update at the end of its epoch: a step's own text
+is in its candidate_skill.md.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ SETTINGS = """env seed num_epochs steps_per_epoch train_size batch_size accumula
     slow_update_gate_with_selection use_meta_skill use_gate gate_metric gate_mixed_weight split_mode max_turns
     max_completion_tokens reasoning_effort optimizer_backend target_backend""".split()
 KNOWN = """skills steps slow_update meta_skill config.json history.json runtime_state.json summary.json best_skill.md
-    lr_history.jsonl selection_eval_baseline final_selection_eval test_eval_baseline test_eval test_eval_final""".split()
+    lr_history.jsonl selection_eval_baseline final_selection_eval test_eval_baseline test_eval
+    test_eval_final""".split()
 _OF_STEP = {"step", "step_in_epoch", "action", "rollout_hard"}
 ACTIONS = {  # what a step or slow update did: the status of the decision, and words for it
     "accept_new_best": (DecisionStatus.APPLIED, "accepted as new best"),
@@ -134,8 +136,8 @@ class OptimizedSkill:
 
     @cached_property
     def stages(self) -> dict[str, Stage]:
-        """Return every set of trials by its folder, in the order they ran. What the gate scored only served the search; only
-        the test of the best skill is the result."""
+        """Return every set of trials by its folder, in the order they ran. What the gate scored only served the
+        search; only the test of the best skill is the result."""
         places = [("selection_eval_baseline", Phase.ACQUISITION)]
         for step in (*self.records, 0):
             inner = ["rollout", *(f"{sub}/rollout" for sub in self.folders(_step(step)) if sub.startswith("batch_"))]
@@ -305,7 +307,8 @@ class OptimizedSkill:
         return [trial.ids[0] for trial, scores in pairs if ("succ" if scores.get("hard") == 1 else "fail") in kinds]
 
     def gate_score(self, name: str, record: Document) -> float | None:
-        """Return the score that the gate compares, by the rows. As recorded where there are none: a text scored before."""
+        """Return the score that the gate compares, by the rows. As recorded where there are none: a text scored
+        before."""
         recorded = record.number("selection_hard"), record.number("selection_soft")
         means = (self.stage(name).mean("hard"), self.stage(name).mean("soft"))
         hard, soft = recorded if None in means else means
@@ -324,7 +327,8 @@ class OptimizedSkill:
             self.score = after
         is_known = candidate is not None and self.root.is_dir(self.folder / place)
         where = f" on {total} items" if total else f" as scored before for {scored}" if is_known else ""
-        return f"{'no gate' if action == 'force_accept' else 'gate'}: {self.metric} {before} -> {after:.4g}{where}, {words}"
+        gate = "no gate" if action == "force_accept" else "gate"
+        return f"{gate}: {self.metric} {before} -> {after:.4g}{where}, {words}"
 
 
 class Stage:

@@ -1,8 +1,10 @@
-"""Nights of SkillOpt-Sleep: it replays tasks from past sessions and proposes edits of a skill, which a person may adopt.
+"""Nights of SkillOpt-Sleep: it replays tasks from past sessions and proposes edits of a skill, which a person may
+adopt.
 
-`.skillopt-sleep/staging/` of a project is an experiment of one run: a night is a round with one decision. The gate's word
-and the person's are two facts: a proposal that the gate accepted is applied only if the live skill took it. Every result
-in evidence.jsonl is a trial; version 0.2.0 has no such file, only the held-out tasks with the skill before the night.
+`.skillopt-sleep/staging/` of a project is an experiment of one run: a night is a round with one decision. The gate's
+word and the person's are two facts: a proposal that the gate accepted is applied only if the live skill took it.
+Every result in evidence.jsonl is a trial; version 0.2.0 has no such file, only the held-out tasks with the skill
+before the night.
 """
 
 from __future__ import annotations
@@ -72,7 +74,8 @@ class SleptProject:
 
     @cached_property
     def intents(self) -> dict[str, str]:
-        """Return the requests behind the tasks, by their ids: as mined in a night, or from the state, where it is near."""
+        """Return the requests behind the tasks, by their ids: as mined in a night, or from the state, where it is
+        near."""
         homes = self.root.listing(self.project.parent)[0] if _is_inside(self.root, self.project.parent) else []
         paths = [self.folder / STATE, *(home / FOLDER / STATE for home in homes if home != self.project)]
         rows = [
