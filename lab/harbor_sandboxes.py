@@ -1,7 +1,7 @@
 """Runs the suite of first steps in our own containers and in Harbor's environments, and compares how trials ended.
 
     .venv/bin/python lab/harbor_sandboxes.py [--kinds docker podman] [--agents shell claude-code] [--replicates 2]
-    [--kill]
+        [--kill]
 
 Each agent runs in the sandbox `docker` and, by Harbor, in each kind of environment that is named, in a record of its
 own. A server on this machine answers in the agent's wire format, by nothing but the conversation. `--kill`: by

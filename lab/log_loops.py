@@ -1,7 +1,7 @@
 """Has many loops log to one installation at once, and compares its record with what they logged.
 
     .venv/bin/python lab/log_loops.py [--loops 20] [--steps-a-minute 100000] [--seconds 60] [--restart | --cut]
-    [--away 20]
+        [--away 20]
 
 The installation is one as `manage.py demo` starts it, in a temporary folder. Each loop is a process with a run of its
 own: trials of 20 messages, a decision after every ten. `--restart` kills the installation halfway, everything in it

@@ -1,7 +1,7 @@
 """Runs one experiment with `work --trials N`, once for each N, against a model server with a limited number of slots.
 
     .venv/bin/python lab/many_trials.py [--trials 20 200] [--replicates 50] [--slots 50] [--seconds 1.0] [--sqlite]
-    [--kill]
+        [--kill]
 
 Each N has a record and a broker of its own (PostgreSQL unless `--sqlite`). Every episode tries the same tasks without
 skills, with the shell agent in the local sandbox; the server answers each conversation by three turns that depend on

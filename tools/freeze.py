@@ -1,8 +1,9 @@
 """Record every answer of the pages, and compare two recordings: the net under a redesign that keeps behaviour.
 
-    python tools/freeze.py world DIR [PATH...]     # the shipped example with two scripted reviewers, and imports of
-    PATHs python tools/freeze.py crawl DIR LIST          # addresses, a few of each kind python tools/freeze.py record
-    DIR LIST OUT [--room inspector.pages.runs] python tools/freeze.py compare BEFORE AFTER [--diffs 5]
+    python tools/freeze.py world DIR [PATH...]  # the shipped example with two scripted reviewers, and imports of PATHs
+    python tools/freeze.py crawl DIR LIST       # addresses, a few of each kind
+    python tools/freeze.py record DIR LIST OUT [--room inspector.pages.runs]
+    python tools/freeze.py compare BEFORE AFTER [--diffs 5]
 
 A recording holds HTML without differences of white space, twins and exports byte by byte, Parquet by its rows, and
 how many queries each answer took. Everything runs on a copy of DIR, under one hash seed, at one moment.

@@ -1,8 +1,7 @@
 """How large the house is, and how much of it one page walks through.
 
     python tools/house.py                 # lines, modules, classes, functions, dialect
-    python tools/house.py --pages DIR     # also the functions behind four pages, on the record in DIR
-    (tools/freeze.py world)
+    python tools/house.py --pages DIR     # also the functions behind four pages, on a record of `freeze.py world`
 
 Code lines are without blank lines, comments and docstrings. Product: runner (without the starter suites), benchapp
 (without migrations), inspector, demo, skillglass and tools; not tests and lab.
