@@ -180,8 +180,8 @@ class Workers:
 
 
 def run_world(options: argparse.Namespace) -> dict[str, Any]:
-    """Starts an installation below `options.folder`, runs the experiment, disturbs as told.
-    The outcome as JSON values."""
+    """Start an installation below `options.folder`, run the experiment with the chosen faults, and return the outcome
+    as JSON values."""
     folder: Path = options.folder
     database, broker = Database(folder / "postgresql"), Broker(folder / "valkey")
     workers = Workers(folder / "workers.log", options.trials)

@@ -4,7 +4,7 @@
 
 The model: items come in clusters of 3 to 9. The log-odds that an item carries the code = a constant + what its
 cluster adds (normal, SD 0.8). The judge reads all of them and errs at rates of its own, whose log-odds also have a
-part of each cluster (SD 0.8). People settle some: by lot, or ten each of four conditions of unequal size, frequency
+part of each cluster (SD 0.8). People settle some: at random, or ten each of four conditions of unequal size, frequency
 and judge's error.
 
 The truth is the frequency over endless clusters of this kind. Each cell: coverage of a 95 % interval and its mean

@@ -2,7 +2,7 @@
 
     DATABASE_URL=... python lab/extrapolate.py [--trials 1000000] [--days 30] [--at-a-time 4]
 
-Every number is N times the mean of a trial of this record, so it is as good as the record is like what is planned:
+Every number is N times the mean of a trial of this record, so it holds if the record is like the plan:
 run or import a few hundred trials of that kind first. What nothing in the record says is a dash. PostgreSQL or
 SQLite.
 """

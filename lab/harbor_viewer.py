@@ -5,8 +5,8 @@
     SKILLGLASS_VAR=/tmp/one python lab/harbor_viewer.py JOBS --harbor PATH
 
 JOBS is a folder with one job, PATH the program `harbor` (0.25 was tried). Each question goes to the JSON behind the
-page that answers it, first to one side, then to the other; the ratio is of the medians. The job has to be imported
-beforehand: what reading it once costs is told by the import.
+page that answers it, first to one side, then to the other; the ratio is of the medians. Import the
+job first; the import reports what reading it costs.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ CLAIMS = ("run, blocks", "rerun, no blocks", "rerun, blocks")
 @dataclass(frozen=True)
 class Scene:
     """middles: log-odds of each condition, all the same where empty. library: SD of what an episode's library adds,
-    of each condition. split: half of the episodes gain so much in every condition but the baseline, the other half
-    loses as much."""
+    of each condition. split: half of the episodes gain this much in every condition but the baseline, the other half
+    loses it."""
 
     kind: str
     conditions: int = 5

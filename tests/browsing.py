@@ -18,7 +18,7 @@ if IS_FULL:
     LOOKS += [("light", 390), ("dark", 1440)]
 # Going to the next page ends a poll or a figure of the last one, and says so; that is no fault of either.
 LEAVING = ("net::ERR_ABORTED",)
-# Scripts ran and letters are there; no part is being fetched, and no chart near enough to be fetched waits for its
+# Scripts ran and fonts are loaded; no part is being fetched, and no chart near enough to be fetched waits for its
 # drawing.
 SETTLED = """() => {
   const isNear = (element) => {

@@ -1,5 +1,4 @@
-"""What every test shares: what it needs is there, or it is skipped with the reason.
-SKILLGLASS_REQUIRE_ALL=1 forbids skips."""
+"""What all tests share. One that lacks its tools is skipped with the reason; SKILLGLASS_REQUIRE_ALL=1 forbids it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tests.conftest import IS_FULL
 
 ROOT = Path(__file__).resolve().parent.parent
 # Where the product asks a database in its own words (search, locks, slices, sums over JSON), takes turns, or writes
-# many rows at once; and one file for each other way in which rows are read. `FULL=1 .ci/run` runs everything that
+# many rows at once; and one file for each other way to read rows. `FULL=1 .ci/run` runs everything that
 # uses a database.
 CHOSEN = {
     "benchapp": (

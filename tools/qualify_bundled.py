@@ -1,5 +1,5 @@
-"""Tries every task of a bundled suite with the scripted model, and writes what the suite's page says of it beside the
-tasks.
+"""Tries every task of a bundled suite with the scripted model, and writes the results for the suite's page into its
+folder.
 
     SKILLGLASS_VAR=/tmp/qualified .venv/bin/python tools/qualify_bundled.py starter-environments
 

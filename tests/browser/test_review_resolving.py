@@ -1,5 +1,4 @@
-"""An adjudicator at work with the keyboard alone: reports kept,
-disagreements opened and resolved one after the other."""
+"""An adjudicator with the keyboard alone keeps reports, and opens and resolves one disagreement after the other."""
 
 from __future__ import annotations
 

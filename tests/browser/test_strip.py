@@ -1,5 +1,4 @@
-"""The strip in a real browser: clicks and keys swap what lies below, no step is lost, the card, both themes,
-a phone."""
+"""The strip in a real browser: clicks and keys swap the part below, no step is lost; the card, both themes, a phone."""
 
 from __future__ import annotations
 

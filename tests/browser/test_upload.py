@@ -1,5 +1,5 @@
-"""A folder is dropped in a real browser, the connection is cut, the same folder goes on after a reload,
-and its table is there."""
+"""A folder is dropped in a real browser, the connection is cut, and after a reload the same folder continues to its
+table."""
 
 from __future__ import annotations
 

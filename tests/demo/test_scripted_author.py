@@ -1,5 +1,5 @@
-"""The scripted model as skill author: it writes what the evidence shows, and sometimes badly. Asked with the real
-prompts and held against the real contract."""
+"""The scripted model as skill author: it writes what the evidence shows, and sometimes badly. It gets the real
+prompts, and the real contract judges it."""
 
 from __future__ import annotations
 

@@ -18,8 +18,7 @@ TURNS = (("shell", {"command": "echo one"}), ("shell", {"command": "echo two"}),
 
 
 class OneSlotServer:
-    """`most`: requests that were there at one time, the one at work among them.
-    `dropped`: hung up before their answer."""
+    """`most`: requests at one time, with the running one. `dropped`: those that hung up before their answer."""
 
     def __init__(self, seconds: float, slots: int = 1) -> None:
         self.seconds, self.slots = seconds, slots

@@ -1,7 +1,7 @@
 """A loop of drafting that a test can see through, and a model that answers it as the test says.
 
 The loop asks for a plan, then for each task in turn, and a critic takes or returns each. What is between "ask" and
-the end of the line is the key of an ask, so that a model in another process can tell it too.
+the end of the line is the key of an ask, so that a model in another process can find it, too.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from runner.suites.workflows.workflow import Workflow, WorkflowStep
 
 
 def draw(text: str) -> Workflow:
-    """Steps by label; each needs the one before it, or what stands behind "<". "read:a" is a read called a, and needs
+    """Steps by label; each needs the one before it, or those behind "<". "read:a" is a read called a, and needs
     nothing.
 
     draw("read:a read:b align<a,b output")

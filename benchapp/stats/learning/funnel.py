@@ -124,7 +124,7 @@ class Funnel(Shaped):
 
     @property
     def unknown(self) -> int:
-        """Return the number of trials that read the skill and of which it is unknown whether they followed it."""
+        """Count the trials that read the skill where nothing shows whether they followed it."""
         return self.read.total - self.judged.total
 
 

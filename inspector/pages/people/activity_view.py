@@ -115,7 +115,7 @@ class ActLine:
 
     @property
     def often(self) -> str:
-        """Say how many acts it stands for, if the sentence does not count its things already."""
+        """Count the acts behind it in words; empty where its sentence has counted them."""
         if self.things > 1 and f" {self.things} " in self.words:
             return "" if self.things == self.count else f"in {self.count} acts"
         return f"{self.count} times" if self.count > 1 else ""

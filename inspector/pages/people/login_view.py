@@ -148,7 +148,7 @@ class Join(Braked):
         return "an invitation"
 
     def is_wrong(self, form: BaseForm) -> bool:
-        """Was the form refused for its code? A good code with an impossible name or password is no guess."""
+        """Was the form refused for its code? With a good code, a bad name or password is not a guess."""
         return not self.is_code_good
 
     def form_valid(self, form: BaseForm) -> HttpResponse:

@@ -53,7 +53,7 @@ def figures(ended: Ended) -> dict[str, tuple[int, ...]]:
     }
 
 
-# --- a random run: edits, renames, deletions, refused patches; trials that read or not; no-skill beside -------------
+# --- a random run: edits, renames, deletions, refused patches; trials that read or not; a run without skills ------
 
 
 def random_run(dice: Random) -> Run:

@@ -1,5 +1,4 @@
-"""A process that drafts is ended by kill -9, in a call and between a reply and what is made of it;
-another one goes on."""
+"""Kill -9 ends a process that drafts, in a call and between a reply and its files; another process continues."""
 
 from __future__ import annotations
 

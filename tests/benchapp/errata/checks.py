@@ -1,5 +1,4 @@
-"""What in printed numbers does not add up: the checks every paper gets.
-Its own checks stand in a module named after it."""
+"""Find printed numbers that do not add up: the checks for every paper. A paper's own are in a module named after it."""
 
 from __future__ import annotations
 

@@ -115,8 +115,8 @@ def best_on_average(cells: Cells) -> Iterator[TracedErratum]:
 
 
 def bands(cells: Cells) -> Iterator[TracedErratum]:
-    """SkillSeekers' printed rate lies in its band, and the band reaches EvoSkill's on GPT-5,
-    where SkillSeekers leads."""
+    """SkillSeekers' printed rate is within its band, and the band reaches EvoSkill's on GPT-5, where SkillSeekers
+    leads."""
     low, high = (cells.one(TEXT, f"pass@3_{end}", condition="SkillSeekers") for end in ("lowest", "highest"))
     for cell in cells.many(TEXT, "pass@3", condition="SkillSeekers", group=""):
         if not low.number <= cell.number <= high.number:

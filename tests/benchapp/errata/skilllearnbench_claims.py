@@ -1,6 +1,6 @@
 """What the text of SkillLearnBench says about its own tables, recomputed from their cells.
 
-A claim is stated in our words with the place it stands at; its reading is in skilllearnbench_readings. Claims about
+A claim is stated in our words with its place in the paper; its reading is in skilllearnbench_readings. Claims about
 pictures without printed numbers (Figures 2, 4, 5) cannot be checked and are not here. Source: arXiv 2604.20087v1.
 """
 

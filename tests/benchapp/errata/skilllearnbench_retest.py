@@ -2,8 +2,8 @@
 
 A task tried three times has a sample standard deviation of 0 where the trials agree and of 1/sqrt(3) where they do
 not. Every printed spread of an accuracy is 100 * m / (sqrt(3) * cells) for a whole m: it is the mean of those
-deviations, and m counts the cells (a task, or a task and a model) whose trials disagreed. It is no spread of the mean
-accuracy, though the caption can be read so. Source: arXiv 2604.20087v1, appendix E and Table 7.
+deviations, and m counts the cells (a task, or a task and a model) whose trials disagreed. It is not a spread of the
+mean accuracy, though the caption can be read so. Source: arXiv 2604.20087v1, appendix E and Table 7.
 """
 
 from __future__ import annotations

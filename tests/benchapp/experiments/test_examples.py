@@ -62,8 +62,8 @@ def test_an_example_launches_and_says_so_where_its_model_is_scripted(path: Path)
 def test_a_file_of_a_paper_says_where_the_paper_says_so_and_can_be_launched(
     path: Path, asked_suites: Callable[[Path], None]
 ) -> None:
-    """On the bundled suites; the papers' own are loaded by whoever has them.
-    One asks for more instances than bundled tasks have."""
+    """On the bundled suites: users load the papers' own. One example asks for more instances than bundled tasks
+    have."""
     text = path.read_text()
     asked_suites(path)
     assert re.match(r"# Skill(EvolBench|Flow|LearnBench|GenBench), (table|figure|main)", text)

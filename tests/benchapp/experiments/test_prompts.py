@@ -159,8 +159,7 @@ def test_trials_of_every_choice_are_counted_before_they_are_planned(papers: Path
 
 
 def test_a_launched_run_is_asked_by_the_pack_and_stops_where_the_pack_changed(papers: Path, tmp_path: Path) -> None:
-    """The author is scripted and knows our prompts alone: what it says of the paper's is a failed answer,
-    not a crash."""
+    """The author is scripted and knows only our prompts: its reply to the paper's is a failed answer, not a crash."""
     read_prompts(papers)
     launch({**SPEC, "conditions": ["selfgen-revision"], "prompts": "paper"})
     episode = Episode.objects.select_related("run__experiment__suite").get()

@@ -36,7 +36,7 @@ api_base_variable: HOUSE_AT
 key_variable: HOUSE_PASS
 """
 # A verifier that wavers agrees with itself in 2 of 64 cases with a solution and in 2 of 32 untouched: either may
-# tell, and both are silent in 1 of 512.
+# show it, and both miss it in 1 of 512.
 RULES: dict[str, Any] = {
     "solution": {"runs": 6},
     "untouched": {"runs": 5},
@@ -83,15 +83,13 @@ WITH_SKILLS = ("skillevolbench", "skilllearnbench")  # the other two formats hav
 
 
 class Solver:
-    """A model that knows some tasks by heart, and of the others what lies in the skill: a script,
-    and no test of any model."""
+    """A script in the place of a model: it knows some tasks, and the others from the skill. It tests no model."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, str] = {}  # instruction -> the command that solves it
 
     def learn(self, task: Task) -> None:
-        """A task that is known is solved by its own solution, any other by a copy of that in the library,
-        if one is there."""
+        """Solve a known task by its own solution, any other by a copy of it in the library, if there is one."""
         own = (task.folder / "solution" / "solve.sh").read_bytes() if PLANTED_TEXT in task.instruction else b""
         name = name_solution(task.instruction)
         looking = f"for found in $(find /skills -path '*/solve/{name}/solve.sh'); do bash $found; done"

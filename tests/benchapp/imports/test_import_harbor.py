@@ -352,8 +352,7 @@ def test_it_reads_the_stages_of_a_multi_step_trial(tmp_path):
 
 
 def test_a_trial_in_stages_has_their_steps_times_and_totals_and_no_flaw(tmp_path):
-    """As Harbor writes it: nothing of agent and verifier on the trial itself,
-    whose reward is the mean of its stages."""
+    """As Harbor writes it: the trial names no agent and no verifier, and its reward is the mean of its stages."""
 
     def told(name, reward, passed, exception=None):
         start = {"started_at": "2026-03-01T10:01:00Z", "finished_at": "2026-03-01T10:01:10Z"}

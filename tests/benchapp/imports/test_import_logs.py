@@ -1,5 +1,4 @@
-"""Logs that stand alone: Inspect's .eval, SWE-agent's .traj, sessions of command-line agents.
-In a folder, or one file."""
+"""Logs in files of their own, in a folder or one alone: Inspect's .eval, SWE-agent's .traj, sessions of agents."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def names(text: str, sentence: str) -> list[str]:
 
 def first_table(text: str) -> list[Cell]:
     """Table 1 read from the right of each model's name, which section 3.1 lists;
-    harnesses by where their name stands."""
+    harnesses by the place of their name."""
     models = names(text, r"we evaluate 11 model variants: (.+?)\.(?:\n| [A-Z])")
     harness, found = "", []
     table = text[text.index("Table 1: Main Experimental Results") : text.index("Figure 5: Completion")]

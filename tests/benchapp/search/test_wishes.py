@@ -264,8 +264,7 @@ def test_an_act_looks_at_each_episode_in_the_moment_it_changes_it(experiment: Ex
 
 
 def test_an_act_locks_every_run_before_the_experiment(experiment: Experiment) -> None:
-    """As workers do, one run each.
-    An act that held the experiment and then asked for a run would stand against them."""
+    """As workers do, one run each: an act that locked the experiment and then a run could block them for ever."""
     with CaptureQueriesContext(connection) as queries:
         operations.pause(experiment, reason="x")
     asked = [row["sql"] for row in queries]

@@ -143,8 +143,7 @@ def test_together_each_p_is_larger_and_each_interval_wider() -> None:
 
 
 def test_an_interval_never_holds_what_the_steps_ruled_out() -> None:
-    """The second of two is judged alone once the first is clear: its joint interval may reach over zero,
-    and ends there."""
+    """The second of two is judged alone after the first is clear: its joint interval may reach zero and ends there."""
     rng = np.random.default_rng(11)
     clear = difference([side(rng.normal(5, 1, 12).tolist())], [side(rng.normal(0, 1, 12).tolist())], is_share=False)
     for shift in np.linspace(0.7, 1.3, 60):

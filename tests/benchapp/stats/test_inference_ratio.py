@@ -50,8 +50,7 @@ def test_of_one_run_the_error_is_that_of_the_log_ratio_over_episodes() -> None:
 
 @pytest.mark.parametrize("runs", [1, 3])
 def test_the_interval_holds_the_true_ratio_nineteen_times_of_twenty(runs: int) -> None:
-    """Of many experiments on the same kind of episodes; replicates speak of the same episodes,
-    so there the hardness stays."""
+    """Many experiments on episodes of one kind; replicates repeat the same episodes, so how hard these are stays."""
     held, count = 0, 250
     for seed in range(count):
         dice = np.random.default_rng(seed)

@@ -1,5 +1,4 @@
-"""A provider that had to be asked again is told of on the pages of the step, the trial,
-the run and the author's call."""
+"""The pages of a step, a trial, a run and an author's call show that the provider had to be asked again."""
 
 from __future__ import annotations
 

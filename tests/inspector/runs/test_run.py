@@ -231,8 +231,8 @@ def test_its_queries_do_not_grow(client: Client) -> None:
     # reader, run, tallies, trials, sibling, its outcomes, what is closed to the reader, unscored attempts, spent by
     # agent and author, provider's delays, skill uses, the skills of the libraries given, probes, episodes, spine,
     # decisions, three of how they ended; of the evolution: order of trials, history, files, uses, no-skill; checks,
-    # sides and contents under the cursor; the revisions by which the change it opens on is kept on disk, and five of
-    # the lineage, which are read only where it is not
+    # sides and contents under the cursor; the revisions that key the change it opens on in the cache on disk, and five
+    # of the lineage, which are read only without that cache
     assert assert_queries_flat(client, run.get_absolute_url(), make) == 35
 
 

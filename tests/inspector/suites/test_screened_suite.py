@@ -1,5 +1,4 @@
-"""What screening finds stands on a suite's page and in what load_suite prints,
-computed once for each state of a suite."""
+"""A suite's page and load_suite show the findings of screening, computed once for each state of a suite."""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ def shell(number, command, printed):
 
 
 def meet(client, here, there, *, skills=((), ())):
-    """The piece of a failed trial with these steps, beside a passed one of its task; skills: (name,
-    step) of each side."""
+    """Return a failed trial with these steps next to a passed one of its task; skills: (name, step) of each side."""
     failed = make_trial(success=False, phase="deployment", attempt={"steps": None})
     again = {"phase": "replay", "attempt": {"steps": None}}
     passed = make_trial(failed.episode, task=failed.task, success=True, **again)

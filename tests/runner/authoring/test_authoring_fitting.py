@@ -1,5 +1,4 @@
-"""An author with a small context window: what is cut of its request, what never is,
-and what the decision says of it."""
+"""An author with a small context window: what is cut of its request, what never is, and what the decision records."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What the author is told: fixed sections, whole skills, evidence that keeps its end,
-and no more verdict than allowed."""
+"""The author's prompt: fixed sections, whole skills, evidence that keeps its end, and no more verdict than allowed."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_a_name_with_prompts_is_still_its_method() -> None:
     assert base_name("self-feedback@4") == "self-feedback"
 
 
-# --- what stands in their places ------------------------------------------------------------------------------------
+# --- values of the placeholders -------------------------------------------------------------------------------------
 
 
 def test_every_value_is_drawn_and_every_drawn_value_can_be_named() -> None:
@@ -326,7 +326,7 @@ def test_over_the_wire_goes_the_text_of_the_pack(provider: Provider, tmp_path: P
     assert "### Trial acquisition/E1-LS1-T1/0" in user["content"]
 
 
-# --- ours, to be read beside them -----------------------------------------------------------------------------------
+# --- our own prompts, for comparison --------------------------------------------------------------------------------
 
 
 @every(*[each for each in roles.VALUES if each.role != roles.JUDGE])

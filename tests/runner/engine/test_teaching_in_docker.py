@@ -1,5 +1,4 @@
-"""The teacher's method in containers: the same history as in the local sandbox,
-and nothing of the human skills inside."""
+"""The teacher's method in containers: the same history as in the local sandbox, and no human skill inside."""
 
 from __future__ import annotations
 

@@ -119,8 +119,7 @@ def test_what_one_run_leaves_behind_does_not_reach_the_next(tmp_path: Path, sand
 
 
 def test_what_lies_beside_an_output_does_not_hide_it(tmp_path: Path, sandbox: LocalSandbox) -> None:
-    """A sandbox gives so many files whole: those of other runs, and whatever else lies in logs,
-    must not use them up."""
+    """A sandbox returns a limited number of files: those of other runs and other logs must not use it up."""
     script = "mkdir -p ../logs/a && (cd ../logs/a && seq 5001 | xargs touch); echo 1"
     assert submitted(sandbox, declared_task(tmp_path, ONE), run_sh=script).success is True
 

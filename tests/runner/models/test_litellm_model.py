@@ -224,8 +224,8 @@ def test_a_reply_can_be_recorded_and_sent_back_whatever_it_spells(provider: Prov
     ],
 )
 def test_a_status_of_success_without_a_reply_is_asked_again(provider: Provider, choices: list[Any]) -> None:
-    """So OpenRouter tells that the provider behind it failed:
-    litellm makes an empty reply of it that stopped by itself."""
+    """OpenRouter reports a failure of the provider behind it so; litellm turns it into an empty reply with the reason
+    "stop"."""
     provider.says()
     provider.answers.insert(0, (200, {**provider.answers[0][1], "choices": choices}, {}))
     assert model(provider).complete(REQUEST).text == "hello"

@@ -1,5 +1,4 @@
-"""Papers in the print shape of the real ones, in words of ours: the anchors are the layouts',
-what stands between them is not."""
+"""Papers in the layout of the real ones, in our words: the anchors are theirs, the text between them is ours."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 real.
 
 The instances are tasks of the starter suite whose result needs more than the base procedure; the human-authored skill
-teaches everything they need. UPDATE_GOLDEN=1 writes the files anew; read the difference before committing it.
+teaches everything they need. UPDATE_GOLDEN=1 writes the files again; read the difference before committing it.
 """
 
 from __future__ import annotations

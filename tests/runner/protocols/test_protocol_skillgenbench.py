@@ -1,5 +1,4 @@
-"""SkillGenBench's protocols: what comes next in both settings, what a generator is told,
-and what it must never be told."""
+"""SkillGenBench's protocols: the next step in both settings, what a generator gets, and what it must never get."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from runner.sandboxes.docker.docker_exec import RunningCommand
 
 
 class EndedAtOnce:
-    """An engine that says of each command that it has ended, and hands over its output through `stream`.
-    `begins`: when it starts the command."""
+    """An engine that reports each command as ended, and returns its output through `stream`. `begins`: when it starts
+    the command."""
 
     def __init__(self, stream: socket.socket, begins: float = 0.0) -> None:
         self.stream, self.begins = stream, begins

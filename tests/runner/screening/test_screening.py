@@ -120,8 +120,8 @@ def only(release: Path, kind: str) -> SuiteFinding:
 
 
 def test_a_sound_suite_has_no_finding(release: Path) -> None:
-    """Though all share a manual and a verifier, tests keep a copy of the input, 42 is expected and told, the output's
-    path is named, and the instruction says "expected", "correct" and "result"."""
+    """Though all share a manual and a verifier, tests keep a copy of the input, and the instruction gives the expected
+    42, names the output's path, and says "expected", "correct" and "result"."""
     assert screened(release) == Screening(())
 
 

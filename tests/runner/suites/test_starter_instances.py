@@ -188,8 +188,7 @@ def test_the_scripted_agent_solves_its_tasks_with_the_reference_skill_and_never_
 
 
 def solves(task: Task, skills: Files, seed: int) -> bool:
-    """Does the agent, told nothing by its commands but what its skills say,
-    write the program that handles everything?"""
+    """Does the agent, with no hint but its skills, write the program that handles everything?"""
     case = known(task)[1]
     right = case.program(frozenset(case.needs))
     instruction = build_instruction(task, library=bool(skills), frozen=True)

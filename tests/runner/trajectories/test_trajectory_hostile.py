@@ -28,8 +28,8 @@ WAYS = {"event by event": (0, 0), "at once": (MEBIBYTE, MEBIBYTE), "lists faster
 
 @pytest.fixture(params=WAYS.values(), ids=WAYS, autouse=True)
 def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small file in which nothing is odd is read at once, its long lists by a faster parser, and every other file
-    event by event: all must tell the same."""
+    """A small regular file is read at once, its long lists by a faster parser, and every other file event by event: the
+    results must be equal."""
     monkeypatch.setattr(line_streams, "SMALL_BYTES", request.param[0])
     monkeypatch.setattr(plain_json, "LONG_LIST", request.param[1])
 
