@@ -171,7 +171,8 @@ GROUP = JsonShape(
 
 
 def _average_profiles(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[Group, LibraryProfile]]:
-    """Of groups with a library, where skills are what is compared: generated from corpora or from seed instances."""
+    """Return the skill profiles of groups with a library, where skills are what is compared: generated from corpora
+    or from seed instances."""
     if sheet.table not in ("skillgenbench", "skilllearnbench"):
         return []
     read = read_skills(run for group in groups for run in group.runs)
@@ -180,9 +181,8 @@ def _average_profiles(sheet: ChartSheet, groups: Sequence[Group]) -> list[tuple[
 
 
 def _describe_endings(groups: Sequence[Group]) -> dict[str, list[tuple[Group, tuple[str, ...]]]]:
-    """Return (group, sentences) of those whose endings a reader of the numbers must know.
-
-    `without_skills`: the verdict names them, as in a run of theirs no library holds a skill."""
+    """Return (group, sentences) of the groups whose endings a reader of the numbers must know. `without_skills`: the
+    verdict names them, because in one of their runs no library has a skill."""
     found = read_endings(run for group in groups for run in group.runs)
     sentences = [(group, describe_endings([found[run.pk] for run in group.runs])) for group in groups]
     bare = {group for group in groups if any(found[run.pk].equals_no_skill for run in group.runs)}
@@ -211,7 +211,7 @@ def _list_baselines(comparison: GroupComparison) -> list[tuple[str, str]]:
 
 
 def build_head(sheet: ChartSheet) -> AnswerHead | None:
-    """None where no trial of these runs is covered by a metric."""
+    """Build the head of the page. None if no metric covers a trial of these runs."""
     if sheet.metric is None:
         return None
     answer = Answer(sheet.comparison, sheet.metric)
@@ -266,7 +266,7 @@ def write_headline(answer: Answer) -> str:
 
 
 def _write_alone(answer: Answer) -> str:
-    """Return the answer where there is no baseline: the value of the only group, or of the best one."""
+    """Write the answer without a baseline: the value of the only group, or of the best one."""
     cells = [(answer.comparison.cell(group, answer.metric), group) for group in answer.comparison.groups.all]
     known = [(cell, group) for cell, group in cells if cell.value is not None]
     if not known:
@@ -287,7 +287,7 @@ def _write_alone(answer: Answer) -> str:
 
 
 def _write_lede(answer: Answer) -> str:
-    """How sure the best is, and of what."""
+    """Say how sure the best is, and what that rests on."""
     best = answer.best
     if best is None:
         return _write_missing(answer.comparison)
@@ -306,7 +306,7 @@ def _write_lede(answer: Answer) -> str:
 
 
 def _write_missing(comparison: GroupComparison) -> str:
-    """Why nothing could be compared, and what to add."""
+    """Say why nothing could be compared, and what to add."""
     groups = comparison.groups
     if comparison.unfinished:
         return ""  # the note above says how many have ended

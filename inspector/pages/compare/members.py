@@ -17,20 +17,6 @@ from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
 from benchapp.stats.metrics.tally import TrialTally
 from inspector.web.responses import link_to
 
-TASKS_PER_PAGE = 40
-SQUARES_PER_PAGE = 8
-MOST_SQUARES = 12  # of one task in one group; more are counted
-REPLAYS_PER_PAGE = 30
-ROOM = 1.04  # of the longest bar: some air behind it
-LEAST = 0.05  # least share of an axis on either side of zero: an empty bar needs a zero to start at
-CELLS = ("fail_fail", "fail_pass", "pass_fail", "pass_pass")
-SOURCES = {
-    "samples": "samples of one run",
-    "phases": "a replay and its first try, with the same library",
-    "replicates": "replicates of one cell",
-    "conditions": "two conditions, before they differ",
-}
-ITEMS_PER_PAGE = 60
 RUNS_PER_PAGE = 25
 
 
@@ -72,5 +58,5 @@ BILL = JsonShape("usd=spent_usd estimated_usd tokens=spent_tokens unknown_cost u
 
 
 def sum_up(spending: Iterable[RunSpending]) -> dict[str, object]:
-    """Return what agents, authors and judges used; None where it is unknown."""
+    """Return what agents, authors and judges used; None if unknown."""
     return BILL.read(WorkProgress(spent=tuple(spending)))
