@@ -30,7 +30,9 @@ const follow = () => {
   for (const holds of sides.querySelectorAll("[data-holds]")) {
     const ticked = [...sides.querySelectorAll(`input[type=checkbox][name=${holds.dataset.holds}]:checked`)];
     const unlisted = sides.querySelectorAll(`input[type=hidden][name=${holds.dataset.holds}]`).length;
-    const words = ticked.map((box) => box.dataset.says);
+    const counts = new Map();
+    for (const { dataset: { says } } of ticked) counts.set(says, (counts.get(says) ?? 0) + 1);
+    const words = [...counts].map(([says, count]) => (count > 1 ? `${count} × ${says}` : says));
     if (unlisted) words.push(`${unlisted} not in this list`);
     holds.textContent = words.join("; ") || holds.dataset.empty;
     holds.toggleAttribute("data-filled", words.length > 0);
@@ -39,6 +41,12 @@ const follow = () => {
   sides.querySelector("[data-compares]").disabled = filled < 2;
 };
 if (sides) {
+  for (const all of sides.querySelectorAll("[data-all]")) {
+    const each = all.closest("tbody").querySelectorAll(`[name=${all.dataset.all}]`);
+    all.checked = [...each].every((box) => box.checked);
+    all.closest("label").hidden = false;
+    all.addEventListener("change", () => each.forEach((box) => { box.checked = all.checked; }));
+  }
   sides.addEventListener("change", follow);
   follow();
 }

@@ -18,7 +18,7 @@ from benchapp.stats.comparing.choices import MAX_SIDE_NAME, NO_SKILL, Side
 from benchapp.stats.comparing.condition_names import ITERATED, name_condition
 from runner.protocols.conditions import base_name, unpooled_conditions
 
-MOST_EXPERIMENTS = 40  # the newest that match
+MOST_EXPERIMENTS = 200  # the newest that match
 MOST_SUGGESTIONS = 6
 MOST_REPEATED = 3  # suggestions of one condition in two experiments
 
@@ -71,6 +71,16 @@ class SideRow:
 
     def is_on(self, side: Side) -> bool:
         return all(side.holds(run.run, run.experiment, run.recorded) for run in self.runs)
+
+    @classmethod
+    def merge(cls, rows: Sequence[SideRow]) -> SideRow:
+        """Return one row for all of them, which has no part in the address."""
+        return cls(rows[0].condition, "", tuple(run for row in rows for run in row.runs))
+
+    @property
+    def folder(self) -> str:
+        """The last folder of where it was imported from."""
+        return self.runs[0].source.rpartition("/")[2]
 
     @property
     def models(self) -> list[str]:

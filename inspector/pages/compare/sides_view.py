@@ -30,6 +30,7 @@ from benchapp.stats.comparing.groups import Groups
 from benchapp.stats.comparing.selection import facets_of
 from benchapp.stats.comparing.side_suggestions import (
     MOST_EXPERIMENTS,
+    CandidateExperiment,
     SideRow,
     list_candidates,
     suggest,
@@ -39,12 +40,14 @@ from benchapp.stats.inference.interval import Floats
 from benchapp.stats.metrics.catalogue import METRICS
 from inspector.web.responses import PathLink, render_page
 from runner.agents import agent_title
+from runner.base.text import natural_key
 
 SAVED = 5  # newest saved comparisons, next to the suggestions
 NAMED = 8  # tasks that some side did not try
 CHIPS = 6  # agents and models of a side
 EXPERIMENTS = 3  # suggested for their own conditions
 UNFOLDED = 6  # rows of an experiment with more than two beyond these
+ALIKE = 3  # experiments of one row each that are listed as one
 Members = Mapping[str, Sequence[Run]]  # letter of a side -> its runs
 
 
@@ -80,15 +83,16 @@ def choose_sides(request: HttpRequest, *, as_json: bool = False, missing: Sequen
     letters = LETTERS[: max(2, 1 + max((LETTERS.index(side.letter) + 1 for side in choices.sides), default=0))]
     context = {
         "listed": [
-            (
-                each,
-                len(each.rows) - UNFOLDED if len(each.rows) > UNFOLDED + 2 else 0,
-                [(row, [(letter, row in ticked.get(letter, [])) for letter in letters]) for row in each.rows],
-            )
-            for each in experiments
+            {
+                "name": name,
+                "folded": len(rows) if alike else len(rows) - UNFOLDED if len(rows) > UNFOLDED + 2 else 0,
+                "alike": SideRow.merge(rows) if alike else None,
+                "rows": [(row, [(letter, row in ticked.get(letter, [])) for letter in letters]) for row in rows],
+            }
+            for name, rows, alike in _fold_alike(experiments)
         ],
-        "unfolded": UNFOLDED,
         "suggestions": suggestions,
+        "unfolded": UNFOLDED,
         "columns": len(letters) + 5,
         "sides": [(letter, getattr(choices, f"name_{letter}"), ticked.get(letter, [])) for letter in letters],
         "hidden": list(_list_unlisted(choices, ticked)),
@@ -103,6 +107,22 @@ def choose_sides(request: HttpRequest, *, as_json: bool = False, missing: Sequen
     return render_page(
         request, "compare/compare_sides.html", data=data, context=context, as_json=as_json, status=status
     )
+
+
+def _fold_alike(experiments: Sequence[CandidateExperiment]) -> Iterator[tuple[str, list[SideRow], bool]]:
+    """Return (name, rows, are they alike) of each experiment. Jobs of a benchmark come in many folders: experiments of
+    one row with the same name, condition and models are listed as one."""
+    groups: dict[tuple[object, ...], list[CandidateExperiment]] = {}
+    for each in experiments:
+        first, *others = each.rows
+        key = (each.public_id,) if others else (each.name, first.condition, *first.models)
+        groups.setdefault(key, []).append(each)
+    for group in groups.values():
+        if len(group) < ALIKE:
+            yield from ((each.name, each.rows, False) for each in group)
+        else:
+            rows = [row for each in group for row in each.rows]
+            yield group[0].name, sorted(rows, key=lambda row: natural_key(row.runs[0].source)), True
 
 
 def _list_unlisted(choices: Choices, ticked: Mapping[str, Sequence[SideRow]]) -> Iterator[tuple[str, str]]:

@@ -273,6 +273,20 @@ def test_the_last_iterations_come_first_and_the_oldest_are_folded(client: Client
     assert "Show 4 more conditions" in html
 
 
+def test_jobs_that_are_alike_are_listed_as_one(client: Client) -> None:
+    suite = make_suite()
+    for folder in ("job-10", "job-9", "job-2"):
+        run = make_job(suite, "nightly", {"alpha": [True]}, agent_model=SHORT)
+        Experiment.objects.filter(runs=run).update(source=f"jobs/{folder}")
+    make_job(suite, "nightly", {"alpha": [True]}, agent_model=LONG)
+    assert len(client.get("/compare.json").json()["experiments"]) == 4
+    html = client.get("/compare/").content.decode()
+    assert html.count('<tr class="folded"') == 3
+    assert "Show each of the 3 imports" in html
+    places = [html.index(f'<span class="sub">{folder}</span>') for folder in ("job-2", "job-9", "job-10")]
+    assert places == sorted(places)
+
+
 def test_choosing_takes_as_many_queries_for_many_runs(client: Client) -> None:
     assert assert_queries_flat(client, "/compare.json", lambda times: [make_jobs() for _ in range(times)]) <= 6
 
