@@ -43,18 +43,20 @@ from inspector.pages.imports.upload_view import describe_upload, list_roots
 from inspector.web.access import is_local, needs, user_of
 from inspector.web.responses import link_to, next_url, paginate, render_page
 from inspector.web.subject import review_access
-from runner.base.text import parse_id, plural
+from runner.base.text import natural_key, parse_id, plural
 from runner.protocols.conditions import unpooled_conditions
 
 BATCHES = 20  # newest, listed on the page
 PROBLEMS = 50  # per page
 LACKING = 200  # trials named that lack something
 NAMED = 2  # of the paths of an import, in the list of imports
+UNFOLDED = 6  # runs of a condition with more than two beyond these
 RUNS = 100  # offered for editing at once
 ACCEPTED = "Accepted on the page of imports: names of its folders suggest it."  # the reason that the record keeps
 MAX_REASON = 1000
 INCOMPLETE = Q(steps=None) | Q(success=None)  # a trial without a trajectory or a verdict
 SET = "Set on the page of imports."
+NO_PROBLEM = "No problems."
 JOB_TIME = re.compile(r"\d{4}-\d\d-\d\d__\d\d-\d\d-\d\d")  # what Harbor calls a job that nobody named
 
 
@@ -176,20 +178,19 @@ def write_heading(
         known = sum(run.recorded != Run.UNKNOWN for run in runs)
         suggested = sum(run.recorded != run.condition for run in runs)
         of_runs = f"of {plural(len(runs), 'run')}"
-        guessed = f"{suggested} {of_runs} {'has' if suggested == 1 else 'have'} a condition in folder names"
-        some = f"{known} {of_runs} {'has' if len(runs) == 1 else 'have'} a condition"
         if known == len(runs):
             sentences += ["Every run has a condition."]
-        elif suggested:
-            sentences += [f"{guessed}, {known} on record." if known else f"{guessed}."]
+        elif known or not suggested:
+            more = f", folder names suggest {suggested} more" if suggested else ""
+            sentences += [f"{known} {of_runs} {'has' if len(runs) == 1 else 'have'} a condition{more}."]
         else:
-            sentences += [f"{some}."]
+            sentences += [f"Folder names suggest a condition for {suggested} {of_runs}."]
     if problems:
         faults += [f"{plural(problems, 'problem')}."]
     if lacking:
         faults += [f"{', '.join(lacking)}."]
-    elif trials and not lacking and batch.status == ImportBatch.Status.DONE:
-        faults += ["No problems."]
+    elif trials and batch.status == ImportBatch.Status.DONE:
+        faults += [NO_PROBLEM]
     return sentences, faults
 
 
@@ -248,6 +249,8 @@ def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> 
     shared = {path.parent for path in paths} if len(paths) > 1 else set()
     lacking, lacking_named = _list_lacking(kept, access)
     sentences, faults = write_heading(batch, runs, problems, lacking_named)
+    if NO_SKILL in doubts:
+        sentences, faults = [doubts[NO_SKILL]], [*sentences, *(each for each in faults if each != NO_PROBLEM)]
 
     names = {run.run: name_folder(run) for run in runs}
     if len(runs) > 1 and len(set(names.values())) == 1:  # all runs have the name of the release
@@ -262,7 +265,7 @@ def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> 
         return run, name, lacking.get(run.run, ()), show_evidence(run, name)
 
     return {
-        "heading": " ".join([doubts[NO_SKILL], *sentences] if NO_SKILL in doubts else sentences),
+        "heading": " ".join(sentences),
         "faults": " ".join(faults),
         "lacking": lacking,
         "arrived": [
@@ -270,7 +273,8 @@ def _build_arrivals(batch: ImportBatch, problems: int, access: ReviewAccess) -> 
                 code,
                 code in suggested,
                 sum_up_runs(found),
-                [show(run) for run in sorted(found, key=lambda run: run.run not in lacking)],
+                [show(run) for run in sorted(found, key=lambda run: (run.run not in lacking, natural_key(run.source)))],
+                len(found) - UNFOLDED if len(found) > UNFOLDED + 2 else 0,
                 len({run.came_in for run in found}) == 1 and all(run.replicate is not None for run in found),
                 doubts.get(code, ""),
             )
@@ -319,6 +323,7 @@ def _render(request: HttpRequest, form: AssignForm, *, as_json: bool, status: in
         "form": form,
         "editable": {run.public_id for run in runs[:RUNS]},
         "conditions": CONDITIONS,
+        "unfolded": UNFOLDED,
         "of_trials": ("tasks", *AssignForm.TRIAL_FIELDS),
         "more_runs": len(runs) > RUNS,
         "picked": {found for text in request.POST.getlist("runs") if (found := parse_id(text))},  # in a refused form

@@ -272,7 +272,7 @@ def make_jobs() -> tuple[ImportBatch, list[Run]]:
 def test_an_import_ends_in_its_comparison(client: Client) -> None:
     make_jobs()
     text = client.get("/imports/").text
-    assert "3 of 4 runs have a condition in folder names." in text
+    assert "Folder names suggest a condition for 3 of 4 runs." in text
     assert "No skill / With skills: 1 of 2 tasks on both sides" in text
     address = re.search(r'href="(/compare/\?[^"]+)">Open the comparison', text)
     assert address
@@ -333,7 +333,7 @@ def test_a_suggestion_that_the_trials_contradict_is_not_accepted_with_the_others
     Trial.objects.filter(episode__run__in=runs).update(steps=3, success=True, skills_read=1)
     text = client.get("/imports/").text
     assert "<h1>Folder names say No skill, but 1 of 1 trial opened a skill." in text
-    assert "Accept the condition" in text  # with-skills alone
+    assert "Accept With skills" in text  # with-skills alone
     Trial.objects.filter(episode__run__in=runs).update(skills_read=0)
     assert "Folder names say With skills, but none of 2 trials opened a skill." in client.get("/imports/").text
 
