@@ -258,7 +258,8 @@ def write_headline(answer: Answer) -> str:
         # Replicates try the same tasks again: what is counted is trials then.
         did, counted = name.did, name.count(of)
         if of > found.tasks:
-            did, counted = ("passed" if metric.is_of_verdicts else did), f"trials on {name.tasks}"
+            did = "passed" if metric.is_of_verdicts else did
+            counted = "trials" if name.tasks == "tasks" else f"trials on {name.tasks}"
             again = did if metric.is_of_verdicts else again
         return f"{who} {did} {counts[0]:.0f} of {of} {counted}; {base} {again} {counts[1]:.0f}."
     own, other = (percent_text(share, 0) for share in (found.own, found.other))

@@ -154,7 +154,7 @@ class ForestBuilder:
             solved = f"{half_up(100 * value)} %"
         missing = f" of {rate.planned}" if rate.missing else ""
         count = f"{rate.passed}/{rate.scored}{missing}" if metric.is_share and rate.scored else ""
-        if shared is not None and count:
+        if count and shared not in (None, cell.value):
             count += " of all trials"
         delta = around = ""
         if judged:
