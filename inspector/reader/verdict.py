@@ -297,7 +297,7 @@ def _describe_failure(check: CheckLine) -> str:
         of_item = f" of {item}" if item and check.wrong == 1 else ""
         what = f"{column}{of_item} is {'empty' if found == '(empty)' else found} and should be {expected}"
     else:
-        what, first = f"{label or _name_check(check)}: found {found}, not {expected}", f"{first}:"
+        what, first = f"{label or _name_check(check)}: expected {expected}, found {found}", f"{first}:"
     if check.wrong == 1:
         return what
     # A list as long as what is read from a message may be longer in the message.

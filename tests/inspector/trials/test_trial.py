@@ -74,7 +74,7 @@ def numbers(text: str) -> list[int]:
 
 def test_it_says_how_it_ended_where_it_went_wrong_and_which_skill_was_read(client, trial):
     text = " ".join(page(client, trial).split())
-    assert "✗</span> 1 of 2 checks failed: Missing cells are left out: found 27.5, not 41.2</h1>" in text
+    assert "✗</span> 1 of 2 checks failed: Missing cells are left out: expected 41.2, found 27.5</h1>" in text
     assert "2 errors <kbd>e</kbd>" in text
     assert "Go to step 7, the first error" in text
     assert 'tidy <span class="badge acc">read</span> <a href="?at=12#step-12">step 12</a>' in text
@@ -99,14 +99,14 @@ def test_the_sentence_counts_what_the_first_failed_check_counts(client):
     )
     assert ending(empty) == "37 values are wrong, the first label is empty and should be Hex bolt 58 mm"
     assert ending("expected a file solve.py, found none") == "solve.py is missing"
-    assert ending("zone Grey: expected one line, found none") == "zone Grey: found none, not one line"
+    assert ending("zone Grey: expected one line, found none") == "zone Grey: expected one line, found none"
     assert ending("it is not right") == "The labels"
 
 
 def test_an_earlier_attempt_says_how_it_ended_itself(client):
     trial = make_trial(success=False)
     trial.settle(make_attempt(trial, success=True))
-    assert "1 of 2 checks failed: Missing cells are left out: found 27.5" in page(client, trial, "?attempt=1")
+    assert "1 of 2 checks failed: Missing cells are left out: expected 41.2, found 27.5" in page(client, trial, "?attempt=1")
     assert "All 2 checks passed</h1>" in page(client, trial, "?attempt=2")
 
 

@@ -393,7 +393,7 @@ def propose_name(what: str, selection: Population) -> str:
     labels = {value: label for _, options in what_choices() for value, label in options}
     names = list(Experiment.objects.filter(public_id__in=selection.choices.experiment).values_list("name", flat=True))
     where = f"{len(names)} experiments" if len(names) > 1 else "".join(names)
-    about = labels.get(what, what) + (f": {Truncator(where).chars(40)}" if where else "")
+    about = labels.get(what, what) + (f": {Truncator(Truncator(where).words(6)).chars(60)}" if where else "")
     return f"{about}, {date_format(timezone.localdate(), 'j M Y')}"
 
 
