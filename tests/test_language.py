@@ -239,8 +239,9 @@ def find_slips(passages: Iterator[Passage]) -> list[Slip]:
 
 @pytest.fixture(scope="module")
 def slips() -> dict[str, list[Slip]]:
-    found: dict[str, list[Slip]] = {passage.area: [] for passage in list_passages()}
-    for slip in find_slips(list_passages()):
+    passages = list(list_passages())
+    found: dict[str, list[Slip]] = {passage.area: [] for passage in passages}
+    for slip in find_slips(iter(passages)):
         found[slip.passage.area].append(slip)
     return found
 

@@ -106,7 +106,8 @@ def test_the_sentence_counts_what_the_first_failed_check_counts(client):
 def test_an_earlier_attempt_says_how_it_ended_itself(client):
     trial = make_trial(success=False)
     trial.settle(make_attempt(trial, success=True))
-    assert "1 of 2 checks failed: Missing cells are left out: expected 41.2, found 27.5" in page(client, trial, "?attempt=1")
+    ending = "1 of 2 checks failed: Missing cells are left out: expected 41.2, found 27.5"
+    assert ending in page(client, trial, "?attempt=1")
     assert "All 2 checks passed</h1>" in page(client, trial, "?attempt=2")
 
 

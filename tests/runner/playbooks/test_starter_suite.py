@@ -66,6 +66,7 @@ def test_it_loads_quickly() -> None:
     assert time.perf_counter() - started < 10  # about 0.1 s on an idle machine
 
 
+@pytest.mark.slow
 @every_task
 def test_it_is_solved_by_its_solution(task: Task, bench: Callable[[Task], Bench]) -> None:
     place = bench(task)
@@ -91,6 +92,7 @@ def test_it_is_not_solved_by_doing_nothing(task: Task, bench: Callable[[Task], B
     assert failed(verdict, "process", "hidden")
 
 
+@pytest.mark.slow
 @every(
     *(
         pytest.param(task, lesson, id=f"{NAMES[task.folder]}, {lesson}")

@@ -40,6 +40,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Lis
     return play
 
 
+@pytest.mark.slow
 @every(*CASES)
 def test_the_history_of_one_corpus_is_exactly_this(
     protocol: str, condition: str, played: Callable[[str, str], ListRecorder]
