@@ -51,9 +51,9 @@ def review(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     ).order_by("name")
     context = {
         "mine": waiting,
+        "own_left": sum(each.own_left for each in waiting),
         "to_settle": _to_settle(user, rows, unresolved),
         "rows": [(each, unresolved.get(each.queue.pk, 0), early.get(each.queue.pk)) for each in rows],
-        "hiding": list(dict.fromkeys(early.values())),
         "own_drafts": drafts[:DRAFTS],
         "more_drafts": len(drafts) > DRAFTS,
         "codebooks": codebooks[:CODEBOOKS],

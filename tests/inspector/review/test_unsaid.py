@@ -405,9 +405,9 @@ def test_the_list_names_the_queue_to_code_first(client: Client, ann: User, bob: 
     told(make_queue([trial], reviewers=[ann]), ann)
     page = client.get("/review/").text.partition('id="queues"')[2]
     assert f'of <a href="{waiting.get_absolute_url()}">Trials that &lt;b&gt;failed</a>' in page
-    assert page.count("hidden until you have coded 1 item") == 1  # both lists wait for the same
+    assert page.count("disagreements open after your 1 item") == 2  # in the rows of both queues
     make_review(waiting.items.get(), bob, [CODE])
-    assert "hidden until" not in client.get("/review/").text
+    assert "disagreements open after" not in client.get("/review/").text
 
 
 @pytest.mark.parametrize("hides", ["", "on"])
