@@ -150,7 +150,8 @@ def trial(request: HttpRequest, trial: Trial, *, as_json: bool = False) -> HttpR
     opened = read_trial(trial, request.GET, with_steps=view == "full")
     attempt, reading, compactions, verdicts = opened.attempt, opened.steps, opened.compactions, opened.verdicts
     most = COUNTERPARTS_SEARCHED if trial.success is False else COUNTERPARTS_SHOWN
-    others = find_counterparts(trial, without=review_access(request).closed_trials(), most=most)
+    closed = review_access(request).closed_trials()
+    others = [] if is_published(request) else find_counterparts(trial, without=closed, most=most)  # a site pairs none
     live_steps = read_live_steps(attempt) if reading.trajectory is None else None
     skills = build_skill_usages(opened.uses)
     ending = write_ending(trial, attempt, reading.decided.verdict)
