@@ -33,7 +33,7 @@ from benchapp.review.coding.disagreements import (
 )
 from benchapp.review.coding.queue_agreement import attribution_of, was_opened
 from benchapp.review.queues.passes import NONE_MOUNTED, judging_skills, lacks_skills
-from inspector.pages.review.exhibits.exhibit import exhibit_of, load_item
+from inspector.pages.review.exhibits.exhibit import Exhibit, load_item
 from inspector.pages.review.queues.queues import open_queue
 from inspector.pages.review.results.agreement_view import parse_wanted, query_of
 from inspector.web.access import needs, user_of
@@ -91,12 +91,8 @@ def resolution(request: HttpRequest, public_id: UUID, *, as_json: bool = False) 
         raise PermissionDenied("Code this item first. Until then, the other reviews are hidden.")
     if not was_opened(item.queue) and not as_json:
         return HttpResponseRedirect(reverse("disagreements", args=[item.queue.public_id]))
-    if request.method == "POST":
-        return _answer(request, item)
-    return _page(request, item, as_json=as_json)
-
-
-def _answer(request: HttpRequest, item: QueueItem) -> HttpResponse:
+    if request.method != "POST":
+        return _page(request, item, as_json=as_json)
     form = ResolveForm(item, request.POST)
     if not form.is_valid():
         problems = [str(error) for errors in form.errors.values() for error in errors]
@@ -164,7 +160,7 @@ def _page(
         shown["step"] = str(disputed)
     context = {
         "queue_row": item.queue,
-        "exhibit": exhibit_of(item, user_of(request), shown),
+        "exhibit": Exhibit(item, user_of(request), shown),
         "sheet": sheet,
         "current": current,
         "superseded": [each for each in made if each is not current],
