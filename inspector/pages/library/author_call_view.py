@@ -23,7 +23,7 @@ from benchapp.record.trajectory_store import StoredStep, read_page
 from benchapp.record.visible import visible
 from inspector.pages.library.author_call import MAX_SECTION, parse_prompt, parse_reply
 from inspector.pages.library.rail import choose_episode
-from inspector.reader.reading import StepWindow, choose_trajectory, parse_window, read_trajectory
+from inspector.reader.reading import StepReading, StepWindow, choose_trajectory, parse_window
 from inspector.reader.steps import reading_order
 from inspector.web.responses import PageLink, render_page
 from inspector.web.subject import find_neighbours, of_run, refuse_closed
@@ -177,7 +177,7 @@ def _read_session(
 ) -> tuple[dict[str, object], dict[str, object]]:
     """Return the session in the reader of trials, for the page and for the twin.
     `read`: the one of `worked` that is shown."""
-    reading, turns = read_trajectory(read, query), worked[0].extra.get("turns")
+    reading, turns = StepReading(read, query), worked[0].extra.get("turns")
     facts = {
         "turns": turns if isinstance(turns, int) else None,
         "seconds": (call.finished_at - call.started_at).total_seconds() if call.finished_at else None,
