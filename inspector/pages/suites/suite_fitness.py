@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from typing import TypedDict
@@ -279,15 +279,15 @@ class MatrixCell:
         return ["passed"] * self.rate.passed + ["failed"] * failed + ["unscored"] * self.rate.missing
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TaskMatrix(Shaped):
-    """`experiment`: None while nothing was tried. `source`: what the fits are read from."""
+    """`experiment`: None while nothing was tried. `source`: what the fits are read from, once tasks are judged."""
 
-    experiment: Experiment | None
-    conditions: tuple[str, ...]
-    models: int
-    source: str
-    cells: Mapping[str, Mapping[str, MatrixCell]]
+    experiment: Experiment | None = None
+    conditions: Sequence[str] = ()
+    models: int = 0
+    cells: Mapping[str, Mapping[str, MatrixCell]] = field(default_factory=dict)
+    source: str = ""
 
     json_shape = JsonShape("experiment conditions models source")
 
@@ -314,12 +314,12 @@ def read_matrix(view: SuiteView, asked: str, access: ReviewAccess) -> tuple[Task
         problems.append(f"experiment: {asked[:80]!r} did not use this suite")
     experiment = experiments.get(asked) or _choose_experiment(view)
     if experiment is None or view.row is None:
-        return TaskMatrix(None, (), 0, "", {}), problems
+        return TaskMatrix(), problems
     cells = _read_cells(view.row.pk, experiment.pk, experiment.public_id, access)
     found = {condition for row in cells.values() for condition in row}
-    conditions = tuple(sorted(found, key=lambda code: (name_condition(code).order, code)))
+    conditions = sorted(found, key=lambda code: (name_condition(code).order, code))
     models = Run.objects.filter(experiment=experiment).order_by().values("agent_model").distinct().count()
-    return TaskMatrix(experiment, conditions, models, "", cells), problems
+    return TaskMatrix(experiment, conditions, models, cells), problems
 
 
 def _choose_experiment(view: SuiteView) -> Experiment | None:
@@ -361,9 +361,9 @@ def _read_cells(suite: int, experiment: int, public_id: UUID, access: ReviewAcce
 
 def judge_tasks(
     view: SuiteView, matrix: TaskMatrix, qualification: SuiteQualification | None, shipped: ShippedVerdicts | None
-) -> tuple[SuiteView, TaskMatrix]:
-    """Return the view with the fit of each task: by its qualification in this state, or by the verdicts that came
-    along, or by trials. A qualification that still runs counts once nothing else judges a task."""
+) -> None:
+    """Set the fit of each task: by its qualification in this state, or by the verdicts that came along, or by trials.
+    A qualification that still runs counts once nothing else judges a task."""
     by_trials = {key: _judge_row(cells) for key, cells in matrix.cells.items()}
     is_judged = bool(shipped) or any(each.fit is not Fit.UNKNOWN for each in by_trials.values())
     if qualification and qualification.is_of_this_state and not (qualification.experiment.is_open and is_judged):
@@ -380,8 +380,8 @@ def judge_tasks(
         fits, source = _judge_shipped(shipped), "shipped"
     else:
         fits, source = by_trials, "trials"
-    tasks = tuple(replace(task, fit=fits.get(task.key, TaskFit())) for task in view.tasks)
-    return replace(view, tasks=tasks), replace(matrix, source=source if fits else "")
+    view.tasks = [replace(task, fit=fits.get(task.key, TaskFit())) for task in view.tasks]
+    matrix.source = source if fits else ""
 
 
 def _judge_shipped(shipped: ShippedVerdicts) -> dict[str, TaskFit]:

@@ -32,7 +32,7 @@ from benchapp.review.workflows import (
     screen,
     settle,
 )
-from inspector.pages.suites.suite import SuiteTask, SuiteView, read_instruction, read_suite_view
+from inspector.pages.suites.suite import SuiteTask, SuiteView, read_instruction
 from inspector.pages.suites.workflow_form import (
     WorkflowEditor,
     add_step,
@@ -160,7 +160,7 @@ class WorkflowFamily(Shaped):
 @needs(User.Level.REVIEWER, to_change=True)
 def workflows(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
     """Show the workflows of a suite. POST imports a file."""
-    view, problems = read_suite_view(name, review_access(request)), list[str]()
+    view, problems = SuiteView(name, review_access(request)), list[str]()
     if request.method == "POST":
         problems = _take_file(request, view)
         if not problems:
@@ -214,7 +214,7 @@ def list_families(view: SuiteView, user: User) -> list[WorkflowFamily]:
 
 @never_cache
 def workflows_file(request: HttpRequest, name: str) -> HttpResponse:
-    content = export_workflows(read_suite_view(name, review_access(request)).row, user_of(request))
+    content = export_workflows(SuiteView(name, review_access(request)).row, user_of(request))
     return HttpResponse(content, "application/yaml; charset=utf-8", headers=attach("workflows.yaml"))
 
 
@@ -251,7 +251,7 @@ def workflow_settle(request: HttpRequest, name: str, task: str, *, as_json: bool
 
 
 def _answer(request: HttpRequest, name: str, key: str, *, settles: bool, as_json: bool) -> HttpResponse:
-    view = read_suite_view(name, review_access(request))
+    view = SuiteView(name, review_access(request))
     task = next((each for each in view.tasks if each.key == key), None)
     if task is None:
         raise Http404(f"no task {key[:80]!r} in this suite")
