@@ -9,24 +9,21 @@ from typing import NamedTuple
 
 from benchapp.analysis.alignment.alignment import (
     AlignedRow,
-    AlignedSide,
     Alignment,
     DifferingPart,
-    Parting,
     RowKind,
     StepSign,
     Stretch,
     align,
     read_side,
 )
-from benchapp.models import Attempt, Trajectory, Trial
+from benchapp.models import Trajectory, Trial
 from benchapp.record.trajectory_store import StoredStep, read_picked
 from benchapp.record.visible import one_line, visible
 from benchapp.stats.comparing.condition_names import name_condition
-from benchapp.stats.metrics.comparability import Comparability, compare_setups
+from benchapp.stats.metrics.comparability import compare_setups
 from inspector.reader.cards import CardText, StepCard, draw_cards
 from inspector.reader.reading import (
-    SkillUsage,
     build_skill_usages,
     choose_attempt,
     choose_trajectory,
@@ -34,7 +31,7 @@ from inspector.reader.reading import (
     read_uses,
 )
 from inspector.reader.steps import draw_steps
-from inspector.reader.verdict import VerdictView, read_verdicts
+from inspector.reader.verdict import read_verdicts
 from inspector.web.text.diff import RowPair, diff_file
 from runner.base.types import Source
 from runner.trajectories.fields import fields
@@ -52,37 +49,30 @@ DIFFERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class Half:
-    """One of the two: its trial, and the attempt and trajectory that are shown of it. `label`: what sets it apart."""
+    """One of the two: its trial, and the attempt and trajectory that are shown of it. `label`: what sets it apart.
+    `query`: what a link to a step of it must say besides the step. `piece_at`: the address that answers with pieces of
+    its folded texts."""
 
-    letter: str
-    label: str
-    trial: Trial
-    attempt: Attempt | None
-    attempts: int
-    trajectory: Trajectory | None
-    trajectories: tuple[Trajectory, ...]
-    side: AlignedSide
-    verdict: VerdictView | None
-    skills: tuple[SkillUsage, ...]
-    skill_steps: Mapping[int, Sequence[tuple[str, str]]]
-
-    @property
-    def query(self) -> str:
-        """What a link to a step of it must say besides the step."""
-        return f"&trajectory={self.trajectory.public_id}" if self.trajectory and not self.trajectory.is_main else ""
-
-    @property
-    def piece_at(self) -> str:
-        """Return the address that answers with pieces of its folded texts."""
-        return (
-            f"{self.trial.get_absolute_url()}field/?trajectory={self.trajectory.public_id}" if self.trajectory else ""
-        )
-
-    @property
-    def images_at(self) -> str:
-        return f"{self.trial.get_absolute_url()}image/" if self.trajectory else ""
+    def __init__(self, letter: str, label: str, trial: Trial, asked: str) -> None:
+        self.letter, self.label, self.trial = letter, label, trial
+        attempts = list(trial.attempts.order_by("number"))
+        self.attempts = len(attempts)
+        self.trajectories = list(Trajectory.objects.current().filter(attempt__trial=trial))
+        chosen = next((each for each in self.trajectories if str(each.public_id) == asked), None)
+        of_chosen = (each for each in attempts if chosen and each.pk == chosen.attempt_id)
+        self.attempt = attempt = next(of_chosen, choose_attempt(attempts, ""))
+        own = [each for each in self.trajectories if attempt and each.attempt_id == attempt.pk]
+        self.trajectory = shown = chosen or choose_trajectory(own, "")
+        self.side = read_side(shown)
+        verdicts = read_verdicts(attempt)
+        self.verdict = verdicts[0] if verdicts else None
+        uses = read_uses(attempt)
+        self.skills, self.skill_steps = build_skill_usages(uses), list_skill_steps(uses, shown)
+        page = trial.get_absolute_url()
+        self.query = f"&trajectory={shown.public_id}" if shown and not shown.is_main else ""
+        self.piece_at = f"{page}field/?trajectory={shown.public_id}" if shown else ""
+        self.images_at = f"{page}image/" if shown else ""
 
 
 class Deed(NamedTuple):
@@ -139,32 +129,26 @@ class PairUnit:
         return any(card.step.skills for card in (*self.left, *self.right))
 
 
-@dataclass(frozen=True, slots=True)
 class TrialPair:
-    """The page: both trials, how their steps align, and what each had been given."""
+    """The page: both trials, how their steps align, and what each had been given. `?a=` and `?b=` choose another
+    trajectory of either trial. The number of queries is the same for every length.
 
-    left: Half
-    right: Half
-    alignment: Alignment
-    parting: Parting
-    units: tuple[PairUnit, ...]  # all of them, without steps
-    setups: Comparability
+    `units`: all of them, without steps. `parting_row`: the places of the two steps where they part, None if a side has
+    none there.
+    """
 
-    @property
-    def halves(self) -> tuple[Half, Half]:
-        return self.left, self.right
-
-    @property
-    def parting_row(self) -> tuple[int | None, int | None]:
-        """Return the places of the two steps where they part, None if a side has none there."""
-        if self.parting.first is None:
-            return None, None
-        row = self.alignment.rows[self.parting.first]
-        return row.left, row.right
-
-    @property
-    def paired(self) -> int:
-        return self.alignment.count(RowKind.SAME) + self.alignment.count(RowKind.CHANGED)
+    def __init__(self, left: Trial, right: Trial, query: Mapping[str, str]) -> None:
+        labels = _choose_labels(left, right)
+        self.left = Half("A", labels[0], left, query.get("a", ""))
+        self.right = Half("B", labels[1], right, query.get("b", ""))
+        self.halves = self.left, self.right
+        self.alignment = align(self.left.side.signs, self.right.side.signs)
+        self.parting = self.alignment.parting()
+        self.units = list(_split_units(self.alignment, self.parting.first))
+        self.parting_unit = next((unit for unit in self.units if unit.is_parting), None)
+        row = None if self.parting.first is None else self.alignment.rows[self.parting.first]
+        self.parting_row = (row.left, row.right) if row else (None, None)
+        self.setups = compare_setups({run.pk: run for run in (left.episode.run, right.episode.run)}.values())
 
     def unit_at(self, row: int) -> PairUnit | None:
         """Return the unit that an address points at by a row's number."""
@@ -209,30 +193,6 @@ class TrialPair:
         sign, text = half.side.signs[place], half.side.lines[place]
         return Deed(half.letter, place + 1, _name_tool(sign), one_line(text, DEED_CHARS), own is None)
 
-    @property
-    def parting_unit(self) -> PairUnit | None:
-        return next((unit for unit in self.units if unit.is_parting), None)
-
-
-def build_pair(left: Trial, right: Trial, query: Mapping[str, str]) -> TrialPair:
-    """Build the pair. `?a=` and `?b=` choose another trajectory of either trial.
-    The number of queries is the same for every length."""
-    labels = _choose_labels(left, right)
-    one, other = (
-        _read_half("A", labels[0], left, query.get("a", "")),
-        _read_half("B", labels[1], right, query.get("b", "")),
-    )
-    alignment = align(one.side.signs, other.side.signs)
-    parting = alignment.parting()
-    return TrialPair(
-        left=one,
-        right=other,
-        alignment=alignment,
-        parting=parting,
-        units=tuple(_split_units(alignment, parting.first)),
-        setups=compare_setups({run.pk: run for run in (left.episode.run, right.episode.run)}.values()),
-    )
-
 
 def draw_units(pair: TrialPair, units: Iterable[PairUnit]) -> list[PairUnit]:
     """Draw the units of one page with their steps. Four queries, and only the chunks with these steps."""
@@ -274,30 +234,6 @@ def _name_tool(sign: StepSign) -> str:
 
 
 # --- one of the two ---------------------------------------------------------------------------------------------
-
-
-def _read_half(letter: str, label: str, trial: Trial, asked: str) -> Half:
-    attempts = list(trial.attempts.order_by("number"))
-    found = list(Trajectory.objects.current().filter(attempt__trial=trial))
-    chosen = next((each for each in found if str(each.public_id) == asked), None)
-    attempt = next((each for each in attempts if chosen and each.pk == chosen.attempt_id), choose_attempt(attempts, ""))
-    own = [each for each in found if attempt and each.attempt_id == attempt.pk]
-    trajectory = chosen or choose_trajectory(own, "")
-    uses = read_uses(attempt)
-    verdicts = read_verdicts(attempt)
-    return Half(
-        letter=letter,
-        label=label,
-        trial=trial,
-        attempt=attempt,
-        attempts=len(attempts),
-        trajectory=trajectory,
-        trajectories=tuple(found),
-        side=read_side(trajectory),
-        verdict=verdicts[0] if verdicts else None,
-        skills=tuple(build_skill_usages(uses)),
-        skill_steps=list_skill_steps(uses, trajectory),
-    )
 
 
 def _choose_labels(left: Trial, right: Trial) -> tuple[str, str]:
