@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from itertools import groupby
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import NoReverseMatch, reverse
 
 from benchapp.models import Activity, QueueItem, User
-from benchapp.record.json_shape import Shaped
+from benchapp.record.json_shape import JsonShape, Shaped
 from benchapp.record.visible import visible
 from benchapp.review.blinding import open_to, same_unit
 from benchapp.review.seeing import note_items_seen
@@ -58,7 +58,7 @@ def activity(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     page = paginate(request, acts_of, per_page=PER_PAGE)
     reader = user_of(request)
     unseen = _unseen_queues(reader)
-    acts = [_row(act, reader, unseen) for act in page]
+    acts = [ActRow(act, reader, unseen) for act in page]
     explained = {act.target_id for act in acts if act.detail or act.reason}
     note_items_seen(reader, QueueItem.objects.filter(public_id__in=explained, resolutions__isnull=False).distinct())
     data = {"acts": acts, "filter": chosen}
@@ -86,18 +86,19 @@ def _unseen_queues(reader: User) -> frozenset[UUID]:
     return frozenset(same.order_by().values_list("queue__public_id", flat=True).distinct())
 
 
-@dataclass(frozen=True, slots=True)
 class ActRow(Shaped):
     """An act as the page and its twin show it: `detail` and `reason` are empty where they are hidden."""
 
-    at: datetime
-    person: str
-    verb: str
-    target: str
-    target_id: UUID | None
-    url: str | None
-    detail: dict[str, object]
-    reason: str
+    json_shape = JsonShape("at person verb target target_id url detail reason")
+
+    def __init__(self, act: Activity, reader: User, unseen: frozenset[UUID]) -> None:
+        self.at, self.person, self.verb = act.at, act.actor_name, act.verb
+        self.target, self.target_id, self.url = act.target_kind, act.target_id, _address(act)
+        sees_all = reader.may(User.Level.ADMIN) and not unseen
+        hidden = act.target_kind in ABOUT_ITEMS and act.actor_id != reader.pk and not sees_all
+        hidden = hidden or (act.target_kind == "queue" and act.target_id in unseen)
+        self.detail: dict[str, object] = {} if hidden else act.detail
+        self.reason = "" if hidden else act.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +159,6 @@ def _link_name(act: ActRow, things: int, names: Names) -> str | None:
         return act.url
     thing, found = THINGS.get(act.target), names.get((act.target, act.target_id)) if act.target_id else None
     return reverse(PAGES[thing.parent[0]], args=[found[1]]) if thing and thing.parent and found and found[1] else None
-
-
-def _row(act: Activity, reader: User, unseen: frozenset[UUID]) -> ActRow:
-    sees_all = reader.may(User.Level.ADMIN) and not unseen
-    hidden = act.target_kind in ABOUT_ITEMS and act.actor_id != reader.pk and not sees_all
-    hidden = hidden or (act.target_kind == "queue" and act.target_id in unseen)
-    detail, reason = ({}, "") if hidden else (act.detail, act.reason)
-    return ActRow(act.at, act.actor_name, act.verb, act.target_kind, act.target_id, _address(act), detail, reason)
 
 
 def _address(act: Activity) -> str | None:
