@@ -25,7 +25,7 @@ from benchapp.stats.learning.libraries import FILE_KINDS, Churn, LibrarySize, re
 from benchapp.stats.learning.reuse import PhaseReuse, Reuse, SkillReuse, reuse
 from benchapp.stats.metrics.catalogue import MetricName, name_metric
 from inspector.charts import OF_PAGES
-from inspector.charts.chart_request import build_gallery, sheet_of
+from inspector.charts.chart_request import Gallery, sheet_of
 from inspector.charts.sheet import ChartSheet
 from inspector.pages.compare.lanes import draw_share
 from inspector.pages.compare.results import begin_page, begin_twin
@@ -268,7 +268,7 @@ def compared_libraries(request: HttpRequest, *, as_json: bool = False) -> HttpRe
         **begin_page(comparison, "compare-libraries"),
         "shown": libraries,
         "answer": _answer(libraries),
-        "gallery": build_gallery(OF_PAGES["compare-libraries"], sheet),
+        "gallery": Gallery(OF_PAGES["compare-libraries"], sheet),
         "without": sum(not each.is_library for each in shown),
     }
     return render_page(

@@ -31,7 +31,7 @@ from benchapp.stats.metrics.catalogue import name_metric
 from benchapp.stats.metrics.metric import MetricUnit, TrialMetric
 from benchapp.stats.metrics.spending import RunSpending, Spending, spending_of
 from inspector.charts import OF_PAGES
-from inspector.charts.chart_request import build_gallery, sheet_of
+from inspector.charts.chart_request import Gallery, sheet_of
 from inspector.charts.sheet import WITHOUT_LIBRARY, ChartSheet
 from inspector.pages.compare.lanes import BAR_HEIGHT, draw_bar, draw_lane
 from inspector.pages.compare.members import MEMBER, RUNS_PER_PAGE, build_members, sum_up
@@ -122,7 +122,7 @@ def where(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "rows": rows,
         "several_models": len({group.agent_model for group in comparison.groups.all}) > 1,
         "trial_address": address_of_any_trial(),
-        "gallery": build_gallery(OF_PAGES["compare-where"], sheet),
+        "gallery": Gallery(OF_PAGES["compare-where"], sheet),
     }
     return render_page(request, "compare/compare_where.html", data=data, context=context, as_json=as_json)
 
@@ -313,7 +313,7 @@ def cost(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         "rows": rows,
         "answer": _compare_costs(comparison, rows),
         "estimated": whole and {name: Amount(**whole[name]) for name in ("cost_usd", "tokens")},
-        "gallery": build_gallery(OF_PAGES["compare-cost"], sheet),
+        "gallery": Gallery(OF_PAGES["compare-cost"], sheet),
     }
     return render_page(request, "compare/compare_cost.html", data=data, context=context, as_json=as_json)
 
