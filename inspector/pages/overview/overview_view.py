@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Left, Lower
@@ -69,7 +69,7 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         else:
             response.set_cookie(TOUR_COOKIE, HIDDEN, max_age=YEAR, httponly=True, samesite="Lax")
         return response
-    asked = ListFilter.read(request.GET)
+    asked = ListFilter(request.GET)
     found = asked.select()
     counts = found.order_by().aggregate(**{f"tab_{key}": Count("pk", filter=test) for key, (_, test) in TABS.items()})
     page = paginate(request, asked.order_by_tab(found), per_page=PER_PAGE)
@@ -120,28 +120,15 @@ def index(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 # --- which ones ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class ListFilter:
     """What an address asks for; nonsense means the default."""
 
-    text: str = ""
-    tab: str = ""
-    sort: str = ""
-    with_probes: bool = False
-
-    @classmethod
-    def read(cls, query: QueryDict) -> ListFilter:
+    def __init__(self, query: QueryDict) -> None:
         tab, sort = query.get("show", ""), query.get("sort", "")
-        return cls(
-            text=" ".join(query.get("q", "").replace("\0", "").split())[:200],
-            tab=tab if tab in TABS else "",
-            sort=sort if sort in SORTS else "",
-            with_probes=query.get("probes") == "1",
-        )
-
-    @property
-    def is_set(self) -> bool:
-        return bool(self.text or self.tab)
+        self.text = " ".join(query.get("q", "").replace("\0", "").split())[:200]
+        self.tab, self.sort = tab if tab in TABS else "", sort if sort in SORTS else ""
+        self.with_probes = query.get("probes") == "1"
+        self.is_set = bool(self.text or self.tab)
 
     def select(self) -> QuerySet[Experiment]:
         """Select those whose names, suite, models or conditions hold every word, in all tabs."""
@@ -182,18 +169,19 @@ def _rank_by_gain(experiments: list[Experiment]) -> list[Experiment]:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRow(Shaped):
-    """An experiment as the list shows it. `phases`: (condition, phase) -> tally. `verdict`: None while it has work left
-    and where it compares nothing. `stopped`: why it waits for somebody, or what fails in it and is tried again."""
+    """An experiment as the list shows it. `phases`: (condition, phase) -> tally. `progress`: of those with work left.
+    `verdict`: None while it has work left and where it compares nothing. `stopped`: why it waits for somebody, or what
+    fails in it and is tried again. `of_runs`: run pk -> its trials; of an open experiment."""
 
     experiment: Experiment
     phases: Mapping[tuple[str, str], TrialTally]
     runs: list[Run]
-    progress: WorkProgress | None = None  # of those with work left
-    verdict: ExperimentVerdict | None = None
-    bill: WorkProgress = field(default_factory=WorkProgress)
-    stopped: str = ""
-    of_runs: Mapping[int, TrialTally] = field(default_factory=dict)  # run pk -> its trials; of an open experiment
-    forest: SafeString = SafeString("")
+    progress: WorkProgress | None
+    verdict: ExperimentVerdict | None
+    bill: WorkProgress
+    stopped: str
+    of_runs: Mapping[int, TrialTally]
+    forest: SafeString
 
     json_shape = JsonShape(
         "id=experiment name=experiment.name status=experiment.status origin=experiment.origin",
@@ -345,21 +333,14 @@ def _build_rows(experiments: Sequence[Experiment]) -> list[ExperimentRow]:
     rows = []
     for each in experiments:
         phases: dict[tuple[str, str], TrialTally] = defaultdict(TrialTally)
-        for run in runs[each.pk]:
+        own, headway, verdict = runs[each.pk], progress.get(each.pk), verdicts.get(each.pk)
+        for run in own:
             for phase, tally in tallies[run.pk].items():
                 phases[run.condition, phase] += tally
-        row = ExperimentRow(
-            each,
-            phases,
-            runs[each.pk],
-            progress.get(each.pk),
-            verdicts.get(each.pk),
-            progress.get(each.pk) or WorkProgress(spent=tuple(spending[run.pk] for run in runs[each.pk])),
-            stopped.get(each.pk, ""),
-            {run.pk: sum(tallies[run.pk].values(), TrialTally()) for run in runs[each.pk]} if each.is_open else {},
-            draw_forest(verdicts.get(each.pk)),
-        )
-        rows.append(row)
+        bill = headway or WorkProgress(spent=tuple(spending[run.pk] for run in own))
+        of_runs = {run.pk: sum(tallies[run.pk].values(), TrialTally()) for run in own} if each.is_open else {}
+        facts = headway, verdict, bill, stopped.get(each.pk, ""), of_runs, draw_forest(verdict)
+        rows.append(ExperimentRow(each, phases, own, *facts))
     return rows
 
 
