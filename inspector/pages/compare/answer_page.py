@@ -102,37 +102,29 @@ def _draw_numbers(sheet: ChartSheet, groups: Sequence[Group]) -> tuple[AnswerHea
 def groups_twin(sheet: ChartSheet, groups: Sequence[Group]) -> list[dict[str, object]]:
     passes = {each.group.identity: each for each in passes_of(sheet.comparison, groups)}
     endings = read_endings(run for group in groups for run in group.runs)
-    profiles = {group.identity: profile for group, profile in _average_profiles(sheet, groups)}
-    return [
-        {
-            **_group_twin(sheet, group),
+    profiles, comparison = dict(_average_profiles(sheet, groups)), sheet.comparison
+    twins = []
+    for group in groups:
+        baseline, differences = comparison.groups.baseline_of(group), dict[str, object]()
+        for metric in sheet.metrics if baseline else ():
+            difference = judge_difference(comparison, group, metric)
+            if baseline and difference is not None:
+                relative = metric.relate(difference.own, difference.other)
+                sentence = difference_in_words(difference, group, baseline, metric)
+                differences[metric.key] = {**encode(difference), "relative": relative, "sentence": sentence}
+        twin = {
+            **GROUP.read(group),
+            "trials": comparison.tally(group),
+            "runs": group.runs,
+            "baseline": baseline.label if baseline else None,
+            "metrics": {metric.key: comparison.cell(group, metric) for metric in sheet.metrics},
+            "differences": differences,
             "pass_at_k": passes.get(group.identity),
-            "skill_profile": profiles.get(group.identity),
+            "skill_profile": profiles.get(group),
             "endings": sum((endings[run.pk] for run in group.runs), Endings()),
         }
-        for group in groups
-    ]
-
-
-def _group_twin(sheet: ChartSheet, group: Group) -> dict[str, object]:
-    comparison = sheet.comparison
-    baseline = comparison.groups.baseline_of(group)
-    return {
-        **GROUP.read(group),
-        "trials": comparison.tally(group),
-        "runs": group.runs,
-        "baseline": baseline.label if baseline else None,
-        "metrics": {metric.key: comparison.cell(group, metric) for metric in sheet.metrics},
-        "differences": {
-            metric.key: {
-                **encode(difference),
-                "relative": metric.relate(difference.own, difference.other),
-                "sentence": difference_in_words(difference, group, baseline, metric),
-            }
-            for metric in sheet.metrics
-            if baseline and (difference := judge_difference(comparison, group, metric)) is not None
-        },
-    }
+        twins.append(twin)
+    return twins
 
 
 def answer_twin(sheet: ChartSheet) -> dict[str, object] | None:

@@ -54,24 +54,14 @@ SOURCES = {
 ITEMS_PER_PAGE = 60
 
 
-@dataclass(frozen=True, slots=True)
 class TaskCell:
     """The trials of one task in one group."""
 
-    group: Group
-    squares: list[Square]
-
-    @property
-    def passed(self) -> int:
-        return sum(square.success is True for square in self.squares)
-
-    @property
-    def scored(self) -> int:
-        return sum(square.success is not None for square in self.squares)
-
-    @property
-    def is_drawn(self) -> bool:
-        return 0 < len(self.squares) <= MOST_SQUARES
+    def __init__(self, group: Group, squares: list[Square]) -> None:
+        self.group, self.squares = group, squares
+        self.passed = sum(square.success is True for square in squares)
+        self.scored = sum(square.success is not None for square in squares)
+        self.is_drawn = 0 < len(squares) <= MOST_SQUARES
 
 
 class TaskRow(NamedTuple):
