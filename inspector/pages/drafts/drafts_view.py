@@ -22,10 +22,10 @@ from benchapp.drafting.draft_suites import admit, try_as_suite
 from benchapp.models import Blob, Draft, DraftStep, User
 from benchapp.record.json_shape import JsonShape, Shaped, encode
 from benchapp.record.textual_change import is_binary
-from inspector.pages.drafts.draft import CHECKS, LOOP_WORDS, MAX_CHARS, MAX_PATH, describe_waiting, read_draft
+from inspector.pages.drafts.draft import CHECKS, LOOP_WORDS, MAX_CHARS, MAX_PATH, ShownDraft, describe_waiting
 from inspector.pages.drafts.drafted_steps import read_steps
 from inspector.pages.launch.launch_steps import Option, list_models, list_suite_options
-from inspector.pages.library.author_call import MAX_SECTION, parse_prompt, parse_reply
+from inspector.pages.library.author_call import MAX_SECTION, Prompt, Reply
 from inspector.pages.library.changes import FileChange, ShownFile, Version, draw_changes
 from inspector.web.access import needs, user_of
 from inspector.web.responses import PageLink, link_to, paginate, render_page, wants_fragment
@@ -155,7 +155,7 @@ def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool 
         known = total if seen is None else seen
         context = {
             "row": row,
-            "state": describe_waiting(row, steps.last()) if is_live else read_draft(row).state,
+            "state": describe_waiting(row, steps.last()) if is_live else ShownDraft(row).state,
             "is_live": is_live,
             "is_part": True,
             "total": known,
@@ -163,7 +163,7 @@ def _show(request: HttpRequest, row: Draft, *, problem: str = "", as_json: bool 
             "last": total,
         }
         return render_page(request, "drafts/_draft_now.html", context=context)
-    shown = read_draft(row)
+    shown = ShownDraft(row)
     data = DRAFT.read(shown)
     context = {
         "draft": shown,
@@ -196,7 +196,7 @@ def draft_step(request: HttpRequest, public_id: UUID, number: int, *, as_json: b
     before, after = find_neighbours(steps, step)
     contents = Blob.objects.read_many([each for each in (step.row.request_id, step.row.reply_id) if each])
     asked, answered = (contents.get(each or "") for each in (step.row.request_id, step.row.reply_id))
-    prompt, reply = parse_prompt(asked) if asked else None, parse_reply(answered) if answered else None
+    prompt, reply = Prompt(asked) if asked else None, Reply(answered) if answered else None
 
     if as_json:
         sent = [{"role": each.role, "text": each.text[:JSON_CHARS]} for each in prompt.messages] if prompt else None
