@@ -33,42 +33,21 @@ KINDS = {True: "passed", False: "failed", None: "unscored"}
 KINDS_INVERTED = {"passed": "failed", "failed": "passed"}
 
 
-@dataclass(frozen=True, slots=True)
 class EpisodeRow:
     """`drawn`: its trials so far and the time it is expected to take. `to_go`: trials left. `hidden`: trials with a
-    verdict that this reader may not see yet; they are in neither `passed` nor `scored`."""
+    verdict that this reader may not see yet; they are in neither `passed` nor `scored`. `state`: the status, if
+    somebody stopped it or must act; the blocks show the rest. `reason`: why it stopped or failed last, if the page
+    loads that (`in_lines`). `head`: what its run has in common with its replicates: they share one condition in the
+    table."""
 
-    episode: Episode
-    drawn: SafeString
-    passed: int
-    scored: int
-    to_go: int
-    hidden: int
-
-    @property
-    def state(self) -> str:
-        """Return the status, if somebody stopped it or must act; the blocks show the rest."""
-        status = self.episode.status
-        return status if status in (Episode.Status.BLOCKED, Episode.Status.PAUSED, Episode.Status.CANCELLED) else ""
-
-    @property
-    def reason(self) -> str:
-        """Return why it stopped or failed last, if the page loads that (`in_lines`)."""
-        return getattr(self.episode, "reason", "")
-
-    @property
-    def head(self) -> tuple[str, ...]:
-        """Return what its run has in common with its replicates: they share one condition in the table."""
-        run = self.episode.run
-        return run.condition, run.agent_model, run.author_model, run.harness
-
-    @property
-    def check(self) -> str:
-        return name_check(self.episode.run.condition)
-
-    @property
-    def result(self) -> str:
-        return say_result(self.episode.run.condition, self.passed, self.scored)
+    def __init__(self, episode: Episode, drawn: SafeString, counts: Sequence[int]) -> None:
+        self.episode, self.drawn, run, status = episode, drawn, episode.run, episode.status
+        total, closed, self.passed, self.scored, self.hidden = counts
+        self.to_go = total - closed
+        shown = (Episode.Status.BLOCKED, Episode.Status.PAUSED, Episode.Status.CANCELLED)
+        self.state, self.reason = status if status in shown else "", getattr(episode, "reason", "")
+        self.head = run.condition, run.agent_model, run.author_model, run.harness
+        self.check, self.result = name_check(run.condition), say_result(run.condition, self.passed, self.scored)
 
 
 class Timeline:
@@ -100,9 +79,8 @@ class Timeline:
         axis = _Axis(start, max(end, start + timedelta(seconds=1)), now, stopped)
         self.rows = []
         for each in episodes:
-            total, closed, passed, scored, hidden = counted.get(each.pk, NO_TRIAL)
             drawing = axis.draw(attempts[each.pk], ends.get(each.pk), each.run.condition)
-            self.rows.append(EpisodeRow(each, drawing, passed, scored, total - closed, hidden))
+            self.rows.append(EpisodeRow(each, drawing, counted.get(each.pk, NO_TRIAL)))
         here = axis.place(now)
         ticks = [each for each in sorted({start, latest}) if stopped or abs(axis.place(each) - here) > LEAST_GAP]
         self.ticks = [(f"{axis.place(moment):.1f}%", moment) for moment in ticks]
