@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
 from uuid import UUID
@@ -101,18 +100,20 @@ class ActRow(Shaped):
         self.reason = "" if hidden else act.reason
 
 
-@dataclass(frozen=True, slots=True)
 class ActLine:
     """An act as a sentence, or neighbouring ones that read the same: person, `words`, name. `details`: what changed.
     `things`: what was acted on, fewer than the acts where one was acted on again. `url`: the page of what is named."""
 
-    act: ActRow
-    words: str
-    name: str
-    url: str | None
-    count: int
-    things: int
-    details: list[list[tuple[str, str, str]]]
+    def __init__(self, acts: Sequence[ActRow], name: str, names: Names) -> None:
+        self.act, self.name, self.count = acts[0], name, len(acts)
+        did, kind = say_act(self.act.verb, self.act.detail), self.act.target
+        self.things = len({act.target_id or place for place, act in enumerate(acts)})  # one may be acted on again
+        invites = kind == "invitation" and name  # "invited mira", not "invited the invitation mira"
+        self.words = did if invites else f"{did} {say_thing(kind, is_named=bool(name), count=self.things)}"
+        if self.act.verb == JOIN:
+            self.words = f"{did} {say_thing(kind, is_named=False, count=self.things)} into"
+        self.url = _link_name(self.act, self.things, names)
+        self.details = [details for act in acts if (details := _list_details(act.detail))]
 
     @property
     def often(self) -> str:
@@ -129,18 +130,7 @@ def _tell_acts(acts: Sequence[ActRow]) -> list[ActLine]:
         did = say_act(act.verb, act.detail)
         return act.at.date(), act.person, did, act.target, _name_target(act, names), act.reason
 
-    lines = []
-    for (_, _, did, kind, name, _), group in groupby(acts, key=read):
-        same = list(group)
-        first = same[0]
-        things = len({act.target_id or place for place, act in enumerate(same)})  # one may be acted on again
-        invites = kind == "invitation" and name  # "invited mira", not "invited the invitation mira"
-        words = did if invites else f"{did} {say_thing(kind, is_named=bool(name), count=things)}"
-        if first.verb == JOIN:
-            words = f"{did} {say_thing(kind, is_named=False, count=things)} into"
-        details_of_acts = [details for act in same if (details := _list_details(act.detail))]
-        lines.append(ActLine(first, words, name, _link_name(first, things, names), len(same), things, details_of_acts))
-    return lines
+    return [ActLine(list(same), name, names) for (*_, name, _), same in groupby(acts, key=read)]
 
 
 def _name_target(act: ActRow, names: Names) -> str:
