@@ -21,7 +21,7 @@ from benchapp.record.json_shape import JsonShape
 from benchapp.record.recorded import slot_of
 from benchapp.record.trajectory_store import StoredStep, read_page
 from benchapp.record.visible import visible
-from inspector.pages.library.author_call import MAX_SECTION, parse_prompt, parse_reply
+from inspector.pages.library.author_call import MAX_SECTION, Prompt, Reply
 from inspector.pages.library.rail import choose_episode
 from inspector.reader.reading import StepReading, choose_trajectory, parse_window
 from inspector.reader.steps import reading_order
@@ -88,10 +88,8 @@ def author_call(request: HttpRequest, run: Run, *, as_json: bool = False) -> Htt
     prompt = reply = None
     if call:
         contents = Blob.objects.read_many([digest for digest in (call.request_id, call.reply_id) if digest])
-        prompt = parse_prompt(
-            contents[call.request_id], {str(slot_of(row.trial)): row.trial.task.title for row in evidence}
-        )
-        reply = parse_reply(contents[call.reply_id]) if call.reply_id else None
+        prompt = Prompt(contents[call.request_id], {str(slot_of(row.trial)): row.trial.task.title for row in evidence})
+        reply = Reply(contents[call.reply_id]) if call.reply_id else None
     worked = list(call.trajectories.order_by("ordinal", "id")) if call else []
     session_steps = sum(each.steps_total for each in worked) if worked else None  # None: the model was asked once
     session = session_twin = pack = pack_twin = None
@@ -161,7 +159,7 @@ def author_text(request: HttpRequest, run: Run, call_id: UUID, part: str) -> Htt
     if part == "reply" and call.reply_id:
         text = str(orjson.loads(Blob.objects.read(call.reply_id)).get("text") or "")
     else:
-        sent = parse_prompt(Blob.objects.read(call.request_id)).messages
+        sent = Prompt(Blob.objects.read(call.request_id)).messages
         number = parse_count(part, len(sent))
         if not number:
             raise Http404("no such text")
@@ -197,26 +195,15 @@ def _read_session(
 # --- what student and teacher wrote before it -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class TalkTurn:
-    """One answered call. `messages`: how many its prompt has; each is a text of its own, as the reply is."""
+    """One answered call, with its text exactly. `places`: of the messages of its prompt; each is a text of its own, as
+    the reply is."""
 
-    call: ModelCall
-    text: str  # exactly
-    messages: int
-    is_held_back: bool
-
-    @property
-    def shown(self) -> str:
-        return visible(self.text[:MAX_SAID])
-
-    @property
-    def left_out(self) -> int:
-        return max(0, len(self.text) - MAX_SAID)
-
-    @property
-    def places(self) -> range:
-        return range(1, self.messages + 1)
+    def __init__(self, call: ModelCall, request: bytes, reply: bytes | None, *, is_held_back: bool) -> None:
+        self.call, self.is_held_back = call, is_held_back
+        self.text = str(orjson.loads(reply).get("text") or "") if reply else ""
+        self.shown, self.left_out = visible(self.text[:MAX_SAID]), max(0, len(self.text) - MAX_SAID)
+        self.places = range(1, len(orjson.loads(request).get("messages") or ()) + 1)
 
 
 def _read_talk(decision: Decision) -> list[TalkTurn]:
@@ -232,13 +219,10 @@ def _read_talk(decision: Decision) -> list[TalkTurn]:
     contents = Blob.objects.read_many(
         [digest for call in calls for digest in (call.request_id, call.reply_id) if digest]
     )
-    turns = []
-    for call in calls:
-        request = orjson.loads(contents[call.request_id])
-        reply = orjson.loads(contents[call.reply_id]) if call.reply_id else {}
-        text, messages = str(reply.get("text") or ""), len(request.get("messages") or ())
-        turns.append(TalkTurn(call, text, messages, call.key in refused))
-    return turns
+    return [
+        TalkTurn(call, contents[call.request_id], contents.get(call.reply_id or ""), is_held_back=call.key in refused)
+        for call in calls
+    ]
 
 
 # --- what a pack has the author asked, next to what Skillglass would ask --------------------------------------------

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 
 from benchapp.analysis.lineage.attribution import (
-    LaterTrials,
     LedgerRow,
     count_later_trials,
     count_ledger_row,
@@ -37,46 +36,33 @@ MAX_ROWS = 1_200  # lines of one page
 AGES = 5  # shades, the newest first
 
 
-@dataclass(frozen=True, slots=True)
 class LineOrigin:
-    """A state that lines of the file come from. `stop`: what made it; None for the library at the start.
+    """A state that lines of the file come from, with the later trials that had any of its lines of this file. `stop`:
+    what made it; None for the library at the start. `age`: its place among the states of the file, newest first.
 
     `rounds_ago`: states between it and the one shown; `shade`: from 0, the newest, to AGES - 1.
     """
 
-    place: int
-    state: LibraryState
-    stop: RailStop | None
-    lines: int
-    first_line: int
-    rounds_ago: int
-    shade: int
-    later: LaterTrials
-
-    @property
-    def decision(self) -> Decision | None:
-        return self.stop.decision if self.stop else None
-
-    @property
-    def word(self) -> str:
-        return self.stop.word if self.stop else "Library at the start"
+    def __init__(self, file: BlamedFile, born: int, age: int) -> None:
+        course, traced = file.course, file.course.lineage.blame
+        lines = zip(traced.states[file.place][file.path], file.borns, strict=True)
+        numbers = [line for line, at in lines if at == born]
+        whole = TracedLine(born, max(traced.lines[number].last for number in numbers))
+        self.place, self.state, self.lines = born, course.rail.states[born], len(numbers)
+        self.stop = stop = course.rail.find_maker(self.state)
+        self.decision, self.word = stop.decision if stop else None, stop.word if stop else "Library at the start"
+        self.first_line, self.rounds_ago = file.borns.index(born) + 1, file.place - born
+        self.shade = min(age, AGES - 1)
+        had_it = list_trials_with_line(course.lineage, file.place, file.path, whole)
+        self.later = count_later_trials(had_it, course.baseline)
 
 
-@dataclass(frozen=True, slots=True)
 class LineSpan:
     """Consecutive lines of one origin."""
 
-    origin: LineOrigin
-    rows: tuple[DiffRow, ...]
-    is_chosen: bool
-
-    @property
-    def first(self) -> int:
-        return self.rows[0].new or 0
-
-    @property
-    def last(self) -> int:
-        return self.rows[-1].new or 0
+    def __init__(self, origin: LineOrigin, rows: Sequence[DiffRow], *, is_chosen: bool) -> None:
+        self.origin, self.rows, self.is_chosen = origin, rows, is_chosen
+        self.first, self.last = rows[0].new or 0, rows[-1].new or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,30 +82,8 @@ class BlamedFile:
         self.course, self.place, self.path = course, place, path
         self.rows, self.note = _read_rows(files, path, course.lineage)
         self.borns: Sequence[int] = course.lineage.blame.origins(place, path) if self.rows else ()
-        self.origins = self._trace_origins() if self.rows else {}
-
-    def _trace_origins(self) -> dict[int, LineOrigin]:
-        """Return the state a line was written in -> its origin.
-        Later trials are those that had any of its lines of this file."""
-        found, course = {}, self.course
-        rail, traced = course.rail, course.lineage.blame
         newest_first = sorted(set(self.borns), reverse=True)
-        for born in newest_first:
-            lines = zip(traced.states[self.place][self.path], self.borns, strict=True)
-            numbers = [line for line, at in lines if at == born]
-            whole = TracedLine(born, max(traced.lines[number].last for number in numbers))
-            had_it = list_trials_with_line(course.lineage, self.place, self.path, whole)
-            found[born] = LineOrigin(
-                place=born,
-                state=rail.states[born],
-                stop=rail.find_maker(rail.states[born]),
-                lines=len(numbers),
-                first_line=self.borns.index(born) + 1,
-                rounds_ago=self.place - born,
-                shade=min(newest_first.index(born), AGES - 1),
-                later=count_later_trials(had_it, course.baseline),
-            )
-        return found
+        self.origins = {born: LineOrigin(self, born, age) for age, born in enumerate(newest_first)}
 
     def join_spans(self, number: int) -> list[LineSpan]:
         """Return the lines of the page in spans of one origin. `number`: of the line asked for."""
@@ -128,7 +92,7 @@ class BlamedFile:
         for end in range(1, len(rows) + 1):
             if end == len(rows) or self.borns[end] != self.borns[start]:
                 is_chosen = start < number <= end
-                spans.append(LineSpan(self.origins[self.borns[start]], tuple(rows[start:end]), is_chosen))
+                spans.append(LineSpan(self.origins[self.borns[start]], rows[start:end], is_chosen=is_chosen))
                 start = end
         return spans
 

@@ -17,7 +17,7 @@ from benchapp.record.visible import one_line, visible
 from inspector.evolution.decision_words import write_summary
 from inspector.evolution.strip import Strip, link_to_pages, open_timeline
 from inspector.evolution.strip_drawing import draw_strip
-from inspector.pages.library.between import add_gutters, list_range
+from inspector.pages.library.between import LibraryRange, add_gutters
 from inspector.pages.library.changes import (
     PAGE_FILES,
     FileChange,
@@ -216,7 +216,7 @@ class TimeMachine:
         self.reply = visible(decision.read_reply()) if decision and failed else ""
         self.strip = _open_strip(run, episode, course, selection)
         is_range = not selection.stop and not selection.is_one_state and not course.lineage.too_big
-        self.between = list_range(course, selection, text.path if text else "") if is_range else None
+        self.between = LibraryRange(course, selection, text.path if text else "") if is_range else None
 
     @property
     def heading(self) -> str:
