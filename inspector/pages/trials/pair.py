@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -85,40 +85,26 @@ class Deed(NamedTuple):
     is_next: bool  # its step there has no counterpart, so the next own step is shown
 
 
-@dataclass(frozen=True, slots=True)
 class PairUnit:
-    """What is drawn as one: a folded stretch, a pair, or steps of both sides that belong to no other. `row` from 1."""
+    """What is drawn as one: a folded stretch, a pair, or steps of both sides that belong to no other. `row` from 1.
+    `kind`: same, changed, apart. `words`: in what a pair of steps differs."""
 
-    row: int
-    last: int
-    kind: str  # same, changed, apart
-    rows: tuple[AlignedRow, ...]
-    left: tuple[StepCard, ...] = ()
-    right: tuple[StepCard, ...] = ()
-    lines: tuple[dict[str, object], ...] = ()
-    fields: tuple[FieldPair, ...] = ()
-    is_parting: bool = False
-
-    @property
-    def differs(self) -> list[str]:
-        return sorted({part.value for row in self.rows for part in row.differs})
-
-    @property
-    def words(self) -> str:
-        """Say in what a pair of steps differs."""
-        return " and ".join(DIFFERS[DifferingPart(part)] for part in self.differs)
+    def __init__(self, row: int, kind: str, rows: Sequence[AlignedRow], *, is_parting: bool = False) -> None:
+        self.row, self.last, self.kind, self.rows, self.is_parting = row, row + len(rows) - 1, kind, rows, is_parting
+        self.differs = sorted({part.value for each in rows for part in each.differs})
+        self.words = " and ".join(DIFFERS[DifferingPart(part)] for part in self.differs)
+        self.left_range, self.right_range = (
+            _find_range(each.left for each in rows),
+            _find_range(each.right for each in rows),
+        )
+        self.left: Sequence[StepCard] = ()
+        self.right: Sequence[StepCard] = ()
+        self.lines: Sequence[dict[str, object]] = ()
+        self.fields: Sequence[FieldPair] = ()
 
     @property
     def left_out(self) -> int:
         return len(self.rows) - len(self.lines)
-
-    @property
-    def left_range(self) -> tuple[int, int] | None:
-        return _find_range(row.left for row in self.rows)
-
-    @property
-    def right_range(self) -> tuple[int, int] | None:
-        return _find_range(row.right for row in self.rows)
 
     @property
     def has_error(self) -> bool:
@@ -200,19 +186,16 @@ def draw_units(pair: TrialPair, units: Iterable[PairUnit]) -> list[PairUnit]:
     places = [row for unit in shown if unit.kind != "same" for row in unit.rows]
     left = _draw_steps(pair.left, [row.left + 1 for row in places if row.left is not None])
     right = _draw_steps(pair.right, [row.right + 1 for row in places if row.right is not None])
-    drawn = []
     for unit in shown:
         if unit.kind == "same":
-            lines = tuple(_draw_line(pair, row) for row in unit.rows[:FOLDED_LINES])
-            drawn.append(replace(unit, lines=lines))
+            unit.lines = [_draw_line(pair, row) for row in unit.rows[:FOLDED_LINES]]
             continue
         mine = [left[row.left] for row in unit.rows if row.left in left]
         theirs = [right[row.right] for row in unit.rows if row.right in right]
-        is_pair = unit.kind == "changed" and mine and theirs
-        texts = pair_fields(mine[0][0], theirs[0][0], (mine[0][1], theirs[0][1])) if is_pair else ()
-        cards, others = (tuple(card for card, _ in side) for side in (mine, theirs))
-        drawn.append(replace(unit, left=cards, right=others, fields=texts))
-    return drawn
+        if unit.kind == "changed" and mine and theirs:
+            unit.fields = pair_fields(mine[0][0], theirs[0][0], (mine[0][1], theirs[0][1]))
+        unit.left, unit.right = ([card for card, _ in side] for side in (mine, theirs))
+    return shown
 
 
 def _draw_steps(half: Half, numbers: list[int]) -> dict[int | None, tuple[StepCard, StoredStep]]:
@@ -266,10 +249,10 @@ def _split_units(alignment: Alignment, parting: int | None) -> Iterator[PairUnit
     for stretch in alignment.stretches():
         rows = alignment.rows[stretch.first : stretch.last + 1]
         if stretch.kind is RowKind.SAME:
-            yield PairUnit(stretch.first + 1, stretch.last + 1, "same", rows)
+            yield PairUnit(stretch.first + 1, "same", rows)
         elif stretch.kind is RowKind.CHANGED:
             for place, row in enumerate(rows, start=stretch.first):
-                yield PairUnit(place + 1, place + 1, "changed", (row,), is_parting=place == parting)
+                yield PairUnit(place + 1, "changed", (row,), is_parting=place == parting)
         else:
             yield from _split_apart(stretch, rows, alignment.rows[parting] if parting is not None else None)
 
@@ -282,7 +265,7 @@ def _split_apart(stretch: Stretch, rows: Sequence[AlignedRow], parting: AlignedR
     first = stretch.first
     for mine, theirs in pieces:
         own = (*(mine or ()), *(theirs or ()))
-        yield PairUnit(first + 1, first + len(own), "apart", own, is_parting=parting in own)
+        yield PairUnit(first + 1, "apart", own, is_parting=parting in own)
         first += len(own)
 
 

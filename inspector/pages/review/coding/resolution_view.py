@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from uuid import UUID
 
 from django import forms
@@ -175,18 +174,17 @@ def _page(
 # --- what is next to the evidence -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class ReviewView(Shaped):
-    """One review. own: names of codes that not all reviews of the item have."""
-
-    review: Review
-    codes: list[str]
-    own: frozenset[str]
-    marks: list[dict[str, object]]
-    start: str  # public ids of its codes, as the form takes them
-    key: str
+    """One review. own: names of codes that not all reviews of the item have. start: public ids of its codes, as the
+    form takes them."""
 
     json_shape = JsonShape("reviewer=review.reviewer.pseudonym codes", ("marks", lambda view: len(view.marks)))
+
+    def __init__(self, review: Review, codes: frozenset[Code], shared: frozenset[Code], key: str) -> None:
+        self.review, self.key, self.start = review, key, _join_ids(codes)
+        self.codes = [code.name for code in sorted(codes, key=lambda code: (code.ordinal, code.pk))]
+        self.own = frozenset(code.name for code in codes - shared)
+        self.marks = [_read_mark(mark) for mark in review.marks.all()]
 
 
 def _read_sheet(item: QueueItem, filled: AdjudicatorVerdict | None) -> dict[str, object]:
@@ -218,14 +216,7 @@ def _read_sheet(item: QueueItem, filled: AdjudicatorVerdict | None) -> dict[str,
     )
     return {
         "reviews": [
-            ReviewView(
-                review=review,
-                codes=[code.name for code in sorted(sets[review.pk], key=lambda code: (code.ordinal, code.pk))],
-                own=frozenset(code.name for code in sets[review.pk] - shared),
-                marks=[_read_mark(mark) for mark in review.marks.all()],
-                start=_join_ids(sets[review.pk]),
-                key=str(key) if key <= LAST_KEY else "",
-            )
+            ReviewView(review, sets[review.pk], shared, str(key) if key <= LAST_KEY else "")
             for key, review in enumerate(submitted, start=FIRST_REVIEW)
         ],
         "skipped": [review for review in final if review.state == Review.State.SKIPPED],

@@ -132,19 +132,10 @@ def _draw_cards(page: Steps, drawn: Sequence[StepView], hidden: Hidden) -> list[
     compactions) and the kind of a hidden call."""
     kinds: dict[int, StepKind] = {}
     if hidden.facts:
-        drawn = [
-            replace(
-                step,
-                model="",
-                time="",
-                input_tokens=None,
-                cached_tokens=None,
-                output_tokens=None,
-                failed_tries=(),
-                compacted="",
-            )
-            for step in drawn
-        ]
+        for step in drawn:
+            step.model = step.time = step.compacted = ""
+            step.input_tokens = step.cached_tokens = step.output_tokens = None
+            step.failed_tries = []
         kinds = {step.number: StepKind.TASK for step in drawn if step.source == Source.USER}
         kinds |= {
             step.number: StepKind.MESSAGE for step in drawn if any(one.kind == HIDDEN_KIND for one in step.fields)
@@ -163,7 +154,7 @@ def _read_verdicts(
         index = read_step_index(trajectory, len(read_chunk_summaries(trajectory)))
     views = []
     for view in read_verdicts(attempt, clean=mask.text):  # checks are masked already
-        dimensions = tuple(
+        view.dimensions = [
             Dimension(
                 name=mask.text(one.name),
                 score=one.score,
@@ -172,21 +163,18 @@ def _read_verdicts(
                 reason=mask.text(one.reason),
             )
             for one in view.dimensions
-        )
-        masked = replace(view, dimensions=dimensions)
-        decided = decide_checks(masked, index).verdict or masked
-        groups = (
-            replace(group, open=_mask_steps(group.open, mask), good=_mask_steps(group.good, mask))
-            for group in decided.groups
-        )
-        views.append(decided if index is None else replace(decided, groups=tuple(groups)))
+        ]
+        decided = decide_checks(view, index).verdict or view
+        for group in decided.groups if index else ():
+            group.open, group.good = _mask_steps(group.open, mask), _mask_steps(group.good, mask)
+        views.append(decided)
     return views
 
 
-def _mask_steps(lines: Sequence[CheckLine], mask: Mask) -> tuple[CheckLine, ...]:
-    return tuple(
+def _mask_steps(lines: Sequence[CheckLine], mask: Mask) -> list[CheckLine]:
+    return [
         replace(line, decided=tuple(replace(one, about=mask.text(one.about)) for one in line.decided)) for line in lines
-    )
+    ]
 
 
 # --- steps as they are shown ----------------------------------------------------------------------------------------

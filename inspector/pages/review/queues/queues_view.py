@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from django.contrib import messages
@@ -185,16 +185,11 @@ def _name_waiting(queue: Queue) -> list[str]:
 # --- items ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class ItemRow(Shaped):
-    """One item in the list. Never says what blindness hides:
-    neither condition nor model nor whether it is a control."""
+    """One item in the list. Never says what blindness hides: neither condition nor model nor whether it is a control.
 
-    item: QueueItem
-    status: ItemStatus
-    own: str  # state of the reader's own review, empty without one
-    filled: int | None  # reviews that are in; None where the reader has still to code it unseen by others
-    own_codes: tuple[str, ...] | None = None  # the reader's codes; None if they submitted nothing
+    `own`: state of the reader's own review, empty without one. `filled`: reviews that are in; None where the reader has
+    still to code it unseen by others. `own_codes`: the reader's codes; None if they submitted nothing."""
 
     json_shape = JsonShape(
         "number",
@@ -204,13 +199,12 @@ class ItemRow(Shaped):
         "status own? reviews=filled reviews_needed=item.reviews_needed",
     )
 
-    @property
-    def number(self) -> int:
-        return self.item.ordinal + 1
-
-    @property
-    def names(self) -> tuple[str, str]:
-        return name_unit(self.item)
+    def __init__(
+        self, item: QueueItem, status: ItemStatus, own: str, filled: int | None, codes: Iterable[str] | None
+    ) -> None:
+        self.item, self.status, self.own, self.filled = item, status, own, filled
+        self.number, self.names = item.ordinal + 1, name_unit(item)
+        self.own_codes = None if codes is None else list(codes)
 
 
 def _read_items(
@@ -227,13 +221,7 @@ def _read_items(
     for item, name in labels.order_by("code__ordinal", "code").values_list("mark__review__item", "code__name"):
         codes[item][name] = None
     return [
-        ItemRow(
-            item=found[pk],
-            status=statuses[pk],
-            own=own.get(pk, ""),
-            filled=None if pk in unsaid else filled.get(pk, 0),
-            own_codes=tuple(codes[pk]) if pk in codes else None,
-        )
+        ItemRow(found[pk], statuses[pk], own.get(pk, ""), None if pk in unsaid else filled.get(pk, 0), codes.get(pk))
         for pk in items
     ]
 
